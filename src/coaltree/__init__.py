@@ -1,0 +1,73 @@
+"""Bayesian hierarchical clustering with Kingman's coalescent."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import errors, metrics
+    from .estimators import CoalescentClustering
+    from .inference.greedy import GreedyResult, greedy
+    from .output.dendrogram import plot_dendrogram
+    from .process.brownian import Brownian
+    from .process.interface import Process
+    from .process.likelihood import log_joint
+    from .process.mixed import Mixed
+    from .process.multinomial import Multinomial
+    from .tree.kingman import log_prior, simulate_tree
+    from .tree.tree import Tree
+
+__version__ = "0.1.0"
+
+# Public names and where they live. They are imported when first used: Numba and scikit-learn take longer to import
+# than many a tree takes to build.
+_HOMES = {
+    "Brownian": "process.brownian",
+    "CoalescentClustering": "estimators",
+    "GreedyResult": "inference.greedy",
+    "Mixed": "process.mixed",
+    "Multinomial": "process.multinomial",
+    "Process": "process.interface",
+    "Tree": "tree.tree",
+    "errors": "",
+    "greedy": "inference.greedy",
+    "log_joint": "process.likelihood",
+    "log_prior": "tree.kingman",
+    "metrics": "",
+    "plot_dendrogram": "output.dendrogram",
+    "simulate_tree": "tree.kingman",
+}
+
+__all__ = [
+    "Brownian",
+    "CoalescentClustering",
+    "GreedyResult",
+    "Mixed",
+    "Multinomial",
+    "Process",
+    "Tree",
+    "errors",
+    "greedy",
+    "log_joint",
+    "log_prior",
+    "metrics",
+    "plot_dendrogram",
+    "simulate_tree",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'coaltree' has no attribute {name!r}")
+    home = _HOMES[name]
+    if home:
+        value = getattr(importlib.import_module(f".{home}", __name__), name)
+    else:
+        value = importlib.import_module(f".{name}", __name__)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

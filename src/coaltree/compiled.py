@@ -1,0 +1,112 @@
+"""How numerical code is compiled: one decorator, one way to dispatch on the kind of messages.
+
+Kernels are compiled by Numba at their first call and kept on disk beside the source. Numba's index of that
+cache looks only at the file of the outermost function, so a change in an inner kernel of another file would
+go unseen: `_forget_stale_kernels` closes that gap for people who edit the package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event, types
+from numba.extending import overload
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: Set COALTREE_KERNEL_CACHE=0 to compile in memory only.
+USE_DISK_CACHE = os.environ.get("COALTREE_KERNEL_CACHE", "1") != "0"
+
+# No fastmath: infinities stand for flat messages and impossible events. nogil lets threads share the work.
+jit = numba.njit(cache=USE_DISK_CACHE, nogil=True, error_model="numpy")
+
+
+class Operation:
+    """A function that every process supplies for its own class of forest.
+
+    The instance is called with a forest first. In Python it looks up the function supplied for the forest's
+    class; in compiled code Numba makes the same choice when it compiles, at no cost at run time.
+    """
+
+    def __init__(self, declaration: Callable[..., Any], default: Callable[..., Any] | None = None) -> None:
+        supplied: dict[type, Callable[..., Any]] = {}
+
+        def choose(forest_class: type) -> Callable[..., Any]:
+            function = supplied.get(forest_class, default)
+            if function is None:
+                raise TypeError(f"{forest_class.__name__} does not supply the operation {declaration.__name__!r}.")
+            return function
+
+        @functools.wraps(declaration)
+        def dispatch(forest: Any, *arguments: Any) -> Any:
+            return choose(type(forest))(forest, *arguments)
+
+        @overload(dispatch, strict=False, jit_options={"error_model": "numpy"})  # type: ignore[untyped-decorator, unused-ignore]
+        def dispatch_compiled(forest: Any, *arguments: Any) -> Callable[..., Any] | None:
+            if isinstance(forest, types.NamedTuple):
+                function = choose(forest.instance_class)
+                return getattr(function, "py_func", function)  # Numba wants the plain function here
+            return None
+
+        self.function = dispatch
+        self._supplied = supplied
+
+    def supply(self, forest_class: type) -> Callable[[Function], Function]:
+        """Register the decorated function as this operation for a class of forest."""
+
+        def register(function: Function) -> Function:
+            self._supplied[forest_class] = function
+            return function
+
+        return register
+
+
+@contextlib.contextmanager
+def announced_compilation() -> Iterator[None]:
+    """Say on standard error, once, if Numba has to compile something inside the block."""
+
+    class Announcer(event.Listener):  # type: ignore[misc, unused-ignore]
+        said = False
+
+        def on_start(self, happening: Any) -> None:
+            if not self.said:
+                self.said = True
+                print(
+                    "coaltree: compiling kernels for this kind of table (once; later runs load them from disk) ...",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+        def on_end(self, happening: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Announcer()):
+        yield
+
+
+def _forget_stale_kernels() -> None:
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for source in sorted(package.rglob("*.py")):
+        facts = source.stat()
+        digest.update(f"{source.name} {facts.st_mtime_ns} {facts.st_size}\n".encode())
+    stamp = package / "__pycache__" / "kernels.stamp"
+    with contextlib.suppress(OSError):  # a read-only install: Numba keeps its cache elsewhere, nobody edits it
+        if stamp.is_file() and stamp.read_text() == digest.hexdigest():
+            return
+        for cached in package.rglob("__pycache__/*.nbi"):
+            cached.unlink(missing_ok=True)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(digest.hexdigest())
+
+
+if USE_DISK_CACHE:
+    _forget_stale_kernels()

@@ -1,0 +1,13 @@
+"""Exceptions and warnings: everything a user may want to catch by name."""
+
+
+class InputError(ValueError):
+    """Input that cannot be used; the message says what was found, where, and what to try."""
+
+
+class InputWarning(UserWarning):
+    """Input that can be used, but whose result deserves a second look."""
+
+
+class MissingDependencyError(ImportError):
+    """An optional package is not installed; the message names the extra that brings it."""

@@ -1,0 +1,193 @@
+"""Who is each lineage's most recent partner? The bookkeeping that makes `rate1` cost ``n^2`` pairs in all.
+
+Every pair belongs to its younger lineage, so a lineage's candidates are the ones that lived when it appeared: they only
+ever die, none is added. A short sorted list of its best partners, made once, therefore stays right until all of
+them are dead; only then is the lineage scanned again, and only if it comes to the top. Slots stand in order of age,
+so the youngest is the last one, and are closed up when an eighth of them is dead.
+
+The smallest (height, older slot, younger slot) over all lineages is kept at the top of a tournament tree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiled import jit
+from ..process import operations as op
+from ._pair_kernels import block_heights
+
+LIST_LENGTH = 4
+LARGEST_BLOCK = 512
+NONE = -1  # ends a list that holds every candidate there is
+STALE = -2  # ends a full list: there may be more, at this height or above
+
+
+class Partners(NamedTuple):
+    """Live lineages by slot and their lists of best partners."""
+
+    node: NDArray[np.intp]  # (slots,), number in the tree
+    live: NDArray[np.bool_]  # (slots,)
+    heights: NDArray[np.float64]  # (slots, LIST_LENGTH + 1), ascending
+    slots: NDArray[np.intp]  # (slots, LIST_LENGTH + 1), partners, then NONE or STALE
+    place: NDArray[np.intp]  # (slots,), first entry of the list not known to be dead
+    winners: NDArray[np.intp]  # (2 * leaves of the tournament,), a slot each
+    counts: NDArray[np.intp]  # [slots in use, live ones]
+
+
+def new_partners(n: int) -> Partners:
+    """Return empty lists for n leaves."""
+    capacity = slots_for(n)
+    size = 1 << max(capacity - 1, 1).bit_length()
+    return Partners(
+        node=np.arange(capacity),
+        live=np.arange(capacity) < n,
+        heights=np.full((capacity, LIST_LENGTH + 1), math.inf),
+        slots=np.full((capacity, LIST_LENGTH + 1), NONE),
+        place=np.zeros(capacity, dtype=np.intp),
+        winners=np.zeros(2 * size, dtype=np.intp),
+        counts=np.array([n, n]),
+    )
+
+
+def slots_for(n: int) -> int:
+    """Return how many slots a forest of n leaves needs, with room for lineages that await closing up."""
+    return n + n // 8 + 2
+
+
+@jit
+def find_partners(forest, partners, i, pair, block):
+    """Make the list of slot i's best partners among the older ones."""
+    heights, slots = partners.heights[i], partners.slots[i]
+    heights[:] = math.inf
+    slots[:] = NONE
+    partners.place[i] = 0
+    end = LIST_LENGTH - 1
+    first, size = 0, LIST_LENGTH
+    while first < i and heights[end] > forest.height[i]:  # no height is below the younger one's own
+        last = min(first + size, i)
+        block_heights(forest, i, first, last, partners.live, heights[end], pair, block)
+        for j in range(first, last):
+            h = block[j - first]
+            if h < heights[end]:
+                k = end
+                while k > 0 and h < heights[k - 1]:
+                    heights[k] = heights[k - 1]
+                    slots[k] = slots[k - 1]
+                    k -= 1
+                heights[k] = h
+                slots[k] = j
+        first = last
+        size = min(2 * size, LARGEST_BLOCK)
+    if slots[end] >= 0:
+        heights[LIST_LENGTH] = heights[end]
+        slots[LIST_LENGTH] = STALE
+
+
+@jit
+def scan_rows(forest, partners, first, last):
+    """Make the lists of a range of slots; ranges are independent, so threads may share them."""
+    pair = np.empty(op.pair_size(forest))
+    block = np.empty(LARGEST_BLOCK)
+    for i in range(first, last):
+        find_partners(forest, partners, i, pair, block)
+
+
+@jit
+def _beats(partners, a, b):
+    place_a, place_b = partners.place[a], partners.place[b]
+    height_a, height_b = partners.heights[a, place_a], partners.heights[b, place_b]
+    if height_a != height_b:
+        return height_a < height_b
+    slot_a, slot_b = partners.slots[a, place_a], partners.slots[b, place_b]
+    return slot_a < slot_b or (slot_a == slot_b and a < b)
+
+
+@jit
+def start_tournament(partners):
+    """Play the whole tournament."""
+    size = len(partners.winners) // 2
+    for leaf in range(size):
+        partners.winners[size + leaf] = min(leaf, len(partners.node) - 1)
+    for game in range(size - 1, 0, -1):
+        a, b = partners.winners[2 * game], partners.winners[2 * game + 1]
+        partners.winners[game] = a if _beats(partners, a, b) else b
+
+
+@jit
+def _replay_games(partners, slot):
+    game = (len(partners.winners) // 2 + slot) // 2
+    while game > 0:
+        a, b = partners.winners[2 * game], partners.winners[2 * game + 1]
+        partners.winners[game] = a if _beats(partners, a, b) else b
+        game //= 2
+
+
+@jit
+def most_recent(forest, partners, pair, block):
+    """Return the pair that merges next: older slot, younger slot, height."""
+    while True:
+        i = partners.winners[1]
+        place = partners.place[i]
+        j = partners.slots[i, place]
+        if j == STALE:
+            find_partners(forest, partners, i, pair, block)
+        elif not partners.live[j]:
+            partners.place[i] += 1
+        else:
+            return j, i, partners.heights[i, place]
+        _replay_games(partners, i)
+
+
+@jit
+def replace_pair(forest, partners, i, j, node, pair, block):
+    """Let slots i and j die and the lineage in the next free slot, already merged, live."""
+    new = partners.counts[0]
+    partners.counts[0] += 1
+    partners.counts[1] -= 1
+    partners.node[new] = node
+    partners.live[i] = partners.live[j] = False
+    partners.live[new] = True
+    for dead in (i, j):
+        partners.heights[dead, :] = math.inf
+        _replay_games(partners, dead)
+    find_partners(forest, partners, new, pair, block)
+    _replay_games(partners, new)
+    if partners.counts[0] - partners.counts[1] > partners.counts[0] // 8:
+        _close_up(forest, partners)
+        start_tournament(partners)
+
+
+@jit
+def _close_up(forest, partners):
+    """Move the live lineages to the front, in order, and the dead ones out of the lists."""
+    used = partners.counts[0]
+    new_slot = np.full(used, NONE)
+    target = 0
+    for i in range(used):
+        if not partners.live[i]:
+            continue
+        new_slot[i] = target
+        if target != i:
+            op.move(forest, i, target)
+            forest.height[target] = forest.height[i]
+            partners.node[target] = partners.node[i]
+        kept = 0
+        for k in range(partners.place[i], LIST_LENGTH):
+            j = partners.slots[i, k]
+            if j >= 0 and partners.live[j]:
+                partners.heights[target, kept] = partners.heights[i, k]
+                partners.slots[target, kept] = new_slot[j]  # an older slot: it has moved already
+                kept += 1
+        partners.heights[target, kept:] = partners.heights[i, LIST_LENGTH]
+        partners.slots[target, kept:] = partners.slots[i, LIST_LENGTH]
+        partners.place[target] = 0
+        target += 1
+    # `live` is read above for old slots, so it is rewritten last.
+    partners.live[:target] = True
+    partners.live[target:] = False
+    partners.heights[target:used, :] = math.inf
+    partners.counts[0] = target

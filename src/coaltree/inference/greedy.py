@@ -1,0 +1,242 @@
+"""Greedy inference: merge the best pair of lineages, again and again, until one is left.
+
+Three rules say which pair is best (`c` is the weight of waiting, ``delta`` the time since the last merge):
+
+``rate1``
+    c = 1 for every pair, so that a pair's best height never changes; the pair that merges most recently wins.
+``max-prob``
+    c = the number of live pairs; the pair with the largest ``-c delta + log Z`` wins.
+``min-duration``
+    c = the number of live pairs; the pair with the smallest ``delta`` wins.
+
+Ties go to the smaller pair of node numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+
+from ..compiled import announced_compilation, jit
+from ..errors import InputError, InputWarning
+from ..process import operations as op
+from ..process.interface import Process, as_matrix
+from ..process.likelihood import merge_log_likelihoods
+from ..tree.kingman import log_prior
+from ..tree.tree import Tree
+from ._pair_kernels import best_height, pair_shift
+from ._partner_kernels import (
+    LARGEST_BLOCK,
+    most_recent,
+    new_partners,
+    replace_pair,
+    scan_rows,
+    slots_for,
+    start_tournament,
+)
+
+RULES = ("rate1", "max-prob", "min-duration")
+SEARCHES = ("auto", "exact")
+SCAN_ROWS = 100  # rows a thread takes at a time, on average
+STEP_SECONDS = 0.2  # how long the compiled loop runs before Python gets a turn
+
+FloatArray = NDArray[np.float64]
+Progress = Callable[[float], None]
+
+
+@jit
+def rate1_merges(forest, partners, first, last, children, heights):
+    """Merge pairs by `rate1`: merges first <= k < last go into children and heights."""
+    n = len(children) + 1
+    pair = np.empty(op.pair_size(forest))
+    block = np.empty(LARGEST_BLOCK)
+    for k in range(first, last):
+        i, j, h = most_recent(forest, partners, pair, block)
+        children[k, 0], children[k, 1], heights[n + k] = partners.node[i], partners.node[j], h
+        new = partners.counts[0]
+        op.merge(forest, i, j, h, new)
+        forest.height[new] = h
+        replace_pair(forest, partners, i, j, n + k, pair, block)
+
+
+@jit
+def all_pairs_merges(forest, by_probability, node, first, last, children, heights):
+    """Merge pairs by `max-prob` or `min-duration`: every live pair is weighed anew before every merge."""
+    n = len(children) + 1
+    pair = np.empty(op.pair_size(forest))
+    clock = heights[n + first - 1] if first > 0 else 0.0
+    for k in range(first, last):
+        live = n - k
+        c = 0.5 * live * (live - 1)
+        best_i, best_j, best_h, best_score = -1, -1, math.inf, -math.inf
+        for i in range(live):
+            for j in range(i + 1, live):
+                op.load_pair(forest, i, j, pair)
+                shift = pair_shift(forest, i, j)
+                if by_probability:
+                    h = best_height(forest, pair, shift, c, clock, math.inf)
+                    score = op.log_z(forest, pair, h) - c * (h - clock)
+                else:
+                    # The height is not cut off at the clock: below it, the older of two heights breaks the tie.
+                    lowest = max(forest.height[i], forest.height[j])
+                    h = best_height(forest, pair, shift, c, lowest, best_h)
+                    score = -h
+                if score > best_score or best_i < 0:
+                    best_i, best_j, best_h, best_score = i, j, h, score
+        clock = max(best_h, clock)
+        children[k, 0], children[k, 1], heights[n + k] = node[best_i], node[best_j], clock
+        op.merge(forest, best_i, best_j, clock, live)
+        forest.height[live], node[live] = clock, n + k
+        target = 0
+        for source in range(live + 1):
+            if source != best_i and source != best_j:
+                op.move(forest, source, target)
+                forest.height[target], node[target] = forest.height[source], node[source]
+                target += 1
+
+
+@dataclass(frozen=True)
+class GreedyResult:
+    """A tree found by greedy inference, with what the model says of it.
+
+    Attributes
+    ----------
+    tree : Tree
+    log_joint : float
+        ``log p(x, tree)``.
+    log_likelihood : float
+        ``log p(x | tree)``.
+    log_ratios : ndarray of shape (n - 1,)
+        For each merge, most recent first, the log likelihood ratio of one tree over its leaves against two
+        independent ones.
+    process : Process
+        The process used, everything that it left open settled.
+    """
+
+    tree: Tree
+    log_joint: float
+    log_likelihood: float
+    log_ratios: NDArray[np.float64]
+    process: Process
+
+    def __repr__(self) -> str:
+        return f"<GreedyResult: {self.tree.n_leaves} leaves, log joint {self.log_joint:.6g}>"
+
+
+def greedy(
+    X: ArrayLike,
+    process: Process,
+    rule: str = "rate1",
+    search: str = "auto",
+    *,
+    leaf_names: Sequence[str] | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> GreedyResult:
+    """Find one good tree by merging the best pair again and again.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D)
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled.
+    process : Process
+        `Brownian`, `Multinomial` or `Mixed`.
+    rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
+        Which pair merges next. ``rate1`` weighs ``n^2 / 2`` pairs at the start and as many after it, the others
+        ``n^3 / 6`` in all.
+    search : {"auto", "exact"}, default "auto"
+        How ``rate1`` looks for partners; both weigh every pair.
+    leaf_names : sequence of str, optional
+        Names of the rows.
+    n_jobs : int, optional
+        Threads, as in scikit-learn. The result does not depend on it.
+    progress : callable, optional
+        Called now and then with the share of the work done, 0 to 1.
+
+    Returns
+    -------
+    GreedyResult
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> result = ct.greedy([[0.0], [0.1], [3.0]], ct.Brownian())
+    >>> result.tree.children.tolist()
+    [[0, 1], [2, 3]]
+    """
+    if rule not in RULES:
+        raise InputError(f"rule is {rule!r}; it must be one of {', '.join(map(repr, RULES))}.")
+    if search not in SEARCHES:
+        raise InputError(f"search is {search!r}; it must be one of {', '.join(map(repr, SEARCHES))}.")
+    matrix = as_matrix(X)
+    resolved = process.resolve(matrix)
+    report = progress or (lambda share: None)
+    with announced_compilation():
+        find = _rate1_tree if rule == "rate1" else partial(_all_pairs_tree, rule=rule)
+        children, heights = find(matrix, resolved, effective_n_jobs(n_jobs), report)
+    report(1.0)
+    tree = Tree(children, heights, leaf_names)
+    merges = merge_log_likelihoods(resolved, tree, matrix)
+    for remark in resolved.remarks(tree, matrix):
+        warnings.warn(remark, InputWarning, stacklevel=2)
+    log_likelihood = math.fsum(resolved.leaf_log_likelihoods(matrix)) + float(merges.log_z.sum())
+    return GreedyResult(tree, log_likelihood + log_prior(tree), log_likelihood, merges.log_ratios, resolved)
+
+
+def _rate1_tree(
+    X: FloatArray, process: Process, n_threads: int, report: Progress
+) -> tuple[NDArray[np.intp], FloatArray]:
+    n = len(X)
+    forest = process.forest(X, slots_for(n), np.zeros(slots_for(n)))
+    partners = new_partners(n)
+    # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
+    bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
+    scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
+        delayed(scan_rows)(forest, partners, first, last) for first, last in pairwise(bounds)
+    )
+    for done, _ in enumerate(scans):
+        report(0.5 * (done + 1) / (len(bounds) - 1))
+    start_tournament(partners)
+    return _merge_in_steps(
+        n, lambda *step: rate1_merges(forest, partners, *step), lambda k: report(1 - 0.5 * (1 - k / n) ** 2)
+    )
+
+
+def _all_pairs_tree(
+    X: FloatArray, process: Process, n_threads: int, report: Progress, rule: str
+) -> tuple[NDArray[np.intp], FloatArray]:
+    n = len(X)
+    forest = process.forest(X, n + 1, np.zeros(n + 1))
+    node = np.arange(n + 1)
+    return _merge_in_steps(
+        n,
+        lambda *step: all_pairs_merges(forest, rule == "max-prob", node, *step),
+        lambda k: report(1 - (1 - k / n) ** 3),
+    )
+
+
+def _merge_in_steps(
+    n: int, merge: Callable[..., None], report: Progress
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Run a compiled loop a few merges at a time, so that Ctrl-C and progress get their turn."""
+    children = np.zeros((n - 1, 2), dtype=np.intp)
+    heights = np.zeros(2 * n - 1)
+    first, step = 0, 16
+    while first < n - 1:
+        last = min(first + step, n - 1)
+        start = time.perf_counter()
+        merge(first, last, children, heights)
+        elapsed = time.perf_counter() - start
+        step = max(1, min(2 * step, int(step * STEP_SECONDS / max(elapsed, 1e-6))))
+        first = last
+        report(first)
+    return children, heights

@@ -1,0 +1,1 @@
+"""What leaves the library for people to look at."""

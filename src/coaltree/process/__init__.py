@@ -1,0 +1,1 @@
+"""Markov processes that run along the branches of a tree."""

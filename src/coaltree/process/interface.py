@@ -1,0 +1,105 @@
+"""What a process is to the rest of the library."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ..streams import RandomState
+from ..tree.tree import Tree
+
+FloatArray = NDArray[np.float64]
+
+
+class Process(ABC):
+    """A Markov process that runs down every branch of a tree and gives each leaf a row of the table.
+
+    A new process is one module with a subclass of this, and one with a class of forest for which every operation of
+    `coaltree.process.operations` is supplied. Rows of ``X`` are leaves, NaN is a missing cell.
+    """
+
+    @abstractmethod
+    def resolve(self, X: FloatArray) -> Self:
+        """Return this process with everything that it leaves open settled from the data.
+
+        Raises `InputError` when the rows cannot come from this process.
+        """
+
+    @abstractmethod
+    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> Any:
+        """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X.
+
+        Called on a resolved process. `height` is the array, all zeros, that the forest has to use.
+        """
+
+    @abstractmethod
+    def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
+        """Log of the constants ``Z_leaf`` of each row's message, shape ``(n,)``. Called on a resolved process."""
+
+    @abstractmethod
+    def simulate(
+        self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None
+    ) -> FloatArray:
+        """Draw a table from the process on a given tree, one row a leaf.
+
+        `n_columns` is for processes whose parameters do not say how many columns there are.
+        """
+
+    def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
+        """Return sentences that the user of a tree found for X should read."""
+        return []
+
+    def log_likelihood(self, tree: Tree, X: ArrayLike) -> float:
+        """Log likelihood of a table on a tree, every constant in.
+
+        Parameters
+        ----------
+        tree : Tree
+        X : array-like of shape (n_leaves, n_columns)
+            Row i belongs to leaf i; NaN is a missing cell.
+
+        Returns
+        -------
+        float
+            ``log p(x | tree)``; minus infinity if the process cannot produce these rows on this tree.
+        """
+        from .likelihood import log_likelihood  # it calls the methods above
+
+        return log_likelihood(self, tree, X)
+
+
+def as_matrix(X: ArrayLike) -> FloatArray:
+    """Return X as a fresh float matrix in which NaN is the only number that is not finite."""
+    if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: its pd.NA needs asking for
+        X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    try:
+        matrix = np.array(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"The table could not be read as numbers ({error}); give real values or state codes, with NaN for missing "
+            "cells, or use CoalescentClustering, which encodes text and categories itself."
+        ) from None
+    if matrix.ndim != 2:
+        raise InputError(f"The table has {matrix.ndim} dimension(s); it must have two: rows and columns.")
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise InputError(f"The table has shape {matrix.shape}; it needs at least one row and one column.")
+    infinite = np.argwhere(np.isinf(matrix))
+    if len(infinite):
+        row, column = infinite[0]
+        raise InputError(
+            f"{len(infinite)} cell(s) are infinite, the first in row {row}, column {column}; cells must be finite numbers "
+            "or NaN for missing: replace infinities by NaN or by a large finite value."
+        )
+    return matrix
+
+
+def check_width(given: int, expected: int, what: str) -> None:
+    """Raise unless a table has as many columns as a process describes."""
+    if given != expected:
+        raise InputError(f"The table has {given} column(s), but {what} describes {expected}; they must be as many.")

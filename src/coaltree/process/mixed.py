@@ -1,0 +1,97 @@
+"""Columns of several kinds side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ..streams import RandomState, as_generator
+from ..tree.tree import Tree
+from ._mixed_kernels import PairForest
+from .interface import Process, check_width
+
+FloatArray = NDArray[np.float64]
+
+
+class Mixed(Process):
+    """Several processes, each with its own columns, independent given the tree.
+
+    Parameters
+    ----------
+    *parts : pairs (process, columns)
+        A process and the indices of its columns. Together the parts must name every column once.
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> process = ct.Mixed((ct.Brownian(), [0, 1]), (ct.Multinomial(rate=0.5), [2]))
+    >>> X = [[0.1, 2.0, 0], [0.3, 1.8, 0], [4.0, 0.2, 1]]
+    >>> ct.greedy(X, process).tree.children.tolist()
+    [[0, 1], [2, 3]]
+    """
+
+    def __init__(self, *parts: tuple[Process, ArrayLike]) -> None:
+        if len(parts) == 1 and isinstance(parts[0], list):
+            parts = tuple(parts[0])
+        checked = []
+        for part in parts:
+            if not (isinstance(part, Sequence) and len(part) == 2 and isinstance(part[0], Process)):
+                raise InputError(f"Mixed takes pairs (process, columns), for example (Brownian(), [0, 1]); it got {part!r}.")
+            columns = np.atleast_1d(np.asarray(part[1]))
+            if columns.ndim != 1 or columns.size == 0 or not np.issubdtype(columns.dtype, np.integer):
+                raise InputError(f"The columns of {part[0]!r} are {part[1]!r}; they must be a list of column indices.")
+            checked.append((part[0], tuple(int(column) for column in columns)))
+        if not checked:
+            raise InputError("Mixed needs at least one pair (process, columns).")
+        named = sorted(column for _, columns in checked for column in columns)
+        if named != list(range(len(named))):
+            raise InputError(f"The parts of Mixed name the columns {named}; together they must name 0, 1, 2, ... once each.")
+        self.parts: tuple[tuple[Process, tuple[int, ...]], ...] = tuple(checked)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of all parts together."""
+        return sum(len(columns) for _, columns in self.parts)
+
+    def __repr__(self) -> str:
+        return f"Mixed({', '.join(f'({process!r}, {list(columns)})' for process, columns in self.parts)})"
+
+    def resolve(self, X: FloatArray) -> Self:
+        """Resolve every part on its own columns."""
+        check_width(X.shape[1], self.n_columns, "Mixed")
+        return type(self)(*((process.resolve(X[:, columns]), columns) for process, columns in self.parts))
+
+    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> Any:
+        """Return the parts' forests, nested in pairs, on one array of heights."""
+        forests = [process.forest(X[:, columns], capacity, height) for process, columns in self.parts]
+        joined = forests.pop()
+        while forests:
+            joined = PairForest(height, forests.pop(), joined)
+        return joined
+
+    def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
+        """Return the sum over the parts."""
+        total = np.zeros(len(X))
+        for process, columns in self.parts:
+            total += process.leaf_log_likelihoods(X[:, columns])
+        return total
+
+    def simulate(
+        self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None
+    ) -> FloatArray:
+        """Draw a table, every part its own columns: row i is leaf i."""
+        if n_columns is not None:
+            check_width(n_columns, self.n_columns, "Mixed")
+        rng = as_generator(random_state)
+        table = np.empty((tree.n_leaves, self.n_columns))
+        for process, columns in self.parts:
+            table[:, columns] = process.simulate(tree, rng, n_columns=len(columns))
+        return table
+
+    def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
+        """Return the remarks of all parts."""
+        return [remark for process, columns in self.parts for remark in process.remarks(tree, X[:, columns])]

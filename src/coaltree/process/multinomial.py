@@ -1,0 +1,168 @@
+"""Mutation of categorical columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ..streams import RandomState, as_generator
+from ..tree.tree import Tree
+from ._multinomial_kernels import CategoricalForest
+from .interface import Process, check_width
+
+FloatArray = NDArray[np.float64]
+
+
+class Multinomial(Process):
+    r"""Independent categorical columns that mutate along the branches.
+
+    Column :math:`d` mutates at rate :math:`\lambda_d`, and a mutation draws its state anew from the equilibrium
+    :math:`q_d`, which is also the distribution at the root.
+
+    Parameters
+    ----------
+    rate : float or array-like of shape (D,), default 1.0
+        Mutations per unit of time, one rate for all columns or one a column.
+    equilibrium : list of D array-likes, optional
+        Probabilities of the states of each column; columns may differ in their number of states. By default they
+        are estimated from the table: the share of each state, one more count given to every state.
+
+    Notes
+    -----
+    ``X`` holds codes 0, 1, ..., K_d - 1; NaN is a missing cell.
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> tree = ct.Tree.from_newick("(a:0.5,b:0.5);")
+    >>> process = ct.Multinomial(rate=1.0, equilibrium=[[0.5, 0.5]])
+    >>> round(process.log_likelihood(tree, [[0], [1]]), 4)
+    -1.845
+    """
+
+    def __init__(self, rate: ArrayLike = 1.0, equilibrium: Sequence[ArrayLike] | None = None) -> None:
+        self.rate = np.array(rate, dtype=np.float64)
+        if self.rate.ndim > 1 or self.rate.size == 0:
+            raise InputError(f"rate has shape {self.rate.shape}; it must be one number or one a column.")
+        if not np.all(np.isfinite(self.rate) & (self.rate > 0)):
+            raise InputError("rate holds a number that is not finite and positive; mutation rates must be.")
+        self.rate.setflags(write=False)
+        self.equilibrium = None if equilibrium is None else _checked_equilibrium(equilibrium)
+        if self.equilibrium is not None and self.rate.ndim:
+            check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
+
+    def __repr__(self) -> str:
+        rate = f"{float(self.rate):g}" if self.rate.ndim == 0 else f"<{len(self.rate)} rates>"
+        equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
+        return f"Multinomial(rate={rate}, equilibrium={equilibrium})"
+
+    def resolve(self, X: FloatArray) -> Self:
+        """Check the codes and estimate the equilibria if none were given."""
+        observed = ~np.isnan(X)
+        wrong = np.argwhere(observed & ((X < 0) | (X != np.floor(X))))
+        if len(wrong):
+            row, column = wrong[0]
+            raise InputError(
+                f"Row {row}, column {column} holds {X[row, column]:g}; categorical cells must be codes 0, 1, 2, ... or NaN "
+                "for missing."
+            )
+        if self.rate.ndim:
+            check_width(X.shape[1], len(self.rate), "Multinomial's rate")
+        if self.equilibrium is None:
+            return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])])
+        check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
+        n_states = np.array([len(q) for q in self.equilibrium])
+        wrong = np.argwhere(observed & (X >= n_states))
+        if len(wrong):
+            row, column = wrong[0]
+            raise InputError(
+                f"Row {row}, column {column} holds code {X[row, column]:g}, but the equilibrium of that column has only "
+                f"{n_states[column]} states, 0 to {n_states[column] - 1}."
+            )
+        return self
+
+    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> CategoricalForest:
+        """Return the leaves' messages."""
+        assert self.equilibrium is not None, "forest is called on a resolved process"
+        n, n_columns = X.shape
+        start = np.concatenate([[0], np.cumsum([len(q) for q in self.equilibrium])]).astype(np.intp)
+        root_q = np.sqrt(np.concatenate(self.equilibrium))
+        m = np.empty((start[-1], capacity))
+        m[:] = root_q[:, None]
+        for d in range(n_columns):
+            rows = np.flatnonzero(~np.isnan(X[:, d]))
+            states = start[d] + X[rows, d].astype(np.intp)
+            m[start[d] : start[d + 1], rows] = 0.0
+            m[states, rows] = 1 / root_q[states]
+        rate = np.array(np.broadcast_to(self.rate, n_columns))
+        return CategoricalForest(height, m, np.ones((n_columns, capacity)), start, root_q, rate)
+
+    def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
+        """Return the log probability of each row's states at equilibrium."""
+        assert self.equilibrium is not None, "leaf_log_likelihoods is called on a resolved process"
+        total = np.zeros(len(X))
+        for d, q in enumerate(self.equilibrium):
+            rows = ~np.isnan(X[:, d])
+            total[rows] += np.log(q[X[rows, d].astype(np.intp)])
+        return total
+
+    def simulate(
+        self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None
+    ) -> FloatArray:
+        """Draw a table of state codes: row i is leaf i.
+
+        Parameters
+        ----------
+        tree : Tree
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        n_columns : int, optional
+            Number of columns; it has to be that of `equilibrium`.
+
+        Returns
+        -------
+        ndarray of shape (n_leaves, D)
+        """
+        if self.equilibrium is None:
+            raise InputError("This process leaves its equilibrium to be estimated; give equilibrium= to simulate.")
+        if n_columns is not None:
+            check_width(n_columns, len(self.equilibrium), "Multinomial's equilibrium")
+        rng = as_generator(random_state)
+        lengths = tree.heights[tree.parents[:-1]] - tree.heights[:-1]
+        rates = np.broadcast_to(self.rate, len(self.equilibrium))
+        parents = tree.parents
+        states = np.empty((tree.n_nodes, len(self.equilibrium)))
+        for d, q in enumerate(self.equilibrium):
+            states[:, d] = rng.choice(len(q), size=tree.n_nodes, p=q)
+        kept = rng.random((tree.n_nodes - 1, len(self.equilibrium))) < np.exp(-lengths[:, None] * rates)
+        for node in range(tree.n_nodes - 2, -1, -1):
+            states[node] = np.where(kept[node], states[parents[node]], states[node])
+        return states[: tree.n_leaves]
+
+
+def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArray:
+    """Return the share of each state, one more count given to every state; an all-missing column has one state."""
+    seen = codes[~np.isnan(codes)].astype(np.intp)
+    counts = np.bincount(seen, minlength=n_states or 1) + 1.0
+    return counts / counts.sum()
+
+
+def _checked_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
+    columns = []
+    for d, given in enumerate(equilibrium):
+        q = np.array(given, dtype=np.float64)
+        if q.ndim != 1 or q.size == 0:
+            raise InputError(f"The equilibrium of column {d} has shape {q.shape}; it must be one probability a state.")
+        if not np.all(np.isfinite(q) & (q > 0)):
+            raise InputError(f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0: leave unused states out.")
+        if abs(q.sum() - 1) > 1e-8:
+            raise InputError(f"The equilibrium of column {d} adds up to {q.sum():g}; probabilities must add up to 1.")
+        q /= q.sum()
+        q.setflags(write=False)
+        columns.append(q)
+    if not columns:
+        raise InputError("equilibrium is empty; it must have one vector of probabilities for each column.")
+    return tuple(columns)

@@ -1,0 +1,101 @@
+"""What every process supplies to the compiled algorithms: operations on a forest of messages.
+
+A *forest* is a ``NamedTuple`` of plain arrays that holds, slot by slot, the messages of live lineages. Two slots
+``i`` and ``j`` that might merge make a *pair*: a small scratch array, filled once by `load_pair`, that answers every
+question about the merge as a function of its height ``h``. Write ``g(h) = 2 h - height[i] - height[j]`` for the length
+of the path between the two tops; ``h`` is never below either top, so ``g`` starts at or above 0 and grows.
+
+The slope of ``log Z`` is the difference of two decreasing, convex functions of ``h``: the *rise*, from cells that
+disagree and want a longer path, and the *drop*, from cells that agree and want a shorter one. All searches
+for the best height rest on that, see `coaltree.inference.best_height`.
+
+Every forest has the field ``height``, one number a slot. The parts of a mixed forest share one such array, and the
+algorithm that merges writes it.
+"""
+
+# These bodies are declarations: the docstring is the contract, processes supply the code.
+# ruff: noqa: D103
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..compiled import Operation
+
+
+def _pair_size(forest: Any) -> int:  # type: ignore[empty-body]
+    """Length of the scratch array that a pair needs."""
+
+
+def _load_pair(forest: Any, i: int, j: int, pair: Any) -> None:
+    """Fill the scratch array for slots i and j."""
+
+
+def _log_z(forest: Any, pair: Any, h: float) -> float:  # type: ignore[empty-body]
+    """Log local likelihood of the pair's merge at height h, every constant in."""
+
+
+def _slopes(forest: Any, pair: Any, h: float) -> tuple[float, float, float, float]:  # type: ignore[empty-body]
+    """Rise and drop of ``log Z`` at h, and minus their derivatives: all four non-negative."""
+
+
+def _least_variance(forest: Any, i: int) -> float:  # type: ignore[empty-body]
+    """Smallest variance of slot i's message over its real columns; infinite if it has none."""
+
+
+def _least_slope(forest: Any, pair: Any, low: float, high: float, shift: float) -> float:  # type: ignore[empty-body]
+    """A number that ``(g(h) + shift) / (g(high) + shift) * slope(h)`` does not fall below for h in [low, high].
+
+    The factor is positive, so it leaves the sign of the slope alone; it takes away the pole at ``g = 0`` that
+    would otherwise spoil every bound there. `shift` is the sum of the two slots' least variances, or 0.
+    """
+
+
+def _highest(forest: Any, pair: Any, c: float) -> float:  # type: ignore[empty-body]
+    """A height above which the rise is below c, so that ``log Z - c h`` falls."""
+
+
+def _add_least_slopes(
+    forest: Any, i: int, first: int, last: int, limit: float, shifts: Any, slopes: Any
+) -> None:
+    """Add `least_slope` over [height[i], limit] to slopes[j - first], for slots first <= j < last.
+
+    No slot of the block stands higher than slot i, and i stands below the limit.
+    """
+
+
+def _merge(forest: Any, i: int, j: int, h: float, into: int) -> None:
+    """Write the message of the merged lineage into a slot, which may be i or j."""
+
+
+def _move(forest: Any, source: int, target: int) -> None:
+    """Copy a slot's message to another slot."""
+
+
+def _root_log_density(forest: Any, i: int) -> float:  # type: ignore[empty-body]
+    """Log of what a proper root at the top of slot i would add to the likelihood; 0 where messages are ratios."""
+
+
+PAIR_SIZE = Operation(_pair_size)
+LOAD_PAIR = Operation(_load_pair)
+LOG_Z = Operation(_log_z)
+SLOPES = Operation(_slopes)
+LEAST_VARIANCE = Operation(_least_variance)
+LEAST_SLOPE = Operation(_least_slope)
+HIGHEST = Operation(_highest)
+ADD_LEAST_SLOPES = Operation(_add_least_slopes)
+MERGE = Operation(_merge)
+MOVE = Operation(_move)
+ROOT_LOG_DENSITY = Operation(_root_log_density)
+
+pair_size = PAIR_SIZE.function
+load_pair = LOAD_PAIR.function
+log_z = LOG_Z.function
+slopes = SLOPES.function
+least_variance = LEAST_VARIANCE.function
+least_slope = LEAST_SLOPE.function
+highest = HIGHEST.function
+add_least_slopes = ADD_LEAST_SLOPES.function
+merge = MERGE.function
+move = MOVE.function
+root_log_density = ROOT_LOG_DENSITY.function

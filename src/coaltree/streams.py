@@ -1,0 +1,38 @@
+"""One ``random_state`` in, one generator out."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from .errors import InputError
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Turn what scikit-learn's users pass as ``random_state`` into a numpy generator.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        ``None`` takes entropy from the system; a ``Generator`` is used as it is; a
+        ``RandomState`` seeds a new generator with one draw.
+
+    Returns
+    -------
+    numpy.random.Generator
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and random_state >= 0:
+        return np.random.default_rng(int(random_state))
+    raise InputError(
+        f"random_state is {random_state!r}; it must be None, a non-negative integer, "
+        "a numpy Generator or a numpy RandomState."
+    )

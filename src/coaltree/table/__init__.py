@@ -1,0 +1,1 @@
+"""Tables: from a user's frame, array or file to encoded columns."""

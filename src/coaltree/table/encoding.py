@@ -1,0 +1,257 @@
+"""Encodings: how columns become the numbers that a process sees, for the rows of the fit and for new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .cells import Category, FloatArray, IntArray
+from .columns import RealColumn, Table
+from .wording import count, listing
+
+Kind: TypeAlias = Literal["real", "categorical"]
+
+# A column whose values differ by less than this, relative to their size, differs by rounding only.
+_CONSTANT_SPREAD = 1e-12
+# Standardised values are kept where their squares still are finite.
+_LARGEST_STANDARDISED = 1e150
+_SMALLEST_SCALE = float(np.nextafter(0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """What is needed to encode new rows the way the rows of the fit were.
+
+    Parameters
+    ----------
+    column_names : tuple of str
+        Names of all columns.
+    kinds : tuple of {"real", "categorical"}
+        Kind of each column.
+    center, scale : ndarray of float64, shape (n_real,)
+        Mean and standard deviation of each real column, in the table's order; 0 and 1 where nothing is
+        rescaled.
+    categories : tuple of tuple
+        Categories of each categorical column, in the table's order.
+    informative : ndarray of bool, shape (n_columns,)
+        Whether a column has at least two distinct values; only these are encoded.
+    """
+
+    column_names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    center: FloatArray
+    scale: FloatArray
+    categories: tuple[tuple[Category, ...], ...]
+    informative: NDArray[np.bool_]
+
+    @property
+    def categories_by_name(self) -> Mapping[str, tuple[Category, ...]]:
+        """The categories as ``read_columns(..., categories=...)`` takes them for new rows."""
+        names = [
+            name for name, kind in zip(self.column_names, self.kinds, strict=True) if kind == "categorical"
+        ]
+        return dict(zip(names, self.categories, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """The informative columns of a table, as arrays.
+
+    Parameters
+    ----------
+    real : ndarray of float64, shape (n_rows, n_real)
+        Standardised real columns; NaN is missing.
+    codes : ndarray of int, shape (n_rows, n_categorical)
+        Codes of the categorical columns; -1 is missing.
+    real_names, categorical_names : tuple of str
+        Names of the columns of `real` and `codes`.
+    n_states : tuple of int
+        Number of categories of each column of `codes`.
+    """
+
+    real: FloatArray
+    codes: IntArray
+    real_names: tuple[str, ...]
+    categorical_names: tuple[str, ...]
+    n_states: tuple[int, ...]
+
+
+def fit_encoding(table: Table, standardize: bool = True) -> Encoding:
+    """Learn the encoding of a table.
+
+    Parameters
+    ----------
+    table : Table
+        The rows of the fit.
+    standardize : bool, default=True
+        Whether real columns are brought to mean 0 and standard deviation 1 over their observed cells.
+
+    Returns
+    -------
+    Encoding
+    """
+    informative = np.zeros(len(table.columns), dtype=bool)
+    kinds: list[Kind] = []
+    centers: list[float] = []
+    scales: list[float] = []
+    categories: list[tuple[Category, ...]] = []
+    for j, column in enumerate(table.columns):
+        if isinstance(column, RealColumn):
+            center, scale, informative[j] = _moments(column.values)
+            kinds.append("real")
+            centers.append(center if standardize else 0.0)
+            scales.append(scale if standardize else 1.0)
+        else:
+            kinds.append("categorical")
+            categories.append(column.categories)
+            informative[j] = len(column.categories) >= 2
+    return Encoding(
+        table.column_names, tuple(kinds), np.array(centers), np.array(scales), tuple(categories), informative
+    )
+
+
+def encode(table: Table, encoding: Encoding) -> EncodedTable:
+    """Encode the informative columns of a table.
+
+    Parameters
+    ----------
+    table : Table
+        The rows of the fit, or new rows that were read with ``categories=encoding.categories_by_name``.
+    encoding : Encoding
+        What `fit_encoding` found.
+
+    Returns
+    -------
+    EncodedTable
+
+    Raises
+    ------
+    InputError
+        When the columns are not those of the encoding.
+    """
+    _check_same_columns(table, encoding)
+    real: list[FloatArray] = []
+    real_names: list[str] = []
+    codes: list[IntArray] = []
+    categorical_names: list[str] = []
+    n_real = 0
+    for column, informative in zip(table.columns, encoding.informative, strict=True):
+        if isinstance(column, RealColumn):
+            if informative:
+                real.append(_standardised(column.values, encoding.center[n_real], encoding.scale[n_real]))
+                real_names.append(column.name)
+            n_real += 1
+        elif informative:
+            codes.append(column.codes)
+            categorical_names.append(column.name)
+    by_name = encoding.categories_by_name
+    return EncodedTable(
+        np.column_stack(real) if real else np.empty((table.n_rows, 0)),
+        np.column_stack(codes) if codes else np.empty((table.n_rows, 0), dtype=np.intp),
+        tuple(real_names),
+        tuple(categorical_names),
+        tuple(len(by_name[name]) for name in categorical_names),
+    )
+
+
+def describe(table: Table, encoding: Encoding) -> list[str]:
+    """Say in a sentence each what of a table does not take part in the tree.
+
+    Parameters
+    ----------
+    table : Table
+        The rows of the fit.
+    encoding : Encoding
+        Its encoding.
+
+    Returns
+    -------
+    list of str
+        Empty when every column and row says something.
+    """
+    observed = [~np.isnan(c.values) if isinstance(c, RealColumn) else c.codes >= 0 for c in table.columns]
+    missing = [c.name for c, cells in zip(table.columns, observed, strict=True) if not cells.any()]
+    constant = [
+        c.name
+        for c, cells, informative in zip(table.columns, observed, encoding.informative, strict=True)
+        if cells.any() and not informative
+    ]
+    sentences = []
+    if constant:
+        sentences.append(
+            f"{count(len(constant), 'column is', 'columns are')} constant and ignored: {listing(constant)}."
+        )
+    if missing:
+        sentences.append(
+            f"{count(len(missing), 'column has', 'columns have')} no observed cell and "
+            f"{'is' if len(missing) == 1 else 'are'} ignored: {listing(missing)}."
+        )
+    if not encoding.informative.any():
+        return [*sentences, "No column has two different values, so nothing tells the rows apart."]
+    useful = [cells for cells, informative in zip(observed, encoding.informative, strict=True) if informative]
+    empty = np.flatnonzero(~np.logical_or.reduce(useful))
+    if len(empty):
+        names = [table.row_names[i] if table.row_names else int(i) for i in empty[:6]]
+        more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
+        sentences.append(
+            f"{count(len(empty), 'row has', 'rows have')} no observed cell in the columns used "
+            f"({'row' if len(empty) == 1 else 'rows'} {', '.join(map(repr, names[:5]))}{more}): "
+            f"{'its' if len(empty) == 1 else 'their'} place in the tree is arbitrary."
+        )
+    return sentences
+
+
+def _moments(values: FloatArray) -> tuple[float, float, bool]:
+    """Mean, standard deviation and whether there is any spread, for values of any size."""
+    observed = values[~np.isnan(values)]
+    if len(observed) == 0:
+        return 0.0, 1.0, False
+    # Powers of two bring the values below 1 without rounding; the sums below can then not overflow, and
+    # taking the first value off keeps the digits in which large values differ.
+    exponent = int(np.frexp(np.max(np.abs(observed)))[1])
+    scaled = np.ldexp(observed, -exponent)
+    shifted = scaled - scaled[0]
+    mean = float(np.mean(shifted))
+    center = float(np.ldexp(scaled[0] + mean, exponent))
+    if np.ptp(shifted) <= _CONSTANT_SPREAD * np.max(np.abs(scaled)):
+        return center, 1.0, False
+    spread = np.sqrt(np.mean((shifted - mean) ** 2))
+    return center, max(float(np.ldexp(spread, exponent)), _SMALLEST_SCALE), True
+
+
+def _standardised(values: FloatArray, center: float, scale: float) -> FloatArray:
+    if center == 0.0 and scale == 1.0:
+        return values
+    exponent = int(np.frexp(max(abs(center), scale))[1])
+    # A new row may lie further out than a float can say in units of the scale; it is then kept at the end.
+    with np.errstate(over="ignore"):
+        scaled = (np.ldexp(values, -exponent) - np.ldexp(center, -exponent)) / np.ldexp(scale, -exponent)
+    clipped: FloatArray = np.clip(scaled, -_LARGEST_STANDARDISED, _LARGEST_STANDARDISED)
+    return clipped
+
+
+def _check_same_columns(table: Table, encoding: Encoding) -> None:
+    if table.column_names != encoding.column_names:
+        absent = [name for name in encoding.column_names if name not in table.column_names]
+        extra = [name for name in table.column_names if name not in encoding.column_names]
+        found = [f"{what} {listing(names)}" for what, names in (("lacks", absent), ("adds", extra)) if names]
+        raise InputError(
+            "The columns must be those of the fit, in the same order: the table "
+            f"{' and '.join(found) if found else 'has them in another order'}."
+        )
+    categories = iter(encoding.categories)
+    for column, kind in zip(table.columns, encoding.kinds, strict=True):
+        if (kind == "real") != isinstance(column, RealColumn):
+            raise InputError(
+                f"Column {column.name!r} was {kind} when the model was fit, and is not any more."
+            )
+        if not isinstance(column, RealColumn) and column.categories != next(categories):
+            raise InputError(
+                f"Column {column.name!r} is encoded with other categories than those of the fit: "
+                "read new rows with categories=encoding.categories_by_name."
+            )

@@ -1,0 +1,1 @@
+"""Rooted ultrametric trees and Kingman's coalescent."""

@@ -1,0 +1,238 @@
+"""The immutable tree: who merged with whom, and how long ago."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import linkage, newick, sketch
+from .invariants import checked_children, checked_heights, checked_names
+
+IntArray = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
+
+
+class Tree:
+    """A rooted binary tree whose leaves all stand at height 0.
+
+    Leaf ``i`` is row ``i`` of the table it was built from. Interior nodes are numbered by age:
+    node ``n + k`` is the ``k``-th merge, most recent first, so a child's number is always smaller
+    than its parent's and one plain loop over the numbers visits children before parents.
+
+    Parameters
+    ----------
+    children : array-like of int, shape (n - 1, 2)
+        The two nodes that each merge joins.
+    heights : array-like of float, shape (2n - 1,)
+        Time before the present of each node: 0 for leaves, non-decreasing over merges.
+    leaf_names : sequence of str, optional
+        Distinct names, row by row; "0", "1", ... by default.
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> tree = Tree.from_newick("((ape:1,man:1):2,owl:3);")
+    >>> tree.n_leaves
+    3
+    >>> tree.children.tolist()
+    [[0, 1], [3, 2]]
+    >>> tree.heights.tolist()
+    [0.0, 0.0, 0.0, 1.0, 3.0]
+    """
+
+    _children: IntArray
+    _heights: FloatArray
+    _leaf_names: tuple[str, ...]
+
+    def __init__(
+        self, children: ArrayLike, heights: ArrayLike, leaf_names: Sequence[str] | None = None
+    ) -> None:
+        kids = checked_children(children)
+        ages = checked_heights(heights, kids)
+        names = checked_names(leaf_names, len(kids) + 1)
+        kids.setflags(write=False)
+        ages.setflags(write=False)
+        self.__dict__.update(_children=kids, _heights=ages, _leaf_names=names)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"A Tree cannot be changed: {name!r} was not set. Make a new Tree instead.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"A Tree cannot be changed: {name!r} was not deleted. Make a new Tree instead.")
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self._children) + 1
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of leaves and merges together, ``2 n_leaves - 1``."""
+        return 2 * len(self._children) + 1
+
+    @property
+    def root(self) -> int:
+        """Number of the root node."""
+        return self.n_nodes - 1
+
+    @property
+    def leaf_names(self) -> tuple[str, ...]:
+        """Names of the leaves, in row order."""
+        return self._leaf_names
+
+    @property
+    def children(self) -> IntArray:
+        """The two children of each merge, shape ``(n - 1, 2)``, read-only."""
+        return self._children
+
+    @property
+    def heights(self) -> FloatArray:
+        """Height of every node, shape ``(2n - 1,)``, read-only."""
+        return self._heights
+
+    @property
+    def merge_heights(self) -> FloatArray:
+        """Heights of the merges alone, shape ``(n - 1,)``, non-decreasing."""
+        return self._heights[self.n_leaves :]
+
+    @cached_property
+    def parents(self) -> IntArray:
+        """Parent of every node, shape ``(2n - 1,)``; the root's is -1."""
+        parents = np.full(self.n_nodes, -1, dtype=np.intp)
+        parents[self._children.ravel()] = np.repeat(np.arange(self.n_leaves, self.n_nodes), 2)
+        parents.setflags(write=False)
+        return parents
+
+    @cached_property
+    def leaf_counts(self) -> IntArray:
+        """Number of leaves at or below every node, shape ``(2n - 1,)``."""
+        counts = [1] * self.n_leaves
+        for left, right in self._children.tolist():
+            counts.append(counts[left] + counts[right])
+        result = np.array(counts, dtype=np.intp)
+        result.setflags(write=False)
+        return result
+
+    @cached_property
+    def first_positions(self) -> IntArray:
+        """Where each node's leaves begin in :attr:`leaf_order`, shape ``(2n - 1,)``.
+
+        The leaves below node ``i`` are ``leaf_order[first_positions[i] : first_positions[i] + leaf_counts[i]]``.
+        """
+        counts = self.leaf_counts.tolist()
+        first = [0] * self.n_nodes
+        for k in range(self.n_leaves - 2, -1, -1):
+            left, right = self._children[k].tolist()
+            first[left] = first[self.n_leaves + k]
+            first[right] = first[left] + counts[left]
+        result = np.array(first, dtype=np.intp)
+        result.setflags(write=False)
+        return result
+
+    @cached_property
+    def leaf_order(self) -> IntArray:
+        """Leaves from left to right as they are drawn, shape ``(n,)``."""
+        order = np.empty(self.n_leaves, dtype=np.intp)
+        order[self.first_positions[: self.n_leaves]] = np.arange(self.n_leaves)
+        order.setflags(write=False)
+        return order
+
+    @property
+    def total_length(self) -> float:
+        """Sum of the lengths of all branches."""
+        return float(np.sum(self._heights[self.parents[:-1]] - self._heights[:-1]))
+
+    def leaves_below(self, node: int) -> IntArray:
+        """Leaves at or below a node, in drawing order."""
+        first = self.first_positions[node]
+        return self.leaf_order[first : first + self.leaf_counts[node]]
+
+    def rename(self, leaf_names: Sequence[str]) -> Tree:
+        """Return the same tree with other names on its leaves, in row order."""
+        return Tree(self._children, self._heights, leaf_names)
+
+    # -- exchange ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_newick(
+        cls,
+        text: str,
+        leaf_names: Sequence[str] | None = None,
+        *,
+        preserve_underscores: bool = False,
+        tolerance: float = 1e-6,
+    ) -> Tree:
+        """Read a tree from a Newick string.
+
+        Parameters
+        ----------
+        text : str
+            One rooted, binary, ultrametric tree with branch lengths. Quoted labels, comments in square
+            brackets and labels of interior nodes are understood; comments and interior labels are left out.
+        leaf_names : sequence of str, optional
+            Order of the rows. By default leaves are numbered as they appear in the text.
+        preserve_underscores : bool, default False
+            Keep underscores of unquoted labels; the Newick standard reads them as blanks.
+        tolerance : float, default 1e-6
+            How far leaves may stand from height 0, as a share of the root's height.
+
+        Raises
+        ------
+        InputError
+            With the place in the text, when it is not such a tree. It is a ``ValueError``.
+        """
+        children, heights, names = newick.parse(text, preserve_underscores, tolerance)
+        tree = cls(children, heights, names)
+        return tree if leaf_names is None else tree.reorder(leaf_names)
+
+    def to_newick(self) -> str:
+        """Write the tree as a Newick string, names quoted where they need it."""
+        return newick.render(self._children, self._heights, self._leaf_names)
+
+    @classmethod
+    def from_linkage(cls, Z: ArrayLike, leaf_names: Sequence[str] | None = None) -> Tree:
+        """Read a tree from a scipy linkage matrix; heights are its distances as they are."""
+        children, heights = linkage.parse(Z)
+        return cls(children, heights, leaf_names)
+
+    def to_linkage(self) -> FloatArray:
+        """Write the tree as a scipy linkage matrix; its distances are the heights as they are."""
+        return linkage.render(self._children, self._heights, self.leaf_counts)
+
+    def reorder(self, leaf_names: Sequence[str]) -> Tree:
+        """Return the same tree with its leaves numbered in the order of the given names."""
+        wanted = checked_names(leaf_names, self.n_leaves)
+        position = {name: i for i, name in enumerate(wanted)}
+        newick.check_same_names(self._leaf_names, position)
+        number = np.arange(self.n_nodes)
+        number[: self.n_leaves] = [position[name] for name in self._leaf_names]
+        return Tree(number[self._children], self._heights, wanted)
+
+    # -- manners -------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return (
+            self._leaf_names == other._leaf_names
+            and np.array_equal(self._children, other._children)
+            and np.array_equal(self._heights, other._heights)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._leaf_names, self._children.tobytes(), self._heights.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tree, (self._children, self._heights, self._leaf_names)
+
+    def __repr__(self) -> str:
+        return f"<Tree: {self.n_leaves} leaves, root height {self._heights[-1]:.4g}>"
+
+    def _repr_html_(self) -> str:
+        return sketch.html(self)

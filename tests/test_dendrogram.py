@@ -1,0 +1,315 @@
+"""Dendrograms: what is on the axes, not how it looks."""
+
+import builtins
+import io
+import sys
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from coaltree.errors import InputError, MissingDependencyError
+from coaltree.output.dendrogram import MIXED, PALETTE, plot_dendrogram
+from coaltree.tree.kingman import simulate_tree
+from coaltree.tree.layout import elbows, node_positions
+from coaltree.tree.tree import Tree
+
+SMALL = Tree.from_newick("((a:1,b:1):2,(c:2,d:2):1);", ["d", "a", "b", "c"])
+
+
+@pytest.fixture
+def ax():
+    figure = Figure(figsize=(6, 4))
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+@pytest.fixture
+def pyplot():
+    previous = mpl.get_backend()
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("Agg")
+    yield plt
+    plt.close("all")
+    plt.switch_backend(previous)
+
+
+def caterpillar(n):
+    children = [(0, 1)] + [(n + k - 1, k + 1) for k in range(1, n - 1)]
+    return Tree(children, [0.0] * n + list(range(1, n)))
+
+
+def save(ax):
+    target = io.BytesIO()
+    ax.figure.savefig(target, format="png")
+    return target.getvalue()
+
+
+def lines(ax):
+    (collection,) = (c for c in ax.collections if isinstance(c, LineCollection))
+    return collection
+
+
+def names_written(ax, axis="y"):
+    return [text.get_text() for text in getattr(ax, f"get_{axis}ticklabels")()]
+
+
+# -- layout ------------------------------------------------------------------------------------
+
+
+def test_leaves_stand_in_order_and_merges_between_their_children():
+    # Nodes: d, a, b, c, then ab, cd and the root.
+    assert node_positions(SMALL).tolist() == [3, 0, 1, 2, 0.5, 2.5, 1.5]
+
+
+def test_elbows_run_from_child_to_child():
+    assert elbows(SMALL).tolist() == [
+        [[0, 0], [0, 1], [1, 1], [1, 0]],
+        [[2, 0], [2, 2], [3, 2], [3, 0]],
+        [[0.5, 1], [0.5, 3], [2.5, 3], [2.5, 2]],
+    ]
+
+
+def test_one_leaf_has_a_position_and_no_elbow():
+    one = Tree.from_newick("a;")
+    assert node_positions(one).tolist() == [0]
+    assert elbows(one).shape == (0, 4, 2)
+
+
+# -- drawing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
+def test_one_collection_holds_a_line_for_every_branch(ax, orientation):
+    assert plot_dendrogram(SMALL, ax=ax, orientation=orientation) is ax
+    drawn = {tuple(map(tuple, line)) for line in lines(ax).get_segments()}
+    # Every branch goes up from its node to the height of its parent and across to it; (position, height).
+    expected = {
+        ((3, 0), (3, 2), (2.5, 2)),
+        ((2, 0), (2, 2), (2.5, 2)),
+        ((0, 0), (0, 1), (0.5, 1)),
+        ((1, 0), (1, 1), (0.5, 1)),
+        ((0.5, 1), (0.5, 3), (1.5, 3)),
+        ((2.5, 2), (2.5, 3), (1.5, 3)),
+    }
+    if orientation in ("left", "right"):
+        expected = {tuple((height, place) for place, height in line) for line in expected}
+    assert drawn == expected
+
+
+@pytest.mark.parametrize(
+    ("orientation", "axis", "falls"),
+    [("left", "x", True), ("right", "x", False), ("top", "y", False), ("bottom", "y", True)],
+)
+def test_the_root_stands_where_asked_and_all_is_in_view(ax, orientation, axis, falls):
+    plot_dendrogram(SMALL, ax=ax, orientation=orientation, height_label="time")
+    first, last = getattr(ax, f"get_{axis}lim")()
+    assert (first > last) == falls
+    assert min(first, last) <= 0
+    assert max(first, last) >= 3
+    assert getattr(ax, f"get_{axis}label")() == "time"
+    other = "y" if axis == "x" else "x"
+    low, high = sorted(getattr(ax, f"get_{other}lim")())
+    assert low < 0
+    assert high > 3
+    assert names_written(ax, other) == ["a", "b", "c", "d"]
+
+
+def test_the_height_axis_is_labelled_by_default(ax):
+    plot_dendrogram(SMALL, ax=ax)
+    assert ax.get_xlabel() == "height"
+    assert [side for side, spine in ax.spines.items() if spine.get_visible()] == ["bottom"]
+
+
+def test_branches_are_coloured_where_all_leaves_share_a_cluster(ax):
+    labels = ["y", "x", "x", "z"]  # of d, a, b, c
+    plot_dendrogram(SMALL, labels=labels, ax=ax)
+    shade = {
+        tuple(line[0]): tuple(color)
+        for line, color in zip(lines(ax).get_segments(), lines(ax).get_colors(), strict=True)
+    }
+    x, y, z = map(to_rgba, PALETTE[:3])
+    assert shade == {
+        (0, 0): x,
+        (0, 1): x,
+        (1, 0.5): x,  # the branch above a and b
+        (0, 3): y,
+        (0, 2): z,
+        (2, 2.5): to_rgba(MIXED),  # the branch above c and d
+    }
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["x", "y", "z"]
+
+
+def test_colours_can_be_chosen(ax):
+    plot_dendrogram(SMALL, labels=[1, 0, 0, 1], colors={0: "red", 1: "blue"}, ax=ax)
+    assert {tuple(c) for c in lines(ax).get_colors()} == {to_rgba("red"), to_rgba("blue")}
+    ax.clear()
+    plot_dendrogram(SMALL, labels=[1, 0, 0, 1], colors=["green", "black"], ax=ax)
+    handles = ax.get_legend().get_lines()
+    assert [handle.get_color() for handle in handles] == ["green", "black"]
+    ax.clear()
+    plot_dendrogram(SMALL, colors="purple", linewidth=3, ax=ax)
+    assert [tuple(c) for c in lines(ax).get_colors()] == [to_rgba("purple")]
+    assert lines(ax).get_linewidths() == [3]
+
+
+def test_neighbouring_clusters_differ_even_when_colours_come_again(ax):
+    tree = simulate_tree(40, 0)
+    plot_dendrogram(tree, labels=range(40), ax=ax)
+    shade = {
+        line[0][1]: tuple(color)
+        for line, color in zip(lines(ax).get_segments(), lines(ax).get_colors(), strict=True)
+        if line[0][0] == 0
+    }
+    assert len(shade) == 40
+    assert all(shade[i] != shade[i + 1] for i in range(39))
+
+
+@pytest.mark.parametrize(("n_clusters", "legend"), [(1, False), (2, True), (12, True), (13, False)])
+def test_a_legend_for_two_to_twelve_clusters(ax, n_clusters, legend):
+    plot_dendrogram(simulate_tree(26, 1), labels=np.arange(26) % n_clusters, ax=ax)
+    assert (ax.get_legend() is not None) == legend
+
+
+def test_clusters_are_listed_in_the_order_people_expect(ax):
+    plot_dendrogram(simulate_tree(11, 1), labels=[f"c{i}" for i in range(11)], ax=ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"c{i}" for i in range(11)]
+
+
+@pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
+def test_legend_and_names_do_not_cover_the_tree_and_are_not_cut_off(pyplot, orientation):
+    names = [f"leaf {i} with quite a long name {'x' * i}" for i in range(30)]
+    ax = plot_dendrogram(
+        simulate_tree(30, 2, leaf_names=names), labels=np.arange(30) % 12, orientation=orientation
+    )
+    ax.figure.canvas.draw()
+    legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y0 >= frame.y1 or legend.y1 <= frame.y0
+    along = "y" if orientation in ("left", "right") else "x"
+    boxes = [text.get_window_extent() for text in getattr(ax, f"get_{along}ticklabels")()]
+    assert len(boxes) == 30
+    whole = ax.figure.bbox
+    for box in [*boxes, legend]:
+        assert whole.x0 <= box.x0
+        assert box.x1 <= whole.x1
+        assert whole.y0 <= box.y0
+        assert box.y1 <= whole.y1
+    spans = sorted((getattr(box, f"{along}0"), getattr(box, f"{along}1")) for box in boxes)
+    assert all(end <= start + 1 for (_, end), (start, _) in pairwise(spans))
+
+
+def test_clusters_whose_names_begin_with_an_underscore_are_listed(ax):
+    plot_dendrogram(SMALL, labels=["_a", "_a", "$b$", "$b$"], ax=ax)
+    assert sorted(text.get_text() for text in ax.get_legend().get_texts()) == ["$b$", "_a"]
+    save(ax)
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+def test_names_are_never_formulas(ax):
+    plot_dendrogram(SMALL.rename(["$x$", r"$\broken", r"a\$b", "$\\frac$"]), ax=ax)
+    assert names_written(ax) == [r"$\broken", r"a\$b", "$\\frac$", "$x$"]
+    assert not any(text.get_parse_math() for text in ax.get_yticklabels())
+    save(ax)  # matplotlib raises here on a bad formula
+
+
+def test_long_names_are_shortened_and_line_breaks_taken_out(ax):
+    plot_dendrogram(SMALL.rename(["d" * 50, "a\nb", "b", "c" * 30]), ax=ax)
+    assert names_written(ax) == ["a b", "b", "c" * 30, "d" * 29 + "…"]
+
+
+def test_names_are_written_up_to_150_leaves(pyplot):
+    assert len(names_written(plot_dendrogram(simulate_tree(150, 0)))) == 150
+    assert names_written(plot_dendrogram(simulate_tree(151, 0))) == []
+    assert len(names_written(plot_dendrogram(simulate_tree(151, 0), max_leaf_names=200))) == 151
+    assert len(names_written(plot_dendrogram(simulate_tree(151, 0), leaf_names=True))) == 151
+    assert names_written(plot_dendrogram(simulate_tree(5, 0), leaf_names=False)) == []
+
+
+def test_names_without_room_are_left_out_unless_asked_for():
+    figure = Figure(figsize=(3, 2))
+    first, second = figure.subplots(1, 2)
+    assert names_written(plot_dendrogram(simulate_tree(100, 0), ax=first)) == []
+    assert len(names_written(plot_dendrogram(simulate_tree(100, 0), ax=second, leaf_names=True))) == 100
+
+
+# -- sizes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["a;", "(a:1,b:1);", "((a:0,b:0):0,c:0);"])
+def test_the_smallest_trees_and_no_heights_at_all(pyplot, text):
+    tree = Tree.from_newick(text)
+    ax = plot_dendrogram(tree, labels=list(tree.leaf_names))
+    assert names_written(ax) == list(tree.leaf_names)
+    assert len(lines(ax).get_segments()) == 2 * tree.n_leaves - 2
+    save(ax)
+
+
+def test_ten_thousand_leaves_are_drawn(pyplot):
+    ax = plot_dendrogram(simulate_tree(10_000, 0), labels=np.arange(10_000) % 3)
+    assert len(lines(ax).get_segments()) == 19_998
+    assert save(ax).startswith(b"\x89PNG")
+
+
+def test_a_deep_caterpillar_is_drawn_without_recursion(ax):
+    n = 20_000
+    assert n > 2 * sys.getrecursionlimit()
+    plot_dendrogram(caterpillar(n), ax=ax, orientation="top")
+    assert len(lines(ax).get_segments()) == 2 * n - 2
+    save(ax)
+
+
+# -- manners -----------------------------------------------------------------------------------
+
+
+def test_a_new_figure_belongs_to_pyplot_and_settings_stay_as_they_were(pyplot):
+    before, backend = dict(mpl.rcParams), mpl.get_backend()
+    ax = plot_dendrogram(SMALL, labels=[0, 1, 1, 0])
+    save(ax)
+    assert pyplot.fignum_exists(ax.figure.number)
+    assert dict(mpl.rcParams) == before
+    assert mpl.get_backend() == backend
+
+
+def test_given_axes_make_no_new_figure(pyplot, ax):
+    plot_dendrogram(SMALL, ax=ax)
+    assert pyplot.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": [1, 2]}, "2 labels were given for 4 leaves"),
+        ({"labels": [1, 2, None, 1]}, "label of leaf 2 is missing"),
+        ({"labels": "abcd"}, "labels is a str"),
+        ({"orientation": "up"}, "orientation is 'up'"),
+        ({"leaf_names": "yes"}, "leaf_names is 'yes'"),
+        ({"colors": ["red", "blue"]}, "one colour when there are no labels"),
+        ({"labels": [1, 1, 2, 2], "colors": {1: "red"}}, "no colour for the cluster 2"),
+        ({"labels": [1, 1, 2, 2], "colors": []}, "colors is empty"),
+    ],
+)
+def test_bad_options_are_refused_in_words(ax, options, message):
+    with pytest.raises(InputError, match=message):
+        plot_dendrogram(SMALL, ax=ax, **options)
+    assert not ax.collections
+
+
+def test_a_missing_matplotlib_is_named_with_its_cure(monkeypatch):
+    real_import = builtins.__import__
+
+    def without_matplotlib(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(f"No module named {name!r}")
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_matplotlib)
+    with pytest.raises(MissingDependencyError, match=r'pip install "coaltree\[plot\]"'):
+        plot_dendrogram(SMALL)

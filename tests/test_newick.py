@@ -1,0 +1,314 @@
+"""Newick text: there and back with our reader, DendroPy and Bio.Phylo, and the words for bad text."""
+
+import io
+import re
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from coaltree.errors import InputError
+from coaltree.tree.tree import Tree
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import dendropy
+    from Bio import Phylo
+    from Bio.Phylo.NewickIO import NewickError
+
+MARKS = "'\"()[]{}:;,_= \\\n\r\t-+.&"
+any_name = st.text(st.one_of(st.characters(), st.sampled_from(MARKS)), min_size=1, max_size=8)
+
+
+@st.composite
+def trees(draw, names=any_name):
+    labels = draw(st.lists(names, min_size=1, max_size=8, unique=True))
+    n = len(labels)
+    live, children = list(range(n)), []
+    for k in range(n - 1):
+        left = live.pop(draw(st.integers(0, len(live) - 1)))
+        right = live.pop(draw(st.integers(0, len(live) - 1)))
+        children.append((left, right))
+        live.append(n + k)
+    heights = sorted(draw(st.lists(st.floats(0, 1e6), min_size=n - 1, max_size=n - 1)))
+    return Tree(children, [0.0] * n + heights, labels)
+
+
+def lengths_of_clades(tree):
+    """Branch length above every clade but the root's."""
+    names = np.array(tree.leaf_names, dtype=object)
+    return {
+        frozenset(names[tree.leaves_below(node)]): tree.heights[tree.parents[node]] - tree.heights[node]
+        for node in range(tree.n_nodes - 1)
+    }
+
+
+def names_in_order(tree):
+    return [tree.leaf_names[leaf] for leaf in tree.leaf_order]
+
+
+def read_with_dendropy(text):
+    return dendropy.Tree.get(
+        data=text,
+        schema="newick",
+        case_sensitive_taxon_labels=True,
+        taxon_namespace=dendropy.TaxonNamespace(is_case_sensitive=True),
+    )
+
+
+def read_with_bio(text):
+    return Phylo.read(io.StringIO(text), "newick")
+
+
+def dendropy_can_read(name):
+    return name not in set("(),:;")
+
+
+def bio_can_read(name):
+    return not (name.startswith("'") or "\n" in name or re.search(r"(?<!\\)(\\\\)*\\('|$)", name))
+
+
+# -- there and back ----------------------------------------------------------------------------
+
+
+@given(trees())
+@example(Tree([[0, 1]], [0, 0, 1], ["it's", '"']))
+@example(Tree([[0, 1], [3, 2]], [0, 0, 0, 0, 0], ["a_b", "a b", "[x]"]))
+def test_our_reader_gives_back_what_was_written(tree):
+    text = tree.to_newick()
+    back = Tree.from_newick(text)
+    assert names_in_order(back) == names_in_order(tree)
+    assert back.leaf_names == tuple(names_in_order(tree))  # numbered as they appear
+    again = back.reorder(tree.leaf_names)
+    height = {frozenset(tree.leaves_below(i).tolist()): tree.heights[i] for i in range(tree.n_nodes)}
+    for node in range(again.n_nodes):
+        written = height.pop(frozenset(again.leaves_below(node).tolist()))
+        assert abs(again.heights[node] - written) <= np.spacing(written)
+    assert not height
+
+
+@given(trees(any_name.filter(dendropy_can_read)))
+def test_dendropy_reads_what_we_write(tree):
+    other = read_with_dendropy(tree.to_newick())
+    assert [leaf.taxon.label for leaf in other.leaf_node_iter()] == names_in_order(tree)
+    lengths = {
+        frozenset(leaf.taxon.label for leaf in node.leaf_iter()): node.edge.length
+        for node in other.preorder_node_iter()
+        if node.parent_node is not None
+    }
+    assert lengths == lengths_of_clades(tree)
+
+
+@given(trees(any_name.filter(bio_can_read)))
+def test_bio_phylo_reads_what_we_write(tree):
+    other = read_with_bio(tree.to_newick())
+    assert [leaf.name for leaf in other.get_terminals()] == names_in_order(tree)
+    lengths = {
+        frozenset(leaf.name for leaf in clade.get_terminals()): clade.branch_length
+        for clade in other.find_clades()
+        if clade is not other.root
+    }
+    assert lengths == lengths_of_clades(tree)
+
+
+@pytest.mark.parametrize("name", ["(", ")", ",", ":", ";"])
+def test_what_dendropy_cannot_read_bio_phylo_can(name):
+    """The limits stated in the module are still those of the other readers."""
+    text = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["x", name, "z"]).to_newick()
+    assert [leaf.name for leaf in read_with_bio(text).get_terminals()] == ["x", name, "z"]
+    with pytest.raises(Exception, match=r"Unbalanced|Incomplete|Invalid edge length|no attribute"):
+        [leaf.taxon.label for leaf in read_with_dendropy(text).leaf_node_iter()]
+
+
+@pytest.mark.parametrize("name", ["'a", "''", "a\nb", "a \nb", "a\\", "a\\'b"])
+def test_what_bio_phylo_cannot_read_dendropy_can(name):
+    text = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["x", name, "z z"]).to_newick()
+    assert [leaf.taxon.label for leaf in read_with_dendropy(text).leaf_node_iter()] == ["x", name, "z z"]
+    try:
+        names = [leaf.name for leaf in read_with_bio(text).get_terminals()]
+    except NewickError:
+        names = []
+    assert names != ["x", name, "z z"]
+
+
+@given(trees(st.sampled_from("abcdefgh")))
+def test_what_dendropy_writes_we_read(tree):
+    text = read_with_dendropy(tree.to_newick()).as_string("newick", suppress_rooting=True)
+    back = Tree.from_newick(text, tree.leaf_names)
+    assert lengths_of_clades(back).keys() == lengths_of_clades(tree).keys()
+    np.testing.assert_allclose(np.sort(back.heights), tree.heights, rtol=1e-12)
+
+
+def test_the_text_itself():
+    tree = Tree([[1, 0], [2, 3]], [0, 0, 0, 0.1, 0.30000000000000004], ["a", "b_c", "it's"])
+    assert tree.to_newick() == "('it''s':0.30000000000000004,('b_c':0.1,a:0.1):0.20000000000000004);"
+    assert Tree([], [0.0], ["a b"]).to_newick() == "'a b';"
+    assert Tree([[0, 1]], [0, 0, -0.0]).to_newick() == "(0:0.0,1:0.0);"
+    assert Tree([[0, 1]], [0, 0, 1e-300]).to_newick() == "(0:1e-300,1:1e-300);"
+
+
+def test_a_deep_caterpillar_goes_there_and_back():
+    n = 100_000
+    children = [(0, 1)] + [(n + k - 1, k + 1) for k in range(1, n - 1)]
+    tree = Tree(children, np.concatenate([np.zeros(n), np.cumsum(np.full(n - 1, 0.1))]))
+    back = Tree.from_newick(tree.to_newick())
+    assert np.array_equal(back.children, tree.children)
+    np.testing.assert_allclose(back.heights, tree.heights, rtol=1e-14)
+
+
+# -- what is understood ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((a:1,b:1):2,c:3);",
+        "((a:1,b:1):2,c:3)",
+        "((a:1,b:1)inner:2,c:3)root:7;",
+        "((a:1,b:1)'in ner'[&x=1]:2,c:3);\n\n",
+        " ( ( a : 1 ,\n b:\t1 ) : 2 , c : 3 ) ; ",
+        "[&R] ((a[&rate={1,2}]:[&x]1,b:1[c])[p]:2,c:3)[&height=3];[the end]",
+        "[nested [comment] here]((a:1,b:1):2,c:3);",
+        "[it's]((a:1,b:1):2,c:3);",
+        "(('a':1,\"b\":1):2,c:3);",
+        "((a:1e0,b:+1):0.2E+1,c:.3e1);",
+        "((a:1.,b:1):2,c:3):-0;",
+        "\ufeff((a:1,b:1):2,c:3);",
+    ],
+)
+def test_ways_to_write_one_tree(text):
+    tree = Tree.from_newick(text)
+    assert tree == Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 3], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("'it''s'", "it's"),
+        ("''''", "'"),
+        ('"say ""x"""', 'say "x"'),
+        ('"it\'s"', "it's"),
+        ("O'Brien", "O'Brien"),
+        ("Homo_sapiens", "Homo sapiens"),
+        ("'Homo_sapiens'", "Homo_sapiens"),
+        ("'a(b[c],d:e;'", "a(b[c],d:e;"),
+        ("'a\nb'", "a\nb"),
+        ("12.5", "12.5"),
+        ("名前", "名前"),
+    ],
+)
+def test_labels(label, name):
+    assert Tree.from_newick(f"({label}:1,other:1);").leaf_names == (name, "other")
+
+
+def test_underscores_can_be_kept():
+    assert Tree.from_newick("(a_b:1,'c_d':1);", preserve_underscores=True).leaf_names == ("a_b", "c_d")
+
+
+def test_a_single_leaf():
+    assert Tree.from_newick("a;") == Tree([], [0.0], ["a"])
+    assert Tree.from_newick("'a':3;") == Tree([], [0.0], ["a"])
+
+
+def test_merges_are_numbered_by_height_and_equal_ones_as_they_close():
+    tree = Tree.from_newick("((a:5,b:5):1,((c:1,d:1):1,e:2):4);")
+    assert tree.children.tolist() == [[2, 3], [5, 4], [0, 1], [7, 6]]
+    assert tree.heights.tolist() == [0] * 5 + [1, 2, 5, 6]
+    tied = Tree.from_newick("(((a:1,b:1):0,c:1):0,(d:1,e:1):0);")
+    assert tied.children.tolist() == [[0, 1], [5, 2], [3, 4], [6, 7]]
+
+
+def test_rows_can_be_put_in_order():
+    tree = Tree.from_newick("((a:1,b:1):2,c:3);", ["c", "b", "a"])
+    assert tree.children.tolist() == [[2, 1], [3, 0]]
+    with pytest.raises(InputError, match="missing 'b'; unknown 'x'"):
+        Tree.from_newick("((a:1,b:1):2,c:3);", ["c", "x", "a"])
+
+
+def test_heights_are_the_larger_sums_within_tolerance():
+    tree = Tree.from_newick("((a:1,b:1.0000001):2,c:3);")
+    assert tree.heights.tolist() == [0, 0, 0, 1.0000001, 1.0000001 + 2]
+    with pytest.raises(InputError, match="not ultrametric"):
+        Tree.from_newick("((a:1,b:1.0000001):2,c:3);", tolerance=1e-9)
+    assert Tree.from_newick("((a:1,b:2):2,c:3);", tolerance=0.25).heights[-1] == 4
+    with pytest.raises(InputError, match="not ultrametric"):
+        Tree.from_newick("((a:1,b:2):2,c:3);", tolerance=0.24)
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Newick text is empty"),
+        (" \n[only a comment]", "Newick text is empty"),
+        (";", "Newick text is empty"),
+        (None, "from a string, not from NoneType"),
+        (b"(a:1,b:1);", "from a string, not from bytes"),
+        ("tree.nwk", "'tree.nwk' has no parentheses and no semicolon"),
+        ("#NEXUS\nbegin trees;", "NEXUS file"),
+        ("((a:1,b:1):1,c:2", r"Unbalanced parentheses: the text ends, but '\(' at character 1 is still open"),
+        ("((a:1,b:1;", r"the tree ends at character 10, but '\(' at character 2 is still open"),
+        ("(a:1,b:1));", r"Unbalanced parentheses: '\)' at character 10 closes nothing"),
+        ("a:1,b:1;", "comma at character 4 stands outside all parentheses"),
+        ("(a:1,'b:1);", "quote opened at character 6 is never closed"),
+        ('(a:1,"b:1);', "quote opened at character 6 is never closed"),
+        ("(a:1,b[x:1);", r"comment opened by '\[' at character 7 is never closed"),
+        ("(a:1,b]:1);", r"bracket '\]' at character 7 closes no comment"),
+        ("((a:1):1,c:2);", "node with 1 child at character 2; .*suppress_unifurcations"),
+        ("((a:1,b:1,c:1):1,d:2);", "node with 3 children at character 2; only binary .*resolve_polytomies"),
+        ("(a:1,b:1,c:1,d:1);", r"node with 4 children at character 1; .*resolve_polytomies\(\)\.$"),
+        ("(a:1,b:1,c:1);", "node with 3 children at character 1; .*root an unrooted tree"),
+        ("(a:1,b);", "leaf 'b' at character 6 has no branch length"),
+        ("((a:1,b:1),c:2);", "node that opens at character 2 has no branch length"),
+        ("((a:1,b:1)x,c:2);", "node that opens at character 2 has no branch length"),
+        ("(a:1,b:);", r"branch length is missing after ':' at character 8"),
+        ("(a:1,b:1):", "branch length is missing after ':' at the end of the text"),
+        ("(a:1,b:-1);", "branch length '-1' at character 8 is negative"),
+        ("(a:1,b:x);", "branch length 'x' at character 8 is not a number"),
+        ("(a:1,b:1_0);", "branch length '1_0' at character 8 is not a number"),
+        ("(a:1,b:'1');", r"branch length \"'1'\" at character 8 is not a number"),
+        ("(a:1,b:inf);", "branch length 'inf' at character 8 is not finite"),
+        ("(a:1,b:nan);", "branch length 'nan' at character 8 is not finite"),
+        ("(a:1,b:1e999);", "branch length '1e999' at character 8 is not finite"),
+        ("((a:1e308,b:1e308):1e308,c:1);", "below the node at character 1 add up to more than"),
+        ("(a:1,b:1:1);", "second ':' at character 9"),
+        ("(a::1,b:1);", "second ':' at character 4"),
+        ("((a:1,b:1.5):2,c:3);", "leaf 'b' stands 3.5 below the root, but leaf 'a' only 3;"),
+        ("(a:1,b:2);", "not ultrametric: leaf 'b' stands 2 below the root, but leaf 'a' only 1;"),
+        ("(a:1,a:1);", "leaf name 'a' occurs twice, at character 2 and at character 6"),
+        ("(a_b:1,'a b':1);", "leaf name 'a b' occurs twice"),
+        ("(a:1,:1);", "leaf without a name at character 6"),
+        ("(a:1,);", "leaf without a name at character 6"),
+        ("(,a:1);", "leaf without a name at character 2"),
+        ("();", "leaf without a name at character 2"),
+        ("(a:1,'':1);", "leaf without a name at character 6"),
+        ("(a:1,b:1);(c:1,d:1);", r"text after the semicolon, '\(' at character 11; only one tree"),
+        ("(a:1,b:1);;", "text after the semicolon, ';' at character 11"),
+        ("(Homo sapiens:1,b:1);", "second label, 'sapiens', at character 7; quote names"),
+        ("('a'b:1,c:1);", "second label, 'b', at character 5"),
+        ("(a:1 b,c:1);", r"comma or '\)' is missing before 'b' at character 6"),
+        ("(a:1(b:1,c:1):1);", r"parenthesis '\(' at character 5 follows a node"),
+        ("(a:1,\nb:1,\n c:x);", r"'x' at character 15 \(line 3, column 4\)"),
+        ("\n(a:1,{}:1,{}:1);", "leaf name '{}' occurs twice, at character 7 and at character 12;"),
+        ("(\n(a:1,b:1),c:2);", r"at character 3 \(line 2, column 1\) has no branch length"),
+    ],
+)
+def test_bad_texts_are_refused_in_words(text, message):
+    with pytest.raises(InputError, match=message):
+        Tree.from_newick(text)
+
+
+@pytest.mark.parametrize("tolerance", [-1, float("nan"), "small"])
+def test_bad_tolerances_are_refused(tolerance):
+    with pytest.raises(InputError, match="tolerance is"):
+        Tree.from_newick("(a:1,b:1);", tolerance=tolerance)
+
+
+def test_messages_stay_short():
+    with pytest.raises(InputError) as error:
+        Tree.from_newick("x" * 100_000)
+    assert len(str(error.value)) < 300

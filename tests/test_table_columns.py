@@ -1,0 +1,758 @@
+"""Tables in memory: kinds, cells, names, bad input and the encoding."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from coaltree.errors import InputError, InputWarning
+from coaltree.table.columns import MAX_CATEGORIES, CategoricalColumn, RealColumn, read_columns
+from coaltree.table.encoding import describe, encode, fit_encoding
+from coaltree.table.names import distinct_names
+
+NAN = np.nan
+
+
+def only(X, *args, **kwargs):
+    """The one column of a table."""
+    (column,) = read_columns(X, *args, **kwargs).columns
+    return column
+
+
+def frame(values, **kwargs):
+    return pd.DataFrame({"x": pd.Series(values, **kwargs)})
+
+
+# --------------------------------------------------------------------------------------------- kinds
+
+REAL = {
+    "int": (pd.Series([1, 2]), [1, 2]),
+    "float": (pd.Series([1.5, NAN]), [1.5, NAN]),
+    "float16": (pd.Series([1.5, 2], dtype="float16"), [1.5, 2]),
+    "Int64": (pd.Series([1, None], dtype="Int64"), [1, NAN]),
+    "Float64": (pd.Series([1.5, None], dtype="Float64"), [1.5, NAN]),
+    "sparse": (pd.Series(pd.arrays.SparseArray([0.0, 2.0])), [0, 2]),
+    "arrow int": (pd.Series([1, None], dtype="int64[pyarrow]"), [1, NAN]),
+    "object numbers": (pd.Series([1, 2.5, None, pd.NA, NAN], dtype=object), [1, 2.5, NAN, NAN, NAN]),
+    "object decimals": (pd.Series([Decimal("1.5"), None], dtype=object), [1.5, NAN]),
+    "object bool and number": (pd.Series([True, 2.5], dtype=object), [1, 2.5]),
+    "object text of numbers and numbers": (pd.Series(["1.5", 2], dtype=object), [1.5, 2]),
+    "all missing object": (pd.Series([None, None], dtype=object), [NAN, NAN]),
+    "date objects": (pd.Series([dt.date(1970, 1, 3), None], dtype=object), [2, NAN]),
+    "datetime objects": (
+        pd.Series([dt.datetime(1970, 1, 1, 12), pd.Timestamp("1970-01-02", tz="UTC"), pd.NaT], dtype=object),
+        [0.5, 1, NAN],
+    ),
+    "numpy time objects": (
+        pd.Series([np.datetime64("1970-01-02"), np.datetime64("NaT")], dtype=object),
+        [1, NAN],
+    ),
+    "timedelta objects": (pd.Series([dt.timedelta(hours=6), pd.NaT], dtype=object), [0.25, NAN]),
+    "datetime ns": (pd.Series(pd.to_datetime(["1970-01-02 06:00", None])).astype("M8[ns]"), [1.25, NAN]),
+    "datetime s": (pd.Series(pd.to_datetime(["1970-01-02 06:00", None])).astype("M8[s]"), [1.25, NAN]),
+    "datetime tz": (
+        pd.Series(pd.to_datetime(["1970-01-02", None])).dt.tz_localize("Europe/Berlin"),
+        [1 - 1 / 24, NAN],
+    ),
+    "timedelta": (pd.Series(pd.to_timedelta(["36h", None])), [1.5, NAN]),
+    "polars decimal": (pl.Series([Decimal("1.5"), None]), [1.5, NAN]),
+    "polars int128": (pl.Series([3, None], dtype=pl.Int128), [3, NAN]),
+    "polars null and nan": (pl.Series([1.0, None, NAN]), [1, NAN, NAN]),
+    "polars date": (pl.Series([dt.date(1970, 1, 3), None]), [2, NAN]),
+    "polars datetime tz": (
+        pl.Series([dt.datetime(1970, 1, 2), None]).dt.replace_time_zone("Europe/Berlin"),
+        [1 - 1 / 24, NAN],
+    ),
+    "polars duration": (pl.Series([dt.timedelta(hours=36), None]), [1.5, NAN]),
+    "polars null": (pl.Series([None, None]), [NAN, NAN]),
+    "polars object": (pl.Series([1, None, 2.5], dtype=pl.Object), [1, NAN, 2.5]),
+}
+
+
+def as_frame(series):
+    return pd.DataFrame({"x": series}) if isinstance(series, pd.Series) else pl.DataFrame({"x": series})
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_columns_of_frames(name):
+    series, expected = REAL[name]
+    column = only(as_frame(series))
+    assert isinstance(column, RealColumn)
+    assert column.name == "x"
+    assert column.index == 0
+    assert column.values.dtype == np.float64
+    np.testing.assert_allclose(column.values, expected, rtol=1e-12)
+
+
+CATEGORICAL = {
+    "text": (pd.Series(["b", None, "a", "", "b"]), [1, -1, 0, -1, 1], ("a", "b")),
+    "object text": (pd.Series(["b", NAN, "a", pd.NA], dtype=object), [1, -1, 0, -1], ("a", "b")),
+    "text of digits": (pd.Series(["10", "9"]), [0, 1], ("10", "9")),
+    "few numbers in text": (pd.Series(["b", "a", 3], dtype=object), [2, 1, 0], (3, "a", "b")),
+    "bool": (pd.Series([True, False]), [1, 0], (False, True)),
+    "boolean": (pd.Series([True, None], dtype="boolean"), [0, -1], (True,)),
+    "object bool": (pd.Series([True, False, None], dtype=object), [1, 0, -1], (False, True)),
+    "category, declared order": (
+        pd.Series(pd.Categorical(["lo", "hi", None], categories=["lo", "mid", "hi"])),
+        [0, 1, -1],
+        ("lo", "hi"),
+    ),
+    "category of numbers": (pd.Series(pd.Categorical([3, 1, 3])), [1, 0, 1], (1, 3)),
+    "category of intervals": (pd.Series(pd.cut([0.0, 1.0], [-1, 0, 1])), [0, 1], ("(-1, 0]", "(0, 1]")),
+    "ordered category": (
+        pd.Series(pd.Categorical(["a", "z"], categories=["z", "a"], ordered=True)),
+        [1, 0],
+        ("z", "a"),
+    ),
+    "arrow dictionary": (
+        pd.Series(["b", None, "a"], dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
+        [1, -1, 0],
+        ("a", "b"),
+    ),
+    "all missing text": (pd.Series([None, None], dtype="str"), [-1, -1], ()),
+    "polars text": (pl.Series(["b", None, "a", ""]), [1, -1, 0, -1], ("a", "b")),
+    "polars categorical": (pl.Series(["b", None, "a"], dtype=pl.Categorical), [1, -1, 0], ("a", "b")),
+    "polars categorical of digits": (
+        pl.Series(["1", "2", "x"], dtype=pl.Categorical),
+        [0, 1, 2],
+        ("1", "2", "x"),
+    ),
+    "polars enum": (pl.Series(["z", None, "a"], dtype=pl.Enum(["z", "q", "a"])), [0, -1, 1], ("z", "a")),
+    "polars bool": (pl.Series([True, None, False]), [1, -1, 0], (False, True)),
+}
+
+
+@pytest.mark.parametrize("name", CATEGORICAL)
+def test_categorical_columns_of_frames(name):
+    series, codes, categories = CATEGORICAL[name]
+    column = only(as_frame(series))
+    assert isinstance(column, CategoricalColumn)
+    assert column.codes.tolist() == codes
+    assert column.categories == categories
+    assert [type(c) for c in column.categories] == [type(c) for c in categories]
+
+
+def test_pandas_polars_pyarrow_and_numpy_agree():
+    data = {"a": [1.0, None, 3.0], "b": ["u", "v", None], "c": [1, 2, 3], "d": [True, False, True]}
+    polars = pl.DataFrame(data)
+    objects = np.array([list(row) for row in polars.rows()], dtype=object)
+    tables = [
+        read_columns(X)
+        for X in (
+            polars,
+            polars.to_pandas(),
+            polars.to_arrow(),
+            objects,
+            objects.tolist(),
+            pd.DataFrame(data),
+        )
+    ]
+    for table in tables:
+        assert table.n_rows == 3
+        assert table.row_names is None
+        assert [c.index for c in table.real] == [0, 2]
+        assert [c.index for c in table.categorical] == [1, 3]
+        np.testing.assert_array_equal(table.real[0].values, [1, NAN, 3])
+        np.testing.assert_array_equal(table.real[1].values, [1, 2, 3])
+        assert table.categorical[0].codes.tolist() == [0, 1, -1]
+        assert table.categorical[0].categories == ("u", "v")
+        assert table.categorical[1].codes.tolist() == [1, 0, 1]
+    assert tables[0].column_names == ("a", "b", "c", "d")
+    assert tables[3].column_names == ("x0", "x1", "x2", "x3")
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.none(), st.floats(allow_infinity=False)), min_size=3, max_size=3),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_numbers_survive_every_container(rows):
+    expected = np.array(rows, dtype=float)
+    polars = pl.DataFrame(rows, schema=dict.fromkeys("abc", pl.Float64), orient="row")
+    for X in (
+        rows,
+        expected,
+        np.array(rows, dtype=object),
+        polars,
+        pd.DataFrame(expected),
+        polars.to_arrow(),
+    ):
+        table = read_columns(X)
+        np.testing.assert_array_equal(np.column_stack([c.values for c in table.real]), expected)
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.sampled_from(["red", "green", "blue", "10", ""])), min_size=1, max_size=9
+    )
+)
+def test_text_survives_every_container(values):
+    assume(sum(v == "10" for v in values) < sum(v in ("red", "green", "blue") for v in values))
+    seen = []
+    pandas = frame(values, dtype=object), frame(values, dtype="str")
+    for X in (*pandas, pl.DataFrame({"x": values}, schema={"x": pl.String}), [[v] for v in values]):
+        column = only(X)
+        assert set(column.categories) == {v for v in values if v}
+        assert [column.categories[c] if c >= 0 else None for c in column.codes] == [v or None for v in values]
+        seen.append(column.categories)
+    assert len(set(seen)) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float32, np.float64])
+def test_numeric_arrays(dtype):
+    X = np.arange(6).reshape(3, 2).astype(dtype)
+    table = read_columns(X)
+    np.testing.assert_array_equal(table.real[1].values, [1, 3, 5])
+    table.real[1].values[:] = 0
+    assert X[0, 1] == 1  # the table does not share memory with the user's array
+
+
+def test_other_arrays():
+    assert only(np.array([[True], [False]])).categories == (False, True)
+    np.testing.assert_array_equal(only(np.array([["1970-01-03"], ["NaT"]], "M8[h]")).values, [2, NAN])
+    np.testing.assert_array_equal(only(np.array([[36], [12]], "m8[h]")).values, [1.5, 0.5])
+    masked = np.ma.array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]])
+    np.testing.assert_array_equal(read_columns(masked).columns[1].values, [NAN, 4])
+    masked = np.ma.array([[True], [False]], mask=[[0], [1]])
+    assert only(masked).codes.tolist() == [0, -1]
+
+
+def test_numbers_that_numpy_turned_into_text_are_numbers():
+    table = read_columns(np.array([["a", 1.5], ["b", 2.5]]))
+    assert table.categorical[0].categories == ("a", "b")
+    assert table.real[0].values.tolist() == [1.5, 2.5]
+
+
+def test_objects_with_an_array_interface():
+    class Wrapped:
+        def __array__(self, dtype=None, copy=None):
+            return np.array([[1.0], [2.0]])
+
+    assert only(Wrapped()).values.tolist() == [1, 2]
+
+
+# ----------------------------------------------------------------------------- categorical_features
+
+MIXED = pd.DataFrame({"n": [3.0, 1.0, NAN], "t": ["a", "b", "a"], "i": [10, 9, 10]})
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        [True, True, False],
+        np.array([True, True, False]),
+        [0, 1],
+        np.array([1, 0]),
+        ["n", "t"],
+        pd.Series(["t", "n"]),
+    ],
+)
+def test_masks_indices_and_names(chosen):
+    table = read_columns(MIXED, chosen)
+    assert [c.name for c in table.categorical] == ["n", "t"]
+    assert table.categorical[0].categories == (1, 3)
+    assert table.categorical[0].codes.tolist() == [1, 0, -1]
+
+
+def test_declared_columns_of_any_type():
+    X = pd.DataFrame({
+        "i": [10, 9, 10], "f": [1.5, 10.0, NAN], "b": [True, False, True],
+        "d": pd.to_datetime(["2020-01-02", None, "2019-12-31"]), "big": [2**60, 2**60 + 1, 2**60],
+        "o": pd.Series(["x", 1, 1], dtype=object),
+    })  # fmt: skip
+    got = {c.name: (c.codes.tolist(), c.categories) for c in read_columns(X, list(X.columns)).categorical}
+    assert got == {
+        "i": ([1, 0, 1], (9, 10)),
+        "f": ([0, 1, -1], (1.5, 10.0)),
+        "b": ([1, 0, 1], (False, True)),
+        "d": ([1, -1, 0], ("2019-12-31", "2020-01-02")),
+        "big": ([0, 1, 0], (2**60, 2**60 + 1)),
+        "o": ([1, 0, 0], (1, "x")),
+    }
+
+
+def test_declared_times_keep_their_hours():
+    X = pl.DataFrame({"x": [dt.datetime(2020, 1, 1, 6), dt.datetime(2020, 1, 1, 5, 30)]})
+    assert only(X, ["x"]).categories == ("2020-01-01T05:30:00", "2020-01-01T06:00:00")
+
+
+def test_columns_that_are_not_declared_are_numbers():
+    X = pd.DataFrame({"b": [True, False], "c": pd.Categorical([7, 5]), "t": ["x", "y"]})
+    table = read_columns(X, ["t"])
+    assert [c.values.tolist() for c in table.real] == [[1, 0], [7, 5]]
+    assert len(read_columns(X[["b", "c"]], None).real) == 2
+    assert len(read_columns(X[["b", "c"]], []).real) == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "parts"),
+    [
+        ([True], ["length 1", "3 columns"]),
+        ([3], ["3", "from 0 to 2"]),
+        ([-1], ["-1", "negative"]),
+        (["nn"], ["'nn'", "'n', 't', 'i'"]),
+        (["n", 1], ["mixes int and str"]),
+        ([True, 1, 0], ["mixes bool and int"]),
+        ([1.5], ["float"]),
+        ("n", ["'n'", "['n']"]),
+        ("auto", ["'auto'", "from_dtype"]),
+        (3, ["not 3"]),
+        (np.ones((3, 1), dtype=bool), ["2-D"]),
+    ],
+)
+def test_bad_categorical_features(chosen, parts):
+    with pytest.raises(InputError, match="categorical_features") as error:
+        read_columns(MIXED, chosen)
+    for part in parts:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "part"), [(None, "categorical_features=None"), (["n"], "does not name the column")]
+)
+def test_text_that_may_not_be_categorical(chosen, part):
+    for X in (MIXED, pl.from_pandas(MIXED)):
+        with pytest.raises(InputError, match=r"Column 't' holds 'a' in row 0") as error:
+            read_columns(X, chosen)
+        assert part in str(error.value)
+
+
+def test_category_type_of_text_that_may_not_be_categorical():
+    with pytest.raises(InputError, match=r"Column 'x' holds 'q' in row 1"):
+        read_columns(frame(pd.Categorical([None, "q"])), None)
+
+
+# ------------------------------------------------------------------------------------- bad cells
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        frame(["1", "2.5", "", "abc", "3"]),
+        frame([1, 2.5, None, "abc", "3"], dtype=object),
+        pl.DataFrame({"x": ["1", "2.5", None, "abc", "3"]}),
+    ],
+)
+@pytest.mark.parametrize("chosen", ["from_dtype", None])
+def test_text_in_a_column_of_numbers(X, chosen):
+    with pytest.raises(InputError) as error:
+        read_columns(X, chosen)
+    for part in (
+        "Column 'x'",
+        "row 3",
+        "'abc'",
+        "1 of 4",
+        "missing",
+        "fix",
+        "declare the column categorical",
+    ):
+        assert part in str(error.value)
+    assert "abc" in only(X, ["x"]).categories
+
+
+def test_text_in_a_column_of_numbers_names_the_row():
+    X = pd.DataFrame({"x": ["1", "?"]}, index=["first", "second"])
+    with pytest.raises(InputError, match=r"row 1 \('second'\) holds '\?'"):
+        read_columns(X)
+
+
+def test_text_in_numbers_of_lists_and_arrays():
+    with pytest.raises(InputError, match=r"Column 'x1' holds numbers, but row 2 .* 'oops'"):
+        read_columns([[1, 1], [2, 2], [3, "oops"]])
+    with pytest.raises(InputError, match=r"Column 'x1' holds numbers, but row 2 .* 'oops'"):
+        read_columns(np.array([[1, 1], [2, 2], [3, "oops"]]))
+
+
+@pytest.mark.parametrize("index", [None, ["p", "q", "r"]])
+def test_infinities(index):
+    X = pd.DataFrame({"a": [1.0, 2, 3], "b": [1.0, np.inf, -np.inf], "c": [np.inf, 1, 1]}, index=index)
+    with pytest.raises(InputError) as error:
+        read_columns(X)
+    for part in (
+        "3 infinite cells",
+        "column 'b'",
+        "row 1" if index is None else "row 1 ('q')",
+        "finite",
+        "NaN",
+    ):
+        assert part in str(error.value)
+    with pytest.raises(InputError, match="3 infinite cells"):
+        read_columns(X, ["a", "b", "c"])
+    with pytest.raises(InputError, match="1 infinite cell, the first in column 'x1', row 0"):
+        read_columns([[1, float("inf")], [2, 2]])
+
+
+@pytest.mark.parametrize("cell", [{"foo": "bar"}, [1, 2], b"x", object()])
+def test_objects_that_are_no_cells(cell):
+    X = np.empty((2, 2), dtype=object)
+    X[:] = 1.0
+    X[1, 0] = cell
+    for table in (X, pd.DataFrame(X, columns=["x0", "x1"])):
+        with pytest.raises(TypeError, match=r"argument must be .* string.* number") as error:
+            read_columns(table)
+        assert isinstance(error.value, InputError)
+        assert "Column 'x0'" in str(error.value)
+        assert "row 1" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "parts"),
+    [
+        (["a", dt.date(2020, 1, 1)], ["text ('a' in row 0", "dates ('2020-01-01' in row 1"]),
+        ([dt.date(2020, 1, 1), 3.5], ["dates", "numbers ('3.5' in row 1"]),
+        ([dt.date(2020, 1, 1), NAN, dt.timedelta(1)], ["dates", "durations", "row 2"]),
+    ],
+)
+def test_mixtures_without_a_reading(values, parts):
+    with pytest.raises(InputError, match="Column 'x' mixes") as error:
+        read_columns(frame(values, dtype=object))
+    for part in parts:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("X", "dtype"),
+    [
+        (pl.DataFrame({"x": [[1], [2]]}), "List"),
+        (pl.DataFrame({"x": [{"a": 1}]}), "Struct"),
+        (pl.DataFrame({"x": [b"a"]}), "Binary"),
+        (pl.DataFrame({"x": [dt.time(1)]}), "Time"),
+        (pa.table({"x": [b"a"]}), "binary"),
+        (frame(pd.period_range("2020", periods=2, freq="D")), "period"),
+    ],
+)
+def test_types_without_a_reading(X, dtype):
+    with pytest.raises(InputError, match=rf"Column 'x' is of type .*{dtype}.*drop it"):
+        read_columns(X)
+
+
+def test_complex_numbers():
+    for X in (np.array([[1j]]), frame([1j, 2]), [[1j]], np.array([[complex(NAN), "a"]], dtype=object)):
+        with pytest.raises(InputError, match=r"^Complex data not supported"):
+            read_columns(X)
+
+
+def test_numbers_too_large_for_a_float():
+    with pytest.raises(InputError, match=r"Column 'x0' holds a number in row 1 .* too large"):
+        read_columns([[1], [10**400]])
+    assert only([[1], [10**30]]).values.tolist() == [1, 1e30]
+
+
+# ---------------------------------------------------------------------------------------- shapes
+
+
+@pytest.mark.parametrize(
+    "X", [np.arange(3.0), [1, 2], [], pd.Series([1, 2]), pl.Series([1, 2]), pd.Index([1]), ["ab"], [{"a": 1}]]
+)
+def test_one_dimension(X):
+    with pytest.raises(InputError, match="Expected 2D array, got 1D array instead") as error:
+        read_columns(X)
+    assert "Reshape your data" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("X", "text"),
+    [
+        (np.empty((0, 3)), "Found array with 0 sample(s) (shape=(0, 3)) while a minimum of 1 is required."),
+        (
+            pd.DataFrame({"a": []}),
+            "Found array with 0 sample(s) (shape=(0, 1)) while a minimum of 1 is required.",
+        ),
+        (np.empty((4, 0)), "Found array with 0 feature(s) (shape=(4, 0)) while a minimum of 1 is required."),
+        (
+            pd.DataFrame(index=[1, 2]),
+            "Found array with 0 feature(s) (shape=(2, 0)) while a minimum of 1 is required.",
+        ),
+        ([[], []], "Found array with 0 feature(s) (shape=(2, 0)) while a minimum of 1 is required."),
+        (np.zeros((1, 2, 3)), "dim 3"),
+        ([[[1]], [[2]]], "dim 3"),
+        ([[1, 2], [3]], "row 0 has 2 cells and row 1 (counted from 0) has 1"),
+        ([[1, 2], 3], "its entry 1 is 3"),
+        (np.array(3.0), "got scalar array"),
+        (4.0, "got scalar array"),
+        (np.zeros(2, dtype=[("a", float)]), "structured array"),
+        (np.array([[b"a"]]), "|S1"),
+    ],
+)
+def test_bad_shapes(X, text):
+    with pytest.raises(InputError) as error:
+        read_columns(X)
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array, scipy.sparse.dok_array])
+def test_sparse(make):
+    with pytest.raises(TypeError, match=r"Sparse data was passed .* dense data is required.*`\.toarray\(\)`"):
+        read_columns(make(np.eye(2)))
+
+
+@pytest.mark.parametrize(
+    ("X", "text"),
+    [
+        ({"a": [1]}, "dict"),
+        (None, "NoneType"),
+        ("file.csv", "str"),
+        ({1}, "set"),
+        (pl.LazyFrame({"a": [1]}), r"X\.collect\(\)"),
+    ],
+)
+def test_things_that_are_no_tables(X, text):
+    with pytest.raises(TypeError, match=text):
+        read_columns(X)
+
+
+# ----------------------------------------------------------------------------------------- names
+
+
+def test_column_names():
+    assert read_columns(pd.DataFrame({0: [1], "b": [2]})).column_names == ("0", "b")
+    two_levels = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
+    assert read_columns(two_levels).column_names == ("a/1", "a/2")
+    assert read_columns(np.ones((1, 2)), feature_names=["p", "q"]).column_names == ("p", "q")
+    assert read_columns(pd.DataFrame({"columns": [1], "column_names": [2]})).column_names == (
+        "columns",
+        "column_names",
+    )
+    with pytest.raises(InputError, match="feature_names has 1 name, but the table has 2 columns"):
+        read_columns(np.ones((1, 2)), feature_names=["p"])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]),
+        pa.table([[1], [2], [3]], names=["a", "b", "a"]),
+        pd.DataFrame({"a": [1]}).assign(b=1).rename(columns={"b": "a"}),
+    ],
+)
+def test_repeated_column_names(X):
+    with pytest.raises(InputError, match=r"distinct, but 'a' occurs more than once"):
+        read_columns(X)
+
+
+def test_column_names_that_are_the_same_as_text():
+    with pytest.raises(InputError, match="'1' occurs more than once"):
+        read_columns(pd.DataFrame([[1, 2]], columns=[1, "1"]))
+
+
+def test_row_names():
+    X = pd.DataFrame({"x": [1, 2, 3]})
+    assert read_columns(X).row_names is None
+    assert read_columns(X[X.x > 1]).row_names == ("1", "2")
+    assert read_columns(X.set_index(pd.RangeIndex(3, 6))).row_names == ("3", "4", "5")
+    assert read_columns(X.set_index(pd.Index(["a", "", None]))).row_names == ("a", "row 1", "row 2")
+    index = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])
+    assert read_columns(X.set_index(index)).row_names == ("a/1", "a/2", "b/1")
+    assert read_columns(X, row_names=["p", "q", "r"]).row_names == ("p", "q", "r")
+    assert read_columns(pl.from_pandas(X)).row_names is None
+    with pytest.raises(InputError, match="row_names has 1 name, but the table has 3 rows"):
+        read_columns(X, row_names=["p"])
+
+
+def test_row_names_are_made_distinct():
+    X = pd.DataFrame({"x": range(5)}, index=["a", "a", "a_2", "a", "b"])
+    with pytest.warns(InputWarning, match=r"2 row names were not distinct .*'a' is now 'a_3'"):
+        assert read_columns(X).row_names == ("a", "a_3", "a_2", "a_4", "b")
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+@given(st.lists(st.sampled_from(["a", "a_2", "a_2_2", "b", "", "row 1", None]), max_size=12))
+def test_distinct_names_are_distinct(labels):
+    names = distinct_names(labels)
+    assert len(set(names)) == len(names) == len(labels)
+    for label in labels:
+        assert not label or label in names
+
+
+# ------------------------------------------------------------------------------------ categories
+
+
+def test_new_rows_are_read_with_the_categories_of_the_fit():
+    fit = pd.DataFrame({"t": ["b", "a", "c"], "f": [True, False, True], "x": [1.0, 2.0, 3.0]})
+    by_name = fit_encoding(read_columns(fit)).categories_by_name
+    assert by_name == {"t": ("a", "b", "c"), "f": (False, True)}
+    new = pd.DataFrame({"t": ["c", None], "f": [0, 1], "x": [None, None]})
+    table = read_columns(new, categories=by_name)
+    assert table.categorical[0].codes.tolist() == [2, -1]
+    assert table.categorical[0].categories == ("a", "b", "c")
+    assert table.categorical[1].codes.tolist() == [0, 1]
+    assert np.isnan(table.real[0].values).all()
+
+
+def test_unseen_categories_are_missing_with_one_warning():
+    new = pd.DataFrame({"t": ["z", "a", "z", "y"], "u": [1, 2, 3, 1]})
+    with pytest.warns(InputWarning) as record:
+        table = read_columns(new, categories={"t": ("a",), "u": (1, 2)})
+    assert table.categorical[0].codes.tolist() == [-1, 0, -1, -1]
+    assert table.categorical[1].codes.tolist() == [0, 1, -1, 0]
+    assert len(record) == 1
+    text = str(record[0].message)
+    for part in ("column 't'", "'y' (1 row)", "'z' (2 rows)", "column 'u'", "3 (1 row)", "missing"):
+        assert part in text
+
+
+def test_categories_match_by_text_when_types_differ():
+    new = pd.DataFrame({"t": [2, 1]})
+    assert only(new, categories={"t": ("1", "2", "x")}).codes.tolist() == [1, 0]
+    assert only(frame(["2", "1"]), categories={"x": (1, 2)}).codes.tolist() == [1, 0]
+
+
+def test_new_rows_that_do_not_fit():
+    with pytest.raises(InputError, match="lacks the categorical column 't'"):
+        read_columns(MIXED[["n"]], categories={"t": ("a",)})
+    with pytest.raises(
+        InputError, match=r"Column 't' holds 'a' in row 0 .*, but held numbers when the model was fit"
+    ):
+        read_columns(MIXED, categories={})
+
+
+def test_too_many_categories():
+    values = [f"v{i % (MAX_CATEGORIES + 1)}" for i in range(1500)]
+    with pytest.raises(InputError) as error:
+        read_columns(frame(values))
+    for part in (
+        "'x'",
+        "1001 categories in 1500 rows",
+        "1000",
+        "drop it",
+        "group the rare values",
+        "row names",
+    ):
+        assert part in str(error.value)
+    assert len(only(frame([f"v{i % MAX_CATEGORIES}" for i in range(1500)])).categories) == MAX_CATEGORIES
+
+
+def test_identifiers_are_pointed_out():
+    names = [f"name {i}" for i in range(11)]
+    for X in (frame(names), pl.DataFrame({"x": names}), [[name] for name in names]):
+        with pytest.warns(
+            InputWarning, match=r"Column 'x0?' has a different text in every row .* identifier, .*drop it"
+        ):
+            read_columns(X)
+    read_columns(frame(names[:10]))
+    read_columns(frame([*names, None]))
+    read_columns(frame([*names, names[0]]))
+
+
+# -------------------------------------------------------------------------------------- encoding
+
+
+def test_standardised_columns():
+    X = pd.DataFrame(
+        {"x": [1.0, 3.0, NAN], "t": ["a", "b", None], "c": [5.0, 5.0, NAN], "one": ["q", "q", None]}
+    )
+    table = read_columns(X)
+    encoding = fit_encoding(table)
+    assert encoding.kinds == ("real", "categorical", "real", "categorical")
+    assert encoding.informative.tolist() == [True, True, False, False]
+    assert encoding.center.tolist() == [2, 5]
+    assert encoding.scale.tolist() == [1, 1]
+    encoded = encode(table, encoding)
+    np.testing.assert_array_equal(encoded.real, [[-1], [1], [NAN]])
+    assert encoded.codes.tolist() == [[0], [1], [-1]]
+    assert (encoded.real_names, encoded.categorical_names, encoded.n_states) == (("x",), ("t",), (2,))
+    new = read_columns(
+        pd.DataFrame({"x": [4], "t": ["b"], "c": [9], "one": ["q"]}), categories=encoding.categories_by_name
+    )
+    encoded = encode(new, encoding)
+    assert encoded.real.tolist() == [[2]]
+    assert encoded.codes.tolist() == [[1]]
+
+
+def test_without_standardising():
+    table = read_columns(np.array([[1.0, 7], [3.0, 7]]))
+    encoding = fit_encoding(table, standardize=False)
+    assert encoding.informative.tolist() == [True, False]
+    assert encode(table, encoding).real.tolist() == [[1], [3]]
+    huge = read_columns([[1e300], [-1e300]])
+    assert encode(huge, fit_encoding(huge, standardize=False)).real.tolist() == [[1e300], [-1e300]]
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=2, max_size=20),
+    st.sampled_from([1.7e308, 1e300, 1.0, 1e-290, 1e-300]),
+    st.sampled_from([0, 1e4]),
+)
+def test_standardising_at_every_scale(values, unit, offset):
+    values = np.array(values)
+    assume(np.ptp(values) > 1e-3)
+    X = (values + offset) / (offset + 1) * unit
+    table = read_columns(X[:, None])
+    Z = encode(table, fit_encoding(table)).real[:, 0]
+    np.testing.assert_allclose(Z.mean(), 0, atol=1e-6)
+    np.testing.assert_allclose(Z.std(), 1, rtol=1e-6)
+    np.testing.assert_allclose(Z, (values - values.mean()) / values.std(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("values", "informative"),
+    [
+        ([1e15, 1e15 + 8e3, 1e15 - 8e3], True),
+        ([1e15, 1e15 + 1], False),
+        ([0.1 + 0.2, 0.3], False),
+        ([5e-324, 0.0], True),
+        ([1.7e308, -1.7e308], True),
+        ([0.0, 0.0], False),
+        ([NAN, NAN], False),
+        ([3.0, NAN], False),
+    ],
+)
+def test_extreme_columns(values, informative):
+    table = read_columns(np.array(values)[:, None])
+    encoding = fit_encoding(table)
+    assert encoding.informative.tolist() == [informative]
+    assert np.isfinite(encoding.center).all()
+    assert np.isfinite(encoding.scale).all()
+    assert (encoding.scale > 0).all()
+    encoded = encode(table, encoding).real
+    assert encoded.shape == (len(values), int(informative))
+    assert np.isfinite(encoded).all()
+
+
+def test_new_rows_far_out_stay_finite():
+    table = read_columns([[1e-300], [2e-300]])
+    far = encode(read_columns([[1e300], [-1e300]]), fit_encoding(table)).real[:, 0]
+    assert np.isfinite(far**2).all()
+    assert far[0] > 0 > far[1]
+
+
+def test_encode_wants_the_columns_of_the_fit():
+    encoding = fit_encoding(read_columns(MIXED))
+    with pytest.raises(InputError, match=r"lacks 'i' and adds 'j'"):
+        encode(read_columns(MIXED.rename(columns={"i": "j"})), encoding)
+    with pytest.raises(InputError, match="another order"):
+        encode(read_columns(MIXED[["t", "n", "i"]]), encoding)
+    with pytest.raises(InputError, match="Column 'i' was real"):
+        encode(read_columns(MIXED, ["i", "t"]), encoding)
+    with pytest.raises(InputError, match=r"Column 't' .*categories_by_name"):
+        encode(read_columns(MIXED[:1]), encoding)
+
+
+def test_descriptions():
+    X = pd.DataFrame(
+        {"x": [1.0, 2, NAN], "c": [5, 5, 5], "k": ["q", "q", "q"], "m": [NAN] * 3}, index=["r0", "r1", "r2"]
+    )
+    table = read_columns(X)
+    assert describe(table, fit_encoding(table)) == [
+        "2 columns are constant and ignored: 'c', 'k'.",
+        "1 column has no observed cell and is ignored: 'm'.",
+        "1 row has no observed cell in the columns used (row 'r2'): its place in the tree is arbitrary.",
+    ]
+    table = read_columns([[1.0], [2.0], *[[None]] * 7])
+    assert describe(table, fit_encoding(table)) == [
+        "7 rows have no observed cell in the columns used (rows 2, 3, 4, 5, 6 and 2 more): "
+        "their place in the tree is arbitrary."
+    ]
+    table = read_columns([[1.0], [2.0]])
+    assert describe(table, fit_encoding(table)) == []
+    table = read_columns([[1.0], [1.0]])
+    assert "nothing tells the rows apart" in describe(table, fit_encoding(table))[-1]

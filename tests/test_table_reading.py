@@ -1,0 +1,295 @@
+"""Tables from files."""
+
+import datetime as dt
+import gzip
+import os
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coaltree.errors import InputError, InputWarning, MissingDependencyError
+from coaltree.table.columns import read_columns
+from coaltree.table.delimited import check_text
+from coaltree.table.reading import read_file
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+PLAIN = "id,x,y,t\na,1,0.5,u\nb,NA,?,v\nc,3,-1e3,u\n"
+
+
+def check_plain(file):
+    assert file.id_column == "id"
+    assert file.row_names == ("a", "b", "c")
+    assert file.frame.columns == ["x", "y", "t"]
+    assert file.frame.rows() == [(1, 0.5, "u"), (None, None, "v"), (3, -1000.0, "u")]
+    assert file.frame.dtypes == [pl.Int64, pl.Float64, pl.String]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"),
+    [
+        ("t.csv", ","),
+        ("t.CSV", ","),
+        ("t.csv", ";"),
+        ("t.tsv", "\t"),
+        ("t.tab", "\t"),
+        ("t.txt", "\t"),
+        ("t.txt", ";"),
+        ("t.txt", ","),
+    ],
+)
+def test_delimited_files(write, name, delimiter):
+    text = PLAIN.replace(",", delimiter)
+    check_plain(read_file(write(text, name)))
+    check_plain(read_file(str(write(text, name))))
+    check_plain(read_file(write(b"\xef\xbb\xbf" + text.encode(), name)))
+    check_plain(read_file(write(text.replace("\n", "\r\n"), name)))
+    check_plain(read_file(write(text.replace("\n", "\r"), name)))
+    check_plain(read_file(write(gzip.compress(text.encode()), name + ".gz")))
+
+
+def test_spaces_quotes_and_blank_lines(write):
+    check_plain(read_file(write('\nid, x,y , t\na, 1,0.5,u\n\n"b",NA,?, v\n  \nc,"3",-1e3,u')))
+    file = read_file(write('id,t\n"a, b","say ""hi"""\nc,"two\nlines"\n\n'))
+    assert file.row_names == ("a, b", "c")
+    assert file.frame.rows() == [('say "hi"',), ("two\nlines",)]
+    assert read_file(write("x\n1\n\n3\n")).frame.rows() == [(1,), (3,)]
+
+
+def test_parquet(tmp_path):
+    frame = pl.DataFrame(
+        {"id": ["a", "b", "c"], "x": [1, None, 3], "y": [0.5, None, -1e3], "t": ["u", "v", "u"]}
+    )
+    for name in ("t.parquet", "t.pq"):
+        frame.write_parquet(tmp_path / name)
+        check_plain(read_file(tmp_path / name))
+
+
+def test_types(write):
+    file = read_file(
+        write(
+            "i,f,b,d,w,z,e,t,big\n"
+            "1,1,TRUE,2020-01-02,2020-01-02 06:00,2020-01-02T01:00:00+01:00,,x,99999999999999999999\n"
+            "2,2.5,false,NA,2020-01-02T07:00:01.5,2020-01-02T00:00:00Z,NA,2020-02-30,1\n"
+        )
+    )
+    assert dict(file.frame.schema) == {
+        "i": pl.Int64, "f": pl.Float64, "b": pl.Boolean, "d": pl.Date, "w": pl.Datetime("us"),
+        "z": pl.Datetime("us"), "e": pl.Float64, "t": pl.String, "big": pl.Float64,
+    }  # fmt: skip
+    assert file.frame["b"].to_list() == [True, False]
+    assert file.frame["d"].to_list() == [dt.date(2020, 1, 2), None]
+    assert file.frame["w"][1] == dt.datetime(2020, 1, 2, 7, 0, 1, 500_000)
+    assert file.frame["z"].to_list() == [dt.datetime(2020, 1, 2)] * 2
+    assert file.frame["e"].to_list() == [None, None]
+    assert read_file(write("d,x\n2020-02-30,1\n2020-02-28,1\n"), id_column="").frame["d"].dtype == pl.String
+
+
+def test_missing_values(write):
+    text = "x,y\n" + "".join(
+        f"{na},1\n" for na in ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")
+    )
+    assert read_file(write(text + "7,1\n")).frame["x"].to_list() == [None] * 11 + [7]
+    file = read_file(write("x,y\n-9,NA\n1,b\n2,NA\n"), na_values=["-9"])
+    assert file.frame["x"].to_list() == [None, 1, 2]
+    assert file.frame["y"].to_list() == ["NA", "b", "NA"]
+
+
+def test_text_deep_in_a_column_of_numbers_is_found(write):
+    text = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(3000)) + "oops,1\n"
+    file = read_file(write(text))
+    with pytest.raises(
+        InputError, match=r"Column 'x' holds numbers, but row 3000 .* holds 'oops' \(1 of 3001"
+    ):
+        read_columns(file.frame)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(allow_nan=False, allow_infinity=False),
+            st.one_of(st.none(), st.text("ab,;\"' \t", min_size=1)),
+        ),
+        min_size=1,
+    )
+)
+def test_frames_survive_a_file(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("round") / "t.csv"
+    frame = pl.DataFrame(rows, schema={"x": pl.Float64, "t": pl.String}, orient="row")
+    frame.write_csv(path)
+    read = read_file(path, id_column="").frame
+    np.testing.assert_array_equal(read["x"].cast(pl.Float64), frame["x"])
+    expected = [None if t is None else t.strip() or None for t in frame["t"]]
+    assert read["t"].to_list() == expected
+
+
+# --------------------------------------------------------------------------------- chosen columns
+
+
+def test_row_names(write):
+    path = write("a,b,x\np,7,1\nq,007,2\n")
+    assert read_file(path).id_column == "a"
+    file = read_file(path, id_column="b")
+    assert (file.row_names, file.id_column, file.frame.columns) == (("7", "007"), "b", ["a", "x"])
+    file = read_file(path, id_column="")
+    assert (file.row_names, file.id_column, file.frame.columns) == (None, None, ["a", "b", "x"])
+
+
+@pytest.mark.parametrize(
+    "text", ["a,x\np,1\np,2\n", "a,x\np,1\nNA,2\n", "a,x\n1,1\n2,2\n", "a\np\nq\n", "a,x\n1,1\np,2\n"]
+)
+def test_first_columns_that_are_no_row_names(write, text):
+    file = read_file(write(text))
+    assert (file.row_names, file.id_column) == (None, None)
+    assert "a" in file.frame.columns
+
+
+def test_row_names_are_made_distinct(write):
+    with pytest.warns(InputWarning, match="1 row name was not distinct"):
+        file = read_file(write("x,k\n1,p\n2,\n3,p\n"), id_column="k")
+    assert file.row_names == ("p", "row 1", "p_2")
+    assert read_columns(file.frame, row_names=file.row_names).row_names == file.row_names
+
+
+def test_dropped_and_categorical_columns(write):
+    file = read_file(write("a,x,k,z\np,1,10,1\nq,2,9,1\nr,3,NA,2\n"), drop=["a"], categorical=["k", "z"])
+    assert (file.id_column, file.frame.columns, file.categorical) == (None, ["x", "k", "z"], ("k", "z"))
+    table = read_columns(file.frame)
+    assert [c.name for c in table.categorical] == ["k", "z"]
+    assert table.categorical[0].categories == ("9", "10")
+    assert table.categorical[0].codes.tolist() == [1, 0, -1]
+    assert read_file(write("a,x\np,1\nq,2\n"), categorical=["a"]).id_column is None
+
+
+def test_new_file_with_digits_only_matches_text_categories(write):
+    fit = read_columns(read_file(write("x,t\n1,1\n1,2\n2,q\n2,r\n3,s\n"), id_column="").frame)
+    new = read_file(write("x,t\n1,2\n2,1\n")).frame
+    table = read_columns(new, categories={"t": fit.categorical[0].categories})
+    assert table.categorical[0].codes.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"id_column": "weigth"}, ["'weigth'", "id_column", "did you mean 'weight'"]),
+        ({"id_column": "zzz"}, ["'zzz'", "'name', 'weight', 'height'"]),
+        ({"drop": ["heigt"]}, ["'heigt'", "drop", "'height'"]),
+        ({"categorical": ["hight"]}, ["'hight'", "categorical", "'height'"]),
+        ({"drop": ["name", "weight", "height"]}, ["No columns", "left"]),
+        ({"drop": ["weight", "height"], "id_column": "name"}, ["No columns", "left"]),
+        ({"drop": ["weight"], "id_column": "weight"}, ["'weight'", "both"]),
+        ({"categorical": ["weight"], "id_column": "weight"}, ["'weight'", "both"]),
+        ({"categorical": ["weight"], "drop": ["weight"]}, ["'weight'", "both"]),
+    ],
+)
+def test_bad_choices(write, options, parts):
+    with pytest.raises(InputError) as error:
+        read_file(write("name,weight,height\na,1,2\nb,3,4\n"), **options)
+    for part in parts:
+        assert part in str(error.value)
+
+
+# -------------------------------------------------------------------------------------- bad files
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("", ["t.csv is empty"]),
+        ("\n \n", ["t.csv is empty"]),
+        ("a,b\n", ["header but no rows"]),
+        ("a,b\n\n\n", ["header but no rows"]),
+        ("a,b\n1,2\n3\n", ["Line 3", "1 fields", "header has 2", "comma"]),
+        ("a,b\n1,2\n\n3,4,5\n", ["Line 4", "3 fields", "header has 2"]),
+        ('a,b\n"x\ny",2\n3\n', ["Line 4", "1 fields"]),
+        ("a,b,a\n1,2,3\n", ["'a'", "more than once"]),
+        ("a, a\n1,2\n", ["'a'", "more than once"]),
+        ("a,,b\n1,2,3\n", ["Column 2", "no name"]),
+        (",b\nx,2\n", ["Column 1", "no name", "'id'"]),
+        ("a,b\n1,2\nx,café\n".encode("latin-1"), ["not UTF-8", "0xe9", "line 3", "Latin-1"]),
+        ("a,b\n1,2\n".encode("utf-16"), ["not UTF-8"]),
+        ("a,b\n1," + "x" * 200_000 + "\n", ["Line 2", "cannot be read"]),
+    ],
+)
+def test_bad_text(write, content, parts):
+    for path in (
+        write(content, "t.csv"),
+        write(gzip.compress(content if isinstance(content, bytes) else content.encode()), "t.csv.gz"),
+    ):
+        with pytest.raises(InputError) as error:
+            read_file(path)
+        for part in parts:
+            assert part.replace("t.csv", path.name) in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz", "t.parquet.gz", "t.csv.zip"])
+def test_other_kinds_of_files(write, name):
+    with pytest.raises(InputError, match=r"not a kind of file.*\.csv, \.tsv.*\.parquet"):
+        read_file(write("a,b\n1,2\n", name))
+
+
+def test_files_that_are_not_there(tmp_path):
+    for name in ("gone.csv", "gone.xlsx", "gone.parquet"):
+        with pytest.raises(InputError, match=f"{name} does not exist"):
+            read_file(tmp_path / name)
+    (tmp_path / "folder.csv").mkdir()
+    for path in (tmp_path, tmp_path / "folder.csv"):
+        with pytest.raises(InputError, match="is a folder"):
+            read_file(path)
+
+
+def test_files_that_may_not_be_read(write, monkeypatch):
+    path = write(PLAIN)
+    if os.name == "posix" and os.geteuid() != 0:
+        path.chmod(0)
+    else:  # root reads everything
+
+        def refuse(self):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(type(path), "read_bytes", refuse)
+    with pytest.raises(InputError, match=r"table\.csv cannot be read: Permission denied"):
+        read_file(path)
+
+
+def test_broken_compressed_and_parquet_files(write, tmp_path):
+    for content in (b"no gzip at all", gzip.compress(PLAIN.encode())[:-12]):
+        with pytest.raises(InputError, match="not a whole gzip file"):
+            read_file(write(content, "t.csv.gz"))
+    with pytest.raises(InputError, match=r"t\.parquet is not a parquet file"):
+        read_file(write("a,b\n1,2\n", "t.parquet"))
+    with pytest.raises(InputError, match="is empty"):
+        read_file(write("", "t.parquet"))
+    pl.DataFrame({"a": []}).write_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="no rows"):
+        read_file(tmp_path / "rows.parquet")
+
+
+def test_parquet_columns_that_are_no_row_names(tmp_path):
+    pl.DataFrame({"a": [{"k": 1}], "x": [1]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"Column 'a' is of type Struct"):
+        read_file(tmp_path / "t.parquet", id_column="a")
+
+
+def test_without_polars(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "coaltree\[cli\]"'):
+        read_file(write(PLAIN))
+
+
+def test_checked_text():
+    checked = check_text(b"a;b\n1;2\n", "f.txt", None)
+    assert (checked.delimiter, checked.header, checked.n_rows) == (";", ("a", "b"), 1)

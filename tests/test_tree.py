@@ -1,0 +1,208 @@
+"""Trees: what is legal, what is refused and in which words, and the facts a tree states about itself."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coaltree.errors import InputError
+from coaltree.tree.tree import Tree
+
+
+def random_tree(n, seed):
+    """Join random pairs at random heights, some of them equal."""
+    rng = np.random.default_rng(seed)
+    live, children = list(range(n)), []
+    for k in range(n - 1):
+        rng.shuffle(live)
+        children.append((live.pop(), live.pop()))
+        live.append(n + k)
+    heights = np.sort(np.round(rng.exponential(size=n - 1), 1))
+    return Tree(children, np.concatenate([np.zeros(n), heights]), [f"leaf {i}" for i in range(n)])
+
+
+def leaves_in_drawing_order(tree, node):
+    """Read the leaves from left to right, by the definition."""
+    if node < tree.n_leaves:
+        return [node]
+    left, right = tree.children[node - tree.n_leaves]
+    return leaves_in_drawing_order(tree, left) + leaves_in_drawing_order(tree, right)
+
+
+trees = st.builds(random_tree, st.integers(1, 12), st.integers(0, 2**32 - 1))
+
+
+@given(trees)
+def test_facts_agree_with_their_definitions(tree):
+    n = tree.n_leaves
+    assert tree.n_nodes == 2 * n - 1
+    assert tree.root == 2 * n - 2
+    assert tree.leaf_order.tolist() == leaves_in_drawing_order(tree, tree.root)
+    length = 0.0
+    for node in range(tree.n_nodes):
+        below = leaves_in_drawing_order(tree, node)
+        assert tree.leaf_counts[node] == len(below)
+        assert tree.leaves_below(node).tolist() == below
+        assert tree.leaf_order[tree.first_positions[node]] == below[0]
+        parents = [n + k for k, pair in enumerate(tree.children.tolist()) if node in pair]
+        assert [tree.parents[node]] == (parents or [-1])
+        if parents:
+            length += tree.heights[parents[0]] - tree.heights[node]
+    assert tree.total_length == pytest.approx(length)
+    assert tree.merge_heights.tolist() == tree.heights.tolist()[n:]
+
+
+def test_one_leaf_is_a_tree():
+    tree = Tree([], [0.0])
+    assert (tree.n_leaves, tree.root, tree.leaf_names, tree.total_length) == (1, 0, ("0",), 0.0)
+    assert tree.leaf_order.tolist() == [0]
+    assert tree.children.shape == (0, 2)
+
+
+def test_names_default_to_row_numbers():
+    assert Tree([[0, 1]], [0, 0, 1]).leaf_names == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("children", "heights", "names", "message"),
+    [
+        ([0, 1], [0, 0, 1], None, r"children has shape \(2,\)"),
+        ([[0, 1, 2]], [0, 0, 1], None, r"children has shape \(1, 3\)"),
+        ([[0, 1.5]], [0, 0, 1], None, "whole numbers"),
+        ([[0, np.nan]], [0, 0, 1], None, "whole numbers"),
+        ([["a", "b"]], [0, 0, 1], None, "children holds .* values; it must hold numbers"),
+        ([[0, 1], [2]], [0, 0, 1], None, "children has rows of different lengths"),
+        (
+            [[0, 3], [1, 2]],
+            [0] * 3 + [1, 2],
+            None,
+            "Merge 0 joins node 3, but only nodes 0 to 2 exist by then",
+        ),
+        ([[0, -1]], [0, 0, 1], None, "Merge 0 joins node -1"),
+        ([[0, 0]], [0, 0, 1], None, "Node 0 is a child 2 times"),
+        ([[0, 1], [1, 2]], [0] * 3 + [1, 2], None, "Node 1 is a child 2 times"),
+        ([[0, 1]], [0, 0], None, r"heights has shape \(2,\); a tree of 2 leaves has 3 nodes"),
+        ([[0, 1]], [0, 0, np.inf], None, "height of node 2 is inf"),
+        ([[0, 1]], [0, np.nan, 1], None, "height of node 1 is nan"),
+        ([[0, 1]], ["0", "0", "1"], None, "heights holds .* values"),
+        ([[0, 1]], [0, 0.5, 1], None, "Leaf 1 has height 0.5"),
+        ([[0, 1]], [0, 0, -1], None, "Merge 0 has height -1, less than the leaves at 0"),
+        ([[0, 1], [3, 2]], [0, 0, 0, 2, 1], None, "Merge 1 has height 1, less than merge 0 at 2"),
+        ([[0, 1]], [0, 0, 1], ["a"], "1 leaf names were given for 2 leaves"),
+        ([[0, 1]], [0, 0, 1], ["a", "a"], "leaf name 'a' occurs more than once"),
+        ([[0, 1]], [0, 0, 1], ["a", ""], "name of leaf 1 is empty"),
+    ],
+)
+def test_illegal_trees_are_refused_in_words(children, heights, names, message):
+    with pytest.raises(InputError, match=message):
+        Tree(children, heights, names)
+
+
+def test_an_input_error_is_a_value_error():
+    with pytest.raises(ValueError, match="shape"):
+        Tree([[0, 1]], [0, 0])
+
+
+def test_a_tree_cannot_be_changed():
+    tree = random_tree(4, 0)
+    for array in (tree.children, tree.heights, tree.parents, tree.leaf_counts, tree.leaf_order):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    for array in (tree.merge_heights, tree.first_positions, tree.leaves_below(tree.root)):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    with pytest.raises(AttributeError, match="'root' was not set"):
+        tree.root = 1
+    with pytest.raises(AttributeError, match="'_heights' was not deleted"):
+        del tree._heights
+
+
+def test_a_tree_does_not_share_memory_with_what_it_was_made_from():
+    children, heights = np.array([[0, 1]]), np.array([0.0, 0.0, 1.0])
+    tree = Tree(children, heights)
+    children[0], heights[2] = 7, 7
+    assert tree.children.tolist() == [[0, 1]]
+    assert tree.heights[2] == 1
+
+
+@given(trees)
+def test_pickles_and_copies_are_equal(tree):
+    assert tree.total_length >= 0  # fills a cache, which must not get in the way
+    for twin in (pickle.loads(pickle.dumps(tree)), copy.copy(tree), copy.deepcopy(tree)):
+        assert twin == tree
+        assert hash(twin) == hash(tree)
+        assert twin.leaf_order.tolist() == tree.leaf_order.tolist()
+        assert not twin.heights.flags.writeable
+
+
+def test_equality_looks_at_children_heights_and_names():
+    tree = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
+    assert tree == Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
+    assert tree != Tree([[1, 0], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
+    assert tree != Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 3], ["a", "b", "c"])
+    assert tree != Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "d"])
+    assert tree != "((a:1,b:1):1,c:2);"
+
+
+def test_equal_trees_hash_alike_even_with_negative_zeros():
+    plain, negative = Tree([[0, 1]], [0.0, 0.0, 0.0]), Tree([[0, 1]], [-0.0, 0.0, -0.0])
+    assert plain == negative
+    assert hash(plain) == hash(negative)
+
+
+def test_rename_keeps_the_shape():
+    tree = random_tree(5, 1)
+    renamed = tree.rename(list("vwxyz"))
+    assert renamed.leaf_names == tuple("vwxyz")
+    assert np.array_equal(renamed.children, tree.children)
+    with pytest.raises(InputError, match="4 leaf names were given for 5 leaves"):
+        tree.rename(list("abcd"))
+
+
+@given(trees, st.randoms(use_true_random=False))
+def test_reorder_moves_rows_and_nothing_else(tree, random):
+    names = list(tree.leaf_names)
+    random.shuffle(names)
+    moved = tree.reorder(names)
+    assert list(moved.leaf_names) == names
+    assert np.array_equal(moved.heights, tree.heights)
+    for node in range(tree.n_leaves, tree.n_nodes):
+        before = [tree.leaf_names[leaf] for leaf in tree.leaves_below(node)]
+        assert [moved.leaf_names[leaf] for leaf in moved.leaves_below(node)] == before
+    assert moved.reorder(tree.leaf_names) == tree
+
+
+def test_reorder_names_what_does_not_fit():
+    tree = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a", "b", "c"])
+    with pytest.raises(InputError, match="missing 'b'; unknown 'x'"):
+        tree.reorder(["a", "x", "c"])
+    with pytest.raises(InputError, match="2 leaf names were given for 3 leaves"):
+        tree.reorder(["a", "b"])
+    big = random_tree(9, 0)
+    with pytest.raises(
+        InputError, match=r"missing 'leaf 0', .*'leaf 4' and 4 more; unknown '0', .*and 4 more"
+    ):
+        big.reorder([str(i) for i in range(9)])
+
+
+def test_a_deep_tree_states_its_facts_without_recursion():
+    n = 5000
+    children = [(0, 1)] + [(n + k - 1, k + 1) for k in range(1, n - 1)]
+    tree = Tree(children, [0.0] * n + list(range(1, n)))
+    assert tree.leaf_order.tolist() == list(range(n))
+    assert tree.total_length == pytest.approx(sum(range(1, n)) + (n - 1))
+
+
+def test_repr_is_one_line():
+    assert repr(Tree([[0, 1]], [0, 0, 1.25])) == "<Tree: 2 leaves, root height 1.25>"
+
+
+def test_bad_children_do_not_warn_on_the_way():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError):
+            Tree([[0, np.inf]], [0, 0, 1])
