@@ -19,25 +19,10 @@ from ..process._brownian_kernels import CompleteForest
 
 RESOLUTION = 1e-12  # intervals are not split below this share of their height
 
-
-@jit
-def _root_of_slope(forest, pair, c, low, high):
-    """Find where the slope crosses zero between a height where it is positive and one where it is not."""
-    h = 0.5 * (low + high)
-    for _ in range(100):
-        rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, h)
-        slope = rise - drop - c
-        if slope > 0:
-            low = h
-        else:
-            high = h
-        new = h + slope / (rise_falls - drop_falls)
-        if not (low < new < high):
-            new = 0.5 * (low + high)
-        if abs(new - h) <= 4e-16 * abs(new):
-            return new
-        h = new
-    return h
+# How a block of pairs is thinned out, round by round, while more than FEW are left: [own height, limit] is cut at these
+# shares of its length, and a pair that is shown to rise on every piece merges at the limit or above.
+SCREENS = ((0.0, 1.0, 1.0, 1.0, 1.0), (0.0, 1.0, 1.0, 1.0, 1.0), (0.0, 0.5, 0.75, 0.9, 1.0))
+FEW = 16
 
 
 @jit
@@ -48,53 +33,100 @@ def pair_shift(forest, i, j):
 
 
 @jit
+def _root_of_slope(forest, pair, shift, c, low, high):
+    """Find where the slope crosses zero between a height where it is positive and one where it is not."""
+    h = high
+    for _ in range(100):
+        rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, h)
+        slope = rise - drop - c
+        if slope > 0:
+            low = h
+        else:
+            high = h
+        # Newton's step for the slope times the path length, which is the straighter function of the two
+        x = 2 * h - pair[0] + shift
+        new = h - x * slope / (2 * slope - x * (rise_falls - drop_falls))
+        if not (low < new < high):
+            new = 0.5 * (low + high)
+        if abs(new - h) <= 4e-16 * abs(new):
+            return new
+        h = new
+    return h
+
+
+@jit
 def search_height(forest, pair, shift, c, lowest, limit):
     """Return the best height at or above `lowest`, or infinity once it is certain not to be below `limit`."""
     highest = op.highest(forest, pair, c)
     if not highest > lowest:
         return lowest
     low, best = lowest, math.nan
-    known = False  # whether the slopes at `low` are
-    rise = drop = rise_falls = drop_falls = 0.0
-    width = highest - lowest
-    while low < highest:
-        goal = highest
-        if math.isnan(best):
-            if low >= limit:
-                return math.inf
-            goal = min(highest, limit)
-        high = low + width
-        if not high < goal:
-            high = goal
-        if op.least_slope(forest, pair, low, high, shift) > c:  # rises all the way
-            width = 2 * (high - low)
-            low, known = high, False
-            continue
-        if not known:
-            rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, low)
-            known = True
-            if low == lowest and not rise - drop > c:
-                best = lowest
-        rise_h, drop_h, rise_falls_h, drop_falls_h = op.slopes(forest, pair, high)
-        peak = math.nan
-        if rise - drop_h <= c or drop_falls_h > rise_falls:
-            pass  # falls all the way, or is convex: no maximum inside
-        elif drop_falls < rise_falls_h or high - low <= RESOLUTION * high:  # concave, or too narrow to matter
-            if rise - drop > c and not rise_h - drop_h > c:
-                peak = _root_of_slope(forest, pair, c, low, high)
+    goal = min(limit, highest)
+    # A zero of the slope tells where to cut; the sweep proves that it is the maximum, or finds the others.
+    guess = math.inf
+    known = False  # whether the slopes at `low` are: those at the lowest height are seldom needed
+    rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, goal)
+    if not rise - drop > c:
+        rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, low)
+        known = True
+        if rise - drop > c:
+            guess = _root_of_slope(forest, pair, shift, c, low, goal)
         else:
-            # Path lengths span orders of magnitude: approach a distant low end by factors, a near one by halves.
-            x_low, x_high = low - 0.5 * pair[0] + 0.5 * shift, high - 0.5 * pair[0] + 0.5 * shift
-            width = 0.25 * x_high - x_low if x_high > 8 * x_low else 0.5 * (high - low)
-            continue
-        if not math.isnan(peak):
-            if math.isnan(best):
-                best = peak
-            elif op.log_z(forest, pair, peak) - c * peak > op.log_z(forest, pair, best) - c * best:
-                best = peak
-        width = 2 * (high - low)
+            guess = best = lowest
+    width = math.nan
+    while low < highest:
+        if not math.isnan(best):
+            goal = highest
+        elif low >= limit:
+            return math.inf
+        if math.isnan(width):
+            width = _next_width(low, guess, goal, pair[0], shift)
+        high = low + width
+        if not low < high < goal:
+            high = goal
+        rise_h, drop_h, rise_falls_h, drop_falls_h = op.slopes(forest, pair, high)
+        rising = rise_h - drop_h > c and op.least_slope(forest, pair, low, high, shift) > c
+        if not rising:
+            if not known:
+                rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, low)
+                if not rise - drop > c:
+                    best = lowest
+            known = True
+            falling = rise - drop_h <= c
+            convex = drop_falls_h > rise_falls
+            if not (falling or convex):
+                middle = 0.5 * (low + high)
+                narrow = high - low <= RESOLUTION * high or not low < middle < high
+                if not (drop_falls < rise_falls_h or narrow):  # not concave either: split
+                    width = middle - low
+                    continue
+                if rise - drop > c and not rise_h - drop_h > c:
+                    peak = guess
+                    if not low <= guess <= high:
+                        peak = _root_of_slope(forest, pair, shift, c, low, high)
+                    if math.isnan(best):
+                        best = peak
+                    elif op.log_z(forest, pair, peak) - c * peak > op.log_z(forest, pair, best) - c * best:
+                        best = peak
+        known = True
         low, rise, drop, rise_falls, drop_falls = high, rise_h, drop_h, rise_falls_h, drop_falls_h
+        width = math.nan
     return best if best < limit else math.inf
+
+
+@jit
+def _next_width(low, guess, goal, heights, shift):
+    """Return a promising width: towards a zero of the slope by ever shorter steps, across it, away by longer ones."""
+    target = min(guess, goal)
+    x_low = 2 * low - heights + shift
+    x_target = 2 * target - heights + shift
+    if x_low < 0.9 * x_target:
+        width = 0.5 * (target - low) if guess < goal or x_low < 0.6 * x_target else target - low
+    elif low < target:
+        width = 2 * (target - low)
+    else:
+        width = 0.5 * x_low if x_low > 0 else goal - low
+    return max(width, RESOLUTION * goal)  # so that every step is one
 
 
 def _best_height(forest, pair, shift, c, lowest, limit):
@@ -115,27 +147,83 @@ def _(forest, pair, shift, c, lowest, limit):
 
 
 @jit
-def _block_by_search(forest, i, first, last, live, limit, pair, heights):
-    shifts = np.empty(last - first)
+def _block_by_search(forest, i, first, last, live, best, pair, heights):
+    n = last - first
+    tops = best.copy()
+    heights[:n] = math.inf
+    unsettled = live[first:last].copy()  # pairs whose height is not known, nor known to be at the limit or above
+    shifts = np.empty(n)
     for j in range(first, last):
         shifts[j - first] = pair_shift(forest, i, j)
-    if limit < math.inf:
-        heights[: last - first] = 0.0
-        op.add_least_slopes(forest, i, first, last, limit, shifts, heights)
-    else:
-        heights[: last - first] = -math.inf
-    for j in range(first, last):
-        if live[j] and not heights[j - first] > 1.0:
-            op.load_pair(forest, i, j, pair)
-            heights[j - first] = best_height(forest, pair, shifts[j - first], 1.0, forest.height[i], limit)
-        else:
-            heights[j - first] = math.inf
+    if tops[-1] < math.inf:
+        slopes = np.empty(n)
+        for cuts in SCREENS:
+            _settle_rising(forest, i, first, last, cuts, tops[-1], shifts, slopes, unsettled)
+            if np.sum(unsettled) <= FEW:
+                break
+            # The most promising pairs first: the lower limit that they set settles most of the others.
+            for _ in range(len(tops)):
+                k = _least(slopes, unsettled)
+                heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
+                unsettled[k] = False
+    for k in range(n):
+        if unsettled[k]:
+            heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
 
 
-def _block_heights(forest, i, first, last, live, limit, pair, heights):
-    """Best heights at rate 1 of slot i with slots first <= j < last, none of them younger; infinity from `limit` on.
+@jit
+def _settle_rising(forest, i, first, last, cuts, limit, shifts, slopes, unsettled):
+    """Strike out the pairs that rise all the way to the limit."""
+    lowest = forest.height[i]
+    rises = np.full(last - first, True)
+    for piece in range(len(cuts) - 1):
+        if cuts[piece] < cuts[piece + 1]:
+            low = lowest + cuts[piece] * (limit - lowest)
+            high = lowest + cuts[piece + 1] * (limit - lowest)
+            slopes[:] = 0.0
+            op.add_least_slopes(forest, i, first, last, low, high, shifts, slopes)
+            rises &= slopes > 1.0
+    unsettled &= ~rises
 
-    `pair` is scratch; the result is in heights[: last - first].
+
+@jit
+def _pair_height(forest, i, j, shift, tops, pair):
+    """Return the best height of one pair if it is among the smallest so far, and put it among them."""
+    op.load_pair(forest, i, j, pair)
+    # the next larger number: a pair as good as the last one kept may have the smaller index
+    h = best_height(forest, pair, shift, 1.0, forest.height[i], np.nextafter(tops[-1], math.inf))
+    insert(tops, h)
+    return h
+
+
+@jit
+def _least(values, among):
+    """Return the index of the smallest of those values that count."""
+    found = -1
+    for k in range(len(values)):
+        if among[k] and (found < 0 or values[k] < values[found]):
+            found = k
+    return found
+
+
+@jit
+def insert(ascending, value):
+    """Put a value into its place in an ascending array, behind its equals, the last one dropping out; return the place."""
+    place = len(ascending)
+    while place > 0 and value < ascending[place - 1]:
+        place -= 1
+        if place + 1 < len(ascending):
+            ascending[place + 1] = ascending[place]
+    if place < len(ascending):
+        ascending[place] = value
+    return place
+
+
+def _block_heights(forest, i, first, last, live, best, pair, heights):
+    """Best heights at rate 1 of slot i with slots first <= j < last, none of them younger, into heights[: last - first].
+
+    Only the smallest are asked for: pairs certain not to be among the ``len(best)`` smallest of the block and
+    of the ascending heights `best` may come out infinite. `pair` is scratch.
     """
 
 
@@ -144,7 +232,7 @@ block_heights = BLOCK_HEIGHTS.function
 
 
 @BLOCK_HEIGHTS.supply(CompleteForest)
-def _(forest, i, first, last, live, limit, pair, heights):
+def _(forest, i, first, last, live, best, pair, heights):
     y, v, height = forest.y, forest.v, forest.height
     n_columns = y.shape[0]
     n = last - first

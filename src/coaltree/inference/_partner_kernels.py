@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..compiled import jit
 from ..process import operations as op
-from ._pair_kernels import block_heights
+from ._pair_kernels import block_heights, insert
 
 LIST_LENGTH = 4
 LARGEST_BLOCK = 512
@@ -65,25 +65,19 @@ def find_partners(forest, partners, i, pair, block):
     heights[:] = math.inf
     slots[:] = NONE
     partners.place[i] = 0
-    end = LIST_LENGTH - 1
+    best = heights[:LIST_LENGTH]
     first, size = 0, LIST_LENGTH
-    while first < i and heights[end] > forest.height[i]:  # no height is below the younger one's own
+    while first < i and best[-1] > forest.height[i]:  # no height is below the younger one's own
         last = min(first + size, i)
-        block_heights(forest, i, first, last, partners.live, heights[end], pair, block)
+        block_heights(forest, i, first, last, partners.live, best, pair, block)
         for j in range(first, last):
-            h = block[j - first]
-            if h < heights[end]:
-                k = end
-                while k > 0 and h < heights[k - 1]:
-                    heights[k] = heights[k - 1]
-                    slots[k] = slots[k - 1]
-                    k -= 1
-                heights[k] = h
-                slots[k] = j
-        first = last
-        size = min(2 * size, LARGEST_BLOCK)
-    if slots[end] >= 0:
-        heights[LIST_LENGTH] = heights[end]
+            if block[j - first] < best[-1]:
+                place = insert(best, block[j - first])
+                slots[place + 1 : LIST_LENGTH] = slots[place : LIST_LENGTH - 1].copy()
+                slots[place] = j
+        first, size = last, LARGEST_BLOCK
+    if slots[LIST_LENGTH - 1] >= 0:
+        heights[LIST_LENGTH] = best[-1]
         slots[LIST_LENGTH] = STALE
 
 

@@ -104,7 +104,7 @@ def _(forest, pair, c):
 
 
 @op.ADD_LEAST_SLOPES.supply(CompleteForest)
-def _(forest, i, first, last, limit, shifts, slopes):
+def _(forest, i, first, last, low, high, shifts, slopes):
     y, v, height = forest.y, forest.v, forest.height
     least = max(forest.floor, TINY)
     d2 = np.zeros(last - first)
@@ -115,8 +115,8 @@ def _(forest, i, first, last, limit, shifts, slopes):
             d2[j - first] += gap * gap
     for j in range(first, last):
         k = j - first
-        g_low = height[i] - height[j]
-        g_high = 2 * limit - height[i] - height[j]
+        g_low = 2 * low - height[i] - height[j]
+        g_high = 2 * high - height[i] - height[j]
         r_low = 1 / max(v[i] + v[j] + g_low, forest.floor)
         r_high = 1 / max(v[i] + v[j] + g_high, forest.floor)
         ratio = max(g_low + shifts[k], least) / max(g_high + shifts[k], least)
@@ -235,7 +235,7 @@ def _(forest, pair, c):
 
 
 @op.ADD_LEAST_SLOPES.supply(DiagonalForest)
-def _(forest, i, first, last, limit, shifts, slopes):
+def _(forest, i, first, last, low, high, shifts, slopes):
     y, v, height = forest.y, forest.v, forest.height
     n = last - first
     least = max(forest.floor, TINY)
@@ -244,8 +244,8 @@ def _(forest, i, first, last, limit, shifts, slopes):
     ratio = np.empty(n)
     for j in range(first, last):
         k = j - first
-        g_low[k] = height[i] - height[j]
-        g_high[k] = 2 * limit - height[i] - height[j]
+        g_low[k] = 2 * low - height[i] - height[j]
+        g_high[k] = 2 * high - height[i] - height[j]
         ratio[k] = max(g_low[k] + shifts[k], least) / max(g_high[k] + shifts[k], least)
     for d in range(y.shape[0]):
         vi = v[d, i]

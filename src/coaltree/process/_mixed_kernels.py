@@ -68,9 +68,9 @@ def _(forest, pair, c):
 
 
 @op.ADD_LEAST_SLOPES.supply(PairForest)
-def _(forest, i, first, last, limit, shifts, slopes):
-    op.add_least_slopes(forest.first, i, first, last, limit, shifts, slopes)
-    op.add_least_slopes(forest.second, i, first, last, limit, shifts, slopes)
+def _(forest, i, first, last, low, high, shifts, slopes):
+    op.add_least_slopes(forest.first, i, first, last, low, high, shifts, slopes)
+    op.add_least_slopes(forest.second, i, first, last, low, high, shifts, slopes)
 
 
 @op.MERGE.supply(PairForest)

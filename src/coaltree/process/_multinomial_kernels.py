@@ -146,23 +146,23 @@ def _(forest, pair, c):
 
 
 @op.ADD_LEAST_SLOPES.supply(CategoricalForest)
-def _(forest, i, first, last, limit, shifts, slopes):
+def _(forest, i, first, last, low, high, shifts, slopes):
     m, start, rate, growth, height = forest.m, forest.start, forest.rate, forest.growth, forest.height
     n_columns = rate.shape[0]
     n = last - first
-    if np.max(rate) * limit > LARGEST_EXPONENT:
+    if np.max(rate) * high > LARGEST_EXPONENT:
         pair = np.empty(1 + n_columns)
         for j in range(first, last):
             op.load_pair(forest, i, j, pair)
-            slopes[j - first] += op.least_slope(forest, pair, height[i], limit, shifts[j - first])
+            slopes[j - first] += op.least_slope(forest, pair, low, high, shifts[j - first])
         return
     g_low = np.empty(n)
     g_high = np.empty(n)
     whole = np.empty(n)
     for j in range(first, last):
         k = j - first
-        g_low[k] = max(height[i] - height[j], TINY)
-        g_high[k] = max(2 * limit - height[i] - height[j], TINY)
+        g_low[k] = max(2 * low - height[i] - height[j], TINY)
+        g_high[k] = max(2 * high - height[i] - height[j], TINY)
         whole[k] = 1 / (g_high[k] + shifts[k])
     b = np.empty(n)
     for d in range(n_columns):
@@ -172,8 +172,8 @@ def _(forest, i, first, last, limit, shifts, slopes):
             for j in range(first, last):
                 b[j - first] -= mi * m[k, j]
         speed = rate[d]
-        low_factor = math.exp(-speed * height[i])
-        high_factor = math.exp(-speed * (2 * limit - height[i]))
+        low_factor = math.exp(-speed * (2 * low - height[i]))
+        high_factor = math.exp(-speed * (2 * high - height[i]))
         for j in range(first, last):
             k = j - first
             bu_low = b[k] * low_factor * growth[d, j]

@@ -56,11 +56,11 @@ def _highest(forest: Any, pair: Any, c: float) -> float:  # type: ignore[empty-b
 
 
 def _add_least_slopes(
-    forest: Any, i: int, first: int, last: int, limit: float, shifts: Any, slopes: Any
+    forest: Any, i: int, first: int, last: int, low: float, high: float, shifts: Any, slopes: Any
 ) -> None:
-    """Add `least_slope` over [height[i], limit] to slopes[j - first], for slots first <= j < last.
+    """Add `least_slope` over [low, high] to slopes[j - first], for slots first <= j < last.
 
-    No slot of the block stands higher than slot i, and i stands below the limit.
+    Neither slot i nor any slot of the block stands above `low`.
     """
 
 

@@ -1,0 +1,97 @@
+"""Flat clusters from a tree: by the model, by count or by height.
+
+Clusters are numbered 0, 1, ... in the order of their first rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ..tree.tree import Tree
+
+IntArray = NDArray[np.intp]
+
+# A ratio of exactly 1, as when a row without any observed cell joins, comes out within rounding of log 1 = 0.
+ROUNDING = 1e-9
+
+
+def cut_by_ratio(tree: Tree, log_ratios: ArrayLike) -> IntArray:
+    """Cut where the model prefers independent trees.
+
+    From the root downwards: where one tree explains the leaves below a merge better than two independent ones, they are
+    a cluster; otherwise both sides are looked at in turn.
+
+    Parameters
+    ----------
+    tree : Tree
+    log_ratios : array-like of shape (n_leaves - 1,)
+        Log likelihood ratio of each merge, most recent first.
+
+    Returns
+    -------
+    ndarray of int, shape (n_leaves,)
+        Cluster of each leaf.
+    """
+    ratios = np.asarray(log_ratios, dtype=np.float64)
+    if ratios.shape != (tree.n_leaves - 1,):
+        raise InputError(f"log_ratios has shape {ratios.shape}; there are {tree.n_leaves - 1} merges.")
+    return _labels(tree, ratios > -ROUNDING)
+
+
+def cut_by_count(tree: Tree, n_clusters: int) -> IntArray:
+    """Cut into a given number of clusters, the oldest merges undone first.
+
+    Parameters
+    ----------
+    tree : Tree
+    n_clusters : int
+        From 1 to the number of leaves.
+
+    Returns
+    -------
+    ndarray of int, shape (n_leaves,)
+        Cluster of each leaf.
+    """
+    if isinstance(n_clusters, bool) or n_clusters != int(n_clusters) or not 1 <= n_clusters <= tree.n_leaves:
+        raise InputError(
+            f"n_clusters is {n_clusters!r}; it must be a whole number from 1 to {tree.n_leaves}, the number of rows."
+        )
+    return _labels(tree, np.arange(tree.n_leaves - 1) < tree.n_leaves - int(n_clusters))
+
+
+def cut_by_height(tree: Tree, height: float) -> IntArray:
+    """Cut at a height: leaves are together if their common ancestor is not above it.
+
+    Parameters
+    ----------
+    tree : Tree
+    height : float
+        At least 0.
+
+    Returns
+    -------
+    ndarray of int, shape (n_leaves,)
+        Cluster of each leaf, as ``scipy.cluster.hierarchy.fcluster(..., criterion="distance")`` groups them.
+    """
+    if not height >= 0:
+        raise InputError(f"The height to cut at is {height!r}; it must be a number of at least 0.")
+    return _labels(tree, tree.merge_heights <= height)
+
+
+def _labels(tree: Tree, together: NDArray[np.bool_]) -> IntArray:
+    """Number the clusters: the highest merges, seen from the root, at which leaves are together."""
+    n = tree.n_leaves
+    top = list(range(tree.n_nodes))  # the node whose cluster each node belongs to, itself if none above it does
+    inside = [False] * tree.n_nodes
+    keeps = together.tolist()
+    for k in range(n - 2, -1, -1):
+        if inside[n + k] or keeps[k]:
+            for child in tree.children[k].tolist():
+                top[child] = top[n + k]
+                inside[child] = True
+    _, first_rows, labels = np.unique(top[:n], return_index=True, return_inverse=True)
+    order = np.empty(len(first_rows), dtype=np.intp)
+    order[np.argsort(first_rows)] = np.arange(len(first_rows))
+    return order[labels]
