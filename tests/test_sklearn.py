@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -6,7 +5,9 @@ from coaltree import CoalescentClustering
 
 
 # Nothing is skipped or expected to fail; the first checks compile the kernels.
-@parametrize_with_checks([CoalescentClustering(), CoalescentClustering(n_clusters=2), CoalescentClustering(rule="max-prob")])
+@parametrize_with_checks(
+    [CoalescentClustering(), CoalescentClustering(n_clusters=2), CoalescentClustering(rule="max-prob")]
+)
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_check_estimator(estimator, check):

@@ -144,7 +144,6 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
         table = read_columns(X, self.categorical_features)
         validate_data(self, X, skip_check_array=True)
         return self._fit(table, _shown_progress if self.verbose else None)
@@ -193,12 +192,10 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         self.remarks_ = remarks
         return self
 
-    def _check_parameters(self, n_rows: int | None = None) -> None:
+    def _check_parameters(self, n_rows: int) -> None:
         for name, allowed in (("inference", ("greedy",)), ("rule", RULES), ("search", SEARCHES)):
             if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}."
-                )
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
         if self.calibrate != 0:
             raise InputError(
                 f"calibrate is {self.calibrate!r}; this version does not fit parameters to the tree: use calibrate=0."
@@ -208,10 +205,11 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         if self.n_clusters is not None and (
             isinstance(self.n_clusters, bool)
             or self.n_clusters != int(self.n_clusters)
-            or not 1 <= self.n_clusters <= (n_rows or self.n_clusters)
+            or not 1 <= self.n_clusters <= n_rows
         ):
-            most = "the number of rows" if n_rows is None else f"{n_rows}, the number of rows"
-            raise InputError(f"n_clusters is {self.n_clusters!r}; it must be a whole number from 1 to {most}.")
+            raise InputError(
+                f"n_clusters is {self.n_clusters!r}; it must be a whole number from 1 to {n_rows}, the number of rows."
+            )
         if self.height_threshold is not None and not self.height_threshold >= 0:
             raise InputError(f"height_threshold is {self.height_threshold!r}; it must be a number of at least 0.")
 
@@ -233,9 +231,7 @@ def _model(encoded: EncodedTable, noise: float) -> tuple[FloatArray, Process]:
         return np.full((len(codes), 1), np.nan), real
     if n_categorical == 0:
         return encoded.real, real
-    categorical = Multinomial(
-        1.0, [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
-    )
+    categorical = Multinomial(1.0, [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)])
     if n_real == 0:
         return codes, categorical
     columns = np.arange(n_real + n_categorical)

@@ -229,8 +229,7 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
         if _is_missing(label):
             leaf = int(np.argmax(codes == code))
             raise InputError(
-                f"The label of leaf {leaf} is missing ({label!r}); every leaf needs one, so leave "
-                "such rows out first."
+                f"The label of leaf {leaf} is missing ({label!r}); every leaf needs one, so leave such rows out first."
             )
     return codes, len(number)
 

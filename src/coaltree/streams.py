@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
-
 import numpy as np
 
 from .errors import InputError
@@ -11,7 +9,7 @@ from .errors import InputError
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
-def as_generator(random_state: RandomState) -> np.random.Generator:
+def as_generator(random_state: object) -> np.random.Generator:
     """Turn what scikit-learn's users pass as ``random_state`` into a numpy generator.
 
     Parameters
@@ -30,7 +28,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(0, 2**31 - 1))
     if random_state is None:
         return np.random.default_rng()
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool) and random_state >= 0:
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         return np.random.default_rng(int(random_state))
     raise InputError(
         f"random_state is {random_state!r}; it must be None, a non-negative integer, "

@@ -104,9 +104,10 @@ def search_height(forest, pair, shift, c, lowest, limit):
                     peak = guess
                     if not low <= guess <= high:
                         peak = _root_of_slope(forest, pair, shift, c, low, high)
-                    if math.isnan(best):
-                        best = peak
-                    elif op.log_z(forest, pair, peak) - c * peak > op.log_z(forest, pair, best) - c * best:
+                    if (
+                        math.isnan(best)
+                        or op.log_z(forest, pair, peak) - c * peak > op.log_z(forest, pair, best) - c * best
+                    ):
                         best = peak
         known = True
         low, rise, drop, rise_falls, drop_falls = high, rise_h, drop_h, rise_falls_h, drop_falls_h

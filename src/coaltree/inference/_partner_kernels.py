@@ -11,7 +11,7 @@ The smallest (height, older slot, younger slot) over all lineages is kept at the
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray

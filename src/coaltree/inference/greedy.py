@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -36,6 +37,7 @@ from ..tree.tree import Tree
 from ._pair_kernels import best_height, pair_shift
 from ._partner_kernels import (
     LARGEST_BLOCK,
+    Partners,
     most_recent,
     new_partners,
     replace_pair,
@@ -50,11 +52,14 @@ SCAN_ROWS = 100  # rows a thread takes at a time, on average
 STEP_SECONDS = 0.2  # how long the compiled loop runs before Python gets a turn
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 Progress = Callable[[float], None]
 
 
 @jit
-def rate1_merges(forest, partners, first, last, children, heights):
+def rate1_merges(
+    forest: Any, partners: Partners, first: int, last: int, children: IntArray, heights: FloatArray
+) -> None:
     """Merge pairs by `rate1`: merges first <= k < last go into children and heights."""
     n = len(children) + 1
     pair = np.empty(op.pair_size(forest))
@@ -69,7 +74,9 @@ def rate1_merges(forest, partners, first, last, children, heights):
 
 
 @jit
-def all_pairs_merges(forest, by_probability, node, first, last, children, heights):
+def all_pairs_merges(
+    forest: Any, by_probability: bool, node: IntArray, first: int, last: int, children: IntArray, heights: FloatArray
+) -> None:
     """Merge pairs by `max-prob` or `min-duration`: every live pair is weighed anew before every merge."""
     n = len(children) + 1
     pair = np.empty(op.pair_size(forest))
@@ -192,9 +199,7 @@ def greedy(
     return GreedyResult(tree, log_likelihood + log_prior(tree), log_likelihood, merges.log_ratios, resolved)
 
 
-def _rate1_tree(
-    X: FloatArray, process: Process, n_threads: int, report: Progress
-) -> tuple[NDArray[np.intp], FloatArray]:
+def _rate1_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[IntArray, FloatArray]:
     n = len(X)
     forest = process.forest(X, slots_for(n), np.zeros(slots_for(n)))
     partners = new_partners(n)
@@ -213,7 +218,7 @@ def _rate1_tree(
 
 def _all_pairs_tree(
     X: FloatArray, process: Process, n_threads: int, report: Progress, rule: str
-) -> tuple[NDArray[np.intp], FloatArray]:
+) -> tuple[IntArray, FloatArray]:
     n = len(X)
     forest = process.forest(X, n + 1, np.zeros(n + 1))
     node = np.arange(n + 1)
@@ -224,9 +229,7 @@ def _all_pairs_tree(
     )
 
 
-def _merge_in_steps(
-    n: int, merge: Callable[..., None], report: Progress
-) -> tuple[NDArray[np.intp], FloatArray]:
+def _merge_in_steps(n: int, merge: Callable[..., None], report: Progress) -> tuple[IntArray, FloatArray]:
     """Run a compiled loop a few merges at a time, so that Ctrl-C and progress get their turn."""
     children = np.zeros((n - 1, 2), dtype=np.intp)
     heights = np.zeros(2 * n - 1)

@@ -151,9 +151,7 @@ def _paint(tree: Tree, labels: Iterable[Hashable] | None, colors: Any) -> tuple[
     """Return the colour of each branch, and the colours of the clusters by name if a legend is due."""
     if labels is None:
         if colors is not None and not isinstance(colors, str):
-            raise InputError(
-                "colors must be one colour when there are no labels; pass labels to colour clusters."
-            )
+            raise InputError("colors must be one colour when there are no labels; pass labels to colour clusters.")
         return [colors or PLAIN], {}
     given = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else labels
     codes, n_clusters = encode_labels(given, tree.n_leaves)
@@ -238,9 +236,7 @@ def _frame(ax: Axes, tree: Tree, orientation: Orientation, height_label: str) ->
     ax.spines[kept].set_bounds(0.0, root)
 
 
-def _write_names(
-    ax: Axes, names: list[str], orientation: Orientation, points: float | None, *, insist: bool
-) -> None:
+def _write_names(ax: Axes, names: list[str], orientation: Orientation, points: float | None, *, insist: bool) -> None:
     """Write the names beside their leaves, in a size in which they do not touch.
 
     ``points`` is the room for all of them, if known better than from the axes as they stand.

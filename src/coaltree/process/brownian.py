@@ -184,6 +184,8 @@ def _checked_variance(variance: ArrayLike) -> FloatArray:
         try:
             np.linalg.cholesky(array)
         except np.linalg.LinAlgError:
-            raise InputError("variance is a matrix that is not positive definite; a covariance matrix must be.") from None
+            raise InputError(
+                "variance is a matrix that is not positive definite; a covariance matrix must be."
+            ) from None
     array.setflags(write=False)
     return array

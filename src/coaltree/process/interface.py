@@ -41,9 +41,7 @@ class Process(ABC):
         """Log of the constants ``Z_leaf`` of each row's message, shape ``(n,)``. Called on a resolved process."""
 
     @abstractmethod
-    def simulate(
-        self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None
-    ) -> FloatArray:
+    def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
         """Draw a table from the process on a given tree, one row a leaf.
 
         `n_columns` is for processes whose parameters do not say how many columns there are.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,9 @@ class MergeLogLikelihoods(NamedTuple):
 
 
 @jit
-def _climb(forest, children, heights, log_z, log_ratios):
+def _climb(
+    forest: Any, children: NDArray[np.intp], heights: FloatArray, log_z: FloatArray, log_ratios: FloatArray
+) -> None:
     n = len(children) + 1
     pair = np.empty(op.pair_size(forest))
     slot = np.arange(2 * n - 1)

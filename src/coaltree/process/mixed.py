@@ -22,7 +22,7 @@ class Mixed(Process):
 
     Parameters
     ----------
-    *parts : pairs (process, columns)
+    *parts : pairs (process, columns), or one list of them
         A process and the indices of its columns. Together the parts must name every column once.
 
     Examples
@@ -34,13 +34,14 @@ class Mixed(Process):
     [[0, 1], [2, 3]]
     """
 
-    def __init__(self, *parts: tuple[Process, ArrayLike]) -> None:
-        if len(parts) == 1 and isinstance(parts[0], list):
-            parts = tuple(parts[0])
+    def __init__(self, *parts: tuple[Process, ArrayLike] | list[tuple[Process, ArrayLike]]) -> None:
+        given = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else parts
         checked = []
-        for part in parts:
+        for part in given:
             if not (isinstance(part, Sequence) and len(part) == 2 and isinstance(part[0], Process)):
-                raise InputError(f"Mixed takes pairs (process, columns), for example (Brownian(), [0, 1]); it got {part!r}.")
+                raise InputError(
+                    f"Mixed takes pairs (process, columns), for example (Brownian(), [0, 1]); it got {part!r}."
+                )
             columns = np.atleast_1d(np.asarray(part[1]))
             if columns.ndim != 1 or columns.size == 0 or not np.issubdtype(columns.dtype, np.integer):
                 raise InputError(f"The columns of {part[0]!r} are {part[1]!r}; they must be a list of column indices.")
@@ -49,7 +50,9 @@ class Mixed(Process):
             raise InputError("Mixed needs at least one pair (process, columns).")
         named = sorted(column for _, columns in checked for column in columns)
         if named != list(range(len(named))):
-            raise InputError(f"The parts of Mixed name the columns {named}; together they must name 0, 1, 2, ... once each.")
+            raise InputError(
+                f"The parts of Mixed name the columns {named}; together they must name 0, 1, 2, ... once each."
+            )
         self.parts: tuple[tuple[Process, tuple[int, ...]], ...] = tuple(checked)
 
     @property
@@ -80,9 +83,7 @@ class Mixed(Process):
             total += process.leaf_log_likelihoods(X[:, columns])
         return total
 
-    def simulate(
-        self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None
-    ) -> FloatArray:
+    def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
         """Draw a table, every part its own columns: row i is leaf i."""
         if n_columns is not None:
             check_width(n_columns, self.n_columns, "Mixed")

@@ -63,7 +63,7 @@ class Multinomial(Process):
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
         observed = ~np.isnan(X)
-        wrong = np.argwhere(observed & ((X < 0) | (X != np.floor(X))))
+        wrong = np.argwhere(observed & ((X < 0) | (np.floor(X) != X)))
         if len(wrong):
             row, column = wrong[0]
             raise InputError(
@@ -76,7 +76,7 @@ class Multinomial(Process):
             return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])])
         check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
         n_states = np.array([len(q) for q in self.equilibrium])
-        wrong = np.argwhere(observed & (X >= n_states))
+        wrong = np.argwhere(observed & (n_states <= X))
         if len(wrong):
             row, column = wrong[0]
             raise InputError(
@@ -88,7 +88,7 @@ class Multinomial(Process):
     def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> CategoricalForest:
         """Return the leaves' messages."""
         assert self.equilibrium is not None, "forest is called on a resolved process"
-        n, n_columns = X.shape
+        n_columns = X.shape[1]
         start = np.concatenate([[0], np.cumsum([len(q) for q in self.equilibrium])]).astype(np.intp)
         root_q = np.sqrt(np.concatenate(self.equilibrium))
         m = np.empty((start[-1], capacity))
@@ -110,9 +110,7 @@ class Multinomial(Process):
             total[rows] += np.log(q[X[rows, d].astype(np.intp)])
         return total
 
-    def simulate(
-        self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None
-    ) -> FloatArray:
+    def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
         """Draw a table of state codes: row i is leaf i.
 
         Parameters
@@ -147,7 +145,8 @@ def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArra
     """Return the share of each state, one more count given to every state; an all-missing column has one state."""
     seen = codes[~np.isnan(codes)].astype(np.intp)
     counts = np.bincount(seen, minlength=n_states or 1) + 1.0
-    return counts / counts.sum()
+    shares: FloatArray = counts / counts.sum()
+    return shares
 
 
 def _checked_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
@@ -157,7 +156,9 @@ def _checked_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, 
         if q.ndim != 1 or q.size == 0:
             raise InputError(f"The equilibrium of column {d} has shape {q.shape}; it must be one probability a state.")
         if not np.all(np.isfinite(q) & (q > 0)):
-            raise InputError(f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0: leave unused states out.")
+            raise InputError(
+                f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0: leave unused states out."
+            )
         if abs(q.sum() - 1) > 1e-8:
             raise InputError(f"The equilibrium of column {d} adds up to {q.sum():g}; probabilities must add up to 1.")
         q /= q.sum()

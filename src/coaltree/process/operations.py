@@ -14,7 +14,6 @@ algorithm that merges writes it.
 """
 
 # These bodies are declarations: the docstring is the contract, processes supply the code.
-# ruff: noqa: D103
 
 from __future__ import annotations
 

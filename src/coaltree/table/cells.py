@@ -144,9 +144,7 @@ class TextCells:
     @cached_property
     def _encoded(self) -> tuple[IntArray, tuple[Category, ...]]:
         present = dict.fromkeys(self.values)
-        plain = {
-            v: python_value(v) for v in present if not is_missing(v) and not (isinstance(v, str) and v == "")
-        }
+        plain = {v: python_value(v) for v in present if not is_missing(v) and not (isinstance(v, str) and v == "")}
         if self.order is None:
             labels = sorted(set(plain.values()), key=_sort_key)
         else:

@@ -176,9 +176,7 @@ def read_columns(
 
 def _given_row_names(row_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
     if len(row_names) != n_rows:
-        raise InputError(
-            f"row_names has {count(len(row_names), 'name')}, but the table has {count(n_rows, 'row')}."
-        )
+        raise InputError(f"row_names has {count(len(row_names), 'name')}, but the table has {count(n_rows, 'row')}.")
     return distinct_names(row_names)
 
 
@@ -220,9 +218,7 @@ def _read_column(index: int, cells: Cells, role: Role, place: Place, real_reason
 def _infinite_rows(column: Column) -> IntArray:
     if isinstance(column, RealColumn):
         return np.flatnonzero(np.isinf(column.values))
-    bad = [
-        code for code, value in enumerate(column.categories) if isinstance(value, float) and np.isinf(value)
-    ]
+    bad = [code for code, value in enumerate(column.categories) if isinstance(value, float) and np.isinf(value)]
     return np.flatnonzero(np.isin(column.codes, bad)) if bad else np.empty(0, dtype=np.intp)
 
 
@@ -290,8 +286,7 @@ def _recode(columns: list[Column], categories: Mapping[str, Sequence[Category]])
             findings.append(f"column {column.name!r}: {', '.join(unseen[:5])}{more}")
     if findings:
         warnings.warn(
-            "Categories that did not occur when the model was fit are read as missing; "
-            f"{'; '.join(findings)}.",
+            f"Categories that did not occur when the model was fit are read as missing; {'; '.join(findings)}.",
             InputWarning,
             stacklevel=3,
         )

@@ -105,9 +105,7 @@ def _decode(data: bytes, source: str) -> str:
 def _sniff(text: str) -> str:
     """Find the delimiter that occurs most often in the first line; comma when none does."""
     first_line = text.lstrip("\n").split("\n", 1)[0]
-    return max(
-        _DELIMITER_NAMES, key=lambda delimiter: len(next(csv.reader([first_line], delimiter=delimiter)))
-    )
+    return max(_DELIMITER_NAMES, key=lambda delimiter: len(next(csv.reader([first_line], delimiter=delimiter))))
 
 
 def _is_blank(record: list[str]) -> bool:

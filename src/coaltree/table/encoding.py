@@ -52,9 +52,7 @@ class Encoding:
     @property
     def categories_by_name(self) -> Mapping[str, tuple[Category, ...]]:
         """The categories as ``read_columns(..., categories=...)`` takes them for new rows."""
-        names = [
-            name for name, kind in zip(self.column_names, self.kinds, strict=True) if kind == "categorical"
-        ]
+        names = [name for name, kind in zip(self.column_names, self.kinds, strict=True) if kind == "categorical"]
         return dict(zip(names, self.categories, strict=True))
 
 
@@ -174,6 +172,10 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
     list of str
         Empty when every column and row says something.
     """
+    if table.n_rows == 1:
+        return ["The table has one row: its tree is a single leaf."]
+    if not encoding.informative.any():
+        return ["No column has two different values, so nothing tells the rows apart."]
     observed = [~np.isnan(c.values) if isinstance(c, RealColumn) else c.codes >= 0 for c in table.columns]
     missing = [c.name for c, cells in zip(table.columns, observed, strict=True) if not cells.any()]
     constant = [
@@ -191,8 +193,6 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "
             f"{'is' if len(missing) == 1 else 'are'} ignored: {listing(missing)}."
         )
-    if not encoding.informative.any():
-        return [*sentences, "No column has two different values, so nothing tells the rows apart."]
     useful = [cells for cells, informative in zip(observed, encoding.informative, strict=True) if informative]
     empty = np.flatnonzero(~np.logical_or.reduce(useful))
     if len(empty):
@@ -247,9 +247,7 @@ def _check_same_columns(table: Table, encoding: Encoding) -> None:
     categories = iter(encoding.categories)
     for column, kind in zip(table.columns, encoding.kinds, strict=True):
         if (kind == "real") != isinstance(column, RealColumn):
-            raise InputError(
-                f"Column {column.name!r} was {kind} when the model was fit, and is not any more."
-            )
+            raise InputError(f"Column {column.name!r} was {kind} when the model was fit, and is not any more.")
         if not isinstance(column, RealColumn) and column.categories != next(categories):
             raise InputError(
                 f"Column {column.name!r} is encoded with other categories than those of the fit: "

@@ -110,13 +110,9 @@ def read_file(
     row_names = distinct_names(_as_text(polars, labels[id_column]).to_list()) if id_column else None
     kept = [name for name in frame.columns if name not in drop and name != id_column]
     if not kept:
-        raise InputError(
-            f"No columns of {path.name} are left to cluster by: all are dropped or hold row names."
-        )
+        raise InputError(f"No columns of {path.name} are left to cluster by: all are dropped or hold row names.")
     declared = [_as_enum(polars, _as_text(polars, labels[name])) for name in kept if name in categorical]
-    return FileTable(
-        frame.select(kept).with_columns(declared), row_names, id_column or None, tuple(categorical)
-    )
+    return FileTable(frame.select(kept).with_columns(declared), row_names, id_column or None, tuple(categorical))
 
 
 def _polars() -> Any:
@@ -180,9 +176,7 @@ def _read_parquet(polars: Any, data: bytes, source: str) -> Any:
     try:
         frame = polars.read_parquet(data)
     except (polars.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"{source} is not a parquet file that can be read: {str(error).splitlines()[0]}."
-        ) from None
+        raise InputError(f"{source} is not a parquet file that can be read: {str(error).splitlines()[0]}.") from None
     column_names(frame.columns)
     if frame.height == 0:
         raise InputError(f"{source} has columns but no rows." if frame.width else f"{source} has no columns.")
@@ -247,8 +241,7 @@ def _automatic_id(polars: Any, frame: Any, drop: Sequence[str], categorical: Seq
 def _as_text(polars: Any, column: Any) -> Any:
     if column.dtype.is_nested() or column.dtype in (polars.Binary, polars.Object):
         raise InputError(
-            f"Column {column.name!r} is of type {column.dtype}, which can be neither row names nor "
-            "categories."
+            f"Column {column.name!r} is of type {column.dtype}, which can be neither row names nor categories."
         )
     return column.cast(polars.String)
 
@@ -266,23 +259,15 @@ def _check_known(columns: Sequence[str], wanted: Sequence[str], option: str, sou
     for name in wanted:
         if name not in columns:
             close = difflib.get_close_matches(name, columns, n=3, cutoff=0.6)
-            hint = (
-                f"did you mean {listing(close)}?"
-                if close
-                else f"its columns are {listing(columns, limit=10)}."
-            )
+            hint = f"did you mean {listing(close)}?" if close else f"its columns are {listing(columns, limit=10)}."
             raise InputError(f"{source} has no column {name!r} ({option}): {hint}")
 
 
 def _check_used_once(id_column: str | None, drop: Sequence[str], categorical: Sequence[str]) -> None:
     if id_column and id_column in drop:
-        raise InputError(
-            f"Column {id_column!r} cannot both hold the row names (id_column) and be dropped (drop)."
-        )
+        raise InputError(f"Column {id_column!r} cannot both hold the row names (id_column) and be dropped (drop).")
     if id_column and id_column in categorical:
-        raise InputError(
-            f"Column {id_column!r} cannot both hold the row names (id_column) and be categorical."
-        )
+        raise InputError(f"Column {id_column!r} cannot both hold the row names (id_column) and be categorical.")
     both = [name for name in categorical if name in drop]
     if both:
         raise InputError(f"Column {both[0]!r} cannot both be categorical and be dropped (drop).")

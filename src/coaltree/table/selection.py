@@ -91,9 +91,7 @@ def _entries(categorical_features: object) -> list[Any]:
     if not isinstance(categorical_features, Iterable):
         raise InputError(f"categorical_features must be {_ALLOWED}, not {categorical_features!r}.")
     if isinstance(categorical_features, np.ndarray) and categorical_features.ndim != 1:
-        raise InputError(
-            f"categorical_features must be {_ALLOWED}, not a {categorical_features.ndim}-D array."
-        )
+        raise InputError(f"categorical_features must be {_ALLOWED}, not a {categorical_features.ndim}-D array.")
     return [entry.item() if isinstance(entry, np.generic) else entry for entry in categorical_features]
 
 

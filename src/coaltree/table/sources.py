@@ -71,8 +71,7 @@ def open_source(X: Any, feature_names: Sequence[str] | None = None) -> Source:
     names = column_names(feature_names)
     if len(names) != len(source.names):
         raise InputError(
-            f"feature_names has {count(len(names), 'name')}, but the table has "
-            f"{count(len(source.names), 'column')}."
+            f"feature_names has {count(len(names), 'name')}, but the table has {count(len(source.names), 'column')}."
         )
     return Source(names, source.n_rows, source.row_names, source.read)
 
@@ -182,15 +181,12 @@ def _unknown_cells(series: nw.Series[Any], native: Any, place: Place) -> Cells:
             raise _complex_error(f"column {place.column!r} is of type {dtype}")
         if all(is_missing(value) for value in series.to_list()):
             return NumberCells(np.full(len(series), math.nan))
-    raise InputError(
-        f"Column {place.column!r} is of type {dtype}, which has no reading as a column: {_CONVERT}."
-    )
+    raise InputError(f"Column {place.column!r} is of type {dtype}, which has no reading as a column: {_CONVERT}.")
 
 
 def _complex_error(what: str) -> InputError:
     return InputError(
-        f"Complex data not supported: {what}; split it into real and imaginary part, or drop the imaginary "
-        "part."
+        f"Complex data not supported: {what}; split it into real and imaginary part, or drop the imaginary part."
     )
 
 
@@ -218,9 +214,7 @@ def _open_array(X: Any) -> Source:
     if values.dtype.kind == "c":
         raise _complex_error("X is an array of complex numbers")
     if values.dtype.kind not in "biufOUTMm":
-        raise InputError(
-            f"X is an array of type {values.dtype}, which has no reading as columns: {_CONVERT}."
-        )
+        raise InputError(f"X is an array of type {values.dtype}, which has no reading as columns: {_CONVERT}.")
     names = tuple(f"x{j}" for j in range(values.shape[1]))
     return Source(names, values.shape[0], None, lambda j, place: _array_cells(values[:, j], place))
 

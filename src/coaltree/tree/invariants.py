@@ -34,7 +34,9 @@ def checked_children(children: ArrayLike) -> NDArray[np.intp]:
     uses = np.bincount(kids.ravel(), minlength=2 * n_merges)
     if n_merges and np.any(uses != 1):
         node = int(np.argmax(uses != 1))
-        raise InputError(f"Node {node} is a child {uses[node]} times; every node but the root must be one exactly once.")
+        raise InputError(
+            f"Node {node} is a child {uses[node]} times; every node but the root must be one exactly once."
+        )
     return kids
 
 

@@ -50,9 +50,7 @@ def log_prior(tree: Tree) -> float:
     return 0.0 - float(np.sum(pair_counts(tree.n_leaves) * np.diff(tree.heights[tree.n_leaves - 1 :])))
 
 
-def simulate_tree(
-    n: int, random_state: RandomState = None, *, leaf_names: Sequence[str] | None = None
-) -> Tree:
+def simulate_tree(n: int, random_state: RandomState = None, *, leaf_names: Sequence[str] | None = None) -> Tree:
     """Draw a tree from Kingman's coalescent.
 
     Parameters

@@ -75,9 +75,7 @@ class Reader:
                 self.take_word(kind, token, place)
             elif token == "(":
                 if self.seen != _NOTHING:
-                    raise self.fault(
-                        place, "The parenthesis '(' at {} follows a node; a comma is missing before it."
-                    )
+                    raise self.fault(place, "The parenthesis '(' at {} follows a node; a comma is missing before it.")
                 self.opened.append((place, []))
             elif token == ":":
                 self.take_colon(place)
@@ -97,9 +95,7 @@ class Reader:
             match = match_at(text, place)
             if match is None:
                 if text[place] == "]":
-                    raise self.fault(
-                        place, "The bracket ']' at {} closes no comment; quote names that hold brackets."
-                    )
+                    raise self.fault(place, "The bracket ']' at {} closes no comment; quote names that hold brackets.")
                 raise self.fault(
                     place,
                     "The quote opened at {} is never closed; a quote inside a quoted name is written twice, "
@@ -135,9 +131,7 @@ class Reader:
         elif self.seen == _CLOSED:
             self.seen = _LABEL
         elif self.text.lstrip("\ufeff \t\r\n").upper().startswith("#NEXUS"):
-            raise InputError(
-                "The text is a NEXUS file (it begins with #NEXUS); pass one tree of it as Newick text."
-            )
+            raise InputError("The text is a NEXUS file (it begins with #NEXUS); pass one tree of it as Newick text.")
         elif self.seen == _LENGTH:
             raise self.fault(
                 place,
@@ -178,8 +172,7 @@ class Reader:
             what = f"leaf {short(self.names[self.node])}" if self.node >= 0 else "node that opens"
             raise self.fault(
                 self.node_place,
-                f"The {what} at {{}} has no branch length; every node but the root needs one, as in "
-                "'(a:1,b:1);'.",
+                f"The {what} at {{}} has no branch length; every node but the root needs one, as in '(a:1,b:1);'.",
             )
         self.opened[-1][1].append((self.node, self.length))
         if token == ",":
@@ -225,8 +218,7 @@ class Reader:
         if first != place:
             raise self.fault(
                 place,
-                f"The leaf name {short(name)} occurs twice, at {self.at(first)} and at {{}}; "
-                "names must differ.",
+                f"The leaf name {short(name)} occurs twice, at {self.at(first)} and at {{}}; names must differ.",
             )
         self.names.append(name)
         return len(self.names) - 1
@@ -244,9 +236,7 @@ class Reader:
                 f"The branch length {short(token)} at {{}} is not a number; write it as 0.25 or 2.5e-1.",
             )
         if not math.isfinite(length):
-            raise self.fault(
-                place, f"The branch length {short(token)} at {{}} is not finite; lengths must be."
-            )
+            raise self.fault(place, f"The branch length {short(token)} at {{}} is not finite; lengths must be.")
         if length < 0:
             raise self.fault(
                 place,
@@ -264,9 +254,7 @@ class Reader:
                 "e.g. with dendropy's suppress_unifurcations().",
             )
         if len(members) > 2:
-            root_first = (
-                " (root an unrooted tree before that)" if len(members) == 3 and not self.opened else ""
-            )
+            root_first = " (root an unrooted tree before that)" if len(members) == 3 and not self.opened else ""
             raise self.fault(
                 place,
                 f"There is a node with {len(members)} children at {{}}; only binary trees are read; resolve "

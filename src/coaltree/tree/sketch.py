@@ -38,9 +38,7 @@ def html(tree: Tree) -> str:
     top = tree if tree.n_leaves <= MAX_MERGES + 1 else _top(tree)
     named = tree.n_leaves <= MAX_NAMES
     row = 16.0 if named else max(2.0, min(8.0, 480.0 / top.n_leaves))
-    summary = (
-        f"{tree.n_leaves:,} {'leaf' if tree.n_leaves == 1 else 'leaves'}, root height {tree.heights[-1]:.4g}"
-    )
+    summary = f"{tree.n_leaves:,} {'leaf' if tree.n_leaves == 1 else 'leaves'}, root height {tree.heights[-1]:.4g}"
     if top is not tree:
         summary += f"; the {MAX_MERGES} oldest merges are drawn"
     names = [_shown(tree.leaf_names[leaf]) for leaf in tree.leaf_order] if named else []

@@ -48,9 +48,7 @@ class Tree:
     _heights: FloatArray
     _leaf_names: tuple[str, ...]
 
-    def __init__(
-        self, children: ArrayLike, heights: ArrayLike, leaf_names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, children: ArrayLike, heights: ArrayLike, leaf_names: Sequence[str] | None = None) -> None:
         kids = checked_children(children)
         ages = checked_heights(heights, kids)
         names = checked_names(leaf_names, len(kids) + 1)

@@ -1,0 +1,137 @@
+"""How fast greedy inference is, as ratios measured in one run.
+
+Run with ``python benchmarks/foundation.py``; it takes a few minutes. Every ratio is of two medians (or single runs, for the
+long ones) on this machine, now. The peer is ``fastcluster.linkage(X, "average")`` on 10,000 rows of 20 columns.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import fastcluster
+import numpy as np
+
+import coaltree as ct
+
+N_JOBS = 2
+
+
+def seconds(work, repeats=3):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def gaussian(n=10_000, n_columns=20):
+    """A table drawn from the model: a tree of the coalescent and Brownian motion on it."""
+    return ct.Brownian().simulate(ct.simulate_tree(n, random_state=0), random_state=1, n_columns=n_columns)
+
+
+def independent(n=10_000, n_columns=20):
+    """A table without any structure, the harder case for a search that prunes."""
+    return np.random.default_rng(0).normal(size=(n, n_columns))
+
+
+def holes(X, share=0.1):
+    X = X.copy()
+    X[np.random.default_rng(1).random(X.shape) < share] = np.nan
+    return X
+
+
+def binary(n=1_740, n_columns=156):
+    """Rare words in short texts: as many rows and columns as the abstracts of the paper's last experiment."""
+    rng = np.random.default_rng(0)
+    shares = np.clip(rng.beta(1, 6, size=n_columns), 0.05, 0.9)
+    rates = rng.gamma(2.0, 0.5, size=n_columns)
+    process = ct.Multinomial(rates, np.column_stack([1 - shares, shares]))
+    tree = ct.simulate_tree(n, random_state=0)
+    heights = tree.heights * 3  # an old tree: rows share some words, not most
+    X = process.simulate(ct.Tree(tree.children, heights), random_state=1)
+    return X, (rng.random((n, n_columns)) < shares).astype(float), rates
+
+
+def line(what, ratio, most):
+    verdict = "ok" if ratio <= most else "MISSED"
+    print(f"{what:<72} {ratio:8.3f}   at most {most:g}   {verdict}", flush=True)
+
+
+def peak_memory():
+    """Peak memory beyond the input, in megabytes, of a fit in a process of its own."""
+    program = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+import coaltree as ct, foundation
+ct.greedy(foundation.independent(50), ct.Brownian(), n_jobs=2)
+X = foundation.independent()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+ct.greedy(X, ct.Brownian(), n_jobs=2)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    here = os.path.dirname(os.path.abspath(__file__))
+    done = subprocess.run([sys.executable, "-c", program, here], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def start_up():
+    """Seconds to import, of a first fit without any cache, and of a second fit of 200 rows in the same process."""
+    program = """
+import time
+start = time.perf_counter()
+import coaltree as ct
+imported = time.perf_counter() - start
+import numpy as np
+X = np.random.default_rng(0).normal(size=(200, 10))
+start = time.perf_counter()
+ct.CoalescentClustering().fit(X)
+first = time.perf_counter() - start
+start = time.perf_counter()
+ct.CoalescentClustering().fit(X)
+print(imported, first, time.perf_counter() - start)
+"""
+    with tempfile.TemporaryDirectory() as cache:
+        results = [
+            subprocess.run(
+                [sys.executable, "-c", program],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=os.environ | {"NUMBA_CACHE_DIR": cache},
+            ).stdout.split()
+            for _ in range(2)
+        ]
+    return [[float(word) for word in words] for words in results]
+
+
+def main():
+    cold, cached = start_up()
+    print(f"import coaltree: {cached[0]:.2f} s; first fit of 200 x 10: {cold[1]:.1f} s with an empty kernel cache,")
+    print(f"{cached[1]:.2f} s with kernels on disk; second fit in the same process: {cached[2]:.3f} s\n")
+
+    for kind, X in (("from the model", gaussian()), ("without structure", independent())):
+        Y = holes(X)
+        for table in (X, Y):
+            ct.greedy(table[:50], ct.Brownian())  # compile first
+        peer = seconds(lambda X=X: fastcluster.linkage(X, "average"))
+        ours = seconds(lambda X=X: ct.greedy(X, ct.Brownian(), n_jobs=N_JOBS))
+        line(f"rate1, 10,000 x 20 {kind} / fastcluster average", ours / peer, 0.5)
+        gaps = seconds(lambda Y=Y: ct.greedy(Y, ct.Brownian(), n_jobs=N_JOBS), repeats=1)
+        line(f"rate1, 10,000 x 20 {kind}, 10 % missing / complete", gaps / ours, 15)
+    old, unrelated, rates = binary()
+    for kind, B in (("from the model", old), ("without structure", unrelated)):
+        for what, rate in (("a rate per column", rates), ("one rate", 1.0)):
+            ct.greedy(B[:50], ct.Multinomial(rate))
+            ours = seconds(lambda B=B, rate=rate: ct.greedy(B, ct.Multinomial(rate), n_jobs=N_JOBS), repeats=1)
+            line(f"rate1, 1,740 x 156 binary {kind}, {what} / fastcluster 10,000 x 20", ours / peer, 5)
+    line("rate1, 10,000 x 20: peak memory beyond the input, MB", peak_memory(), 300)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,445 @@
+"""Slow, readable reference computations for the tests, written from the model's definitions alone.
+
+Nothing here uses the library's own numerical code. A process is read only for its public parameters, a tree only for
+`children` and `heights`. There are two independent ways to a likelihood: brute force (whole covariance matrices,
+enumeration of all interior states) and the recursion of messages; `test_likelihood.py` checks one against the other.
+"""
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+
+LOG_2PI = np.log(2 * np.pi)
+
+
+# -- reading a process ---------------------------------------------------------------------------------------------
+
+
+def kind(process):
+    return type(process).__name__
+
+
+def parts_of(process, X):
+    """Return ``(process, its columns of X)`` for every part; a process that is not mixed is its own only part."""
+    X = np.asarray(X, dtype=float)
+    if kind(process) == "Mixed":
+        return [(part, X[:, list(columns)]) for part, columns in process.parts]
+    return [(process, X)]
+
+
+def equilibria_of(process, X):
+    """Return the given equilibria, or the shares of the states with one more count for every state."""
+    if process.equilibrium is not None:
+        return [np.array(q) for q in process.equilibrium]
+    equilibria = []
+    for column in X.T:
+        seen = [int(code) for code in column if not np.isnan(code)]
+        counts = np.array([1.0 + seen.count(state) for state in range(1 + max(seen, default=0))])
+        equilibria.append(counts / counts.sum())
+    return equilibria
+
+
+# -- likelihood by brute force -------------------------------------------------------------------------------------
+
+
+def leaves_below(tree):
+    """Return the set of leaves below every node."""
+    below = [{leaf} for leaf in range(tree.n_leaves)]
+    for left, right in tree.children.tolist():
+        below.append(below[left] | below[right])
+    return below
+
+
+def common_heights(tree):
+    """Return the height of the last common ancestor of every pair of leaves; 0 on the diagonal."""
+    n = tree.n_leaves
+    below = leaves_below(tree)
+    heights = np.zeros((n, n))
+    for k, (left, right) in enumerate(tree.children.tolist()):
+        for i in below[left]:
+            for j in below[right]:
+                heights[i, j] = heights[j, i] = tree.heights[n + k]
+    return heights
+
+
+def flat_mean_log_density(x, covariance, design):
+    """Return log of the integral of ``N(x; design @ mu, covariance)`` over all mu.
+
+    With ``A = design' C^-1 design`` and ``m = A^-1 design' C^-1 x`` the exponent is
+    ``(x - design m)' C^-1 (x - design m) + (mu - m)' A (mu - m)``, and the integral over mu of the second Gaussian is
+    ``(2 pi)^(p/2) |A|^(-1/2)``.
+    """
+    inverse = np.linalg.inv(covariance)
+    information = design.T @ inverse @ design
+    mean = np.linalg.solve(information, design.T @ inverse @ x)
+    residual = x - design @ mean
+    n, p = design.shape
+    return (
+        -0.5 * (n - p) * LOG_2PI
+        - 0.5 * np.linalg.slogdet(covariance)[1]
+        - 0.5 * np.linalg.slogdet(information)[1]
+        - 0.5 * residual @ inverse @ residual
+    )
+
+
+def brownian_log_likelihood(tree, X, variance, noise):
+    X = np.asarray(X, dtype=float)
+    n, n_columns = X.shape
+    shared_path = tree.heights[-1] - common_heights(tree)
+    if tree.n_leaves == 1:
+        return 0.0
+    covariance = shared_path + noise * np.eye(n)
+    if np.ndim(variance) == 2:
+        design = np.kron(np.ones((n, 1)), np.eye(n_columns))
+        return flat_mean_log_density(X.ravel(), np.kron(covariance, variance), design)
+    total = 0.0
+    for x, one_variance in zip(X.T, np.broadcast_to(variance, n_columns), strict=True):
+        seen = np.flatnonzero(~np.isnan(x))
+        if len(seen):
+            block = one_variance * covariance[np.ix_(seen, seen)]
+            total += flat_mean_log_density(x[seen], block, np.ones((len(seen), 1)))
+    return total
+
+
+def transition(q, rate, time):
+    """Return the matrix of ``P(state after time | state before)``, a row for each state before."""
+    stay = np.exp(-rate * time)
+    return stay * np.eye(len(q)) + (1 - stay) * np.outer(np.ones(len(q)), q)
+
+
+def column_probability(tree, codes, rate, q):
+    """Sum the probability of one column over all states of all interior nodes; a missing leaf has any state."""
+    n, n_states = tree.n_leaves, len(q)
+    # One row for every way to give states to the interior nodes; interior node n + k is column k.
+    states = np.indices((n_states,) * (n - 1)).reshape(n - 1, -1).T
+    probability = q[states[:, -1]].copy()
+    for k, pair in enumerate(tree.children.tolist()):
+        for child in pair:
+            step = transition(q, rate, tree.heights[n + k] - tree.heights[child])
+            above = states[:, k]
+            if child >= n:
+                probability *= step[above, states[:, child - n]]
+            elif np.isnan(codes[child]):
+                probability *= sum(step[above, state] for state in range(n_states))
+            else:
+                probability *= step[above, int(codes[child])]
+    return probability.sum()
+
+
+def multinomial_log_likelihood(tree, X, rate, equilibria):
+    X = np.asarray(X, dtype=float)
+    rates = np.broadcast_to(rate, X.shape[1])
+    if tree.n_leaves == 1:
+        return sum(np.log(q[int(x)]) for x, q in zip(X[0], equilibria, strict=True) if not np.isnan(x))
+    with np.errstate(divide="ignore"):
+        return sum(
+            np.log(column_probability(tree, codes, one_rate, q))
+            for codes, one_rate, q in zip(X.T, rates, equilibria, strict=True)
+        )
+
+
+def log_likelihood(tree, X, process):
+    """Return ``log p(x | tree)`` by brute force; for small trees."""
+    total = 0.0
+    for part, columns in parts_of(process, X):
+        if kind(part) == "Brownian":
+            total += brownian_log_likelihood(tree, columns, part.variance, part.noise)
+        else:
+            total += multinomial_log_likelihood(tree, columns, part.rate, equilibria_of(part, columns))
+    return total
+
+
+def log_prior(tree):
+    """Return ``- sum_i c_i delta_i``."""
+    total, clock, live = 0.0, 0.0, tree.n_leaves
+    for height in tree.heights[tree.n_leaves :]:
+        total -= live * (live - 1) / 2 * (height - clock)
+        clock, live = height, live - 1
+    return total
+
+
+# -- messages ------------------------------------------------------------------------------------------------------
+
+
+class RealColumns:
+    """Gaussian messages ``(y, v)``: mean y and variance ``v Lambda``, v infinite in a column not observed below."""
+
+    def __init__(self, process, X):
+        self.noise = process.noise
+        self.full = np.ndim(process.variance) == 2
+        n_columns = X.shape[1]
+        self.variance = (
+            np.array(process.variance) if self.full else np.broadcast_to(process.variance, n_columns)
+        )
+        seen = [column[~np.isnan(column)] for column in X.T]
+        self.root_mean = np.array([x.mean() if len(x) else 0.0 for x in seen])
+        if self.full:
+            white = np.linalg.solve(np.linalg.cholesky(self.variance), X.T).T
+            self.root_variance = white.var(axis=0).mean()
+        else:
+            shares = [x.var() / v for x, v in zip(seen, self.variance, strict=True) if len(x)]
+            self.root_variance = np.mean(shares) if shares else 0.0
+
+    def leaf(self, x):
+        return x.copy(), np.where(np.isnan(x), np.inf, self.noise)
+
+    def leaf_log_z(self, x):
+        return 0.0
+
+    def log_z(self, left, right, climb):
+        """`climb` is ``t_l + t_r - 2 t``: a number or an array of them, possibly complex."""
+        (y_l, v_l), (y_r, v_r) = left, right
+        climb = np.asarray(climb)
+        if self.full:
+            s = v_l[0] + v_r[0] + climb
+            gap = y_l - y_r
+            d2 = gap @ np.linalg.solve(self.variance, gap)
+            log_det = np.linalg.slogdet(self.variance)[1]
+            return -0.5 * len(gap) * np.log(2 * np.pi * s) - 0.5 * log_det - d2 / (2 * s)
+        both = np.isfinite(v_l) & np.isfinite(v_r)
+        variance = self.variance[both] * (v_l[both] + v_r[both] + climb[..., None])
+        return np.sum(-0.5 * np.log(2 * np.pi * variance) - (y_l - y_r)[both] ** 2 / (2 * variance), axis=-1)
+
+    def merge(self, left, right, climb_l, climb_r):
+        (y_l, v_l), (y_r, v_r) = left, right
+        y, v = np.full_like(y_l, np.nan), np.full_like(v_l, np.inf)
+        for d in range(len(y)):
+            w_l, w_r = v_l[d] + climb_l, v_r[d] + climb_r
+            if np.isinf(w_l):
+                y[d], v[d] = y_r[d], w_r
+            elif np.isinf(w_r):
+                y[d], v[d] = y_l[d], w_l
+            else:
+                v[d] = 1 / (1 / w_l + 1 / w_r)
+                y[d] = v[d] * (y_l[d] / w_l + y_r[d] / w_r)
+        return y, v
+
+    def root_log_density(self, message):
+        y, v = message
+        if self.full:
+            gap = y - self.root_mean
+            covariance = (v[0] + self.root_variance) * self.variance
+            return -0.5 * (
+                len(y) * LOG_2PI + np.linalg.slogdet(covariance)[1] + gap @ np.linalg.solve(covariance, gap)
+            )
+        seen = np.isfinite(v)
+        variance = (v[seen] + self.root_variance) * self.variance[seen]
+        gap = (y - self.root_mean)[seen]
+        return -0.5 * np.sum(LOG_2PI + np.log(variance) + gap**2 / variance)
+
+
+class CategoricalColumns:
+    """Messages over states, a vector M a column with ``q . M = 1``."""
+
+    def __init__(self, process, X):
+        self.rates = np.broadcast_to(process.rate, X.shape[1])
+        self.equilibria = equilibria_of(process, X)
+
+    def leaf(self, x):
+        message = []
+        for code, q in zip(x, self.equilibria, strict=True):
+            if np.isnan(code):
+                message.append(np.ones(len(q)))
+            else:
+                message.append(np.where(np.arange(len(q)) == code, 1 / q, 0.0))
+        return message
+
+    def leaf_log_z(self, x):
+        return sum(
+            np.log(q[int(code)]) for code, q in zip(x, self.equilibria, strict=True) if not np.isnan(code)
+        )
+
+    def log_z(self, left, right, climb):
+        climb = np.asarray(climb)
+        agreement = np.array(
+            [np.sum(q * m_l * m_r) for q, m_l, m_r in zip(self.equilibria, left, right, strict=True)]
+        )
+        exponent = -self.rates * climb[..., None]
+        # 1 - e^x (1 - S), written so that nothing cancels where S = 0 and x is small
+        return np.sum(np.log(agreement * np.exp(exponent) - np.expm1(exponent)), axis=-1)
+
+    def merge(self, left, right, climb_l, climb_r):
+        merged = []
+        for q, rate, m_l, m_r in zip(self.equilibria, self.rates, left, right, strict=True):
+            up_l = 1 - np.exp(-rate * climb_l) * (1 - m_l)
+            up_r = 1 - np.exp(-rate * climb_r) * (1 - m_r)
+            z = 1 - np.exp(-rate * (climb_l + climb_r)) * (1 - np.sum(q * m_l * m_r))
+            merged.append(up_l * up_r / z)
+        return merged
+
+    def root_log_density(self, message):
+        return 0.0  # messages are likelihood ratios already
+
+
+class Lineage(NamedTuple):
+    height: float
+    messages: list  # one for every part
+
+
+class Model:
+    """A process settled on a table: its parts' messages side by side."""
+
+    def __init__(self, process, X):
+        self.tables = parts_of(process, X)
+        kinds = {"Brownian": RealColumns, "Multinomial": CategoricalColumns}
+        self.parts = [kinds[kind(part)](part, columns) for part, columns in self.tables]
+
+    def leaf(self, row):
+        return Lineage(
+            0.0, [part.leaf(columns[row]) for part, (_, columns) in zip(self.parts, self.tables, strict=True)]
+        )
+
+    def leaf_log_z(self, row):
+        return sum(
+            part.leaf_log_z(columns[row]) for part, (_, columns) in zip(self.parts, self.tables, strict=True)
+        )
+
+    def log_z(self, a, b, h):
+        climb = 2 * h - a.height - b.height
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return sum(
+                part.log_z(left, right, climb)
+                for part, left, right in zip(self.parts, a.messages, b.messages, strict=True)
+            )
+
+    def slope(self, a, b, h):
+        """Return the derivative of log Z, by a step along the imaginary axis: no cancellation, no step size."""
+        return np.imag(self.log_z(a, b, h + 1e-30j)) / 1e-30
+
+    def merge(self, a, b, h):
+        climbs = h - a.height, h - b.height
+        return Lineage(
+            h,
+            [
+                part.merge(left, right, *climbs)
+                for part, left, right in zip(self.parts, a.messages, b.messages, strict=True)
+            ],
+        )
+
+    def root_log_density(self, a):
+        return sum(
+            part.root_log_density(message) for part, message in zip(self.parts, a.messages, strict=True)
+        )
+
+
+class Climb(NamedTuple):
+    log_likelihood: float
+    log_ratios: np.ndarray
+
+
+def climb(tree, X, process):
+    """Return the likelihood and the log ratios of all merges by the recursion of messages; for trees of any size."""
+    model = Model(process, X)
+    lineages = [model.leaf(row) for row in range(tree.n_leaves)]
+    total = sum(model.leaf_log_z(row) for row in range(tree.n_leaves))
+    ratios = []
+    for (left, right), h in zip(tree.children.tolist(), tree.heights[tree.n_leaves :], strict=True):
+        a, b = lineages[left], lineages[right]
+        merged = model.merge(a, b, h)
+        log_z = float(model.log_z(a, b, h))
+        total += log_z
+        apart = model.root_log_density(a) + model.root_log_density(b)
+        ratios.append(log_z + model.root_log_density(merged) - apart)
+        lineages.append(merged)
+    return Climb(total, np.array(ratios))
+
+
+# -- greedy inference ----------------------------------------------------------------------------------------------
+
+GRID = np.concatenate([[0.0], np.logspace(-8, 4, 601)])
+
+
+class Peak(NamedTuple):
+    value: float  # of log Z - c (h - lowest)
+    height: float
+
+
+def peaks(model, a, b, c, lowest):
+    """Return all local maxima of ``log Z - c (h - lowest)`` over h >= lowest, the highest first."""
+    heights = lowest + GRID
+    values = model.log_z(a, b, heights) - c * GRID
+    values[np.isnan(values)] = -np.inf  # 0 / 0 where two different values meet at once: the density is 0
+    found = []
+    if np.isfinite(values[0]) and not model.slope(a, b, lowest) > c:
+        found.append(Peak(float(values[0]), lowest))
+    for k in range(1, len(heights) - 1):
+        if not (values[k] >= values[k - 1] and values[k] > values[k + 1]):
+            continue
+        answer = minimize_scalar(
+            lambda h: c * (h - lowest) - float(model.log_z(a, b, h)),
+            bounds=(heights[k - 1], heights[k + 1]),
+            method="bounded",
+            options={"xatol": 1e-9 * heights[k]},
+        )
+        h = float(answer.x)
+        # A maximum is flat, so its place is known to half the digits only; the zero of the slope has them all.
+        reach = min(1e-3 * (h - lowest), h - heights[k - 1], heights[k + 1] - h)
+        ends = [model.slope(a, b, h - reach) - c, model.slope(a, b, h + reach) - c]
+        if ends[0] > 0 > ends[1]:
+            h = brentq(lambda x: model.slope(a, b, x) - c, h - reach, h + reach, xtol=1e-300, rtol=1e-14)
+        found.append(Peak(float(model.log_z(a, b, h)) - c * (h - lowest), h))
+    return sorted(found, reverse=True)
+
+
+class Choice(NamedTuple):
+    pair: tuple
+    height: float
+    clear: bool  # no other pair and no other maximum comes within the margin, but for ties that rounding cannot touch
+    shortfall: dict  # by how much every pair is worse than the best one
+    n_peaks: int  # largest number of distinct maxima of any pair
+
+
+class GreedyReference:
+    """Weighs every live pair before every merge."""
+
+    margin = 1e-9
+
+    def __init__(self, process, X, rule):
+        self.model = Model(process, X)
+        self.rule = rule
+        self.live = {row: self.model.leaf(row) for row in range(len(X))}
+        self.next_node = len(X)
+        self.clock = 0.0
+        self._known = {}
+
+    def _peaks(self, pair):
+        a, b = self.live[pair[0]], self.live[pair[1]]
+        m = len(self.live)
+        c = 1.0 if self.rule == "rate1" else m * (m - 1) / 2
+        lowest = self.clock if self.rule == "max-prob" else max(a.height, b.height)
+        question = pair, c, lowest
+        if question not in self._known:
+            self._known[question] = peaks(self.model, a, b, c, lowest)
+        return self._known[question]
+
+    def choose(self):
+        keys, heights, clear, most = {}, {}, True, 1
+        for pair in combinations(sorted(self.live), 2):
+            found = self._peaks(pair)
+            best = found[0]
+            # Two grid cells may lead to one and the same maximum.
+            others = [peak for peak in found if abs(peak.height - best.height) > 1e-6 * (1 + best.height)]
+            most = max(most, 1 + len(others))
+            clear &= all(peak.value < best.value - self.margin for peak in others)
+            keys[pair] = -best.value if self.rule == "max-prob" else best.height
+            heights[pair] = best.height
+        pair = min(keys, key=lambda each: (keys[each], each))
+        rivals = [each for each in keys if each != pair and keys[each] - keys[pair] < self.margin]
+        # Heights cut off at a lineage's own are equal to the last digit, so that the rule for ties decides.
+        exact = self.rule != "max-prob" and all(
+            self._is_cut_off(each, heights[each]) for each in [pair, *rivals]
+        )
+        clear &= not rivals or exact
+        shortfall = {each: keys[each] - keys[pair] for each in keys}
+        return Choice(pair, max(heights[pair], self.clock), clear, shortfall, most)
+
+    def _is_cut_off(self, pair, height):
+        return height == max(self.live[node].height for node in pair)
+
+    def merge(self, pair, height):
+        i, j = pair
+        self.live[self.next_node] = self.model.merge(self.live.pop(i), self.live.pop(j), height)
+        self.next_node += 1
+        self.clock = height

@@ -1,0 +1,230 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.cluster.hierarchy import is_valid_linkage
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+
+import coaltree as ct
+from coaltree.errors import InputError, InputWarning
+
+
+def clades(tree, digits=9):
+    """The tree as a set of (leaf names, height): what does not depend on the numbering."""
+    return {
+        (frozenset(tree.leaf_names[i] for i in tree.leaves_below(tree.n_leaves + k)), round(float(h), digits))
+        for k, h in enumerate(tree.merge_heights)
+    }
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """A mixed table with holes, of two groups."""
+    rng = np.random.default_rng(3)
+    group = np.repeat([0, 1], 15)
+    frame = pd.DataFrame(
+        {
+            "length": rng.normal(3 * group, 0.5),
+            "weight": rng.normal(100 - 40 * group, 6),
+            "colour": np.where(rng.random(30) < 0.9, np.array(["red", "blue"])[group], "green"),
+            "wings": rng.random(30) < 0.2 + 0.6 * group,
+            "legs": pd.array(rng.integers(2, 9, 30), dtype="Int64"),
+        },
+        index=[f"animal {i}" for i in range(30)],
+    )
+    frame.loc["animal 3", "length"] = np.nan
+    frame.loc["animal 8", "colour"] = None
+    frame.loc["animal 9", "legs"] = pd.NA
+    return frame
+
+
+def test_fitted_attributes(frame):
+    model = ct.CoalescentClustering().fit(frame)
+    n = len(frame)
+    assert model.tree_.leaf_names == tuple(frame.index)
+    assert model.labels_.shape == (n,)
+    assert model.n_clusters_ == len(set(model.labels_.tolist()))
+    assert is_valid_linkage(model.linkage_)
+    np.testing.assert_array_equal(model.linkage_[:, 2], model.distances_)
+    np.testing.assert_array_equal(model.children_, model.tree_.children)
+    assert model.distances_.shape == model.log_ratios_.shape == (n - 1,)
+    assert np.all(np.diff(model.distances_) >= 0)
+    assert isinstance(model.process_, ct.Mixed)
+    assert model.log_joint_ == pytest.approx(model.log_likelihood_ + ct.log_prior(model.tree_))
+    assert model.n_features_in_ == 5
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    assert model.remarks_ == []
+
+
+def test_it_is_greedy_on_the_encoded_table(frame):
+    """The documented defaults, spelled out by hand."""
+    real = frame[["length", "weight", "legs"]].astype(float)
+    real = (real - real.mean()) / real.std(ddof=0)
+    codes = frame[["colour"]].apply(lambda column: pd.Categorical(column).codes).astype(float).replace(-1, np.nan)
+    X = np.column_stack([real, codes, frame["wings"].astype(float)])
+    equilibria = []
+    for column in X[:, 3:].T:
+        counts = np.bincount(column[~np.isnan(column)].astype(int)) + 1
+        equilibria.append(counts / counts.sum())
+    process = ct.Mixed((ct.Brownian(), [0, 1, 2]), (ct.Multinomial(1.0, equilibria), [3, 4]))
+    expected = ct.greedy(X, process)
+    model = ct.CoalescentClustering().fit(frame)
+    np.testing.assert_array_equal(model.children_, expected.tree.children)
+    np.testing.assert_allclose(model.distances_, expected.tree.merge_heights, rtol=1e-9)
+    assert model.log_joint_ == pytest.approx(expected.log_joint)
+
+
+def test_pandas_polars_and_arrays_agree(frame):
+    numbers = frame[["length", "weight"]]
+    from_pandas = ct.CoalescentClustering().fit(numbers)
+    for other in (pl.from_pandas(numbers), numbers.to_numpy(), numbers.to_numpy().tolist()):
+        model = ct.CoalescentClustering().fit(other)
+        np.testing.assert_array_equal(model.children_, from_pandas.children_)
+        np.testing.assert_array_equal(model.distances_, from_pandas.distances_)
+    whole = ct.CoalescentClustering().fit(pl.from_pandas(frame))
+    np.testing.assert_array_equal(whole.children_, ct.CoalescentClustering().fit(frame).children_)
+
+
+@pytest.mark.parametrize("how", [[2, 3], ["colour", "wings"], [False, False, True, True, False]])
+def test_categorical_features_as_in_scikit_learn(frame, how):
+    by_dtype = ct.CoalescentClustering().fit(frame)
+    model = ct.CoalescentClustering(categorical_features=how).fit(frame)
+    np.testing.assert_array_equal(model.distances_, by_dtype.distances_)
+    numeric = ct.CoalescentClustering(categorical_features=["legs", *frame.columns[2:4]]).fit(frame)
+    assert not np.array_equal(numeric.distances_, by_dtype.distances_)
+
+
+@pytest.fixture(scope="module")
+def base(frame):
+    return clades(ct.CoalescentClustering().fit(frame).tree_)
+
+
+class TestInvariance:
+    def test_rows(self, frame, base):
+        shuffled = frame.sample(frac=1, random_state=1)
+        assert clades(ct.CoalescentClustering().fit(shuffled).tree_) == base
+
+    def test_columns(self, frame, base):
+        assert clades(ct.CoalescentClustering().fit(frame[frame.columns[::-1]]).tree_) == base
+
+    @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 5.0), (-1.0, 0.0), (1e200, 0.0), (1e-200, 0.0)])
+    def test_units(self, frame, base, scale, shift):
+        other = frame.assign(weight=scale * frame["weight"] + shift)
+        assert clades(ct.CoalescentClustering().fit(other).tree_) == base
+
+    def test_names_of_categories(self, frame, base):
+        names = {"red": "zzz", "blue": "it's", "green": "0"}
+        assert clades(ct.CoalescentClustering().fit(frame.assign(colour=frame["colour"].map(names))).tree_) == base
+
+    def test_columns_that_say_nothing(self, frame, base):
+        with pytest.warns(InputWarning, match="ignored"):
+            other = ct.CoalescentClustering().fit(frame.assign(nothing=np.nan, one="x", same=7.0))
+        assert clades(other.tree_) == base
+        assert any("'one'" in remark and "'same'" in remark for remark in other.remarks_)
+        assert any("'nothing'" in remark for remark in other.remarks_)
+
+    def test_clusters_do_not_depend_on_units(self, frame):
+        labels = ct.CoalescentClustering().fit_predict(frame)
+        other = ct.CoalescentClustering().fit_predict(frame.assign(length=1e6 * frame["length"] - 3))
+        assert labels.tolist() == other.tolist()
+
+
+def test_ways_to_cut(frame):
+    three = ct.CoalescentClustering(n_clusters=3).fit(frame)
+    assert three.n_clusters_ == 3
+    height = three.distances_[-3]
+    assert ct.CoalescentClustering(height_threshold=height).fit(frame).labels_.tolist() == three.labels_.tolist()
+    assert ct.CoalescentClustering(n_clusters=2).fit_predict(frame).tolist() == [0] * 15 + [1] * 15
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"inference": "magic"}, "inference is 'magic'; it must be 'greedy'"),
+        ({"rule": "best"}, "rule is 'best'; it must be 'rate1' or 'max-prob' or 'min-duration'"),
+        ({"search": "none"}, "search is 'none'"),
+        ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number from 1 to 30"),
+        ({"n_clusters": 31}, "n_clusters is 31; it must be a whole number from 1 to 30"),
+        ({"n_clusters": 2.5}, "n_clusters is 2.5"),
+        ({"height_threshold": -1.0}, "height_threshold is -1.0"),
+        ({"n_clusters": 2, "height_threshold": 1.0}, "both given"),
+        ({"noise": -1.0}, "noise is -1.0"),
+        ({"calibrate": 3}, "use calibrate=0"),
+    ],
+)
+def test_wrong_parameters(frame, parameters, sentence):
+    with pytest.raises(InputError, match=sentence.replace("(", r"\(")):
+        ct.CoalescentClustering(**parameters).fit(frame)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_and_two_rows(n):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})[:n]
+    if n == 1:
+        with pytest.warns(InputWarning, match="one row"):
+            model = ct.CoalescentClustering().fit(frame)
+    else:
+        model = ct.CoalescentClustering().fit(frame)
+    assert model.labels_.shape == (n,)
+    assert model.tree_.n_leaves == n
+
+
+def test_identical_rows_are_together():
+    X = np.repeat([[0.0, 1.0], [5.0, 5.0]], 10, axis=0)
+    with pytest.warns(InputWarning, match="18 merge.* identical .* noise"):
+        model = ct.CoalescentClustering(n_clusters=2).fit(X)
+    assert model.labels_.tolist() == [0] * 10 + [1] * 10
+    assert np.isfinite(model.log_joint_)
+    noisy = ct.CoalescentClustering(n_clusters=2, noise=0.01).fit(X)
+    assert noisy.remarks_ == []
+    assert noisy.labels_.tolist() == model.labels_.tolist()
+
+
+def test_a_table_that_says_nothing():
+    with pytest.warns(InputWarning, match="nothing tells the rows apart"):
+        model = ct.CoalescentClustering().fit(np.ones((4, 2)))
+    assert model.labels_.tolist() == [0, 0, 0, 0]
+    assert model.distances_.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_rows_without_any_cell():
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    X[3] = np.nan
+    with pytest.warns(InputWarning, match="arbitrary"):
+        model = ct.CoalescentClustering().fit(X)
+    assert np.isfinite(model.log_joint_)
+
+
+def test_missing_cells_in_every_spelling():
+    expected = (
+        ct.CoalescentClustering().fit(np.array([[1.0, 2.0], [np.nan, 2.5], [4.0, np.nan], [4.1, 9.0]])).distances_
+    )
+    spellings = [
+        [[1.0, 2.0], [None, 2.5], [4.0, None], [4.1, 9.0]],
+        np.array([[1.0, 2.0], [None, 2.5], [4.0, np.nan], [4.1, 9.0]], dtype=object),
+        pd.DataFrame({"a": [1.0, None, 4.0, 4.1], "b": pd.array([2.0, 2.5, None, 9.0], dtype="Float64")}),
+        pl.DataFrame({"a": [1.0, None, 4.0, 4.1], "b": [2.0, 2.5, float("nan"), 9.0]}),
+    ]
+    for X in spellings:
+        np.testing.assert_array_equal(ct.CoalescentClustering().fit(X).distances_, expected)
+
+
+@pytest.mark.parametrize(("load", "least"), [(load_iris, 0.75), (load_wine, 0.75)])
+def test_real_tables(load, least):
+    """Classical tables with a tenth of the cells missing: classes are found far above a third, which is chance."""
+    X, y = load(return_X_y=True)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    model = ct.CoalescentClustering(n_clusters=3, noise=0.1).fit(X)
+    assert ct.metrics.dendrogram_purity(model.tree_, y) > least
+
+
+def test_clone_and_threads(frame):
+    model = ct.CoalescentClustering(rule="min-duration", n_clusters=4, noise=0.2)
+    twin = clone(model).set_params(n_jobs=2)
+    assert model.fit(frame).tree_ == twin.fit(frame).tree_
+
+
+def test_verbose_shows_progress(frame, capsys):
+    ct.CoalescentClustering(verbose=1).fit(frame)
+    assert "100 %" in capsys.readouterr().err

@@ -1,0 +1,96 @@
+"""Imports point only back along the way that data flows."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import coaltree
+
+PACKAGE = Path(coaltree.__file__).parent
+
+# Earlier layers know nothing of later ones.
+LAYERS = [
+    ["errors"],
+    ["streams", "compiled"],
+    ["tree"],
+    ["table"],
+    ["process"],
+    ["inference"],
+    ["queries"],
+    ["metrics"],
+    ["output"],
+    ["estimators"],
+    ["cli"],
+    ["__main__", "__init__"],
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def layer_of(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported_layers(path):
+    """Yield the layer of every module of the package that a file imports, at any depth of its code."""
+    package = ("coaltree", *path.relative_to(PACKAGE).with_suffix("").parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            modules = [f"{module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "coaltree" and len(parts) > 1 and parts[1] in RANK:
+                yield parts[1]
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_back(path):
+    layer = layer_of(path)
+    assert layer in RANK, f"{layer} has no place in LAYERS"
+    later = [other for other in imported_layers(path) if RANK[other] > RANK[layer]]
+    assert not later, f"{path.name} imports {later}, which come after {layer}"
+
+
+def test_the_rule_sees_relative_imports():
+    assert set(imported_layers(PACKAGE / "estimators.py")) >= {"errors", "inference", "process", "queries", "table"}
+
+
+@pytest.mark.parametrize("statement", ["import coaltree", "from coaltree import Tree, simulate_tree, log_prior"])
+def test_import_is_light(statement):
+    heavy = ["numba", "sklearn", "matplotlib", "polars", "pandas", "typer", "scipy.stats"]
+    program = f"{statement}; import sys; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_everything_compiles_nothing():
+    program = (
+        "from numba.core import event\n"
+        "class Count(event.Listener):\n"
+        "    n = 0\n"
+        "    def on_start(self, e): Count.n += 1\n"
+        "    def on_end(self, e): pass\n"
+        "with event.install_listener('numba:compile', Count()):\n"
+        "    import coaltree\n"
+        "    for name in coaltree.__all__: getattr(coaltree, name)\n"
+        "print(Count.n)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
+
+
+def test_every_public_name_is_there():
+    for name in coaltree.__all__:
+        assert getattr(coaltree, name) is not None
+    assert set(coaltree.__all__) == set(coaltree._HOMES)
+    assert set(coaltree.__all__) <= set(dir(coaltree))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        coaltree.nothing  # noqa: B018

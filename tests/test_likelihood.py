@@ -1,0 +1,516 @@
+"""Likelihoods of tables on given trees, against brute force: whole covariance matrices and all interior states."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import integrate, stats
+
+import coaltree as ct
+import reference
+from coaltree.errors import InputError
+
+SIZES = range(2, 8)
+
+
+def real_table(rng, n, n_columns, missing=0.0):
+    X = rng.normal(size=(n, n_columns)) * rng.choice([0.1, 1.0, 30.0], n_columns) + rng.normal(size=n_columns)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
+def code_table(rng, n, n_states, missing=0.0):
+    X = np.column_stack([rng.integers(0, k, n) for k in n_states]).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
+def random_equilibria(rng, n_states):
+    return [rng.dirichlet(np.full(k, 2.0)) for k in n_states]
+
+
+def random_covariance(rng, n_columns):
+    a = rng.normal(size=(n_columns, n_columns))
+    return a @ a.T + 0.1 * np.eye(n_columns)
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-8, abs=1e-8)
+
+
+def with_empty_row_and_column(X):
+    X = X.copy()
+    X[0] = np.nan
+    X[:, -1] = np.nan
+    return X
+
+
+# -- the reference itself ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.4])
+def test_flat_root_measure_is_the_integral_over_the_root(noise):
+    """The closed form, a quadrature over the root's state, the contrasts and the recursion are one measure."""
+    rng = np.random.default_rng(1)
+    tree = ct.simulate_tree(4, 3)
+    x = rng.normal(size=4)
+    variance = 1.7
+    covariance = variance * (tree.heights[-1] - reference.common_heights(tree) + noise * np.eye(4))
+    closed = reference.brownian_log_likelihood(tree, x[:, None], variance, noise)
+
+    density = stats.multivariate_normal(np.zeros(4), covariance).pdf
+    integral, _ = integrate.quad(
+        lambda mu: density(x - mu), -30, 30, epsabs=0, epsrel=1e-11, limit=500, points=[x.mean()]
+    )
+    assert closed == pytest.approx(np.log(integral), abs=1e-9)
+
+    contrasts = np.hstack([np.eye(3), -np.ones((3, 1))])  # every row against the last: a unit Jacobian
+    by_contrasts = stats.multivariate_normal(np.zeros(3), contrasts @ covariance @ contrasts.T).logpdf(
+        contrasts @ x
+    )
+    assert closed == close(by_contrasts)
+
+    process = ct.Brownian(variance, noise)
+    assert reference.climb(tree, x[:, None], process).log_likelihood == close(closed)
+
+
+def test_reference_recursion_and_enumeration_agree():
+    rng = np.random.default_rng(2)
+    n_states = (2, 3, 4)
+    process = ct.Multinomial([0.2, 1.0, 8.0], random_equilibria(rng, n_states))
+    for n in SIZES:
+        tree = ct.simulate_tree(n, n)
+        X = code_table(rng, n, n_states, missing=0.2)
+        assert reference.climb(tree, X, process).log_likelihood == close(
+            reference.log_likelihood(tree, X, process)
+        )
+
+
+# -- agreement -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+@pytest.mark.parametrize("missing", [0.0, 0.35])
+@pytest.mark.parametrize("variance", [1.0, 0.3, "columns"])
+def test_brownian_agrees_with_whole_covariance_matrices(n, noise, missing, variance):
+    for seed in range(4):
+        rng = np.random.default_rng([n, seed])
+        tree = ct.simulate_tree(n, rng)
+        given = rng.lognormal(sigma=2, size=4) if variance == "columns" else variance
+        X = real_table(rng, n, 4, missing)
+        process = ct.Brownian(given, noise)
+        assert process.log_likelihood(tree, X) == close(
+            reference.brownian_log_likelihood(tree, X, given, noise)
+        )
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+def test_full_covariance_agrees_with_kronecker_products(n, noise):
+    for seed in range(4):
+        rng = np.random.default_rng([n, seed])
+        tree = ct.simulate_tree(n, rng)
+        variance = random_covariance(rng, 3)
+        X = real_table(rng, n, 3)
+        process = ct.Brownian(variance, noise)
+        assert process.log_likelihood(tree, X) == close(
+            reference.brownian_log_likelihood(tree, X, variance, noise)
+        )
+
+
+def test_a_diagonal_matrix_is_one_variance_a_column():
+    rng = np.random.default_rng(0)
+    tree = ct.simulate_tree(6, rng)
+    X = real_table(rng, 6, 3)
+    variances = np.array([0.2, 1.0, 7.0])
+    full = ct.Brownian(np.diag(variances), 0.1).log_likelihood(tree, X)
+    assert full == close(ct.Brownian(variances, 0.1).log_likelihood(tree, X))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+def test_brownian_contrasts_have_scipys_density(noise):
+    """A third party: differences to the last row, under scipy's multivariate normal."""
+    rng = np.random.default_rng(5)
+    for n in SIZES:
+        tree = ct.simulate_tree(n, rng)
+        X = real_table(rng, n, 2)
+        variance = random_covariance(rng, 2)
+        rows = tree.heights[-1] - reference.common_heights(tree) + noise * np.eye(n)
+        contrasts = np.hstack([np.eye(n - 1), -np.ones((n - 1, 1))])
+        covariance = np.kron(contrasts @ rows @ contrasts.T, variance)
+        expected = stats.multivariate_normal(np.zeros(2 * n - 2), covariance).logpdf((contrasts @ X).ravel())
+        assert ct.Brownian(variance, noise).log_likelihood(tree, X) == close(expected)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("missing", [0.0, 0.35])
+@pytest.mark.parametrize("rate", [0.7, (0.02, 1.0, 3.0, 40.0)])
+def test_multinomial_agrees_with_the_sum_over_all_interior_states(n, missing, rate):
+    n_states = (2, 3, 4, 2)
+    for seed in range(3):
+        rng = np.random.default_rng([n, seed])
+        tree = ct.simulate_tree(n, rng)
+        equilibria = random_equilibria(rng, n_states)
+        X = code_table(rng, n, n_states, missing)
+        expected = reference.multinomial_log_likelihood(tree, X, rate, equilibria)
+        assert ct.Multinomial(rate, equilibria).log_likelihood(tree, X) == close(expected)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_estimated_equilibria_are_smoothed_shares(n):
+    rng = np.random.default_rng(n)
+    tree = ct.simulate_tree(n, rng)
+    X = code_table(rng, n, (2, 3, 4), missing=0.2)
+    process = ct.Multinomial(1.3)
+    assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
+    column = np.array([[0.0], [2.0], [np.nan], [2.0]])
+    (shares,) = process.resolve(column).equilibrium
+    assert shares == pytest.approx([2 / 6, 1 / 6, 3 / 6])
+
+
+def mixed_process(rng):
+    """Three parts whose columns interleave; two real parts differ in noise."""
+    return ct.Mixed(
+        (ct.Brownian([0.5, 2.0], noise=0.3), [3, 0]),
+        (ct.Multinomial([0.1, 5.0], random_equilibria(rng, (3, 2))), [1, 5]),
+        (ct.Brownian(1.5), [2, 4]),
+    )
+
+
+def mixed_table(rng, n, missing=0.0):
+    X = real_table(rng, n, 6, missing)
+    X[:, [1, 5]] = code_table(rng, n, (3, 2), missing)
+    return X
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_mixed_is_the_sum_of_its_parts(n, missing):
+    rng = np.random.default_rng(n)
+    tree = ct.simulate_tree(n, rng)
+    process = mixed_process(rng)
+    X = mixed_table(rng, n, missing)
+    assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
+    parts = sum(part.log_likelihood(tree, X[:, list(columns)]) for part, columns in process.parts)
+    assert process.log_likelihood(tree, X) == close(parts)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_rows_and_columns_without_any_cell(n):
+    rng = np.random.default_rng(n)
+    tree = ct.simulate_tree(n, rng)
+    equilibria = random_equilibria(rng, (2, 3, 4))
+    for process, X in [
+        (ct.Brownian([0.4, 1.0, 3.0]), real_table(rng, n, 3)),
+        (ct.Brownian(2.0, noise=0.5), real_table(rng, n, 3, missing=0.2)),
+        (ct.Multinomial([0.3, 1.0, 9.0], equilibria), code_table(rng, n, (2, 3, 4), missing=0.2)),
+        (ct.Multinomial(), code_table(rng, n, (2, 3, 4))),
+        (mixed_process(rng), mixed_table(rng, n, missing=0.1)),
+    ]:
+        X = with_empty_row_and_column(X)
+        assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
+
+
+def test_an_empty_row_leaves_the_likelihood_of_the_others():
+    """The history of some of the leaves is all that their likelihood depends on."""
+    X = np.array([[1.0, 0.0], [np.nan, np.nan], [2.5, 1.0]])
+    process = ct.Mixed((ct.Brownian(2.0), [0]), (ct.Multinomial(0.5, [[0.3, 0.7]]), [1]))
+    three = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+    two = ct.Tree.from_newick("(a:2,c:2);")
+    assert process.log_likelihood(three, X) == close(process.log_likelihood(two, X[[0, 2]]))
+
+
+def test_an_all_missing_table_has_likelihood_one():
+    tree = ct.simulate_tree(5, 0)
+    X = np.full((5, 2), np.nan)
+    for process in [
+        ct.Brownian(),
+        ct.Brownian(noise=1.0),
+        ct.Multinomial(),
+        ct.Mixed((ct.Brownian(), [0]), (ct.Multinomial(), [1])),
+    ]:
+        assert process.log_likelihood(tree, X) == 0.0
+
+
+def test_a_branch_above_a_missing_sibling_still_adds_its_variance():
+    """b's message passes a's empty place; on its way up to c's ancestor it gathers the whole path of length 2."""
+    tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+    expected = stats.norm(0, np.sqrt(4.0)).logpdf(3.0)  # path b to c: 1 + 1 + 2
+    for X in ([[np.nan], [0.5], [3.5]], [[0.5], [np.nan], [3.5]]):
+        assert ct.Brownian().log_likelihood(tree, X) == close(expected)
+    # ... also where the other column is complete, so that neither child is empty as a whole
+    X = [[np.nan, 1.0], [0.5, 1.5], [3.5, 0.0]]
+    second = ct.Brownian().log_likelihood(tree, [[1.0], [1.5], [0.0]])
+    assert ct.Brownian().log_likelihood(tree, X) == close(expected + second)
+    # ... and a categorical state has had the whole path to change
+    agree = 0.4 * (np.exp(-4.0) + (1 - np.exp(-4.0)) * 0.4)
+    process = ct.Multinomial(1.0, [[0.4, 0.6]])
+    assert process.log_likelihood(tree, [[np.nan], [0], [0]]) == close(np.log(agree))
+
+
+@pytest.mark.parametrize("process", [ct.Brownian(), ct.Brownian(noise=1.0), ct.Brownian([1.0, 2.0])])
+def test_one_row_of_real_cells_has_a_flat_density(process):
+    tree = ct.simulate_tree(1, 0)
+    assert process.log_likelihood(tree, [[3.0, -1.0]]) == 0.0
+
+
+def test_one_categorical_row_has_the_equilibrium_s_probability():
+    tree = ct.simulate_tree(1, 0)
+    process = ct.Multinomial(1.0, [[0.2, 0.8], [0.5, 0.3, 0.2]])
+    assert process.log_likelihood(tree, [[1, 2]]) == close(np.log(0.8 * 0.2))
+    assert process.log_likelihood(tree, [[1, np.nan]]) == close(np.log(0.8))
+
+
+def test_probabilities_of_all_tables_add_up_to_one():
+    """The categorical likelihood is a probability: over all tables of three leaves it is exhausted."""
+    tree = ct.simulate_tree(3, 8)
+    process = ct.Multinomial(0.9, [[0.5, 0.3, 0.2]])
+    tables = np.indices((3, 3, 3)).reshape(3, -1).T
+    total = sum(np.exp(process.log_likelihood(tree, table[:, None])) for table in tables)
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+# -- symmetries ----------------------------------------------------------------------------------------------------
+
+
+def test_log_joint_is_likelihood_times_prior():
+    rng = np.random.default_rng(0)
+    for n in SIZES:
+        tree = ct.simulate_tree(n, rng)
+        process = mixed_process(rng)
+        X = mixed_table(rng, n, missing=0.2)
+        expected = process.log_likelihood(tree, X) + reference.log_prior(tree)
+        assert ct.log_joint(tree, X, process) == close(expected)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_shifting_a_real_column_changes_nothing(missing):
+    rng = np.random.default_rng(4)
+    tree = ct.simulate_tree(7, rng)
+    X = real_table(rng, 7, 3, missing)
+    process = ct.Brownian([0.5, 1.0, 2.0], noise=0.1)
+    shifted = process.log_likelihood(tree, X + [100.0, -3.0, 0.5])
+    assert shifted == pytest.approx(process.log_likelihood(tree, X), rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_scaling_a_column_is_a_change_of_units(noise, missing):
+    rng = np.random.default_rng(6)
+    tree = ct.simulate_tree(7, rng)
+    X = real_table(rng, 7, 3, missing)
+    X[:, 2] = np.where(np.arange(7) == 3, X[:, 2], np.nan) if missing else X[:, 2]
+    variances, a = np.array([0.5, 1.0, 2.0]), np.array([1e-3, 7.0, 200.0])
+    jacobian = np.sum(np.maximum(np.sum(~np.isnan(X), axis=0) - 1, 0) * np.log(a))
+    before = ct.Brownian(variances, noise).log_likelihood(tree, X)
+    after = ct.Brownian(variances * a**2, noise).log_likelihood(tree, X * a)
+    assert after == close(before - jacobian)
+
+
+def test_scaling_under_a_full_covariance():
+    rng = np.random.default_rng(6)
+    tree = ct.simulate_tree(6, rng)
+    X = real_table(rng, 6, 3)
+    variance, a = random_covariance(rng, 3), rng.normal(size=(3, 3))
+    before = ct.Brownian(variance, 0.2).log_likelihood(tree, X)
+    after = ct.Brownian(a @ variance @ a.T, 0.2).log_likelihood(tree, X @ a.T)
+    assert after == close(before - 5 * np.linalg.slogdet(a)[1])
+
+
+# -- edges ---------------------------------------------------------------------------------------------------------
+
+
+def joined_at(height):
+    return ct.Tree([[0, 1], [2, 3]], [0, 0, 0, height, height + 1.0])
+
+
+def test_impossible_data_has_probability_zero():
+    process = ct.Multinomial(1.0, [[0.5, 0.5], [0.2, 0.8]])
+    X = np.array([[0, 0], [1, 0], [1, 0]])
+    assert process.log_likelihood(joined_at(0.0), X) == -np.inf
+    assert ct.log_joint(joined_at(0.0), X, process) == -np.inf
+    mixed = ct.Mixed((process, [0, 1]), (ct.Brownian(), [2]))
+    assert mixed.log_likelihood(joined_at(0.0), np.column_stack([X, [0.0, 1.0, 2.0]])) == -np.inf
+
+
+def test_possible_data_at_a_branch_of_length_zero():
+    process = ct.Multinomial(1.0, [[0.5, 0.5], [0.2, 0.8]])
+    X = np.array([[1, 0], [1, 0], [0, np.nan]])
+    expected = reference.log_likelihood(joined_at(0.0), X, process)
+    assert np.isfinite(expected)
+    assert process.log_likelihood(joined_at(0.0), X) == close(expected)
+
+
+@pytest.mark.parametrize("height", [1e-6, 1e-12, 1e-200])
+def test_different_states_on_a_very_short_path(height):
+    """``1 - e^(-x)`` must not be computed as a difference: at 1e-200 nothing would be left of it."""
+    tree = ct.Tree([[0, 1]], [0, 0, height])
+    process = ct.Multinomial(1.5, [[0.3, 0.7]])
+    expected = np.log(0.3 * 0.7) + np.log(-np.expm1(-1.5 * 2 * height))
+    assert process.log_likelihood(tree, [[0], [1]]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_identical_rows_without_noise_stay_finite():
+    X = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [4.0, 0.0]])
+    tree = ct.Tree([[0, 1], [2, 4], [3, 5]], [0, 0, 0, 0, 0, 0, 1.0])
+    for table in (X, np.where(np.eye(4, 2, -3) > 0, np.nan, X)):
+        value = ct.Brownian().log_likelihood(tree, table)
+        assert np.isfinite(value)
+        assert value > ct.Brownian(noise=0.01).log_likelihood(
+            tree, table
+        )  # what is infinite is large, not small
+    with_noise = ct.Brownian(noise=0.01)
+    assert with_noise.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, with_noise))
+
+
+def test_different_rows_at_height_zero_are_very_unlikely_but_finite():
+    X = np.array([[0.0], [1.0], [2.0]])
+    value = ct.Brownian().log_likelihood(joined_at(0.0), X)
+    assert np.isfinite(value)
+    assert value < -1e6
+
+
+def test_identical_columns_only():
+    """A table whose rows are all the same has no scale of its own."""
+    X = np.full((3, 2), 5.0)
+    assert np.isfinite(ct.Brownian().log_likelihood(joined_at(0.0), X))
+    process = ct.Brownian(noise=0.5)
+    assert process.log_likelihood(joined_at(0.3), X) == close(
+        reference.log_likelihood(joined_at(0.3), X, process)
+    )
+
+
+@pytest.mark.parametrize("outlier", [1e3, 1e6])
+def test_an_outlier_does_not_change_the_likelihood_of_other_merges(outlier):
+    """No row is identical to another and no branch has length 0: the likelihood is the true one, whatever the range."""
+    X = np.array([[0.0], [1.0], [outlier]])
+    tree = ct.Tree([[0, 1], [2, 3]], [0, 0, 0, 0.31, outlier / 2])  # about what is most probable
+    process = ct.Brownian()
+    assert process.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, process))
+
+
+def test_missing_cells_of_frames_are_nan():
+    tree = joined_at(0.4)
+    X = np.array([[0.1, 1.0], [np.nan, 0.0], [0.7, np.nan]])
+    process = ct.Mixed((ct.Brownian(), [0]), (ct.Multinomial(), [1]))
+    expected = process.log_likelihood(tree, X)
+    assert process.log_likelihood(tree, [[0.1, 1], [None, 0], [0.7, None]]) == expected
+    nullable = pd.DataFrame(
+        {"x": pd.array([0.1, None, 0.7], "Float64"), "k": pd.array([1, 0, None], "Int64")}
+    )
+    assert process.log_likelihood(tree, nullable) == expected
+    assert process.log_likelihood(tree, pl.DataFrame({"x": [0.1, None, 0.7], "k": [1, 0, None]})) == expected
+
+
+def test_the_table_is_not_written_to():
+    rng = np.random.default_rng(0)
+    tree = ct.simulate_tree(5, rng)
+    process = mixed_process(rng)
+    X = mixed_table(rng, 5, missing=0.2)
+    before = X.copy()
+    process.log_likelihood(tree, X)
+    assert np.array_equal(X, before, equal_nan=True)
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+TREE = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+REAL = np.arange(6.0).reshape(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("process", "X", "message"),
+    [
+        (
+            ct.Brownian(np.eye(2)),
+            [[0, 1], [2, 3], [np.nan, 1]],
+            r"1 cell\(s\) are missing.*row 2, column 0.*full covariance",
+        ),
+        (ct.Brownian([1.0, 2.0, 3.0]), REAL, r"2 column\(s\).*Brownian's variance describes 3"),
+        (ct.Brownian(np.eye(3)), REAL, r"2 column\(s\).*Brownian's variance describes 3"),
+        (ct.Multinomial([1.0, 2.0, 3.0]), REAL, r"2 column\(s\).*Multinomial's rate describes 3"),
+        (ct.Multinomial(1.0, [[1.0]]), REAL, r"2 column\(s\).*Multinomial's equilibrium describes 1"),
+        (ct.Mixed((ct.Brownian(), [0])), REAL, r"2 column\(s\).*Mixed describes 1"),
+        (ct.Mixed((ct.Brownian([1.0, 1.0]), [0]), (ct.Brownian(), [1])), REAL, r"1 column\(s\).*describes 2"),
+        (ct.Multinomial(), [[0.0], [-1.0], [0.0]], r"Row 1, column 0 holds -1.*codes 0, 1, 2"),
+        (ct.Multinomial(), [[0.0], [1.0], [0.5]], r"Row 2, column 0 holds 0\.5.*codes 0, 1, 2"),
+        (
+            ct.Multinomial(1.0, [[0.5, 0.5]]),
+            [[0], [2], [1]],
+            r"Row 1, column 0 holds code 2.*2 states, 0 to 1",
+        ),
+        (ct.Brownian(), REAL[:2], r"2 row\(s\).*3 leaves"),
+        (ct.Brownian(), [[0.0], [np.inf], [-np.inf]], r"2 cell\(s\) are infinite.*row 1, column 0.*NaN"),
+        (ct.Brownian(), [0.0, 1.0, 2.0], r"1 dimension"),
+        (ct.Brownian(), np.empty((0, 2)), r"shape \(0, 2\).*at least one row"),
+        (ct.Brownian(), np.empty((3, 0)), r"shape \(3, 0\).*one column"),
+        (ct.Brownian(), [["red"], ["green"], ["red"]], r"could not be read as numbers"),
+        (ct.Brownian(1e-300), [[1e8], [0.0], [1.0]], r"rescale the columns"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(process, X, message):
+    with pytest.raises(InputError, match=message):
+        process.log_likelihood(TREE, X)
+    with pytest.raises(InputError, match=message):
+        ct.log_joint(TREE, X, process)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"variance": 0.0}, "variance holds 0; variances must be positive"),
+        ({"variance": [1.0, -2.0]}, "variance holds -2; variances must be positive"),
+        ({"variance": [1.0, np.nan]}, "not finite"),
+        ({"variance": np.inf}, "not finite"),
+        ({"variance": np.ones((2, 3))}, r"shape \(2, 3\)"),
+        ({"variance": np.ones((2, 2, 2))}, r"shape \(2, 2, 2\)"),
+        ({"variance": []}, r"shape \(0,\)"),
+        ({"variance": [[1.0, 0.5], [0.0, 1.0]]}, "not symmetric"),
+        ({"variance": [[1.0, 2.0], [2.0, 1.0]]}, "not positive definite"),
+        ({"noise": -0.1}, r"noise is -0\.1"),
+        ({"noise": np.nan}, "noise is nan"),
+        ({"noise": np.inf}, "noise is inf"),
+    ],
+)
+def test_impossible_brownian_parameters_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        ct.Brownian(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": 0.0}, "rate holds a number that is not finite and positive"),
+        ({"rate": [1.0, np.inf]}, "rate holds a number that is not finite and positive"),
+        ({"rate": np.ones((2, 2))}, r"rate has shape \(2, 2\)"),
+        ({"rate": []}, r"rate has shape \(0,\)"),
+        ({"equilibrium": [[0.5, 0.4]]}, r"column 0 adds up to 0\.9"),
+        ({"equilibrium": [[1.0], [0.0, 1.0]]}, "column 1 holds 0; probabilities must be above 0"),
+        ({"equilibrium": [[1.0], [1.5, -0.5]]}, r"column 1 holds -0\.5"),
+        ({"equilibrium": [[[0.5, 0.5]]]}, r"column 0 has shape \(1, 2\)"),
+        ({"equilibrium": []}, "equilibrium is empty"),
+        ({"rate": [1.0, 1.0], "equilibrium": [[0.5, 0.5]]}, r"1 column\(s\).*Multinomial's rate describes 2"),
+    ],
+)
+def test_impossible_multinomial_parameters_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        ct.Multinomial(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([], "at least one pair"),
+        ([ct.Brownian()], r"pairs \(process, columns\)"),
+        ([("brownian", [0])], r"pairs \(process, columns\)"),
+        ([(ct.Brownian(), [])], "list of column indices"),
+        ([(ct.Brownian(), [0.5])], "list of column indices"),
+        ([(ct.Brownian(), [0, 1]), (ct.Brownian(), [1])], r"columns \[0, 1, 1\].*once each"),
+        ([(ct.Brownian(), [0, 2])], r"columns \[0, 2\].*once each"),
+        ([(ct.Brownian(), [-1])], r"columns \[-1\].*once each"),
+    ],
+)
+def test_impossible_mixtures_are_refused(parts, message):
+    with pytest.raises(InputError, match=message):
+        ct.Mixed(*parts)
