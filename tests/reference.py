@@ -170,9 +170,7 @@ class RealColumns:
         self.noise = process.noise
         self.full = np.ndim(process.variance) == 2
         n_columns = X.shape[1]
-        self.variance = (
-            np.array(process.variance) if self.full else np.broadcast_to(process.variance, n_columns)
-        )
+        self.variance = np.array(process.variance) if self.full else np.broadcast_to(process.variance, n_columns)
         seen = [column[~np.isnan(column)] for column in X.T]
         self.root_mean = np.array([x.mean() if len(x) else 0.0 for x in seen])
         if self.full:
@@ -221,9 +219,7 @@ class RealColumns:
         if self.full:
             gap = y - self.root_mean
             covariance = (v[0] + self.root_variance) * self.variance
-            return -0.5 * (
-                len(y) * LOG_2PI + np.linalg.slogdet(covariance)[1] + gap @ np.linalg.solve(covariance, gap)
-            )
+            return -0.5 * (len(y) * LOG_2PI + np.linalg.slogdet(covariance)[1] + gap @ np.linalg.solve(covariance, gap))
         seen = np.isfinite(v)
         variance = (v[seen] + self.root_variance) * self.variance[seen]
         gap = (y - self.root_mean)[seen]
@@ -247,15 +243,11 @@ class CategoricalColumns:
         return message
 
     def leaf_log_z(self, x):
-        return sum(
-            np.log(q[int(code)]) for code, q in zip(x, self.equilibria, strict=True) if not np.isnan(code)
-        )
+        return sum(np.log(q[int(code)]) for code, q in zip(x, self.equilibria, strict=True) if not np.isnan(code))
 
     def log_z(self, left, right, climb):
         climb = np.asarray(climb)
-        agreement = np.array(
-            [np.sum(q * m_l * m_r) for q, m_l, m_r in zip(self.equilibria, left, right, strict=True)]
-        )
+        agreement = np.array([np.sum(q * m_l * m_r) for q, m_l, m_r in zip(self.equilibria, left, right, strict=True)])
         exponent = -self.rates * climb[..., None]
         # 1 - e^x (1 - S), written so that nothing cancels where S = 0 and x is small
         return np.sum(np.log(agreement * np.exp(exponent) - np.expm1(exponent)), axis=-1)
@@ -292,9 +284,7 @@ class Model:
         )
 
     def leaf_log_z(self, row):
-        return sum(
-            part.leaf_log_z(columns[row]) for part, (_, columns) in zip(self.parts, self.tables, strict=True)
-        )
+        return sum(part.leaf_log_z(columns[row]) for part, (_, columns) in zip(self.parts, self.tables, strict=True))
 
     def log_z(self, a, b, h):
         climb = 2 * h - a.height - b.height
@@ -319,9 +309,7 @@ class Model:
         )
 
     def root_log_density(self, a):
-        return sum(
-            part.root_log_density(message) for part, message in zip(self.parts, a.messages, strict=True)
-        )
+        return sum(part.root_log_density(message) for part, message in zip(self.parts, a.messages, strict=True))
 
 
 class Climb(NamedTuple):
@@ -428,9 +416,7 @@ class GreedyReference:
         pair = min(keys, key=lambda each: (keys[each], each))
         rivals = [each for each in keys if each != pair and keys[each] - keys[pair] < self.margin]
         # Heights cut off at a lineage's own are equal to the last digit, so that the rule for ties decides.
-        exact = self.rule != "max-prob" and all(
-            self._is_cut_off(each, heights[each]) for each in [pair, *rivals]
-        )
+        exact = self.rule != "max-prob" and all(self._is_cut_off(each, heights[each]) for each in [pair, *rivals])
         clear &= not rivals or exact
         shortfall = {each: keys[each] - keys[pair] for each in keys}
         return Choice(pair, max(heights[pair], self.clock), clear, shortfall, most)

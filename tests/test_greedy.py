@@ -194,7 +194,7 @@ def test_the_process_of_the_result_is_settled():
 
 # -- one pair ------------------------------------------------------------------------------------------------------
 
-# The kernels' own functions are called here and nowhere else in this file.
+# The kernels' own functions are called in this section and in `replay` only.
 
 
 class Problem:
@@ -224,7 +224,7 @@ class Problem:
         self.lineages[i] = self.model.merge(self.lineages[i], self.lineages[j], height)
 
     def pair(self):
-        """Return the two tallest lineages, or a random pair: slots, scratch array, shift and lowest height."""
+        """Return the tallest lineage and a random other: slots, scratch array, shift and lowest height."""
         i, j = self.slots[-1], self.slots[self.rng.integers(len(self.slots) - 1)]
         return i, j, self.load(i, j), pair_shift(self.forest, i, j), float(max(self.forest.height[[i, j]]))
 
@@ -251,6 +251,18 @@ def test_no_height_beats_the_best_height(setup, seed, c):
     values = problem.model.log_z(a, b, heights) - c * (heights - lowest)
     value = problem.model.log_z(a, b, best) - c * (best - lowest)
     assert value >= np.nanmax(values) - 1e-9
+
+
+@settings(patient, max_examples=600)
+@given(seeds)
+def test_no_height_beats_the_best_height_of_rows_with_rare_states_in_common(seed):
+    problem = Problem(multinomial_rare, seed, n=3, n_merges=1)
+    i, j, pair, shift, lowest = problem.pair()
+    a, b = problem.lineages[i], problem.lineages[j]
+    best = best_height(problem.forest, pair, shift, 1.0, lowest, np.inf)
+    heights = lowest + np.concatenate([[0.0], np.logspace(-6, 3, 1000)])
+    values = problem.model.log_z(a, b, heights) - heights
+    assert problem.model.log_z(a, b, best) - best >= np.nanmax(values) - 1e-9
 
 
 @patient
@@ -350,8 +362,7 @@ def test_slopes_of_a_block_are_added_in_place():
         with np.errstate(all="ignore"):
             op.add_least_slopes(problem.forest, 11, 3, 9, 0.1, 0.7, shifts, slopes)
             expected = [
-                k + op.least_slope(problem.forest, problem.load(11, 3 + k), 0.1, 0.7, shifts[k])
-                for k in range(6)
+                k + op.least_slope(problem.forest, problem.load(11, 3 + k), 0.1, 0.7, shifts[k]) for k in range(6)
             ]
         assert slopes == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
@@ -412,9 +423,7 @@ def large_missing(rng):
 
 def large_rates(rng):
     n_states = (2, 3, 2, 4, 3, 2, 2, 3)
-    return ct.Multinomial(spread_rates(rng, 8), equilibria(rng, n_states)), code_table(
-        rng, 120, n_states, 0.1
-    )
+    return ct.Multinomial(spread_rates(rng, 8), equilibria(rng, n_states)), code_table(rng, 120, n_states, 0.1)
 
 
 def large_mixed(rng):
@@ -517,9 +526,7 @@ def test_identical_rows_are_counted_and_the_cure_is_named(rule, with_missing):
     X[6] = X[1]
     if with_missing:
         X[4, 1] = np.nan
-    with pytest.warns(
-        InputWarning, match=r"^3 merge\(s\) join rows that are identical.*noise=0\.01"
-    ) as caught:
+    with pytest.warns(InputWarning, match=r"^3 merge\(s\) join rows that are identical.*noise=0\.01") as caught:
         result = ct.greedy(X, ct.Brownian(), rule=rule)
     assert len(caught) == 1
     assert np.isfinite(result.log_joint)

@@ -29,7 +29,10 @@ def brownian(rng):
 
 
 def brownian_missing(rng):
-    return ct.Brownian([0.3, 1.0, 5.0]), real_table(rng, missing=0.3)
+    """Any two rows have a cell in common: pairs that have none would all tie at height 0."""
+    X = real_table(rng, missing=0.4)
+    X[:, 1] = real_table(rng)[:, 1]
+    return ct.Brownian([0.3, 1.0, 5.0]), X
 
 
 def brownian_full(rng):
@@ -39,9 +42,7 @@ def brownian_full(rng):
 
 def multinomial(rng):
     rates = rng.lognormal(sigma=1.5, size=8)
-    return ct.Multinomial(rates, [rng.dirichlet(np.full(k, 4.0)) for k in N_STATES]), code_table(
-        rng, missing=0.2
-    )
+    return ct.Multinomial(rates, [rng.dirichlet(np.full(k, 4.0)) for k in N_STATES]), code_table(rng, missing=0.2)
 
 
 def multinomial_estimated(rng):
@@ -79,7 +80,8 @@ def assert_same(first, second, log_jacobian=0.0):
 
 
 every_rule = pytest.mark.parametrize("rule", RULES)
-every_seed = pytest.mark.parametrize("seed", [0, 1, 2])
+# With these seeds no two pairs ever tie in any of the tables (rounding or row numbers would decide then).
+every_seed = pytest.mark.parametrize("seed", [0, 2, 4])
 every_setup = pytest.mark.parametrize("setup", SETUPS)
 
 
@@ -102,9 +104,7 @@ def with_columns(process, order):
         place = {column: new for new, column in enumerate(order)}
         return ct.Mixed(*((part, [place[column] for column in columns]) for part, columns in process.parts))
     if isinstance(process, ct.Brownian):
-        variance = (
-            process.variance[np.ix_(order, order)] if process.variance.ndim == 2 else process.variance[order]
-        )
+        variance = process.variance[np.ix_(order, order)] if process.variance.ndim == 2 else process.variance[order]
         return ct.Brownian(variance, process.noise)
     equilibrium = process.equilibrium and [process.equilibrium[d] for d in order]
     return ct.Multinomial(process.rate[order], equilibrium)
@@ -130,11 +130,14 @@ def test_order_of_the_parts():
 @pytest.mark.parametrize("setup", REAL)
 def test_origin_of_real_columns(setup, rule):
     process, X = setup(np.random.default_rng(5))
-    assert_same(ct.greedy(X, process, rule=rule), ct.greedy(X + [30.0, -7.0, 0.1], process, rule=rule))
+    assert_same(ct.greedy(X, process, rule=rule), ct.greedy(X + np.array([30.0, -7.0, 0.1]), process, rule=rule))
 
 
-@every_rule
-@pytest.mark.parametrize("setup", REAL)
+# Under max-prob densities of pairs compete. Where pairs differ in the columns they have in common, units do matter.
+UNITS = [(setup, rule) for setup in REAL for rule in RULES if (setup, rule) != (brownian_missing, "max-prob")]
+
+
+@pytest.mark.parametrize(("setup", "rule"), UNITS)
 @every_seed
 def test_units_of_real_columns(setup, rule, seed):
     process, X = setup(np.random.default_rng(seed))
@@ -163,9 +166,7 @@ def test_names_of_categories(rule, seed):
     Y, permutations = relabelled(X, range(8), N_STATES, rng)
     moved = [q[np.argsort(new_code)] for q, new_code in zip(process.equilibrium, permutations, strict=True)]
     assert not np.array_equal(X, Y, equal_nan=True)
-    assert_same(
-        ct.greedy(X, process, rule=rule), ct.greedy(Y, ct.Multinomial(process.rate, moved), rule=rule)
-    )
+    assert_same(ct.greedy(X, process, rule=rule), ct.greedy(Y, ct.Multinomial(process.rate, moved), rule=rule))
 
 
 @every_rule
@@ -197,9 +198,7 @@ def test_a_categorical_column_without_cells(rule):
     process, X = multinomial(rng)
     wider = np.column_stack([X, np.full(N, np.nan)])
     rates, equilibria = [*process.rate, 20.0], [*process.equilibrium, [0.2, 0.8]]
-    assert_same(
-        ct.greedy(X, process, rule=rule), ct.greedy(wider, ct.Multinomial(rates, equilibria), rule=rule)
-    )
+    assert_same(ct.greedy(X, process, rule=rule), ct.greedy(wider, ct.Multinomial(rates, equilibria), rule=rule))
     process, X = multinomial_estimated(rng)
     wider = np.column_stack([X, np.full(N, np.nan)])
     first = ct.greedy(X, process, rule=rule)

@@ -65,9 +65,7 @@ def test_flat_root_measure_is_the_integral_over_the_root(noise):
     assert closed == pytest.approx(np.log(integral), abs=1e-9)
 
     contrasts = np.hstack([np.eye(3), -np.ones((3, 1))])  # every row against the last: a unit Jacobian
-    by_contrasts = stats.multivariate_normal(np.zeros(3), contrasts @ covariance @ contrasts.T).logpdf(
-        contrasts @ x
-    )
+    by_contrasts = stats.multivariate_normal(np.zeros(3), contrasts @ covariance @ contrasts.T).logpdf(contrasts @ x)
     assert closed == close(by_contrasts)
 
     process = ct.Brownian(variance, noise)
@@ -81,9 +79,7 @@ def test_reference_recursion_and_enumeration_agree():
     for n in SIZES:
         tree = ct.simulate_tree(n, n)
         X = code_table(rng, n, n_states, missing=0.2)
-        assert reference.climb(tree, X, process).log_likelihood == close(
-            reference.log_likelihood(tree, X, process)
-        )
+        assert reference.climb(tree, X, process).log_likelihood == close(reference.log_likelihood(tree, X, process))
 
 
 # -- agreement -----------------------------------------------------------------------------------------------------
@@ -100,9 +96,7 @@ def test_brownian_agrees_with_whole_covariance_matrices(n, noise, missing, varia
         given = rng.lognormal(sigma=2, size=4) if variance == "columns" else variance
         X = real_table(rng, n, 4, missing)
         process = ct.Brownian(given, noise)
-        assert process.log_likelihood(tree, X) == close(
-            reference.brownian_log_likelihood(tree, X, given, noise)
-        )
+        assert process.log_likelihood(tree, X) == close(reference.brownian_log_likelihood(tree, X, given, noise))
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -114,9 +108,7 @@ def test_full_covariance_agrees_with_kronecker_products(n, noise):
         variance = random_covariance(rng, 3)
         X = real_table(rng, n, 3)
         process = ct.Brownian(variance, noise)
-        assert process.log_likelihood(tree, X) == close(
-            reference.brownian_log_likelihood(tree, X, variance, noise)
-        )
+        assert process.log_likelihood(tree, X) == close(reference.brownian_log_likelihood(tree, X, variance, noise))
 
 
 def test_a_diagonal_matrix_is_one_variance_a_column():
@@ -290,7 +282,7 @@ def test_shifting_a_real_column_changes_nothing(missing):
     tree = ct.simulate_tree(7, rng)
     X = real_table(rng, 7, 3, missing)
     process = ct.Brownian([0.5, 1.0, 2.0], noise=0.1)
-    shifted = process.log_likelihood(tree, X + [100.0, -3.0, 0.5])
+    shifted = process.log_likelihood(tree, X + np.array([100.0, -3.0, 0.5]))
     assert shifted == pytest.approx(process.log_likelihood(tree, X), rel=1e-9)
 
 
@@ -357,9 +349,7 @@ def test_identical_rows_without_noise_stay_finite():
     for table in (X, np.where(np.eye(4, 2, -3) > 0, np.nan, X)):
         value = ct.Brownian().log_likelihood(tree, table)
         assert np.isfinite(value)
-        assert value > ct.Brownian(noise=0.01).log_likelihood(
-            tree, table
-        )  # what is infinite is large, not small
+        assert value > ct.Brownian(noise=0.01).log_likelihood(tree, table)  # what is infinite is large, not small
     with_noise = ct.Brownian(noise=0.01)
     assert with_noise.log_likelihood(tree, X) == close(reference.log_likelihood(tree, X, with_noise))
 
@@ -376,9 +366,7 @@ def test_identical_columns_only():
     X = np.full((3, 2), 5.0)
     assert np.isfinite(ct.Brownian().log_likelihood(joined_at(0.0), X))
     process = ct.Brownian(noise=0.5)
-    assert process.log_likelihood(joined_at(0.3), X) == close(
-        reference.log_likelihood(joined_at(0.3), X, process)
-    )
+    assert process.log_likelihood(joined_at(0.3), X) == close(reference.log_likelihood(joined_at(0.3), X, process))
 
 
 @pytest.mark.parametrize("outlier", [1e3, 1e6])
@@ -396,9 +384,7 @@ def test_missing_cells_of_frames_are_nan():
     process = ct.Mixed((ct.Brownian(), [0]), (ct.Multinomial(), [1]))
     expected = process.log_likelihood(tree, X)
     assert process.log_likelihood(tree, [[0.1, 1], [None, 0], [0.7, None]]) == expected
-    nullable = pd.DataFrame(
-        {"x": pd.array([0.1, None, 0.7], "Float64"), "k": pd.array([1, 0, None], "Int64")}
-    )
+    nullable = pd.DataFrame({"x": pd.array([0.1, None, 0.7], "Float64"), "k": pd.array([1, 0, None], "Int64")})
     assert process.log_likelihood(tree, nullable) == expected
     assert process.log_likelihood(tree, pl.DataFrame({"x": [0.1, None, 0.7], "k": [1, 0, None]})) == expected
 

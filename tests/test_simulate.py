@@ -152,9 +152,7 @@ def test_the_likelihood_prefers_the_tree_the_table_was_drawn_from():
         assert np.mean(gains) / (np.std(gains) / np.sqrt(50)) > Z_BOUND
 
 
-@pytest.mark.parametrize(
-    "process", [ct.Brownian([1.0, 2.0], 0.1), ct.Multinomial(1.0, [[0.1, 0.2, 0.7]] * 9), MIXED]
-)
+@pytest.mark.parametrize("process", [ct.Brownian([1.0, 2.0], 0.1), ct.Multinomial(1.0, [[0.1, 0.2, 0.7]] * 9), MIXED])
 def test_a_seed_gives_one_table(process):
     first = process.simulate(TREE, 7)
     assert first.shape[0] == TREE.n_leaves

@@ -19,10 +19,11 @@ from ..process._brownian_kernels import CompleteForest
 
 RESOLUTION = 1e-12  # intervals are not split below this share of their height
 
-# How a block of pairs is thinned out, round by round, while more than FEW are left: [own height, limit] is cut at these
-# shares of its length, and a pair that is shown to rise on every piece merges at the limit or above.
-SCREENS = ((0.0, 1.0, 1.0, 1.0, 1.0), (0.0, 1.0, 1.0, 1.0, 1.0), (0.0, 0.5, 0.75, 0.9, 1.0))
-FEW = 16
+# How a block of pairs is thinned out, round by round: [own height, limit] is cut into this many pieces, and a pair that
+# is shown to rise on every piece merges at the limit or above. Rounds go on while they cost less than the searches
+# they may spare; a search costs about as much as SEARCH_COST pieces of one pair.
+SCREENS = (1, 1, 4)
+SEARCH_COST = 40
 
 
 @jit
@@ -158,12 +159,14 @@ def _block_by_search(forest, i, first, last, live, best, pair, heights):
         shifts[j - first] = pair_shift(forest, i, j)
     if tops[-1] < math.inf:
         slopes = np.empty(n)
-        for cuts in SCREENS:
-            _settle_rising(forest, i, first, last, cuts, tops[-1], shifts, slopes, unsettled)
-            if np.sum(unsettled) <= FEW:
+        for pieces in SCREENS:
+            if SEARCH_COST * np.sum(unsettled) <= pieces * n:
+                break
+            _settle_rising(forest, i, first, last, pieces, tops[-1], shifts, slopes, unsettled)
+            if SEARCH_COST * np.sum(unsettled) <= n:
                 break
             # The most promising pairs first: the lower limit that they set settles most of the others.
-            for _ in range(len(tops)):
+            for _ in range(min(len(tops), np.sum(unsettled))):
                 k = _least(slopes, unsettled)
                 heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
                 unsettled[k] = False
@@ -173,17 +176,17 @@ def _block_by_search(forest, i, first, last, live, best, pair, heights):
 
 
 @jit
-def _settle_rising(forest, i, first, last, cuts, limit, shifts, slopes, unsettled):
+def _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsettled):
     """Strike out the pairs that rise all the way to the limit."""
-    lowest = forest.height[i]
     rises = np.full(last - first, True)
-    for piece in range(len(cuts) - 1):
-        if cuts[piece] < cuts[piece + 1]:
-            low = lowest + cuts[piece] * (limit - lowest)
-            high = lowest + cuts[piece + 1] * (limit - lowest)
-            slopes[:] = 0.0
-            op.add_least_slopes(forest, i, first, last, low, high, shifts, slopes)
-            rises &= slopes > 1.0
+    low = forest.height[i]
+    for piece in range(pieces):
+        # towards the limit, where slopes are smallest, pieces get shorter
+        high = limit if piece == pieces - 1 else 0.5 * (low + limit)
+        slopes[:] = 0.0
+        op.add_least_slopes(forest, i, first, last, low, high, shifts, slopes)
+        rises &= slopes > 1.0
+        low = high
     unsettled &= ~rises
 
 

@@ -105,22 +105,25 @@ def _(forest, pair, c):
 
 @op.ADD_LEAST_SLOPES.supply(CompleteForest)
 def _(forest, i, first, last, low, high, shifts, slopes):
-    y, v, height = forest.y, forest.v, forest.height
+    # Loops run over slices from 0 on: indices that Numba knows to be non-negative are what LLVM can vectorise.
+    n = last - first
+    n_columns = forest.y.shape[0]
+    d2 = np.zeros(n)
+    for d in range(n_columns):
+        yi, others = forest.y[d, i], forest.y[d, first:last]
+        for k in range(n):
+            gap = others[k] - yi
+            d2[k] += gap * gap
+    v, height = forest.v[first:last], forest.height[first:last]
     least = max(forest.floor, TINY)
-    d2 = np.zeros(last - first)
-    for d in range(y.shape[0]):
-        yi = y[d, i]
-        for j in range(first, last):
-            gap = y[d, j] - yi
-            d2[j - first] += gap * gap
-    for j in range(first, last):
-        k = j - first
-        g_low = 2 * low - height[i] - height[j]
-        g_high = 2 * high - height[i] - height[j]
-        r_low = 1 / max(v[i] + v[j] + g_low, forest.floor)
-        r_high = 1 / max(v[i] + v[j] + g_high, forest.floor)
+    for k in range(n):
+        w = forest.v[i] + v[k]
+        g_low = 2 * low - forest.height[i] - height[k]
+        g_high = 2 * high - forest.height[i] - height[k]
+        r_low = 1 / max(w + g_low, forest.floor)
+        r_high = 1 / max(w + g_high, forest.floor)
         ratio = max(g_low + shifts[k], least) / max(g_high + shifts[k], least)
-        slopes[k] += d2[k] * min(ratio * r_low * r_low, r_high * r_high) - y.shape[0] * r_high
+        slopes[k] += d2[k] * min(ratio * r_low * r_low, r_high * r_high) - n_columns * r_high
 
 
 @op.MERGE.supply(CompleteForest)
@@ -236,28 +239,27 @@ def _(forest, pair, c):
 
 @op.ADD_LEAST_SLOPES.supply(DiagonalForest)
 def _(forest, i, first, last, low, high, shifts, slopes):
-    y, v, height = forest.y, forest.v, forest.height
     n = last - first
-    least = max(forest.floor, TINY)
+    floor = forest.floor
+    least = max(floor, TINY)
+    height = forest.height[first:last]
     g_low = np.empty(n)
     g_high = np.empty(n)
     ratio = np.empty(n)
-    for j in range(first, last):
-        k = j - first
-        g_low[k] = 2 * low - height[i] - height[j]
-        g_high[k] = 2 * high - height[i] - height[j]
+    for k in range(n):
+        g_low[k] = 2 * low - forest.height[i] - height[k]
+        g_high[k] = 2 * high - forest.height[i] - height[k]
         ratio[k] = max(g_low[k] + shifts[k], least) / max(g_high[k] + shifts[k], least)
-    for d in range(y.shape[0]):
-        vi = v[d, i]
+    for d in range(forest.y.shape[0]):
+        vi, yi = forest.v[d, i], forest.y[d, i]
         if vi == math.inf:
             continue
-        yi = y[d, i]
-        for j in range(first, last):
-            k = j - first
-            gap = y[d, j] - yi
-            w = v[d, j] + vi  # infinite where j is flat: both reciprocals are then 0
-            r_low = 1 / max(w + g_low[k], forest.floor)
-            r_high = 1 / max(w + g_high[k], forest.floor)
+        y, v = forest.y[d, first:last], forest.v[d, first:last]
+        for k in range(n):
+            gap = y[k] - yi
+            w = v[k] + vi  # infinite where the other is flat: both reciprocals are then 0
+            r_low = 1 / max(w + g_low[k], floor)
+            r_high = 1 / max(w + g_high[k], floor)
             slopes[k] += gap * gap * min(ratio[k] * r_low * r_low, r_high * r_high) - r_high
 
 

@@ -8,7 +8,7 @@ where the two disagree (``0 < b <= 1``), a drop of the same form where they agre
 Bounds for `least_slope`: times ``g``, the rise first grows and then falls, so that its least value on an interval is at one
 of the ends; times a constant it only falls, as does the drop. The drop times ``g`` is ``2 x / (exp(x) / -b + 1)``
 with ``x = rate g``: it grows up to ``x = 1 + W(z)``, where it is ``2 W(z)``, and then falls, with ``z = -b / e`` and W Lambert's
-function, which lies between ``z / (1 + z)`` and ``log(1 + z) <= z (6 + z) / (6 + 4 z)``.
+function, which is not below ``z / (1 + z)`` and, being concave, not above any of its tangents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from ..compiled import jit
 from . import operations as op
 
-TINY = 1e-300
+TINY = 1e-285  # stands for a path of length 0, so that products with a pole at 0 stay numbers
+POLE = 1e-290  # stands for 0 in a denominator: TINY / POLE is large, and products of poles are finite
+INVERSE_E = math.exp(-1)
 LARGEST_EXPONENT = 600.0  # its exponential is finite; beyond it the slow, safe way is taken
 
 FloatArray = NDArray[np.float64]
@@ -64,13 +66,21 @@ def _complement(b, x, u):
     return 1 - b * u if x < -0.1 else (1 - b) * u - math.expm1(x)
 
 
+@jit
+def _lambert_above(z):
+    """Return a bound from above of Lambert's W: the lowest of four tangents, at 0, 1, e and 7."""
+    return min(min(z, 0.2053 + 0.3619 * z), min(0.5 + 0.18395 * z, 0.9212 + 0.0863 * z))
+
+
 @op.LOG_Z.supply(CategoricalForest)
 def _(forest, pair, h):
     g = 2 * h - pair[0]
-    total = 0.0
+    total, x, u = 0.0, 0.0, 1.0
     for d in range(forest.rate.shape[0]):
-        x = -forest.rate[d] * g
-        z = _complement(pair[1 + d], x, math.exp(x))
+        if -forest.rate[d] * g != x:  # neighbours often have the same rate
+            x = -forest.rate[d] * g
+            u = math.exp(x)
+        z = _complement(pair[1 + d], x, u)
         total += math.log(z) if z > 0 else -math.inf
     return total
 
@@ -79,13 +89,15 @@ def _(forest, pair, h):
 def _(forest, pair, h):
     g = 2 * h - pair[0]
     rise = drop = rise_falls = drop_falls = 0.0
+    x, u = 0.0, 1.0
     for d in range(forest.rate.shape[0]):
         b = pair[1 + d]
         if b == 0:
             continue
         rate = forest.rate[d]
-        x = -rate * g
-        u = math.exp(x)
+        if -rate * g != x:
+            x = -rate * g
+            u = math.exp(x)
         z = _complement(b, x, u)
         slope = 2 * rate * b * u / z if z > 0 else math.inf
         falls = 2 * rate * slope / z if z > 0 else math.inf
@@ -109,24 +121,25 @@ def _(forest, pair, low, high, shift):
     g_high = max(2 * high - pair[0], TINY)
     whole = g_high + shift
     total = 0.0
+    x_low = x_high = 0.0
+    u_low = u_high = 1.0
     for d in range(forest.rate.shape[0]):
         b = pair[1 + d]
         if b == 0:
             continue
         rate = forest.rate[d]
-        x_low = -rate * g_low
-        u = math.exp(x_low)
-        z = _complement(b, x_low, u)
-        at_low = 2 * rate * b * u / z if z > 0 else math.inf
-        x_high = -rate * g_high
-        u = math.exp(x_high)
-        z = _complement(b, x_high, u)
-        at_high = 2 * rate * b * u / z if z > 0 else math.inf
+        if -rate * g_high != x_high:
+            x_low, x_high = -rate * g_low, -rate * g_high
+            u_low, u_high = math.exp(x_low), math.exp(x_high)
+        z = _complement(b, x_low, u_low)
+        at_low = 2 * rate * b * u_low / z if z > 0 else math.inf
+        z = _complement(b, x_high, u_high)
+        at_high = 2 * rate * b * u_high / z if z > 0 else math.inf
         if b > 0:
             total += min(g_low * at_low, g_high * at_high) / whole + shift * at_high / whole
         else:
-            scaled = -b / math.e
-            most = scaled * (6 + scaled) / (6 + 4 * scaled)
+            scaled = -b * INVERSE_E
+            most = _lambert_above(scaled)
             if -x_high <= 1 + scaled / (1 + scaled):
                 peak = g_high * at_high
             elif -x_low >= 1 + most:
@@ -156,35 +169,47 @@ def _(forest, i, first, last, low, high, shifts, slopes):
             op.load_pair(forest, i, j, pair)
             slopes[j - first] += op.least_slope(forest, pair, low, high, shifts[j - first])
         return
+    # Loops run over slices from 0 on: indices that Numba knows to be non-negative are what LLVM can vectorise.
     g_low = np.empty(n)
     g_high = np.empty(n)
     whole = np.empty(n)
-    for j in range(first, last):
-        k = j - first
-        g_low[k] = max(2 * low - height[i] - height[j], TINY)
-        g_high[k] = max(2 * high - height[i] - height[j], TINY)
+    longest = 0.0
+    for k in range(n):
+        heights = height[i] + height[first + k]
+        g_low[k] = max(2 * low - heights, TINY)
+        g_high[k] = max(2 * high - heights, TINY)
         whole[k] = 1 / (g_high[k] + shifts[k])
+        longest = max(longest, g_high[k])
     b = np.empty(n)
     for d in range(n_columns):
         b[:] = 1.0
-        for k in range(start[d], start[d + 1]):
-            mi = m[k, i]
-            for j in range(first, last):
-                b[j - first] -= mi * m[k, j]
+        for state in range(start[d], start[d + 1]):
+            mi, others = m[state, i], m[state, first:last]
+            for k in range(n):
+                b[k] -= mi * others[k]
+        grown = growth[d, first:last]
         speed = rate[d]
         low_factor = math.exp(-speed * (2 * low - height[i]))
         high_factor = math.exp(-speed * (2 * high - height[i]))
-        for j in range(first, last):
-            k = j - first
-            bu_low = b[k] * low_factor * growth[d, j]
-            bu_high = b[k] * high_factor * growth[d, j]
-            at_low = 2 * speed * bu_low / (1 - bu_low)
-            at_high = 2 * speed * bu_high / (1 - bu_high)
+        # Slow columns, and all while the tree is young, are still short of the peak of every drop.
+        before_peak = speed * longest <= 1
+        for k in range(n):
+            bu_low = b[k] * low_factor * grown[k]
+            bu_high = b[k] * high_factor * grown[k]
+            # one division for both: bu / (1 - bu) at the low and at the high end
+            left_low = max(1 - bu_low, POLE)
+            left_high = max(1 - bu_high, POLE)
+            common = 2 * speed / (left_low * left_high)
+            at_low = bu_low * left_high * common
+            at_high = bu_high * left_low * common
             rise = (min(g_low[k] * at_low, g_high[k] * at_high) + shifts[k] * at_high) * whole[k]
-            scaled = max(-b[k], 0.0) / math.e
-            most = scaled * (6 + scaled) / (6 + 4 * scaled)
-            peak = -2 * most if speed * g_low[k] < 1 + most else g_low[k] * at_low
-            peak = g_high[k] * at_high if speed * g_high[k] * (1 + scaled) <= 1 + 2 * scaled else peak
+            if before_peak:
+                peak = g_high[k] * at_high
+            else:
+                scaled = max(-b[k], 0.0) * INVERSE_E
+                most = _lambert_above(scaled)
+                peak = -2 * most if speed * g_low[k] < 1 + most else g_low[k] * at_low
+                peak = g_high[k] * at_high if speed * g_high[k] * (1 + scaled) <= 1 + 2 * scaled else peak
             drop = max((peak + shifts[k] * at_low) * whole[k], at_low)
             slopes[k] += rise if b[k] > 0 else drop
 

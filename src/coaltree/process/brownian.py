@@ -44,7 +44,7 @@ class Brownian(Process):
     >>> import coaltree as ct
     >>> tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     >>> round(ct.Brownian().log_likelihood(tree, [[0.0], [1.0], [5.0]]), 4)
-    -5.9267
+    -5.9537
     """
 
     def __init__(self, variance: ArrayLike = 1.0, noise: float = 0.0) -> None:

@@ -1,0 +1,26 @@
+"""The command ``coaltree``, also as ``python -m coaltree``."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+_NEEDED = ("typer", "rich", "polars", "matplotlib")
+
+
+def main() -> None:
+    """Run the command line."""
+    absent = [name for name in _NEEDED if find_spec(name) is None]
+    if absent:
+        print(
+            f'coaltree: the command line needs {" and ".join(absent)}, not installed here: pip install "coaltree[cli]"',
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    from .cli import run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,496 @@
+"""The command line, from files to files."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import coaltree
+from coaltree import Tree
+from coaltree.__main__ import main
+from coaltree.errors import InputWarning
+from coaltree.estimators import CoalescentClustering
+from coaltree.output import files
+
+# The package under test, for processes of their own that start in another folder.
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(coaltree.__file__).resolve().parents[1])}
+RESULTS = ["clusters.csv", "dendrogram.png", "summary.json", "tree.nwk"]
+TEXT = (
+    "id,x,y,c\n"
+    "a,1.0,2.0,u\n"
+    "b,1.5,,u\n"
+    "c,9.0,8.0,v\n"
+    '"d, e",8.5,NA,v\n'
+    "f_g,?,7.5,u\n"
+)  # fmt: skip
+
+
+@pytest.fixture
+def coaltree_command(monkeypatch, capsys, tmp_path):
+    """Run the command in this process; returns exit code, output and error output."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["coaltree", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        captured = capsys.readouterr()
+        return exit.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def fit(coaltree_command, tmp_path):
+    """Write a table, fit it into the folder "out"; returns exit code, output and error output."""
+
+    def run(content, *options, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return coaltree_command("fit", path, "-o", tmp_path / "out", *options)
+
+    return run
+
+
+def check_sentence(outcome, *parts, code=2):
+    found, out, err = outcome
+    assert found == code, err
+    assert out == ""
+    lines = [line for line in err.splitlines() if line.startswith("coaltree: ") and "compiling" not in line]
+    assert len(lines) == 1, err
+    assert err.splitlines()[-1] == lines[0]
+    assert "Traceback" not in err
+    for part in parts:
+        assert part in lines[0]
+
+
+def read_results(folder):
+    """Check the four files and return the rows of clusters, the tree and the summary."""
+    assert sorted(path.name for path in folder.iterdir()) == RESULTS
+    with (folder / "clusters.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["name", "cluster"]
+    names = [name for name, _ in rows[1:]]
+    tree = Tree.from_newick((folder / "tree.nwk").read_text(encoding="utf-8"), names)
+    facts = json.loads((folder / "summary.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert (folder / "dendrogram.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    labels = [int(label) for _, label in rows[1:]]
+    assert facts["n_rows"] == len(names) == tree.n_leaves
+    assert facts["cluster_sizes"] == np.bincount(labels).tolist()
+    assert facts["n_clusters"] == len(set(labels))
+    return rows[1:], tree, facts
+
+
+# -- what comes out ----------------------------------------------------------------------------------
+
+
+def test_fit_writes_four_files(fit, tmp_path):
+    code, out, err = fit(TEXT, "--n-clusters", "2")
+    assert code == 0, err
+    rows, tree, facts = read_results(tmp_path / "out")
+    assert [name for name, _ in rows] == ["a", "b", "c", "d, e", "f_g"]
+    assert [label for _, label in rows][:4] == ["0", "0", "1", "1"]
+    assert facts["coaltree_version"] == coaltree.__version__
+    assert facts["input"] == "table.csv"
+    assert facts["id_column"] == "id"
+    assert (facts["n_columns"], facts["n_missing"], facts["clusters_chosen_by"]) == (3, 3, "n_clusters")
+    assert facts["missing_share"] == pytest.approx(3 / 15)
+    assert facts["columns"] == [
+        {"name": "x", "kind": "real", "n_categories": None, "n_missing": 1, "used": True},
+        {"name": "y", "kind": "real", "n_categories": None, "n_missing": 2, "used": True},
+        {"name": "c", "kind": "categorical", "n_categories": 2, "n_missing": 0, "used": True},
+    ]
+    assert facts["log_joint"] == pytest.approx(facts["log_likelihood"] + facts["log_prior"])
+    assert facts["log_prior"] == pytest.approx(coaltree.log_prior(tree))
+    assert facts["tree_height"] == pytest.approx(tree.heights[-1])
+    assert facts["settings"]["n_clusters"] == 2
+    assert facts["remarks"] == []
+    assert "table.csv: 5 rows, row names from column 'id'" in err
+    assert "columns: 2 real (x, y), 1 categorical (c)" in err
+    assert "note" not in err
+    assert "clusters       2, as asked for" in out
+    assert "20 % of the cells" in out
+    assert str(tmp_path / "out") in out
+
+
+def test_fit_is_what_the_estimator_finds(fit, tmp_path):
+    assert fit(TEXT)[0] == 0
+    rows, tree, facts = read_results(tmp_path / "out")
+    frame = pl.DataFrame(
+        {
+            "x": [1.0, 1.5, 9.0, 8.5, None],
+            "y": [2.0, None, 8.0, None, 7.5],
+            "c": ["u", "u", "v", "v", "u"],
+        }
+    )
+    model = CoalescentClustering().fit(frame)
+    np.testing.assert_array_equal(tree.children, model.tree_.children)
+    np.testing.assert_allclose(tree.heights, model.tree_.heights, rtol=1e-12, atol=1e-15)
+    assert [int(label) for _, label in rows] == model.labels_.tolist()
+    assert facts["log_joint"] == model.log_joint_
+    assert facts["clusters_chosen_by"] == "likelihood ratio"
+
+
+def test_kinds_of_files_give_the_same_results(coaltree_command, tmp_path):
+    pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text(TEXT)
+    with (tmp_path / "t.tsv").open("w", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows(csv.reader(TEXT.splitlines()))
+    found = set()
+    for suffix in ("csv", "tsv", "parquet"):
+        code, _, err = coaltree_command("fit", tmp_path / f"t.{suffix}", "-o", tmp_path / suffix)
+        assert code == 0, err
+        read_results(tmp_path / suffix)
+        found.add(tuple((tmp_path / suffix / name).read_bytes() for name in ("tree.nwk", "clusters.csv")))
+    assert len(found) == 1
+
+
+def test_a_second_run_replaces_the_first_and_leaves_other_files(fit, tmp_path):
+    assert fit(TEXT, "--n-clusters", "3")[0] == 0
+    assert fit(TEXT, "--n-clusters", "2")[0] == 0
+    assert read_results(tmp_path / "out")[2]["n_clusters"] == 2
+    first = {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS}
+    (tmp_path / "out" / "mine.txt").write_text("kept")
+    assert fit(TEXT, "--n-clusters", "2", "--n-jobs", "1")[0] == 0
+    assert (tmp_path / "out" / "mine.txt").read_text() == "kept"
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS} == first
+
+
+def test_options_reach_the_table_and_the_model(fit, tmp_path):
+    text = TEXT.replace("8.5,NA", "8.5,nix")
+    code, _, err = fit(
+        text, "--no-id", "--drop", "id", "--categorical", "x", "--na-value", "nix", "--rule", "max-prob",
+        "--noise", "0.1", "--no-standardize", "--height-threshold", "0",
+    )  # fmt: skip
+    assert code == 0, err
+    rows, _, facts = read_results(tmp_path / "out")
+    assert [name for name, _ in rows] == ["0", "1", "2", "3", "4"]
+    assert [(c["name"], c["kind"]) for c in facts["columns"]] == [
+        ("x", "categorical"), ("y", "real"), ("c", "categorical"),
+    ]  # fmt: skip
+    assert (facts["rule"], facts["clusters_chosen_by"]) == ("max-prob", "height")
+    assert facts["settings"]["noise"] == 0.1
+    assert facts["settings"]["standardize"] is False
+    assert "numbered from 0" in err
+
+
+def test_columns_are_named_once_or_with_commas(fit, tmp_path):
+    text = 'k,"x, y",u,v,w\n1,2,3,4,5\n2,1,3,5,4\n3,1,1,4,4\n'
+    code, _, err = fit(text, "--drop", '"x, y",u', "--drop", "v", "--id-column", "k")
+    assert code == 0, err
+    rows, _, facts = read_results(tmp_path / "out")
+    assert [c["name"] for c in facts["columns"]] == ["w"]
+    assert [name for name, _ in rows] == ["1", "2", "3"]
+    assert facts["settings"]["drop"] == ["x, y", "u", "v"]
+
+
+def test_quiet_prints_nothing(fit, tmp_path):
+    constant = TEXT.replace("u\n", "v\n")
+    assert fit(constant, "--quiet") == (0, "", "")
+    assert read_results(tmp_path / "out")[2]["remarks"] == ["1 column is constant and ignored: 'c'."]
+
+
+def test_demo(coaltree_command, tmp_path):
+    code, out, err = coaltree_command("demo")
+    assert code == 0, err
+    rows, tree, facts = read_results(tmp_path / "coaltree-demo")
+    assert len(rows) == 178
+    assert rows[0][0] == "Barolo 1"
+    assert 0.18 < facts["missing_share"] < 0.22
+    assert facts["n_clusters"] == 3
+    purity = coaltree.metrics.dendrogram_purity(tree, [name.split()[0] for name, _ in rows])
+    assert f"dendrogram purity of the tree {purity:.3f} (average linkage" in out
+    assert "adjusted Rand index" in out
+    assert "coaltree fit" in out
+    assert coaltree_command("demo", "-q", "-o", "second") == (0, "", "")
+    assert (tmp_path / "second" / "tree.nwk").read_text() == tree_text(tmp_path / "coaltree-demo")
+
+
+def tree_text(folder):
+    return (folder / "tree.nwk").read_text()
+
+
+def test_version_and_help(coaltree_command):
+    assert coaltree_command("--version") == (0, f"coaltree {coaltree.__version__}\n", "")
+    for arguments in (["--help"], ["fit", "--help"], ["demo", "--help"]):
+        code, out, _ = coaltree_command(*arguments)
+        assert code == 0
+        assert "Usage" in out
+
+
+def test_help_imports_nothing_heavy():
+    heavy = "{'numpy', 'numba', 'polars', 'sklearn', 'scipy', 'matplotlib'}"
+    script = (
+        "import sys; from coaltree.__main__ import main; sys.argv = ['coaltree', '--help']\n"
+        "try: main()\n"
+        f"finally: assert not {heavy} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60, env=ENVIRONMENT)
+
+
+def test_as_a_module_in_a_process_of_its_own(tmp_path):
+    (tmp_path / "t.csv").write_text("Ωmega,x\nä,1\nb,2\nc,4\n", encoding="utf-8")
+    # Names that the terminal cannot show are spelled out.
+    done = subprocess.run(
+        [sys.executable, "-m", "coaltree", "fit", "t.csv", "-o", "out"],
+        cwd=tmp_path, capture_output=True, timeout=300, check=False,
+        env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert rb"\u03a9mega" in done.stderr
+    rows, _, _ = read_results(tmp_path / "out")
+    assert [name for name, _ in rows] == ["ä", "b", "c"]
+    done = subprocess.run(
+        [sys.executable, "-m", "coaltree", "fit", "no.csv", "-o", "new"],
+        cwd=tmp_path, capture_output=True, timeout=300, check=False, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().splitlines() == ["coaltree: no.csv does not exist."]
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("absent", ["typer", "rich", "polars", "matplotlib"])
+def test_without_the_packages_of_the_command_line(coaltree_command, monkeypatch, absent):
+    import coaltree.__main__ as module
+
+    monkeypatch.setattr(module, "find_spec", lambda name: None if name == absent else True)
+    outcome = coaltree_command("--help")
+    check_sentence(outcome, absent, 'pip install "coaltree[cli]"')
+
+
+# -- tables that deserve a note, and get their answer ------------------------------------------------
+
+
+def test_one_row(fit, tmp_path):
+    code, _, err = fit("id,x\nonly,1\n")
+    assert code == 0, err
+    rows, tree, facts = read_results(tmp_path / "out")
+    assert rows == [["only", "0"]]
+    assert tree.leaf_names == ("only",)
+    assert facts["tree_height"] == 0
+    assert "note: " in err
+
+
+def test_two_rows(fit, tmp_path):
+    code, _, err = fit("id,x,c\na,1,u\nb,2,v\n")
+    assert code == 0, err
+    rows, _, _ = read_results(tmp_path / "out")
+    assert [name for name, _ in rows] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("x,k\n1,7\n2,7\n4,7\n", "1 column is constant and ignored: 'k'."),
+        ("x,k\n1,\n2,NA\n4,?\n", "1 column has no observed cell and is ignored: 'k'."),
+        ("id,x,y\na,1,2\nb,NA,\nc,3,5\n", "1 row has no observed cell in the columns used (row 'b')"),
+        ("x,y\n1,2\n1,2\n5,NA\n", "identical"),
+        ("id,x\na,1\nb,2\na,4\n", "1 row name was not distinct and got a suffix (the second 'a'"),
+        ("x\n1\n1\n1\n", "No column has two different values"),
+        ("x,t\n" + "".join(f"{i},n{i}\n" for i in range(12)), "looks like an identifier"),
+    ],
+)  # fmt: skip
+def test_notes(fit, tmp_path, text, note):
+    options = ["--id-column", "id"] if "suffix" in note else []
+    code, _, err = fit(text, *options)
+    assert code == 0, err
+    notes = [line.removeprefix("note: ") for line in err.splitlines() if line.startswith("note: ")]
+    assert sum(note in line for line in notes) == 1, err
+    assert notes == [" ".join(remark.split()) for remark in read_results(tmp_path / "out")[2]["remarks"]]
+    assert "Warning" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("x,c\n1,u\n2,u\n4,once\n5,u\n", ["real", "categorical"]),
+        ("x,day\n1,2024-01-01\n2,2024-02-01\n4,2023-01-01\n", ["real", "real"]),
+        ("x,at\n1,2024-01-01T10:00:00\n2,2024-02-01 11:30:00\n4,\n", ["real", "real"]),
+        ("x,b\n1,true\n2,False\n4,true\n", ["real", "categorical"]),
+        ("c,d\nu,v\nu,w\nz,w\n", ["categorical", "categorical"]),
+        ("x;y\n1;2\n2;5\n4;4\n", ["real", "real"]),
+    ],
+)
+def test_kinds_of_columns(fit, tmp_path, text, kinds):
+    code, _, err = fit(text)
+    assert code == 0, err
+    assert [column["kind"] for column in read_results(tmp_path / "out")[2]["columns"]] == kinds
+    assert "note" not in err
+
+
+def test_other_warnings_are_passed_on(fit, monkeypatch):
+    original = CoalescentClustering._fit
+
+    def warn(self, table, progress=None):
+        warnings.warn("twice\n  two", InputWarning, stacklevel=1)
+        warnings.warn("twice\n  two", InputWarning, stacklevel=1)
+        warnings.warn("of another kind", FutureWarning, stacklevel=1)
+        return original(self, table, progress)
+
+    monkeypatch.setattr(CoalescentClustering, "_fit", warn)
+    with pytest.warns(FutureWarning, match="of another kind") as caught:
+        code, _, err = fit(TEXT)
+    assert code == 0
+    assert len(caught) == 1
+    assert err.count("note: twice two") == 1
+
+
+# -- input that cannot be used -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "parts"),
+    [
+        ("", [], ["table.csv is empty"]),
+        ("\n\n", [], ["table.csv is empty"]),
+        ("x,y\n", [], ["has a header but no rows"]),
+        ("x,x\n1,2\n", [], ["'x' more than once"]),
+        ("x,\n1,2\n", [], ["has no name"]),
+        ("x,y\n1,2\n3\n", [], ["Line 3"]),
+        ("x,y\n1,2\ninf,3\n4,5\n", [], ["infinite", "'x'", "row 1"]),
+        ("x,y\n1,2\n2,-inf\n4,5\n", [], ["infinite", "'y'", "row 1"]),
+        ("id,x\na,1\nb,2\nc,oops\nd,4\n", [], ["'x' holds numbers", "row 2 ('c')", "'oops'"]),
+        ("x,c\n" + "".join(f"{i % 7},v{i}\n" for i in range(3000)), [], ["'c' has 3000 categories"]),
+        ("id\na\nb\n", ["--id-column", "id"], ["No columns"]),
+        (b"x\n\xff\xfe1\n", [], ["not UTF-8"]),
+        (TEXT, ["--drop", "z"], ["no column 'z'"]),
+        (TEXT, ["--drop", "x,,y"], ["--drop was given an empty column name"]),
+        (TEXT, ["--categorical", "Y"], ["no column 'Y'"]),
+        (TEXT, ["--id-column", "ident"], ["no column 'ident'"]),
+        (TEXT, ["--id-column", "id", "--no-id"], ["--no-id and --id-column were both given"]),
+        (TEXT, ["--n-clusters", "0"], ["--n-clusters is 0; it must be at least 1"]),
+        (TEXT, ["--n-clusters", "-3"], ["--n-clusters is -3"]),
+        (TEXT, ["--n-clusters", "6"], ["--n-clusters is 6, but table.csv has 5 rows"]),
+        (TEXT, ["--height-threshold", "-0.5"], ["--height-threshold is -0.5"]),
+        (TEXT, ["--height-threshold", "nan"], ["--height-threshold is nan"]),
+        (TEXT, ["--noise", "-1"], ["--noise is -1"]),
+        (TEXT, ["--noise", "inf"], ["--noise is inf"]),
+        (TEXT, ["--n-jobs", "0"], ["--n-jobs is 0"]),
+        (TEXT, ["--n-clusters", "2", "--height-threshold", "1"], ["were both given"]),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(fit, tmp_path, text, options, parts):
+    check_sentence(fit(text, *options), *parts)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [["--n-clusters", "two"], ["--rule", "best"], ["--noise", "x"], ["--no-such-option"]]
+)
+def test_bad_usage(fit, tmp_path, options):
+    code, out, err = fit(TEXT, *options)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert options[0] in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_usage_without_table_or_folder(coaltree_command):
+    assert coaltree_command("fit", "-o", "out")[0] == 2
+    assert coaltree_command("fit", "t.csv")[0] == 2
+    assert coaltree_command("nonsense")[0] == 2
+
+
+def test_tables_that_are_not_files(coaltree_command, tmp_path):
+    check_sentence(coaltree_command("fit", "no.csv", "-o", "out"), "no.csv does not exist")
+    check_sentence(coaltree_command("fit", tmp_path, "-o", "out"), "is a folder")
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    check_sentence(coaltree_command("fit", "t.xlsx", "-o", "out"), "t.xlsx is not a kind of file that is read")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 not really")
+    check_sentence(coaltree_command("fit", "t.parquet", "-o", "out"), "not a parquet file")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_table_that_may_not_be_read(coaltree_command, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    (tmp_path / "t.csv").write_text(TEXT)
+    (tmp_path / "t.csv").chmod(0)
+    check_sentence(coaltree_command("fit", "t.csv", "-o", "out"), "t.csv cannot be read: Permission denied")
+
+
+def test_folders_that_cannot_be_written(coaltree_command, tmp_path):
+    (tmp_path / "t.csv").write_text(TEXT)
+    check_sentence(coaltree_command("fit", "t.csv", "-o", "t.csv"), "t.csv is a file, and a folder is needed")
+    check_sentence(coaltree_command("fit", "t.csv", "-o", "t.csv/out"), "t.csv/out cannot be written")
+    check_sentence(coaltree_command("demo", "-o", "t.csv"), "t.csv is a file, and a folder is needed")
+    assert (tmp_path / "t.csv").read_text() == TEXT
+
+
+# -- runs that end early -----------------------------------------------------------------------------
+
+
+def failing(error):
+    def fail(*arguments, **options):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("place", ["fit", "picture", "disk"])
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device"), 2, "No space left on device"),
+        (RuntimeError("odd"), 1, "unexpected error (RuntimeError: odd); run again with --debug"),
+    ],
+)
+def test_a_run_that_fails_leaves_nothing_half_written(
+    fit, tmp_path, monkeypatch, place, earlier, error, code, sentence
+):
+    before = {}
+    if earlier:
+        assert fit(TEXT, "--n-clusters", "2")[0] == 0
+        before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    owner, name = {
+        "fit": (CoalescentClustering, "_fit"),
+        "picture": (files, "dendrogram_png"),
+        "disk": (os, "fsync"),
+    }[place]
+    monkeypatch.setattr(owner, name, failing(error))
+    check_sentence(fit(TEXT), sentence, code=code)
+    if earlier:
+        assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    else:
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("error", "code"), [(RuntimeError("odd"), 1), (KeyboardInterrupt(), 130)])
+def test_debug_shows_where(fit, monkeypatch, error, code):
+    monkeypatch.setattr(CoalescentClustering, "_fit", failing(error))
+    found, _, err = fit(TEXT, "--debug")
+    assert found == code
+    assert "Traceback (most recent call last)" in err
+    assert "run again" not in err
+    found, _, err = fit(TEXT, "--debug", "--drop", "q")
+    assert found == 2
+    assert "Traceback (most recent call last)" in err
+    assert err.splitlines()[-1].startswith("coaltree: table.csv has no column 'q'")
+
+
+def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
+    shares = []
+    original = CoalescentClustering._fit
+
+    def spy(self, table, progress=None):
+        assert progress is not None
+        return original(self, table, lambda share: (shares.append(share), progress(share)))
+
+    monkeypatch.setattr(CoalescentClustering, "_fit", spy)
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
+    monkeypatch.setenv("TERM", "xterm")
+    code, out, err = fit(TEXT)
+    assert code == 0, err
+    assert shares[-1] == 1.0
+    assert "growing the tree" in err
+    assert "growing the tree" not in out
+    read_results(tmp_path / "out")

@@ -1,0 +1,232 @@
+"""Files for the user, whole or not at all."""
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from coaltree import Tree
+from coaltree.errors import InputError, MissingDependencyError
+from coaltree.output import files
+from coaltree.output.files import OutputFolder, cluster_table, dendrogram_png, json_text, write_whole
+
+
+def everything(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize(("data", "stored"), [("Löß\n", "Löß\n".encode()), (b"\x00\r\n", b"\x00\r\n")])
+def test_a_file_is_written_and_replaced(tmp_path, data, stored):
+    path = tmp_path / "out.txt"
+    for _ in range(2):
+        write_whole(path, data)
+        assert path.read_bytes() == stored
+    write_whole(str(path), "new")
+    assert path.read_text() == "new"
+    assert everything(tmp_path) == ["out.txt"]
+
+
+def test_a_file_has_the_usual_permissions(tmp_path):
+    (tmp_path / "plain").write_text("")
+    write_whole(tmp_path / "whole", "")
+    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path, monkeypatch, step, error):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(os, step, fail)
+    expected = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else InputError
+    with pytest.raises(expected) as caught:
+        write_whole(path, "new")
+    if expected is InputError:
+        assert "out.txt cannot be written: No space left on device" in str(caught.value)
+    assert path.read_text() == "old"
+    assert everything(tmp_path) == ["out.txt"]
+
+
+def test_a_file_in_the_place_of_a_folder_or_in_no_folder(tmp_path):
+    with pytest.raises(InputError, match="it is a folder"):
+        write_whole(tmp_path, "text")
+    with pytest.raises(InputError, match="No such file or directory"):
+        write_whole(tmp_path / "nowhere" / "out.txt", "text")
+    assert everything(tmp_path) == []
+
+
+def test_a_folder_gets_all_files_at_the_end(tmp_path):
+    outdir = tmp_path / "a" / "b"
+    with OutputFolder(outdir) as folder:
+        folder.add("x.txt", "x")
+        folder.add("y.bin", b"\x01")
+        assert everything(tmp_path) == ["a", "a/b"]
+    assert everything(outdir) == ["x.txt", "y.bin"]
+    (outdir / "mine.txt").write_text("kept")
+    with OutputFolder(str(outdir)) as folder:
+        folder.add("x.txt", "new")
+    assert everything(outdir) == ["mine.txt", "x.txt", "y.bin"]
+    assert (outdir / "x.txt").read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_block_that_fails_leaves_nothing_behind(tmp_path, error):
+    def work(outdir):
+        with OutputFolder(outdir) as folder:
+            folder.add("x.txt", "x")
+            raise error
+
+    with pytest.raises(error):
+        work(tmp_path / "a" / "b")
+    assert everything(tmp_path) == []
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "x.txt").write_text("old")
+    with pytest.raises(error):
+        work(tmp_path / "old")
+    assert (tmp_path / "old" / "x.txt").read_text() == "old"
+    assert everything(tmp_path) == ["old", "old/x.txt"]
+
+
+def test_a_folder_that_others_use_is_not_removed(tmp_path):
+    outdir = tmp_path / "a"
+
+    def work():
+        with OutputFolder(outdir):
+            (outdir / "theirs.txt").write_text("kept")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        work()
+    assert everything(tmp_path) == ["a", "a/theirs.txt"]
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+@pytest.mark.parametrize("n_good", range(6))
+def test_writing_that_fails_midway_changes_nothing(tmp_path, monkeypatch, function, error, n_good):
+    """Two of three files are there already, so that five moves and three writes are due; fail at each."""
+    (tmp_path / "x.txt").write_text("old x")
+    (tmp_path / "z.txt").write_text("old z")
+    real, calls = getattr(os, function), []
+
+    def fail_once(*arguments):
+        calls.append(arguments)
+        if len(calls) == n_good + 1:
+            raise error
+        return real(*arguments)
+
+    def work():
+        with OutputFolder(tmp_path) as folder:
+            for name in ("x.txt", "y.txt", "z.txt"):
+                folder.add(name, f"new {name[0]}")
+
+    monkeypatch.setattr(os, function, fail_once)
+    if n_good >= {"fsync": 3, "replace": 5}[function]:
+        work()
+        assert everything(tmp_path) == ["x.txt", "y.txt", "z.txt"]
+        assert [(tmp_path / f"{c}.txt").read_text() for c in "xyz"] == ["new x", "new y", "new z"]
+        return
+    with pytest.raises((InputError, KeyboardInterrupt)) as caught:
+        work()
+    assert isinstance(error, KeyboardInterrupt) or "Input/output error; nothing was changed" in str(caught.value)
+    assert everything(tmp_path) == ["x.txt", "z.txt"]
+    assert [(tmp_path / f"{c}.txt").read_text() for c in "xz"] == ["old x", "old z"]
+
+
+def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file is a file, and a folder is needed"):
+        OutputFolder(tmp_path / "file").__enter__()
+    with pytest.raises(InputError, match=r"cannot be written: (Not a directory|File exists)"):
+        OutputFolder(tmp_path / "file" / "below").__enter__()
+
+    def refuse(*arguments, **options):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OutputFolder, "_new_stage", refuse)
+        with pytest.raises(InputError, match=r"new cannot be written: Permission denied; choose another"):
+            OutputFolder(tmp_path / "new").__enter__()
+    assert everything(tmp_path) == ["file"]
+
+    def work():
+        with OutputFolder(tmp_path) as folder:
+            folder.add("x.txt", "x")
+            folder.add("sub", "y")
+
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(InputError, match="sub cannot be written: it is a folder"):
+        work()
+    assert everything(tmp_path) == ["file", "sub"]
+
+
+def test_a_folder_that_is_locked(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(InputError, match="Permission denied"):
+            OutputFolder(tmp_path / "new").__enter__()
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_names_are_quoted_in_the_table_of_clusters():
+    names = ["plain", 'a "b"', "c, d", "e\nf", "Ωmega", "  x"]
+    text = cluster_table(names, np.array([0, 1, 0, 2, 2, 1]))
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["name", "cluster"],
+        *([name, label] for name, label in zip(names, "010221", strict=True)),
+    ]
+    assert text.startswith("name,cluster\nplain,0\n")
+    with pytest.raises(ValueError, match="zip"):
+        cluster_table(["a"], [0, 1])
+
+
+def test_json_is_strict():
+    facts = files._plain({"a": np.float64(math.nan), "b": [np.int64(2), -math.inf, (np.True_, 0.5)], 3: None, "ü": "ß"})
+    text = json_text(facts)
+    assert json.loads(text) == {"a": None, "b": [2, None, [True, 0.5]], "3": None, "ü": "ß"}
+    assert "ß" in text
+    with pytest.raises(ValueError, match="JSON"):
+        json_text({"a": math.nan})
+
+
+def png_size(png):
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def comb(n):
+    children = [[i + 1, 0 if i == 0 else n + i - 1] for i in range(n - 1)]
+    return Tree(children, [0.0] * n + list(range(1, n)))
+
+
+def test_pictures_grow_up_to_a_limit():
+    sizes = {n: png_size(dendrogram_png(comb(n), np.arange(n) % 2, "t")) for n in (1, 2, 40, 300, 301, 2000)}
+    heights = {n: height for n, (_, height) in sizes.items()}
+    assert heights[2] < heights[40] < heights[300] < 6000
+    assert heights[301] == pytest.approx(heights[2000], abs=60)
+    assert all(width < 2000 for width, _ in sizes.values())
+
+
+def test_pictures_are_the_same_every_time_and_leave_pyplot_alone():
+    drawn = [dendrogram_png(comb(5), [0, 0, 1, 1, 2], "a $title_ of_ $ 5 %") for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    if "matplotlib.pyplot" in sys.modules:
+        assert sys.modules["matplotlib.pyplot"].get_fignums() == []
+
+
+def test_pictures_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingDependencyError, match=r"coaltree\[cli\]"):
+        dendrogram_png(comb(3), [0, 0, 0], "t")
