@@ -62,7 +62,7 @@ def test_everything_works_without_compilation():
 
 def test_an_edited_kernel_is_not_served_from_the_cache(tmp_path, monkeypatch):
     package = tmp_path / "package"
-    cache = package / "inner" / "__pycache__"
+    cache = package / "process" / "__pycache__"
     cache.mkdir(parents=True)
     (package / "compiled.py").write_text("1")
     monkeypatch.setattr("coaltree.compiled.__file__", str(package / "compiled.py"))
@@ -70,7 +70,7 @@ def test_an_edited_kernel_is_not_served_from_the_cache(tmp_path, monkeypatch):
     (cache / "kernel.nbi").write_text("index")
     _forget_stale_kernels()
     assert (cache / "kernel.nbi").exists()  # nothing changed
-    (package / "inner" / "kernel.py").write_text("2")
+    (package / "process" / "kernel.py").write_text("2")
     _forget_stale_kernels()
     assert not (cache / "kernel.nbi").exists()
 

@@ -185,9 +185,7 @@ def test_clusters_are_listed_in_the_order_people_expect(ax):
 @pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
 def test_legend_and_names_do_not_cover_the_tree_and_are_not_cut_off(pyplot, orientation):
     names = [f"leaf {i} with quite a long name {'x' * i}" for i in range(30)]
-    ax = plot_dendrogram(
-        simulate_tree(30, 2, leaf_names=names), labels=np.arange(30) % 12, orientation=orientation
-    )
+    ax = plot_dendrogram(simulate_tree(30, 2, leaf_names=names), labels=np.arange(30) % 12, orientation=orientation)
     ax.figure.canvas.draw()
     legend, frame = ax.get_legend().get_window_extent(), ax.get_window_extent()
     assert legend.y0 >= frame.y1 or legend.y1 <= frame.y0

@@ -8,7 +8,9 @@ import pytest
 
 import coaltree
 
-MODULES = [name for _, name, _ in pkgutil.walk_packages(coaltree.__path__, "coaltree.") if not name.endswith("__main__")]
+MODULES = [
+    name for _, name, _ in pkgutil.walk_packages(coaltree.__path__, "coaltree.") if not name.endswith("__main__")
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -53,9 +53,7 @@ def test_log_prior_is_the_number_of_live_pairs_over_time(tree):
     expected = 0.0
     for start, end in pairwise(times):
         middle = (start + end) / 2
-        live = sum(
-            tree.heights[node] < middle < tree.heights[tree.parents[node]] for node in range(tree.n_nodes - 1)
-        )
+        live = sum(tree.heights[node] < middle < tree.heights[tree.parents[node]] for node in range(tree.n_nodes - 1))
         expected -= comb(live, 2) * (end - start)
     assert log_prior(tree) == pytest.approx(expected, rel=1e-12)
 

@@ -68,9 +68,7 @@ def test_scipy_linkages_are_read_as_they_are(method):
 def test_inversions_are_refused():
     # An equilateral triangle: the centroid of two corners is nearer to the third than they are to each other.
     Z = hierarchy.linkage([[0, 0], [1, 0], [0.5, 0.75**0.5]], "centroid")
-    with pytest.raises(
-        InputError, match=r"Row 1 of the linkage matrix has distance 0.866025, less than 1 .*centroid"
-    ):
+    with pytest.raises(InputError, match=r"Row 1 of the linkage matrix has distance 0.866025, less than 1 .*centroid"):
         Tree.from_linkage(Z)
 
 

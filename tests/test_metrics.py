@@ -133,9 +133,7 @@ def test_the_two_weightings_differ_where_classes_do():
     labels = list("pppqq")
     # Pairs: ab 1, ac and bc 3/5, xy 2/3.
     assert dendrogram_purity(tree, labels) == pytest.approx((1 + 3 / 5 + 3 / 5 + 2 / 3) / 4)
-    assert dendrogram_purity(tree, labels, weighting="leaves") == pytest.approx(
-        (0.8 + 0.8 + 3 / 5 + 2 / 3 + 2 / 3) / 5
-    )
+    assert dendrogram_purity(tree, labels, weighting="leaves") == pytest.approx((0.8 + 0.8 + 3 / 5 + 2 / 3 + 2 / 3) / 5)
 
 
 def test_ties_are_shared_in_leave_one_out():

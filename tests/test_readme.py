@@ -9,7 +9,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def commands():
-    return [line.strip() for line in (ROOT / "README.md").read_text().split("\n") if line.startswith("    python3 -m venv")]
+    return [
+        line.strip() for line in (ROOT / "README.md").read_text().split("\n") if line.startswith("    python3 -m venv")
+    ]
 
 
 def test_continuous_integration_runs_the_test_command():

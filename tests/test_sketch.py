@@ -35,9 +35,7 @@ def test_one_line_of_text_and_one_path():
 def test_brackets_are_to_scale():
     page = Tree.from_newick("((ape:1,man:1):3,owl:4);")._repr_html_()
     strokes = re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H([\d.]+)", page)
-    (leaf, top, first, bottom, other), (inner, middle, root, last, tip) = [
-        [float(x) for x in s] for s in strokes
-    ]
+    (leaf, top, first, bottom, other), (inner, middle, root, last, tip) = [[float(x) for x in s] for s in strokes]
     assert leaf == other == tip  # the present
     assert inner == first
     assert (leaf - first) / (leaf - root) == pytest.approx(1 / 4, abs=1e-3)
@@ -53,9 +51,7 @@ def test_names_are_escaped():
     assert texts(page)[:3] == names
 
 
-@given(
-    st.lists(st.text(st.characters(exclude_categories=()), min_size=1), min_size=2, max_size=2, unique=True)
-)
+@given(st.lists(st.text(st.characters(exclude_categories=()), min_size=1), min_size=2, max_size=2, unique=True))
 def test_any_names_make_a_page_that_can_be_stored(names):
     page = Tree([[0, 1]], [0, 0, 1], names)._repr_html_()
     # XML, which is read here in place of HTML, does not know these two.
@@ -71,9 +67,7 @@ def test_nothing_is_fetched_and_colours_follow_the_page():
 
 
 def test_the_same_tree_gives_the_same_bytes():
-    script = (
-        "from coaltree.tree.kingman import simulate_tree; print(ascii(simulate_tree(40, 5)._repr_html_()))"
-    )
+    script = "from coaltree.tree.kingman import simulate_tree; print(ascii(simulate_tree(40, 5)._repr_html_()))"
     here = ascii(simulate_tree(40, 5)._repr_html_())
     for seed in ("1", "2"):
         run = subprocess.run(
@@ -106,9 +100,7 @@ def test_the_oldest_merges_are_those_drawn():
     page = tree._repr_html_()
     ends = [float(x) for x in re.findall(r"H([\d.]+)V", page)]
     span = max(float(x) for x in re.findall(r"M([\d.]+) ", page)) - min(ends)
-    heights = [
-        (max(map(float, re.findall(r"M([\d.]+) ", page))) - end) / span * tree.heights[-1] for end in ends
-    ]
+    heights = [(max(map(float, re.findall(r"M([\d.]+) ", page))) - end) / span * tree.heights[-1] for end in ends]
     assert sorted(heights) == pytest.approx(tree.heights[-200:].tolist(), abs=1e-3 * tree.heights[-1])
 
 

@@ -190,11 +190,7 @@ def test_numbers_survive_every_container(rows):
         np.testing.assert_array_equal(np.column_stack([c.values for c in table.real]), expected)
 
 
-@given(
-    st.lists(
-        st.one_of(st.none(), st.sampled_from(["red", "green", "blue", "10", ""])), min_size=1, max_size=9
-    )
-)
+@given(st.lists(st.one_of(st.none(), st.sampled_from(["red", "green", "blue", "10", ""])), min_size=1, max_size=9))
 def test_text_survives_every_container(values):
     assume(sum(v == "10" for v in values) < sum(v in ("red", "green", "blue") for v in values))
     seen = []
@@ -316,9 +312,7 @@ def test_bad_categorical_features(chosen, parts):
         assert part in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "part"), [(None, "categorical_features=None"), (["n"], "does not name the column")]
-)
+@pytest.mark.parametrize(("chosen", "part"), [(None, "categorical_features=None"), (["n"], "does not name the column")])
 def test_text_that_may_not_be_categorical(chosen, part):
     for X in (MIXED, pl.from_pandas(MIXED)):
         with pytest.raises(InputError, match=r"Column 't' holds 'a' in row 0") as error:
@@ -609,9 +603,7 @@ def test_categories_match_by_text_when_types_differ():
 def test_new_rows_that_do_not_fit():
     with pytest.raises(InputError, match="lacks the categorical column 't'"):
         read_columns(MIXED[["n"]], categories={"t": ("a",)})
-    with pytest.raises(
-        InputError, match=r"Column 't' holds 'a' in row 0 .*, but held numbers when the model was fit"
-    ):
+    with pytest.raises(InputError, match=r"Column 't' holds 'a' in row 0 .*, but held numbers when the model was fit"):
         read_columns(MIXED, categories={})
 
 
@@ -647,9 +639,7 @@ def test_identifiers_are_pointed_out():
 
 
 def test_standardised_columns():
-    X = pd.DataFrame(
-        {"x": [1.0, 3.0, NAN], "t": ["a", "b", None], "c": [5.0, 5.0, NAN], "one": ["q", "q", None]}
-    )
+    X = pd.DataFrame({"x": [1.0, 3.0, NAN], "t": ["a", "b", None], "c": [5.0, 5.0, NAN], "one": ["q", "q", None]})
     table = read_columns(X)
     encoding = fit_encoding(table)
     assert encoding.kinds == ("real", "categorical", "real", "categorical")

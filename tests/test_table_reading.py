@@ -70,9 +70,7 @@ def test_spaces_quotes_and_blank_lines(write):
 
 
 def test_parquet(tmp_path):
-    frame = pl.DataFrame(
-        {"id": ["a", "b", "c"], "x": [1, None, 3], "y": [0.5, None, -1e3], "t": ["u", "v", "u"]}
-    )
+    frame = pl.DataFrame({"id": ["a", "b", "c"], "x": [1, None, 3], "y": [0.5, None, -1e3], "t": ["u", "v", "u"]})
     for name in ("t.parquet", "t.pq"):
         frame.write_parquet(tmp_path / name)
         check_plain(read_file(tmp_path / name))
@@ -111,9 +109,7 @@ def test_missing_values(write):
 def test_text_deep_in_a_column_of_numbers_is_found(write):
     text = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(3000)) + "oops,1\n"
     file = read_file(write(text))
-    with pytest.raises(
-        InputError, match=r"Column 'x' holds numbers, but row 3000 .* holds 'oops' \(1 of 3001"
-    ):
+    with pytest.raises(InputError, match=r"Column 'x' holds numbers, but row 3000 .* holds 'oops' \(1 of 3001"):
         read_columns(file.frame)
 
 

@@ -69,33 +69,39 @@ class Operation:
         return register
 
 
+class _Announcer(event.Listener):  # type: ignore[misc, unused-ignore]
+    """Says once a process that kernels are being compiled: the user would otherwise see nothing for seconds."""
+
+    said = False
+
+    def on_start(self, happening: Any) -> None:
+        if not self.said:
+            self.said = True
+            print(
+                "coaltree: compiling kernels for this kind of table (once; later runs load them from disk) ...",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def on_end(self, happening: Any) -> None:
+        pass
+
+
+_ANNOUNCER = _Announcer()
+
+
 @contextlib.contextmanager
 def announced_compilation() -> Iterator[None]:
     """Say on standard error, once, if Numba has to compile something inside the block."""
-
-    class Announcer(event.Listener):  # type: ignore[misc, unused-ignore]
-        said = False
-
-        def on_start(self, happening: Any) -> None:
-            if not self.said:
-                self.said = True
-                print(
-                    "coaltree: compiling kernels for this kind of table (once; later runs load them from disk) ...",
-                    file=sys.stderr,
-                    flush=True,
-                )
-
-        def on_end(self, happening: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Announcer()):
+    with event.install_listener("numba:compile", _ANNOUNCER):
         yield
 
 
 def _forget_stale_kernels() -> None:
     package = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
+    kernels = [package / "compiled.py", *package.glob("process/*.py"), *package.glob("inference/*.py")]
+    for source in sorted(kernels):
         facts = source.stat()
         digest.update(f"{source.name} {facts.st_mtime_ns} {facts.st_size}\n".encode())
     stamp = package / "__pycache__" / "kernels.stamp"

@@ -58,6 +58,8 @@ def _root_of_slope(forest, pair, shift, c, low, high):
 @jit
 def search_height(forest, pair, shift, c, lowest, limit):
     """Return the best height at or above `lowest`, or infinity once it is certain not to be below `limit`."""
+    if not lowest < limit:
+        return math.inf
     highest = op.highest(forest, pair, c)
     if not highest > lowest:
         return lowest
@@ -66,12 +68,13 @@ def search_height(forest, pair, shift, c, lowest, limit):
     # A zero of the slope tells where to cut; the sweep proves that it is the maximum, or finds the others.
     guess = math.inf
     known = False  # whether the slopes at `low` are: those at the lowest height are seldom needed
-    rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, goal)
+    rise, drop, rise_falls, _ = op.slopes(forest, pair, goal)
     if not rise - drop > c:
-        rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, low)
+        rise, drop, rise_falls, _ = op.slopes(forest, pair, low)
         known = True
         if rise - drop > c:
-            guess = _root_of_slope(forest, pair, shift, c, low, goal)
+            # not from the limit: the same pair must come out the same, to the last digit, whatever the limit
+            guess = _root_of_slope(forest, pair, shift, c, low, highest)
         else:
             guess = best = lowest
     width = math.nan
@@ -85,20 +88,21 @@ def search_height(forest, pair, shift, c, lowest, limit):
         high = low + width
         if not low < high < goal:
             high = goal
-        rise_h, drop_h, rise_falls_h, drop_falls_h = op.slopes(forest, pair, high)
+        rise_h, drop_h, rise_falls_h, _ = op.slopes(forest, pair, high)
         rising = rise_h - drop_h > c and op.least_slope(forest, pair, low, high, shift) > c
         if not rising:
             if not known:
-                rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, low)
+                rise, drop, rise_falls, _ = op.slopes(forest, pair, low)
                 if not rise - drop > c:
                     best = lowest
             known = True
             falling = rise - drop_h <= c
-            convex = drop_falls_h > rise_falls
+            least_bend, most_bend = (0.0, 0.0) if falling else op.drop_falls_range(forest, pair, low, high)
+            convex = least_bend > rise_falls
             if not (falling or convex):
                 middle = 0.5 * (low + high)
                 narrow = high - low <= RESOLUTION * high or not low < middle < high
-                if not (drop_falls < rise_falls_h or narrow):  # not concave either: split
+                if not (most_bend < rise_falls_h or narrow):  # not concave either: split
                     width = middle - low
                     continue
                 if rise - drop > c and not rise_h - drop_h > c:
@@ -111,7 +115,7 @@ def search_height(forest, pair, shift, c, lowest, limit):
                     ):
                         best = peak
         known = True
-        low, rise, drop, rise_falls, drop_falls = high, rise_h, drop_h, rise_falls_h, drop_falls_h
+        low, rise, drop, rise_falls = high, rise_h, drop_h, rise_falls_h
         width = math.nan
     return best if best < limit else math.inf
 

@@ -98,6 +98,13 @@ def _(forest, pair, low, high, shift):
     return pair[1] * min(ratio * r_low * r_low, r_high * r_high) - forest.y.shape[0] * r_high
 
 
+@op.DROP_FALLS_RANGE.supply(CompleteForest)
+def _(forest, pair, low, high):
+    r_low = 1 / max(pair[2] + (2 * low - pair[0]), forest.floor)
+    r_high = 1 / max(pair[2] + (2 * high - pair[0]), forest.floor)
+    return 2 * forest.y.shape[0] * r_high * r_high, 2 * forest.y.shape[0] * r_low * r_low
+
+
 @op.HIGHEST.supply(CompleteForest)
 def _(forest, pair, c):
     return 0.5 * (math.sqrt(pair[1] / c) - pair[2] + pair[0])
@@ -223,6 +230,17 @@ def _(forest, pair, low, high, shift):
         r_high = 1 / max(pair[4 + 2 * k] + g_high, forest.floor)
         total += pair[3 + 2 * k] * min(ratio * r_low * r_low, r_high * r_high) - r_high
     return total
+
+
+@op.DROP_FALLS_RANGE.supply(DiagonalForest)
+def _(forest, pair, low, high):
+    least = most = 0.0
+    for k in range(int(pair[1])):
+        r_low = 1 / max(pair[4 + 2 * k] + (2 * low - pair[0]), forest.floor)
+        r_high = 1 / max(pair[4 + 2 * k] + (2 * high - pair[0]), forest.floor)
+        least += 2 * r_high * r_high
+        most += 2 * r_low * r_low
+    return least, most
 
 
 @op.HIGHEST.supply(DiagonalForest)

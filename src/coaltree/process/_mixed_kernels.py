@@ -60,6 +60,14 @@ def _(forest, pair, low, high, shift):
     )
 
 
+@op.DROP_FALLS_RANGE.supply(PairForest)
+def _(forest, pair, low, high):
+    cut = op.pair_size(forest.first)
+    least, most = op.drop_falls_range(forest.first, pair[:cut], low, high)
+    more = op.drop_falls_range(forest.second, pair[cut:], low, high)
+    return least + more[0], most + more[1]
+
+
 @op.HIGHEST.supply(PairForest)
 def _(forest, pair, c):
     cut = op.pair_size(forest.first)

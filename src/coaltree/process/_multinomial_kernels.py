@@ -150,6 +150,22 @@ def _(forest, pair, low, high, shift):
     return total
 
 
+@op.DROP_FALLS_RANGE.supply(CategoricalForest)
+def _(forest, pair, low, high):
+    # minus the derivative of a drop is 4 rate^2 y / (1 + y)^2 with y = -b u: largest, rate^2, where y = 1
+    least = most = 0.0
+    for d in range(forest.rate.shape[0]):
+        b, rate = pair[1 + d], forest.rate[d]
+        if b < 0:
+            y_low = -b * math.exp(-rate * (2 * low - pair[0]))
+            y_high = -b * math.exp(-rate * (2 * high - pair[0]))
+            at_low = 4 * rate * rate * y_low / ((1 + y_low) * (1 + y_low))
+            at_high = 4 * rate * rate * y_high / ((1 + y_high) * (1 + y_high))
+            least += min(at_low, at_high)
+            most += rate * rate if y_high < 1 < y_low else max(at_low, at_high)
+    return least, most
+
+
 @op.HIGHEST.supply(CategoricalForest)
 def _(forest, pair, c):
     disagreement = 0.0

@@ -17,7 +17,7 @@ from .likelihood import merge_log_likelihoods
 FloatArray = NDArray[np.float64]
 
 #: No variance of a difference below this share of the data's own scale: identical rows keep a finite density.
-RELATIVE_FLOOR = 1e-10
+RELATIVE_FLOOR = 1e-20
 LARGEST_VALUE = 1e140  # squares and their sums stay finite
 
 
@@ -112,8 +112,8 @@ class Brownian(Process):
             return []
         return [
             f"{count} merge(s) join rows that are identical in every real cell that both have; their density is infinite "
-            f"without noise and was limited (variance at least {RELATIVE_FLOOR:g} of the data's). Give noise > 0, for "
-            "example noise=0.01, or drop the duplicates."
+            f"without noise and was limited, to a standard deviation of {RELATIVE_FLOOR**0.5:g} of the data's. Give noise > 0, "
+            "for example noise=0.01, or drop the duplicates."
         ]
 
     def simulate(
@@ -146,10 +146,6 @@ class Brownian(Process):
                 check_width(n_columns, width, "Brownian's variance")
         else:
             width = 1 if n_columns is None else n_columns
-        if self.variance.ndim == 2:
-            mix = np.linalg.cholesky(self.variance).T
-        else:
-            mix = np.diag(np.sqrt(np.broadcast_to(self.variance, width)))
         lengths = tree.heights[tree.parents[:-1]] - tree.heights[:-1]
         steps = rng.standard_normal((tree.n_nodes - 1, width)) * np.sqrt(lengths)[:, None]
         states = np.zeros((tree.n_nodes, width))
@@ -158,7 +154,9 @@ class Brownian(Process):
             states[node] = states[parents[node]] + steps[node]
         leaves = states[: tree.n_leaves]
         leaves += np.sqrt(self.noise) * rng.standard_normal(leaves.shape)
-        return np.asarray(leaves @ mix + np.asarray(root, dtype=np.float64))
+        full = self.variance.ndim == 2
+        leaves = leaves @ np.linalg.cholesky(self.variance).T if full else leaves * np.sqrt(self.variance)
+        return np.asarray(leaves + np.asarray(root, dtype=np.float64))
 
     def _whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return X in units of the diffusion, and half the log variance of each column (its Jacobian)."""

@@ -5,9 +5,9 @@ A *forest* is a ``NamedTuple`` of plain arrays that holds, slot by slot, the mes
 question about the merge as a function of its height ``h``. Write ``g(h) = 2 h - height[i] - height[j]`` for the length
 of the path between the two tops; ``h`` is never below either top, so ``g`` starts at or above 0 and grows.
 
-The slope of ``log Z`` is the difference of two decreasing, convex functions of ``h``: the *rise*, from cells that
-disagree and want a longer path, and the *drop*, from cells that agree and want a shorter one. All searches
-for the best height rest on that, see `coaltree.inference.best_height`.
+The slope of ``log Z`` is the difference of two decreasing functions of ``h``: the *rise*, from cells that disagree and
+want a longer path, which is convex, and the *drop*, from cells that agree and want a shorter one, which need not
+be. All searches for the best height rest on that, see `coaltree.inference._pair_kernels`.
 
 Every forest has the field ``height``, one number a slot. The parts of a mixed forest share one such array, and the
 algorithm that merges writes it.
@@ -50,6 +50,10 @@ def _least_slope(forest: Any, pair: Any, low: float, high: float, shift: float) 
     """
 
 
+def _drop_falls_range(forest: Any, pair: Any, low: float, high: float) -> tuple[float, float]:  # type: ignore[empty-body]
+    """A number below and one above minus the derivative of the drop, for all h in [low, high]."""
+
+
 def _highest(forest: Any, pair: Any, c: float) -> float:  # type: ignore[empty-body]
     """A height above which the rise is below c, so that ``log Z - c h`` falls."""
 
@@ -81,6 +85,7 @@ LOG_Z = Operation(_log_z)
 SLOPES = Operation(_slopes)
 LEAST_VARIANCE = Operation(_least_variance)
 LEAST_SLOPE = Operation(_least_slope)
+DROP_FALLS_RANGE = Operation(_drop_falls_range)
 HIGHEST = Operation(_highest)
 ADD_LEAST_SLOPES = Operation(_add_least_slopes)
 MERGE = Operation(_merge)
@@ -93,6 +98,7 @@ log_z = LOG_Z.function
 slopes = SLOPES.function
 least_variance = LEAST_VARIANCE.function
 least_slope = LEAST_SLOPE.function
+drop_falls_range = DROP_FALLS_RANGE.function
 highest = HIGHEST.function
 add_least_slopes = ADD_LEAST_SLOPES.function
 merge = MERGE.function
