@@ -203,10 +203,10 @@ def test_demo(coaltree_command, tmp_path):
     rows, tree, facts = read_results(tmp_path / "coaltree-demo")
     assert len(rows) == 178
     assert rows[0][0] == "Barolo 1"
-    assert 0.18 < facts["missing_share"] < 0.22
+    assert 0.08 < facts["missing_share"] < 0.12
     assert facts["n_clusters"] == 3
     purity = coaltree.metrics.dendrogram_purity(tree, [name.split()[0] for name, _ in rows])
-    assert f"dendrogram purity of the tree {purity:.3f} (average linkage" in out
+    assert f"dendrogram purity of the tree {purity:.3f}," in out
     assert "adjusted Rand index" in out
     assert "coaltree fit" in out
     assert coaltree_command("demo", "-q", "-o", "second") == (0, "", "")
