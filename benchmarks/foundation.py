@@ -64,16 +64,19 @@ def line(what, ratio, most):
 
 
 def peak_memory():
-    """Peak memory beyond the input, in megabytes, of a fit in a process of its own."""
+    """Peak memory beyond the input, in megabytes, of a fit in a process of its own (Linux)."""
     program = """
-import resource, sys
+import re, sys
 sys.path.insert(0, sys.argv[1])
 import coaltree as ct, foundation
 ct.greedy(foundation.independent(50), ct.Brownian(), n_jobs=2)
 X = foundation.independent()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def memory(line):
+    return int(re.search(line + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1]) / 1024
+open("/proc/self/clear_refs", "w").write("5")  # forget the peak so far
+before = memory("VmRSS")
 ct.greedy(X, ct.Brownian(), n_jobs=2)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print(memory("VmHWM") - before)
 """
     here = os.path.dirname(os.path.abspath(__file__))
     done = subprocess.run([sys.executable, "-c", program, here], capture_output=True, text=True, check=True)

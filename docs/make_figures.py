@@ -9,7 +9,7 @@ import pandas as pd
 import coaltree as ct
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 IMAGES = Path(__file__).parent / "images"
 

@@ -20,8 +20,8 @@ from ..compiled import jit
 from ..process import operations as op
 from ._pair_kernels import block_heights, insert
 
-LIST_LENGTH = 6
-LARGEST_BLOCK = 512
+LIST_LENGTH = 4
+LARGEST_BLOCK = 2048
 NONE = -1  # ends a list that holds every candidate there is
 STALE = -2  # ends a full list: there may be more, at this height or above
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..compiled import jit
 from . import operations as op
+from ._decay_kernels import decay
 
 TINY = 1e-285  # stands for a path of length 0, so that products with a pole at 0 stay numbers
 POLE = 1e-290  # stands for 0 in a denominator: TINY / POLE is large, and products of poles are finite
@@ -41,12 +42,13 @@ class CategoricalForest(NamedTuple):
     rate: FloatArray  # (columns,)
 
 
-# pair = [heights, then b of each column]
+# pair = [heights, then b of each column, then room for SCRATCH numbers a column]
+SCRATCH = 7
 
 
 @op.PAIR_SIZE.supply(CategoricalForest)
 def _(forest):
-    return 1 + forest.rate.shape[0]
+    return 1 + (1 + SCRATCH) * forest.rate.shape[0]
 
 
 @op.LOAD_PAIR.supply(CategoricalForest)
@@ -61,52 +63,53 @@ def _(forest, i, j, pair):
 
 
 @jit
-def _complement(b, x, u):
-    """Return ``1 - b u`` with ``u = exp(x)``, without cancellation where two states differ and the path is short."""
-    return 1 - b * u if x < -0.1 else (1 - b) * u - math.expm1(x)
-
-
-@jit
 def _lambert_above(z):
     """Return a bound from above of Lambert's W: the lowest of four tangents, at 0, 1, e and 7."""
     return min(min(z, 0.2053 + 0.3619 * z), min(0.5 + 0.18395 * z, 0.9212 + 0.0863 * z))
 
 
+@jit
+def _row(pair, n_columns, k):
+    """Return row k of the pair's arrays, one number a column: row 0 is b, the others are scratch."""
+    return pair[1 + k * n_columns : 1 + (k + 1) * n_columns]
+
+
 @op.LOG_Z.supply(CategoricalForest)
 def _(forest, pair, h):
     g = 2 * h - pair[0]
-    total, x, u = 0.0, 0.0, 1.0
+    total = 0.0
     for d in range(forest.rate.shape[0]):
-        if -forest.rate[d] * g != x:  # neighbours often have the same rate
-            x = -forest.rate[d] * g
-            u = math.exp(x)
-        z = _complement(pair[1 + d], x, u)
+        b, x = pair[1 + d], -forest.rate[d] * g
+        z = (1 - b) * math.exp(x) - math.expm1(x)  # 1 - b u: nothing cancels when two states differ on a short path
         total += math.log(z) if z > 0 else -math.inf
     return total
 
 
+# Below, terms are computed in one loop, which is vectorised, and added up in another, which must not be reordered.
+
+
 @op.SLOPES.supply(CategoricalForest)
 def _(forest, pair, h):
-    g = 2 * h - pair[0]
+    rate = forest.rate
+    n = rate.shape[0]
+    b, kept, lost, slope, falls = (
+        _row(pair, n, 0),
+        _row(pair, n, 1),
+        _row(pair, n, 2),
+        _row(pair, n, 3),
+        _row(pair, n, 4),
+    )
+    decay(rate, 2 * h - pair[0], kept, lost, slope)
+    for d in range(n):
+        over_z = 1 / max((1 - b[d]) * kept[d] + lost[d], POLE)
+        slope[d] = 2 * rate[d] * b[d] * kept[d] * over_z
+        falls[d] = 2 * rate[d] * slope[d] * over_z
     rise = drop = rise_falls = drop_falls = 0.0
-    x, u = 0.0, 1.0
-    for d in range(forest.rate.shape[0]):
-        b = pair[1 + d]
-        if b == 0:
-            continue
-        rate = forest.rate[d]
-        if -rate * g != x:
-            x = -rate * g
-            u = math.exp(x)
-        z = _complement(b, x, u)
-        slope = 2 * rate * b * u / z if z > 0 else math.inf
-        falls = 2 * rate * slope / z if z > 0 else math.inf
-        if b > 0:
-            rise += slope
-            rise_falls += falls
-        else:
-            drop -= slope
-            drop_falls -= falls
+    for d in range(n):
+        rise += max(slope[d], 0.0)
+        drop -= min(slope[d], 0.0)
+        rise_falls += max(falls[d], 0.0)
+        drop_falls -= min(falls[d], 0.0)
     return rise, drop, rise_falls, drop_falls
 
 
@@ -117,52 +120,47 @@ def _(forest, i):
 
 @op.LEAST_SLOPE.supply(CategoricalForest)
 def _(forest, pair, low, high, shift):
+    rate = forest.rate
+    n = rate.shape[0]
+    b, least = _row(pair, n, 0), _row(pair, n, 1)
+    kept_low, lost_low, kept_high, lost_high = _row(pair, n, 2), _row(pair, n, 3), _row(pair, n, 4), _row(pair, n, 5)
     g_low = max(2 * low - pair[0], TINY)
     g_high = max(2 * high - pair[0], TINY)
-    whole = g_high + shift
-    total = 0.0
-    x_low = x_high = 0.0
-    u_low = u_high = 1.0
-    for d in range(forest.rate.shape[0]):
-        b = pair[1 + d]
-        if b == 0:
-            continue
-        rate = forest.rate[d]
-        if -rate * g_high != x_high:
-            x_low, x_high = -rate * g_low, -rate * g_high
-            u_low, u_high = math.exp(x_low), math.exp(x_high)
-        z = _complement(b, x_low, u_low)
-        at_low = 2 * rate * b * u_low / z if z > 0 else math.inf
-        z = _complement(b, x_high, u_high)
-        at_high = 2 * rate * b * u_high / z if z > 0 else math.inf
-        if b > 0:
-            total += min(g_low * at_low, g_high * at_high) / whole + shift * at_high / whole
-        else:
-            scaled = -b * INVERSE_E
-            most = _lambert_above(scaled)
-            if -x_high <= 1 + scaled / (1 + scaled):
-                peak = g_high * at_high
-            elif -x_low >= 1 + most:
-                peak = g_low * at_low
-            else:
-                peak = -2 * most
-            total += max((peak + shift * at_low) / whole, at_low)
-    return total
+    whole = 1 / (g_high + shift)
+    decay(rate, g_low, kept_low, lost_low, least)
+    decay(rate, g_high, kept_high, lost_high, least)
+    for d in range(n):
+        left_low = max((1 - b[d]) * kept_low[d] + lost_low[d], POLE)
+        left_high = max((1 - b[d]) * kept_high[d] + lost_high[d], POLE)
+        common = 2 * rate[d] * b[d] / (left_low * left_high)
+        at_low = kept_low[d] * left_high * common
+        at_high = kept_high[d] * left_low * common
+        rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * whole
+        scaled = max(-b[d], 0.0) * INVERSE_E
+        most = _lambert_above(scaled)
+        peak = -2 * most if rate[d] * g_low < 1 + most else g_low * at_low
+        peak = g_high * at_high if rate[d] * g_high * (1 + scaled) <= 1 + 2 * scaled else peak
+        drop = max((peak + shift * at_low) * whole, at_low)
+        least[d] = rise if b[d] > 0 else drop
+    return np.sum(least)
 
 
 @op.DROP_FALLS_RANGE.supply(CategoricalForest)
 def _(forest, pair, low, high):
     # minus the derivative of a drop is 4 rate^2 y / (1 + y)^2 with y = -b u: largest, rate^2, where y = 1
+    rate = forest.rate
+    n = rate.shape[0]
+    b, kept_low, kept_high, scratch = _row(pair, n, 0), _row(pair, n, 1), _row(pair, n, 2), _row(pair, n, 3)
+    decay(rate, max(2 * low - pair[0], 0.0), kept_low, scratch, _row(pair, n, 4))
+    decay(rate, max(2 * high - pair[0], 0.0), kept_high, scratch, _row(pair, n, 4))
     least = most = 0.0
-    for d in range(forest.rate.shape[0]):
-        b, rate = pair[1 + d], forest.rate[d]
-        if b < 0:
-            y_low = -b * math.exp(-rate * (2 * low - pair[0]))
-            y_high = -b * math.exp(-rate * (2 * high - pair[0]))
-            at_low = 4 * rate * rate * y_low / ((1 + y_low) * (1 + y_low))
-            at_high = 4 * rate * rate * y_high / ((1 + y_high) * (1 + y_high))
-            least += min(at_low, at_high)
-            most += rate * rate if y_high < 1 < y_low else max(at_low, at_high)
+    for d in range(n):
+        y_low = max(-b[d], 0.0) * kept_low[d]
+        y_high = max(-b[d], 0.0) * kept_high[d]
+        at_low = 4 * rate[d] * rate[d] * y_low / ((1 + y_low) * (1 + y_low))
+        at_high = 4 * rate[d] * rate[d] * y_high / ((1 + y_high) * (1 + y_high))
+        least += min(at_low, at_high)
+        most += rate[d] * rate[d] if y_high < 1 < y_low else max(at_low, at_high)
     return least, most
 
 
@@ -180,7 +178,7 @@ def _(forest, i, first, last, low, high, shifts, slopes):
     n_columns = rate.shape[0]
     n = last - first
     if np.max(rate) * high > LARGEST_EXPONENT:
-        pair = np.empty(1 + n_columns)
+        pair = np.empty(op.pair_size(forest))
         for j in range(first, last):
             op.load_pair(forest, i, j, pair)
             slopes[j - first] += op.least_slope(forest, pair, low, high, shifts[j - first])
