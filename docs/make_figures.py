@@ -53,8 +53,8 @@ def zoo() -> pd.DataFrame:
 
 
 def dendrogram() -> None:
-    """Draw the tree of the animals in its flat clusters."""
-    model = ct.CoalescentClustering(n_clusters=4).fit(zoo())
+    """Draw the tree of the animals, coloured by the flat clusters that the model chooses."""
+    model = ct.CoalescentClustering().fit(zoo())
     figure, axes = plt.subplots(figsize=(7.5, 6), layout="constrained")
     ct.plot_dendrogram(model.tree_, labels=model.labels_, ax=axes)
     figure.savefig(IMAGES / "animals.png", dpi=110, metadata={"Software": None})

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -653,3 +654,19 @@ def test_impossible_options_are_refused(options, message):
 def test_impossible_tables_are_refused(process, X, message):
     with pytest.raises(InputError, match=message):
         ct.greedy(X, process)
+
+
+@pytest.mark.parametrize("n_real", [1, 2, 3])
+def test_identical_real_cells_against_other_categories(n_real):
+    """One pulls the merge to height 0 as strongly as the other pushes it away: an answer all the same, and soon."""
+    X = np.zeros((2, n_real + 1))
+    X[1, -1] = 1
+    process = ct.Mixed((ct.Brownian(), range(n_real)), (ct.Multinomial(1.0, [[0.5, 0.5]]), [n_real]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        height = ct.greedy(X, process).tree.heights[-1]
+    if n_real == 1:  # log(1 - u) - log(g) / 2 - h, with u = exp(-g) and g = 2 h: the slope is 2 u / (1 - u) - 1 / g - 1
+        g = scipy.optimize.brentq(lambda g: 2 * np.exp(-g) / -np.expm1(-g) - 1 / g - 1, 1e-3, 10)
+        assert height == pytest.approx(g / 2, rel=1e-9)
+    else:
+        assert 0 < height < 1e-9

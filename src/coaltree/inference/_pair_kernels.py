@@ -3,8 +3,10 @@
 With all columns on one clock the maximum is unique; with several rates, mixed kinds or missing cells there may be more
 than one. `search_height` therefore sweeps the heights from below in intervals on which the bounds of
 `coaltree.process.operations` prove what the function does: rises, falls, is concave (at most one maximum
-inside) or convex (none). Nothing is sampled, so no maximum is overlooked; and a search that has risen all
-the way to a `limit` stops there, which is what makes scans for the most recent pair cheap.
+inside) or convex (none), so that no maximum is overlooked; and a search that has risen all the way to a `limit` stops
+there, which is what makes scans for the most recent pair cheap. One case defeats the bounds: real cells that are
+identical and free of noise pull the merge to height 0 as strongly as categories that differ push it away. A sweep that takes
+too many intervals goes on over a grid that is fine on the scale of the path length.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from ..process import operations as op
 from ..process._brownian_kernels import CompleteForest
 
 RESOLUTION = 1e-12  # intervals are not split below this share of their height
+PATIENCE = 200  # intervals after which the sweep is content with a grid:
+COARSE = 0.05  # intervals are then not split below this share of the path length
 
 # How a block of pairs is thinned out, round by round: [own height, limit] is cut into this many pieces, and a pair that
 # is shown to rise on every piece merges at the limit or above. Rounds go on while they cost less than the searches
@@ -78,7 +82,9 @@ def search_height(forest, pair, shift, c, lowest, limit):
         else:
             guess = best = lowest
     width = math.nan
+    intervals = 0
     while low < highest:
+        intervals += 1
         if not math.isnan(best):
             goal = highest
         elif low >= limit:
@@ -102,6 +108,8 @@ def search_height(forest, pair, shift, c, lowest, limit):
             if not (falling or convex):
                 middle = 0.5 * (low + high)
                 narrow = high - low <= RESOLUTION * high or not low < middle < high
+                if intervals > PATIENCE:
+                    narrow = narrow or 2 * (high - low) <= COARSE * (2 * high - pair[0] + shift)
                 if not (most_bend < rise_falls_h or narrow):  # not concave either: split
                     width = middle - low
                     continue

@@ -93,7 +93,7 @@ def all_pairs_merges(
                     h = best_height(forest, pair, shift, c, clock, math.inf)
                     score = op.log_z(forest, pair, h) - c * (h - clock)
                 else:
-                    # The height is not cut off at the clock: below it, the older of two heights breaks the tie.
+                    # The height is not cut off at the clock: below it, the more recent of two heights still wins.
                     lowest = max(forest.height[i], forest.height[j])
                     h = best_height(forest, pair, shift, c, lowest, best_h)
                     score = -h

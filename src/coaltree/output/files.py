@@ -13,20 +13,33 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import __version__
 from ..errors import InputError, MissingDependencyError
 from ..table.columns import Column, RealColumn, Table
+from ..table.encoding import Encoding
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
 from .dendrogram import plot_dendrogram
 
-if TYPE_CHECKING:
-    from ..estimators import CoalescentClustering
+
+class FittedClustering(Protocol):
+    """What a summary asks of a fitted estimator, which is made later in the flow of data than its outputs."""
+
+    rule: str
+    n_clusters: int | None
+    height_threshold: float | None
+    encoding_: Encoding
+    tree_: Tree
+    labels_: NDArray[np.intp]
+    n_clusters_: int
+    log_joint_: float
+    log_likelihood_: float
+
 
 # Up to this many leaves are named in a picture, and above it the picture grows no more.
 MAX_NAMED_LEAVES = 300
@@ -193,7 +206,7 @@ def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
 
 
 def summary(
-    model: CoalescentClustering,
+    model: FittedClustering,
     table: Table,
     *,
     source: str,
@@ -205,7 +218,7 @@ def summary(
 
     Parameters
     ----------
-    model : CoalescentClustering
+    model : CoalescentClustering, fitted
         Fitted.
     table : Table
         What it was fitted to.
@@ -250,7 +263,7 @@ def summary(
     return plain
 
 
-def clusters_chosen_by(model: CoalescentClustering) -> str:
+def clusters_chosen_by(model: FittedClustering) -> str:
     """Say what decided on the clusters: "n_clusters", "height" or "likelihood ratio"."""
     if model.n_clusters is not None:
         return "n_clusters"
