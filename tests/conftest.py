@@ -1,11 +1,22 @@
+import hashlib
 import os
+from pathlib import Path
+
+from hypothesis import settings
+
+ROOT = Path(__file__).parent.parent
 
 # Before anything imports scipy: scikit-learn's check of array API input is skipped without it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # No window may open, whatever the machine has.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-from hypothesis import settings
+# Numba's cache on disk is not made for several processes that compile different signatures of one function at the same
+# time: each worker has its own, for the sources as they are.
+sources = sorted((ROOT / "src" / "coaltree").rglob("*.py"))
+digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / digest / worker)
 
 # The first call of a kernel compiles it, so no deadline; on the server the same examples every time.
 settings.register_profile("coaltree", deadline=None, derandomize="CI" in os.environ)
