@@ -500,3 +500,21 @@ def test_impossible_multinomial_parameters_are_refused(arguments, message):
 def test_impossible_mixtures_are_refused(parts, message):
     with pytest.raises(InputError, match=message):
         ct.Mixed(*parts)
+
+
+@pytest.mark.parametrize(
+    ("work", "sentence"),
+    [
+        (lambda: ct.Brownian(variance="wide"), "variance is 'wide'"),
+        (lambda: ct.Brownian(noise="loud"), "noise is 'loud'"),
+        (
+            lambda: ct.greedy([[0.0], [5e9]], ct.Multinomial()),
+            "Row 1, column 0 holds code 5e.09; a column may have at most",
+        ),
+        (lambda: ct.greedy([[0.0], [1.0]], "brownian"), "process is 'brownian'; it must be a process"),
+        (lambda: ct.greedy([[0.0], [1.0]], ct.Brownian), "it must be a process"),
+    ],
+)
+def test_arguments_of_the_wrong_kind(work, sentence):
+    with pytest.raises(InputError, match=sentence):
+        work()

@@ -184,6 +184,8 @@ def greedy(
         raise InputError(f"rule is {rule!r}; it must be one of {', '.join(map(repr, RULES))}.")
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; it must be one of {', '.join(map(repr, SEARCHES))}.")
+    if not isinstance(process, Process):
+        raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
     report = progress or (lambda share: None)

@@ -49,7 +49,10 @@ class Brownian(Process):
 
     def __init__(self, variance: ArrayLike = 1.0, noise: float = 0.0) -> None:
         self.variance = _checked_variance(variance)
-        self.noise = float(noise)
+        try:
+            self.noise = float(noise)
+        except (TypeError, ValueError):
+            self.noise = float("nan")
         if not (np.isfinite(self.noise) and self.noise >= 0):
             raise InputError(f"noise is {noise!r}; it must be a finite number of at least 0.")
 
@@ -168,7 +171,10 @@ class Brownian(Process):
 
 
 def _checked_variance(variance: ArrayLike) -> FloatArray:
-    array = np.array(variance, dtype=np.float64)
+    try:
+        array = np.array(variance, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"variance is {variance!r}; it must be one number, (D,) or (D, D).") from None
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or array.size == 0:
         raise InputError(f"variance has shape {array.shape}; it must be one number, (D,) or (D, D).")
     if not np.all(np.isfinite(array)):

@@ -16,6 +16,8 @@ from .interface import Process, check_width
 
 FloatArray = NDArray[np.float64]
 
+MOST_STATES = 10_000  # a message has a number for each state
+
 
 class Multinomial(Process):
     r"""Independent categorical columns that mutate along the branches.
@@ -73,6 +75,13 @@ class Multinomial(Process):
         if self.rate.ndim:
             check_width(X.shape[1], len(self.rate), "Multinomial's rate")
         if self.equilibrium is None:
+            largest = np.argwhere(observed & (X >= MOST_STATES))
+            if len(largest):
+                row, column = largest[0]
+                raise InputError(
+                    f"Row {row}, column {column} holds code {X[row, column]:g}; a column may have at most {MOST_STATES} states, "
+                    "numbered 0, 1, 2, ... without gaps."
+                )
             return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])])
         check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
         n_states = np.array([len(q) for q in self.equilibrium])
