@@ -127,10 +127,12 @@ def main():
         line(f"rate1, 10,000 x 20 {kind} / fastcluster average", ours / peer, 0.5)
         gaps = seconds(lambda Y=Y: ct.greedy(Y, ct.Brownian(), n_jobs=N_JOBS), repeats=1)
         line(f"rate1, 10,000 x 20 {kind}, 10 % missing / complete", gaps / ours, 15)
+    X = independent()
     old, unrelated, rates = binary()
     for kind, B in (("from the model", old), ("without structure", unrelated)):
         for what, rate in (("a rate per column", rates), ("one rate", 1.0)):
             ct.greedy(B[:50], ct.Multinomial(rate))
+            peer = seconds(lambda: fastcluster.linkage(X, "average"))  # next to it: machines change their pace
             ours = seconds(lambda B=B, rate=rate: ct.greedy(B, ct.Multinomial(rate), n_jobs=N_JOBS), repeats=1)
             line(f"rate1, 1,740 x 156 binary {kind}, {what} / fastcluster 10,000 x 20", ours / peer, 5)
     line("rate1, 10,000 x 20: peak memory beyond the input, MB", peak_memory(), 300)

@@ -25,8 +25,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 #: Set COALTREE_KERNEL_CACHE=0 to compile in memory only.
 USE_DISK_CACHE = os.environ.get("COALTREE_KERNEL_CACHE", "1") != "0"
 
+# Three decorators: `kernel` for what Python calls, kept on disk; `jit` for what only kernels call, and becomes part of them;
+# `inlined` for what is called in one place. Each layer of `jit` has LLVM optimise all that is beneath it once more, so
+# that a layer fewer makes the first fit a second or two shorter.
 # No fastmath: infinities stand for flat messages and impossible events. nogil lets threads share the work.
-jit = numba.njit(cache=USE_DISK_CACHE, nogil=True, error_model="numpy")
+kernel = numba.njit(cache=USE_DISK_CACHE, nogil=True, error_model="numpy")
+jit = numba.njit(nogil=True, error_model="numpy")
+inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
 
 
 class Operation:

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from ..compiled import Operation, jit
+from ..compiled import Operation, inlined, jit
 from ..process import operations as op
 from ..process._brownian_kernels import CompleteForest
 
@@ -23,14 +23,14 @@ RESOLUTION = 1e-12  # intervals are not split below this share of their height
 PATIENCE = 200  # intervals after which the sweep is content with a grid:
 COARSE = 0.05  # intervals are then not split below this share of the path length
 
-# How a block of pairs is thinned out, round by round: [own height, limit] is cut into this many pieces, and a pair that
-# is shown to rise on every piece merges at the limit or above. Rounds go on while they cost less than the searches
-# they may spare; a search costs about as much as SEARCH_COST pieces of one pair.
-SCREENS = (1, 1, 4)
-SEARCH_COST = 40
+# How a block of pairs is thinned out, round by round: a pair that is shown to rise from its own height to the limit merges
+# there or above. Rounds go on while they cost less than the searches they may spare (a search costs about as much
+# as SEARCH_COST looks at one interval of one pair), and look in more pieces once the limit stands still.
+SEARCH_COST = 30
+MOST_PIECES = 4
 
 
-@jit
+@inlined
 def pair_shift(forest, i, j):
     """Return the shift with which the slopes of slots i and j are bounded."""
     shift = op.least_variance(forest, i) + op.least_variance(forest, j)
@@ -128,7 +128,7 @@ def search_height(forest, pair, shift, c, lowest, limit):
     return best if best < limit else math.inf
 
 
-@jit
+@inlined
 def _next_width(low, guess, goal, heights, shift):
     """Return a promising width: towards a zero of the slope by ever shorter steps, across it, away by longer ones."""
     target = min(guess, goal)
@@ -160,7 +160,7 @@ def _(forest, pair, shift, c, lowest, limit):
     return h if h < limit else math.inf
 
 
-@jit
+@inlined
 def _block_by_search(forest, i, first, last, live, best, pair, heights):
     n = last - first
     tops = best.copy()
@@ -171,23 +171,29 @@ def _block_by_search(forest, i, first, last, live, best, pair, heights):
         shifts[j - first] = pair_shift(forest, i, j)
     if tops[-1] < math.inf:
         slopes = np.empty(n)
-        for pieces in SCREENS:
-            if SEARCH_COST * np.sum(unsettled) <= pieces * n:
-                break
-            _settle_rising(forest, i, first, last, pieces, tops[-1], shifts, slopes, unsettled)
-            if SEARCH_COST * np.sum(unsettled) <= n:
+        pieces = np.int64(1)  # a plain 1 would be compiled twice, once as a constant
+        while SEARCH_COST * np.sum(unsettled) > pieces * n and pieces <= MOST_PIECES:
+            limit = tops[-1]
+            _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsettled)
+            if SEARCH_COST * np.sum(unsettled) <= n or limit <= forest.height[i]:
                 break
             # The most promising pairs first: the lower limit that they set settles most of the others.
             for _ in range(min(len(tops), np.sum(unsettled))):
                 k = _least(slopes, unsettled)
                 heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
                 unsettled[k] = False
+            if tops[-1] == limit:  # a finer look at the same interval
+                pieces *= 4
+    at_floor = 0
     for k in range(n):
         if unsettled[k]:
             heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
+        at_floor += heights[k] <= forest.height[i]
+        if at_floor == len(tops):
+            break  # none can be lower, and of equals the first ones count
 
 
-@jit
+@inlined
 def _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsettled):
     """Strike out the pairs that rise all the way to the limit."""
     rises = np.full(last - first, True)
@@ -202,7 +208,7 @@ def _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsett
     unsettled &= ~rises
 
 
-@jit
+@inlined
 def _pair_height(forest, i, j, shift, tops, pair):
     """Return the best height of one pair if it is among the smallest so far, and put it among them."""
     op.load_pair(forest, i, j, pair)
@@ -212,7 +218,7 @@ def _pair_height(forest, i, j, shift, tops, pair):
     return h
 
 
-@jit
+@inlined
 def _least(values, among):
     """Return the index of the smallest of those values that count."""
     found = -1

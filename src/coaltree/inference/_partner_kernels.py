@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import jit
+from ..compiled import inlined, jit, kernel
 from ..process import operations as op
 from ._pair_kernels import block_heights, insert
 
-LIST_LENGTH = 4
-LARGEST_BLOCK = 2048
+LIST_LENGTH = 5
+LARGEST_BLOCK = 256
 NONE = -1  # ends a list that holds every candidate there is
 STALE = -2  # ends a full list: there may be more, at this height or above
 
@@ -58,8 +58,8 @@ def slots_for(n: int) -> int:
     return n + n // 8 + 2
 
 
-@jit
-def find_partners(forest, partners, i, pair, block):
+@inlined
+def _find_partners(forest, partners, i, pair, block):
     """Make the list of slot i's best partners among the older ones."""
     heights, slots = partners.heights[i], partners.slots[i]
     heights[:] = math.inf
@@ -73,7 +73,8 @@ def find_partners(forest, partners, i, pair, block):
         for j in range(first, last):
             if block[j - first] < best[-1]:
                 place = insert(best, block[j - first])
-                slots[place + 1 : LIST_LENGTH] = slots[place : LIST_LENGTH - 1].copy()
+                for k in range(LIST_LENGTH - 1, place, -1):
+                    slots[k] = slots[k - 1]
                 slots[place] = j
         first, size = last, LARGEST_BLOCK
     if slots[LIST_LENGTH - 1] >= 0:
@@ -81,13 +82,13 @@ def find_partners(forest, partners, i, pair, block):
         slots[LIST_LENGTH] = STALE
 
 
-@jit
-def scan_rows(forest, partners, first, last):
-    """Make the lists of a range of slots; ranges are independent, so threads may share them."""
+@kernel
+def find_partners(forest, partners, first, last):
+    """Make the lists of slots first <= i < last; ranges are independent, so threads may share them."""
     pair = np.empty(op.pair_size(forest))
     block = np.empty(LARGEST_BLOCK)
     for i in range(first, last):
-        find_partners(forest, partners, i, pair, block)
+        _find_partners(forest, partners, i, pair, block)
 
 
 @jit
@@ -100,7 +101,7 @@ def _beats(partners, a, b):
     return slot_a < slot_b or (slot_a == slot_b and a < b)
 
 
-@jit
+@kernel
 def start_tournament(partners):
     """Play the whole tournament."""
     size = len(partners.winners) // 2
@@ -120,15 +121,15 @@ def _replay_games(partners, slot):
         game //= 2
 
 
-@jit
-def most_recent(forest, partners, pair, block):
+@inlined
+def most_recent(forest, partners):
     """Return the pair that merges next: older slot, younger slot, height."""
     while True:
         i = partners.winners[1]
         place = partners.place[i]
         j = partners.slots[i, place]
         if j == STALE:
-            find_partners(forest, partners, i, pair, block)
+            find_partners(forest, partners, i, i + 1)
         elif not partners.live[j]:
             partners.place[i] += 1
         else:
@@ -136,9 +137,9 @@ def most_recent(forest, partners, pair, block):
         _replay_games(partners, i)
 
 
-@jit
-def replace_pair(forest, partners, i, j, node, pair, block):
-    """Let slots i and j die and the lineage in the next free slot, already merged, live."""
+@inlined
+def replace_pair(forest, partners, i, j, node):
+    """Let slots i and j die and the lineage in the next free slot, already merged, live; its list is still to be made."""
     new = partners.counts[0]
     partners.counts[0] += 1
     partners.counts[1] -= 1
@@ -148,14 +149,16 @@ def replace_pair(forest, partners, i, j, node, pair, block):
     for dead in (i, j):
         partners.heights[dead, :] = math.inf
         _replay_games(partners, dead)
-    find_partners(forest, partners, new, pair, block)
+    partners.heights[new, :] = forest.height[new]
+    partners.slots[new, :] = STALE
+    partners.place[new] = 0
     _replay_games(partners, new)
     if partners.counts[0] - partners.counts[1] > partners.counts[0] // 8:
         _close_up(forest, partners)
         start_tournament(partners)
 
 
-@jit
+@inlined
 def _close_up(forest, partners):
     """Move the live lineages to the front, in order, and the dead ones out of the lists."""
     used = partners.counts[0]

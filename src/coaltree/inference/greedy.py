@@ -27,7 +27,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
-from ..compiled import announced_compilation, jit
+from ..compiled import announced_compilation, kernel
 from ..errors import InputError, InputWarning
 from ..process import operations as op
 from ..process.interface import Process, as_matrix
@@ -36,12 +36,11 @@ from ..tree.kingman import log_prior
 from ..tree.tree import Tree
 from ._pair_kernels import best_height, pair_shift
 from ._partner_kernels import (
-    LARGEST_BLOCK,
     Partners,
+    find_partners,
     most_recent,
     new_partners,
     replace_pair,
-    scan_rows,
     slots_for,
     start_tournament,
 )
@@ -56,24 +55,22 @@ IntArray = NDArray[np.intp]
 Progress = Callable[[float], None]
 
 
-@jit
+@kernel
 def rate1_merges(
     forest: Any, partners: Partners, first: int, last: int, children: IntArray, heights: FloatArray
 ) -> None:
     """Merge pairs by `rate1`: merges first <= k < last go into children and heights."""
     n = len(children) + 1
-    pair = np.empty(op.pair_size(forest))
-    block = np.empty(LARGEST_BLOCK)
     for k in range(first, last):
-        i, j, h = most_recent(forest, partners, pair, block)
+        i, j, h = most_recent(forest, partners)
         children[k, 0], children[k, 1], heights[n + k] = partners.node[i], partners.node[j], h
         new = partners.counts[0]
         op.merge(forest, i, j, h, new)
         forest.height[new] = h
-        replace_pair(forest, partners, i, j, n + k, pair, block)
+        replace_pair(forest, partners, i, j, n + k)
 
 
-@jit
+@kernel
 def all_pairs_merges(
     forest: Any, by_probability: bool, node: IntArray, first: int, last: int, children: IntArray, heights: FloatArray
 ) -> None:
@@ -208,7 +205,7 @@ def _rate1_tree(X: FloatArray, process: Process, n_threads: int, report: Progres
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
     scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
-        delayed(scan_rows)(forest, partners, first, last) for first, last in pairwise(bounds)
+        delayed(find_partners)(forest, partners, first, last) for first, last in pairwise(bounds)
     )
     for done, _ in enumerate(scans):
         report(0.5 * (done + 1) / (len(bounds) - 1))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import jit
+from ..compiled import inlined, jit
 from . import operations as op
 from ._decay_kernels import decay
 
@@ -68,7 +68,7 @@ def _lambert_above(z):
     return min(min(z, 0.2053 + 0.3619 * z), min(0.5 + 0.18395 * z, 0.9212 + 0.0863 * z))
 
 
-@jit
+@inlined
 def _row(pair, n_columns, k):
     """Return row k of the pair's arrays, one number a column: row 0 is b, the others are scratch."""
     return pair[1 + k * n_columns : 1 + (k + 1) * n_columns]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compiled import announced_compilation, jit
+from ..compiled import announced_compilation, kernel
 from ..errors import InputError
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
@@ -25,7 +25,7 @@ class MergeLogLikelihoods(NamedTuple):
     log_ratios: FloatArray  # one tree below the merge against two independent ones
 
 
-@jit
+@kernel
 def _climb(
     forest: Any, children: NDArray[np.intp], heights: FloatArray, log_z: FloatArray, log_ratios: FloatArray
 ) -> None:
