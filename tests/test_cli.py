@@ -483,7 +483,7 @@ def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
 
     def spy(self, table, progress=None):
         assert progress is not None
-        return original(self, table, lambda share: (shares.append(share), progress(share)))
+        return original(self, table, lambda share, word: (shares.append(share), progress(share, word)))
 
     monkeypatch.setattr(CoalescentClustering, "_fit", spy)
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
@@ -494,3 +494,22 @@ def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
     assert "growing the tree" in err
     assert "growing the tree" not in out
     read_results(tmp_path / "out")
+
+
+# -- notes on how a file was understood ---------------------------------------------------------------
+
+
+def test_what_was_read_otherwise_is_noted(fit, tmp_path):
+    text = ";a;b\n" + "".join(f"{i};{i % 3},{i};${i}.5\n" for i in range(6))
+    code, _, err = fit(text)
+    assert code == 0
+    assert "note: Column 'Unnamed: 0' of table.csv is an index" in err
+    assert "note: Column 'a': decimal commas were read as numbers." in err
+    assert err.count("note: Column 'b' is text such as '$0.5' and was taken as categories") == 1
+    remarks = json.loads((tmp_path / "out" / "summary.json").read_text())["remarks"]
+    assert len([remark for remark in remarks if remark.startswith("Column 'b' is text")]) == 1
+
+
+def test_names_that_no_font_has_are_drawn_in_silence(fit):
+    text = "name,a\n日本,1\nहिन्दी,2\nc,4\n"
+    assert fit(text, "--quiet") == (0, "", "")

@@ -6,7 +6,7 @@ from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.queries.cut import cut_by_count, cut_by_height, cut_by_ratio
+from coaltree.tree.cut import cut_by_count, cut_by_height, cut_by_ratio
 
 
 def same_partition(a, b):

@@ -311,3 +311,29 @@ def test_a_missing_matplotlib_is_named_with_its_cure(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
     with pytest.raises(MissingDependencyError, match=r'pip install "coaltree\[plot\]"'):
         plot_dendrogram(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"max_leaf_names": "a"}, "max_leaf_names is 'a'"),
+        ({"max_leaf_names": None}, "max_leaf_names is None"),
+        ({"linewidth": "a"}, "linewidth is 'a'"),
+        ({"linewidth": -1}, "linewidth is -1"),
+        ({"linewidth": float("nan")}, "linewidth is nan"),
+        ({"ax": 3}, "ax is of type int"),
+    ],
+)
+def test_options_of_the_wrong_kind(options, part):
+    with pytest.raises(InputError, match=part):
+        plot_dendrogram(SMALL, **options)
+
+
+def test_numbers_of_numpy_are_numbers(ax):
+    plot_dendrogram(SMALL, ax=ax, linewidth=np.float32(2), max_leaf_names=np.int64(3))
+    assert not ax.get_yticklabels()
+
+
+def test_what_is_drawn_is_a_tree(ax):
+    with pytest.raises(InputError, match=r"Tree\.from_linkage\(Z\)"):
+        plot_dendrogram(SMALL.to_linkage(), ax=ax)

@@ -21,5 +21,6 @@ def test_examples(name):
 
 def test_the_main_doors_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
-    for door in (coaltree.Tree, coaltree.greedy, coaltree.CoalescentClustering, coaltree.Mixed, coaltree.simulate_tree):
+    names = ("Tree", "TreeSample", "greedy", "smc", "CoalescentClustering", "Mixed", "simulate_tree")
+    for door in (getattr(coaltree, name) for name in names):
         assert any(test.examples for test in finder.find(door, door.__name__))

@@ -7,6 +7,7 @@ import math
 import os
 import sys
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -230,3 +231,11 @@ def test_pictures_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingDependencyError, match=r"coaltree\[cli\]"):
         dendrogram_png(comb(3), [0, 0, 0], "t")
+
+
+def test_names_in_any_script_draw_without_a_warning(recwarn):
+    tree = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["日本", "العربية", "हिन्दी"])
+    families = mpl.rcParams["font.family"]
+    assert dendrogram_png(tree, [0, 0, 1], "ไทย").startswith(b"\x89PNG")
+    assert [str(warning.message) for warning in recwarn] == []
+    assert mpl.rcParams["font.family"] == families

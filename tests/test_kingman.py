@@ -153,3 +153,9 @@ def test_a_million_leaves():
 def test_bad_numbers_of_leaves_are_refused(n):
     with pytest.raises(InputError, match="the number of leaves must be a whole number of at least 1"):
         simulate_tree(n)
+
+
+def test_density_wants_a_tree():
+    tree = simulate_tree(3, 0)
+    with pytest.raises(InputError, match=r"tree is of type str and not a Tree; .*Tree\.from_newick"):
+        log_prior(tree.to_newick())

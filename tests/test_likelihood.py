@@ -432,7 +432,7 @@ REAL = np.arange(6.0).reshape(3, 2)
         (ct.Brownian(), np.empty((0, 2)), r"shape \(0, 2\).*at least one row"),
         (ct.Brownian(), np.empty((3, 0)), r"shape \(3, 0\).*one column"),
         (ct.Brownian(), [["red"], ["green"], ["red"]], r"could not be read as numbers"),
-        (ct.Brownian(1e-300), [[1e8], [0.0], [1.0]], r"rescale the columns"),
+        (ct.Brownian(1e-300), [[1e8], [0.0], [1.0]], r"rescale the column"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(process, X, message):

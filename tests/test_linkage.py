@@ -92,3 +92,8 @@ def test_one_leaf_has_an_empty_matrix():
     Z = Tree([], [0.0]).to_linkage()
     assert Z.shape == (0, 4)
     assert Tree.from_linkage(Z) == Tree([], [0.0])
+
+
+@given(st.builds(simulate_tree, st.integers(2, 300), st.integers(0, 2**32 - 1)))
+def test_heights_come_back_bit_for_bit(tree):
+    assert Tree.from_linkage(tree.to_linkage(), tree.leaf_names) == tree

@@ -222,3 +222,19 @@ def test_scores_that_have_no_value_are_refused():
 def test_unknown_weightings_are_refused():
     with pytest.raises(InputError, match="weighting is 'uniform'; it must be 'pairs' or 'leaves'"):
         dendrogram_purity(Tree.from_newick("(a:1,b:1);"), [0, 0], weighting="uniform")
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "leaves"])
+def test_perfect_purity_is_exactly_one(weighting):
+    for seed in range(20):
+        tree = simulate_tree(40, seed)
+        assert dendrogram_purity(tree, [0] * 40, weighting=weighting) == 1.0
+        # The two subtrees below the root, one class each.
+        classes = np.isin(np.arange(40), tree.leaves_below(tree.children[-1, 0]))
+        assert dendrogram_purity(tree, classes, weighting=weighting) == 1.0
+
+
+@pytest.mark.parametrize("score", [dendrogram_purity, subtree_score, leave_one_out_accuracy])
+def test_scores_want_a_tree(score):
+    with pytest.raises(InputError, match=r"tree is of type ndarray and not a Tree; .*Tree\.from_linkage"):
+        score(simulate_tree(3, 0).to_linkage(), [0, 0, 1])

@@ -6,7 +6,12 @@ from coaltree import CoalescentClustering
 
 # Nothing is skipped or expected to fail; the first checks compile the kernels.
 @parametrize_with_checks(
-    [CoalescentClustering(), CoalescentClustering(n_clusters=2), CoalescentClustering(rule="max-prob")]
+    [
+        CoalescentClustering(),
+        CoalescentClustering(n_clusters=2),
+        CoalescentClustering(rule="max-prob"),
+        CoalescentClustering(inference="smc", proposal="race", n_particles=5, random_state=0),
+    ]
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

@@ -687,8 +687,10 @@ def test_standardising_at_every_scale(values, unit, offset):
     ("values", "informative"),
     [
         ([1e15, 1e15 + 8e3, 1e15 - 8e3], True),
-        ([1e15, 1e15 + 1], False),
-        ([0.1 + 0.2, 0.3], False),
+        ([1e15, 1e15 + 1, 1e15 + 5], True),
+        ([1.7e9, 1.7e9 + 2**-11, 1.7e9 + 2**-10], True),
+        ([0.1 + 0.2, 0.3], True),
+        ([1.7e308, np.nextafter(1.7e308, 0)], True),
         ([5e-324, 0.0], True),
         ([1.7e308, -1.7e308], True),
         ([0.0, 0.0], False),
@@ -706,6 +708,96 @@ def test_extreme_columns(values, informative):
     encoded = encode(table, encoding).real
     assert encoded.shape == (len(values), int(informative))
     assert np.isfinite(encoded).all()
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=20), st.integers(-(2**52), 2**52))
+def test_standardising_loses_no_digit(values, shift):
+    assume(len(set(values)) > 1)
+
+    def encoded(column):
+        table = read_columns(np.array(column, dtype=float)[:, None])
+        return encode(table, fit_encoding(table)).real[:, 0]
+
+    # Only the centre is rounded, which moves all rows alike.
+    near, far = encoded(values), encoded([value + shift for value in values])
+    np.testing.assert_allclose(far - far[0], near - near[0], rtol=1e-12, atol=1e-12)
+
+
+def test_times_microseconds_apart():
+    times = pd.to_datetime(["2024-05-01T12:00:00.000001", "2024-05-01T12:00:00.000050", "2024-05-01T12:00:00.000051"])
+    table = read_columns(pd.DataFrame({"t": times}))
+    encoding = fit_encoding(table)
+    assert encoding.informative.all()
+    assert describe(table, encoding) == []
+
+
+def test_values_that_differ_by_rounding_are_used_and_told():
+    table = read_columns(pd.DataFrame({"a": [0.1 + 0.2, 0.3, 0.3], "b": [1e15, 1e15 + 1, 1e15 + 2]}))
+    encoding = fit_encoding(table)
+    assert encoding.informative.all()
+    assert describe(table, encoding) == [
+        "The values of column 'a' differ by less than 1e-14 of their size, which may be rounding; the column is used: "
+        "leave it out if it is constant."
+    ]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["$1.5", "$2", "$30"],
+        ["1,000", "2,500", "999"],
+        ["10%", "12.5 %", "3%"],
+        ["01/02/2020", "02/02/2020", "13/5/20"],
+        ["5 Jan 2020", "6 Feb 2021", "Mar 7, 2021"],
+        ["12:30", "1:15 pm", "23:59:59"],
+        ["3 kg", "4.5 kg", "5 kg"],
+        ["EUR 3", "EUR 4", "EUR 1.250,00"],
+        ["<5", "<6", "7"],
+        ["1.5", "2.5", "3"],
+    ],
+)
+def test_numbers_as_text_are_told(cells):
+    table = read_columns(pd.DataFrame({"a": cells, "b": [1.0, 2.0, 3.0]}))
+    assert [column.name for column in table.categorical] == ["a"]
+    (remark,) = describe(table, fit_encoding(table))
+    for part in (
+        f"Column 'a' is text such as {cells[0]!r}",
+        "taken as categories",
+        "plain numbers",
+        "leave the column",
+    ):
+        assert part in remark
+    # Declared, it needs no word; and repeated values are categories.
+    assert read_columns(pd.DataFrame({"a": cells}, dtype="category")).remarks == ()
+    assert read_columns(pd.DataFrame({"a": cells}), ["a"]).remarks == ()
+    assert read_columns(pd.DataFrame({"a": cells * 4})).remarks == ()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["3a", "3b", "4c"],
+        ["x1", "x2", "x3"],
+        ["ABC1", "ABC2", "ABC3"],
+        ["1st", "2nd", "3rd"],
+        ["#1", "#2", "#3"],
+        ["CO2", "H2O", "N2"],
+        ["1.2.3.4", "1.2.3.5", "1.2.3.6"],
+        ["+", "-", "0"],
+        ["red", "green", "12"],
+        ["1" + " " * 5000 + "!" * n for n in (1, 2, 3)],
+    ],
+)
+def test_other_text_is_not_taken_for_numbers(cells):
+    assert read_columns(pd.DataFrame({"a": cells})).remarks == ()
+
+
+def test_many_numbers_as_text():
+    X = pd.DataFrame({"a": [f"${i}" for i in range(1001)]})
+    with pytest.raises(InputError, match=r"'a' is text such as '\$0' with 1001 different values.*plain numbers"):
+        read_columns(X)
+    # Few enough, they are numbers rather than identifiers.
+    assert len(read_columns(X[:50]).remarks) == 1
 
 
 def test_new_rows_far_out_stay_finite():

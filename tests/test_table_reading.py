@@ -6,6 +6,7 @@ import os
 import sys
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
@@ -44,6 +45,8 @@ def check_plain(file):
         ("t.csv", ","),
         ("t.CSV", ","),
         ("t.csv", ";"),
+        ("t.csv", "|"),
+        ("t.csv", "\t"),
         ("t.tsv", "\t"),
         ("t.tab", "\t"),
         ("t.txt", "\t"),
@@ -214,7 +217,8 @@ def test_bad_choices(write, options, parts):
         ("a,b,a\n1,2,3\n", ["'a'", "more than once"]),
         ("a, a\n1,2\n", ["'a'", "more than once"]),
         ("a,,b\n1,2,3\n", ["Column 2", "no name"]),
-        (",b\nx,2\n", ["Column 1", "no name", "'id'"]),
+        (",b\nx,2\nx,3\n", ["Column 1", "no name", "not distinct"]),
+        (",b\nx,2\n,3\n", ["Column 1", "no name", "not distinct"]),
         ("a,b\n1,2\nx,café\n".encode("latin-1"), ["not UTF-8", "0xe9", "line 3", "Latin-1"]),
         ("a,b\n1,2\n".encode("utf-16"), ["not UTF-8"]),
         ("a,b\n1," + "x" * 200_000 + "\n", ["Line 2", "cannot be read"]),
@@ -289,3 +293,122 @@ def test_without_polars(write, monkeypatch):
 def test_checked_text():
     checked = check_text(b"a;b\n1;2\n", "f.txt", None)
     assert (checked.delimiter, checked.header, checked.n_rows) == (";", ("a", "b"), 1)
+
+
+# -- fields separated by something unexpected ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "word"),
+    [("t.tsv", ",", "comma"), ("t.tab", ";", "semicolon"), ("t.tsv", "|", "vertical bar"), ("t.tsv", "   ", "blanks")]
+    + [(name, " ", "blanks") for name in ("t.txt", "t.csv", "t.tsv")],
+)
+def test_unexpected_delimiters(write, name, delimiter, word):
+    with pytest.warns(InputWarning, match=f"{name} has no .* fields were taken to be separated by {word}") as caught:
+        check_plain(read_file(write(PLAIN.replace("NA", "NA ").replace(",", delimiter), name)))
+    assert caught[0].filename == __file__
+
+
+def test_lines_that_do_not_keep_to_the_delimiter_found(write):
+    with pytest.warns(InputWarning, match="comma"), pytest.raises(InputError, match=r"Line 3 of t\.tsv has 3 fields"):
+        read_file(write("name,a\nx,1\ny,2,3\nz,4\n", "t.tsv"))
+
+
+def test_blanks_as_r_writes_them(write):
+    with pytest.warns(InputWarning, match="blanks|index"):
+        file = read_file(write('"a" "b c"\n"x" 1 2\n"y z" 3 4\n', "t.txt"))
+    assert (file.row_names, file.frame.columns, file.frame.rows()) == (("x", "y z"), ["a", "b c"], [(1, 2), (3, 4)])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt"])
+@pytest.mark.parametrize("text", ["first name\nJohn Smith\nJane Doe\n", "x\n1\n2\n", "a b\n1\n2\n", "a b\n1 2\n3\n"])
+def test_one_column_stays_one(write, name, text):
+    assert read_file(write(text, name)).frame.width == 1
+
+
+# -- local notation -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ";"), ("t.tsv", "\t")])
+def test_decimal_commas(write, name, delimiter):
+    text = "name;a;b;c\nx;1,5;-1.234,25;u\ny;2;NA;1,5\nz;1,5e-3;+,5;v\n".replace(";", delimiter)
+    with pytest.warns(InputWarning, match="^Columns 'a', 'b': decimal commas were read as numbers.$") as caught:
+        file = read_file(write(text, name))
+    assert caught[0].filename == __file__
+    assert file.frame.rows() == [(1.5, -1234.25, "u"), (2.0, None, "1,5"), (0.0015, 0.5, "v")]
+
+
+def test_points_between_digits_next_to_decimal_commas(write):
+    with pytest.warns(InputWarning) as caught:
+        file = read_file(write("name;a;b;c;d\nx;1,5;1.234;0.234;1.5\ny;2;999;0.5;2.25\n"))
+    assert [str(warning.message) for warning in caught] == [
+        "Column 'a': decimal commas were read as numbers.",
+        "Column 'b': points between groups of three digits were read as numbers.",
+    ]
+    assert file.frame.rows() == [(1.5, 1234.0, 0.234, 1.5), (2.0, 999.0, 0.5, 2.25)]
+    assert read_file(write("name;b\nx;1.234\ny;999\n")).frame.rows() == [(1.234,), (999.0,)]
+
+
+def test_declared_columns_keep_their_commas(write):
+    path = write("name;a\nx;1,5\ny;2\n")
+    assert read_file(path, categorical=["a"]).frame.rows() == [("1,5",), ("2",)]
+    assert read_file(path, drop=["a"]).frame.columns == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("name\ta\nx\t1,250\ny\t2,500\n", "t.tsv"),  # thousands or decimals?
+        ('name,a\nx,"1,5"\ny,"2,5"\n', "t.csv"),
+        ("name;a\nx;1,5\ny;2.5\nz;1,000,000\n", "t.csv"),
+        ("name,a\nx,$1.5\ny,$2\n", "t.csv"),
+        ("a,name\n$1.5,x\n$2,x\n", "t.csv"),  # no row names either
+    ],
+)
+def test_other_notation_is_told(write, text, name):
+    file = read_file(write(text, name))
+    (remark,) = read_columns(file.frame, row_names=file.row_names).remarks
+    assert "Column 'a' is text such as" in remark
+
+
+# -- an index without a name --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [",a,b\n0,1,2\n1,3,4\n", "Unnamed: 0,a,b\n0,1,2\n1,3,4\n"])
+def test_index_of_pandas(write, text):
+    path = write(text)
+    with pytest.warns(InputWarning, match="'Unnamed: 0' of table.csv is an index .* taken as the row names") as caught:
+        file = read_file(path)
+    assert caught[0].filename == __file__
+    assert (file.id_column, file.row_names, file.frame.rows()) == ("Unnamed: 0", ("0", "1"), [(1, 2), (3, 4)])
+    for id_column, names, rows in (("", None, [(1, 2), (3, 4)]), ("b", ("2", "4"), [(1,), (3,)])):
+        with pytest.warns(InputWarning, match="'Unnamed: 0' of table.csv is an index .* was left out"):
+            file = read_file(path, id_column=id_column)
+        assert (file.row_names, file.frame.rows()) == (names, rows)
+    assert read_file(path, id_column="Unnamed: 0").row_names == ("0", "1")
+    assert read_file(path, drop=["Unnamed: 0"]).frame.columns == ["a", "b"]
+    assert read_file(path, categorical=["Unnamed: 0"]).frame.columns == ["Unnamed: 0", "a", "b"]
+
+
+def test_index_that_was_written_twice(write):
+    with pytest.warns(InputWarning, match="is an index"):
+        file = read_file(write(",Unnamed: 0,a\n5,0,1\n6,1,3\n"))
+    assert (file.row_names, file.frame.columns) == (("5", "6"), ["a"])
+
+
+def test_named_like_an_index_but_none(write):
+    assert read_file(write("Unnamed: 0,a\n0,1\n0,3\n")).frame.columns == ["Unnamed: 0", "a"]
+
+
+def test_index_of_pandas_in_parquet(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=[7, 3, 4]).to_parquet(tmp_path / "t.parquet")
+    with pytest.warns(InputWarning, match="__index_level_0__"):
+        file = read_file(tmp_path / "t.parquet")
+    assert (file.row_names, file.frame.columns) == (("7", "3", "4"), ["a"])
+
+
+def test_index_as_pandas_writes_it(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0], "b": ["u", "v"]}).to_csv(tmp_path / "t.csv")
+    with pytest.warns(InputWarning, match="index without a name"):
+        file = read_file(tmp_path / "t.csv")
+    assert (file.row_names, file.frame.rows()) == (("0", "1"), [(1.0, "u"), (2.0, "v")])

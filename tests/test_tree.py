@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError
-from coaltree.tree.tree import Tree
+from coaltree.tree.tree import Tree, checked_tree
 
 
 def random_tree(n, seed):
@@ -204,3 +205,33 @@ def test_bad_children_do_not_warn_on_the_way():
         warnings.simplefilter("error")
         with pytest.raises(InputError):
             Tree([[0, np.inf]], [0, 0, 1])
+
+
+class _Fitted:
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (_Fitted(tree_=None, fit=None), r"model\.tree_"),
+        (_Fitted(fit=None), r"fit it first.*model\.tree_"),
+        (_Fitted(tree=None), r"result\.tree"),
+        (_Fitted(mcc=None), r"sample\.mcc\(\)"),
+        (np.eye(4), r"Tree\.from_linkage\(Z\)"),
+        ([[0, 1, 1.0, 2]], r"Tree\.from_linkage\(Z\)"),
+        ("(a:1,b:1);", r"Tree\.from_newick\(text\)"),
+        (Tree, "the class Tree itself"),
+        (None, "NoneType"),
+    ],
+)
+def test_what_is_no_tree(value, advice):
+    with pytest.raises(InputError, match=r"^what is .* not a Tree; ") as caught:
+        checked_tree(value, "what")
+    assert re.search(advice, str(caught.value))
+
+
+def test_a_tree_is_a_tree():
+    tree = Tree([[0, 1]], [0, 0, 1])
+    assert checked_tree(tree) is tree

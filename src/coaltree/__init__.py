@@ -9,13 +9,17 @@ if TYPE_CHECKING:
     from . import errors, metrics
     from .estimators import CoalescentClustering
     from .inference.greedy import GreedyResult, greedy
+    from .inference.smc import SMCResult, smc
     from .output.dendrogram import plot_dendrogram
     from .process.brownian import Brownian
     from .process.interface import Process
     from .process.likelihood import log_joint
     from .process.mixed import Mixed
     from .process.multinomial import Multinomial
+    from .tree.clades import robinson_foulds
     from .tree.kingman import log_prior, simulate_tree
+    from .tree.sample import TreeSample
+    from .tree.summary import SummaryTree
     from .tree.tree import Tree
 
 __version__ = "0.1.0"
@@ -29,14 +33,19 @@ _HOMES = {
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
     "Process": "process.interface",
+    "SMCResult": "inference.smc",
+    "SummaryTree": "tree.summary",
     "Tree": "tree.tree",
+    "TreeSample": "tree.sample",
     "errors": "",
     "greedy": "inference.greedy",
     "log_joint": "process.likelihood",
     "log_prior": "tree.kingman",
     "metrics": "",
     "plot_dendrogram": "output.dendrogram",
+    "robinson_foulds": "tree.clades",
     "simulate_tree": "tree.kingman",
+    "smc": "inference.smc",
 }
 
 __all__ = [
@@ -46,14 +55,19 @@ __all__ = [
     "Mixed",
     "Multinomial",
     "Process",
+    "SMCResult",
+    "SummaryTree",
     "Tree",
+    "TreeSample",
     "errors",
     "greedy",
     "log_joint",
     "log_prior",
     "metrics",
     "plot_dendrogram",
+    "robinson_foulds",
     "simulate_tree",
+    "smc",
 ]
 
 

@@ -47,6 +47,29 @@ class Rule(StrEnum):
     min_duration = "min-duration"
 
 
+class Inference(StrEnum):
+    """One tree, or a sample of trees."""
+
+    greedy = "greedy"
+    smc = "smc"
+
+
+class Proposal(StrEnum):
+    """How sequential Monte Carlo draws merges."""
+
+    post_post = "post-post"
+    race = "race"
+    prior_post = "prior-post"
+    prior_prior = "prior-prior"
+
+
+class Summary(StrEnum):
+    """Which tree stands for a sample."""
+
+    mcc = "mcc"
+    consensus = "consensus"
+
+
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -105,9 +128,23 @@ def fit(
     height_threshold: Annotated[
         float | None, typer.Option(metavar="H", help="Cut the tree at this height instead.")
     ] = None,
+    inference: Annotated[
+        Inference,
+        typer.Option(metavar="HOW", help="greedy: one good tree; smc: a sample of trees, with support values."),
+    ] = Inference.greedy,
     rule: Annotated[
         Rule, typer.Option(metavar="RULE", help="Which pair merges next: rate1, max-prob or min-duration.")
     ] = Rule.rate1,
+    particles: Annotated[int, typer.Option(metavar="N", help="smc: particles in each run.")] = 50,
+    runs: Annotated[int, typer.Option(metavar="N", help="smc: independent runs.")] = 1,
+    proposal: Annotated[
+        Proposal,
+        typer.Option(metavar="HOW", help="smc: post-post, race (faster), prior-post or prior-prior."),
+    ] = Proposal.post_post,
+    summary: Annotated[
+        Summary, typer.Option(metavar="TREE", help="smc: the tree that stands for the sample, mcc or consensus.")
+    ] = Summary.mcc,
+    seed: Annotated[int, typer.Option(metavar="N", help="smc: seed of the random numbers.")] = 0,
     noise: Annotated[
         float,
         typer.Option(metavar="X", help="Variance of measurement noise on real columns; for repeated rows."),
@@ -123,10 +160,14 @@ def fit(
 ) -> None:
     """Cluster the rows of a table.
 
-    Writes tree.nwk, clusters.csv, dendrogram.png and summary.json into OUTDIR.
+    Writes tree.nwk, clusters.csv, dendrogram.png and summary.json into OUTDIR; with --inference smc also tree.nex, for
+    FigTree and iTOL, and sample.trees, the whole sample with its weights.
     """
     with _reported(debug):
         _check_numbers(n_clusters, height_threshold, noise, n_jobs)
+        for option, value, least in (("--particles", particles, 1), ("--runs", runs, 1), ("--seed", seed, 0)):
+            if value < least:
+                raise InputError(f"{option} is {value}; it must be a whole number of at least {least}.")
         if no_id and id_column is not None:
             raise InputError("--no-id and --id-column were both given; give one of them, or neither.")
         from .estimators import CoalescentClustering
@@ -153,6 +194,15 @@ def fit(
             "n_clusters": n_clusters,
             "height_threshold": height_threshold,
         }
+        if inference is Inference.smc:
+            parameters |= {
+                "inference": "smc",
+                "proposal": proposal.value,
+                "n_particles": particles,
+                "n_runs": runs,
+                "summary": summary.value,
+                "random_state": seed,
+            }
         model = CoalescentClustering(**parameters, n_jobs=n_jobs)
         with OutputFolder(outdir) as folder:
             facts = _fit_and_draw(model, rows, table.name, file.id_column, settings | parameters, notes, folder)
@@ -199,19 +249,23 @@ def _fit_and_draw(
     folder: Any,
 ) -> dict[str, Any]:
     """Fit the model and put the four files into the folder; returns what stands in the summary."""
-    from .output.files import cluster_table, dendrogram_png, json_text, summary
+    from .output.files import cluster_table, dendrogram_png, facts_of, json_text
+    from .tree.summary import SummaryTree
 
     if not notes.quiet:
         typer.echo(_opening_words(table, source, id_column), err=True)
     with notes.taken(), _progress(not notes.quiet) as report:
         model._fit(table, report)
     notes.add(model.remarks_)
-    facts = summary(model, table, source=source, id_column=id_column, remarks=notes.sentences, settings=settings)
+    facts = facts_of(model, table, source=source, id_column=id_column, remarks=notes.sentences, settings=settings)
     tree, labels = model.tree_, model.labels_
     folder.add("tree.nwk", tree.to_newick() + "\n")
     folder.add("clusters.csv", cluster_table(tree.leaf_names, labels.tolist()))
     folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
     folder.add("summary.json", json_text(facts))
+    if isinstance(tree, SummaryTree):
+        folder.add("tree.nex", tree.to_nexus())
+        folder.add("sample.trees", model.sample_.to_nexus())
     return facts
 
 
@@ -244,6 +298,16 @@ def _closing_words(facts: dict[str, Any], outdir: Path) -> str:
         "cluster sizes": _listed(facts["cluster_sizes"], 12),
         "results": f"tree.nwk, clusters.csv, dendrogram.png, summary.json in {outdir}",
     }
+    if facts["inference"] == "smc":
+        error = facts["log_evidence_se"]
+        del lines["results"]  # it stays the last line
+        lines |= {
+            "log evidence": _number(facts["log_evidence"])
+            + (f", standard error {error:.2g}" if error is not None else ""),
+            "sample": f"{facts['n_trees']} trees, {facts['n_distinct_trees']} distinct, as good as "
+            f"{facts['effective_size']:.1f} of equal weight",
+            "results": f"tree.nwk, tree.nex, sample.trees, clusters.csv, dendrogram.png, summary.json in {outdir}",
+        }
     return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
 
 
@@ -285,7 +349,7 @@ class _Notes:
 
 
 @contextlib.contextmanager
-def _progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
+def _progress(wanted: bool) -> Iterator[Callable[[float, str], None] | None]:
     """Show a bar on standard error while the block runs, if that is a terminal."""
     if not wanted:
         with contextlib.redirect_stderr(io.StringIO()):  # the word that kernels are being compiled
@@ -297,10 +361,16 @@ def _progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("growing the tree"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("growing the tree"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+        yield lambda share, word: bar.update(task, completed=share, description=word)
 
 
 @contextlib.contextmanager

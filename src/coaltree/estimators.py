@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,16 +14,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from .errors import InputError, InputWarning
-from .inference.greedy import RULES, SEARCHES, greedy
+from .inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
+from .inference.smc import PROPOSALS, smc
 from .process.brownian import Brownian
 from .process.interface import Process
 from .process.mixed import Mixed
 from .process.multinomial import Multinomial, smoothed_shares
-from .queries.cut import cut_by_count, cut_by_height, cut_by_ratio
+from .streams import as_generator
 from .table.columns import Table, read_columns
 from .table.encoding import EncodedTable, describe, encode, fit_encoding
+from .tree.cut import cut_by_agreement, cut_by_count, cut_by_height, cut_by_ratio
 
 FloatArray = NDArray[np.float64]
+Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
 
 
 class CoalescentClustering(ClusterMixin, BaseEstimator):
@@ -35,10 +38,19 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    inference : {"greedy"}, default "greedy"
-        How the tree is found.
+    inference : {"greedy", "smc"}, default "greedy"
+        How the tree is found: one good tree, or a weighted sample of trees by sequential Monte Carlo, which gives support
+        values and the evidence; for up to some hundred rows.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
+    proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
+        How sequential Monte Carlo draws merges, see :func:`coaltree.smc`.
+    n_particles : int, default 50
+        Particles in each of its runs.
+    n_runs : int, default 1
+        Independent runs.
+    summary : {"mcc", "consensus"}, default "mcc"
+        Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
     calibrate : {0}, default 0
         Rounds in which the parameters of the process are fitted to the tree. This version has none: a standardised column
         has variance 1, mutation has rate 1, equilibria are the smoothed shares of the categories.
@@ -58,16 +70,18 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
-        Source of randomness. Greedy inference uses none.
+        Source of randomness of sequential Monte Carlo. Greedy inference uses none.
     verbose : int, default 0
         Above 0, progress is shown on standard error.
 
     Attributes
     ----------
-    tree_ : Tree
-        The tree; leaf i is row i, with the row names of a frame that has them.
+    tree_ : Tree or SummaryTree
+        The tree; leaf i is row i, with the row names of a frame that has them. Of a sample, a `SummaryTree` with
+        ``support``, mean heights and their 95 % intervals.
     labels_ : ndarray of int, shape (n_samples,)
-        Flat cluster of each row, numbered in the order of their first rows.
+        Flat cluster of each row, numbered in the order of their first rows. Of a sample of trees, each is cut, and rows are
+        together that are together in most of them, on average over the clusters.
     n_clusters_ : int
         Number of flat clusters.
     linkage_ : ndarray of shape (n_samples - 1, 4)
@@ -80,6 +94,10 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         The process with its parameters, over the encoded columns: real ones first, then categorical ones.
     encoding_ : Encoding
         How the columns were encoded.
+    sample_ : SMCResult
+        The sample of trees with its diagnostics; only with ``inference="smc"``.
+    log_evidence_ : float
+        Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
     log_joint_ : float
         ``log p(x, tree)`` of the encoded table.
     log_likelihood_ : float
@@ -107,6 +125,10 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         *,
         inference: str = "greedy",
         rule: str = "rate1",
+        proposal: str = "post-post",
+        n_particles: int = 50,
+        n_runs: int = 1,
+        summary: str = "mcc",
         calibrate: int = 0,
         noise: float = 0.0,
         categorical_features: Any = "from_dtype",
@@ -120,6 +142,10 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
     ) -> None:
         self.inference = inference
         self.rule = rule
+        self.proposal = proposal
+        self.n_particles = n_particles
+        self.n_runs = n_runs
+        self.summary = summary
         self.calibrate = calibrate
         self.noise = noise
         self.categorical_features = categorical_features
@@ -148,23 +174,20 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         return self._fit(table, _shown_progress if self.verbose else None)
 
-    def _fit(self, table: Table, progress: Callable[[float], None] | None = None) -> Self:
+    def _fit(self, table: Table, progress: Progress | None = None) -> Self:
         """Find the tree of a table that has been read already."""
         self._check_parameters(table.n_rows)
+        for name in ("sample_", "log_evidence_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         encoding = fit_encoding(table, self.standardize)
         remarks = describe(table, encoding)
         matrix, process = _model(encode(table, encoding), self.noise)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", InputWarning)
-            result = greedy(
-                matrix,
-                process,
-                self.rule,
-                self.search,
-                leaf_names=table.row_names,
-                n_jobs=self.n_jobs,
-                progress=progress,
-            )
+            if self.inference == "smc":
+                result, labels = self._sample(matrix, process, table.row_names, progress)
+            else:
+                result, labels = self._search(matrix, process, table.row_names, progress)
         remarks += [str(warning.message) for warning in caught if issubclass(warning.category, InputWarning)]
         for warning in caught:
             if not issubclass(warning.category, InputWarning):
@@ -172,12 +195,6 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         for remark in remarks:
             warnings.warn(remark, InputWarning, stacklevel=3)
         tree = result.tree
-        if self.n_clusters is not None:
-            labels = cut_by_count(tree, self.n_clusters)
-        elif self.height_threshold is not None:
-            labels = cut_by_height(tree, self.height_threshold)
-        else:
-            labels = cut_by_ratio(tree, result.log_ratios)
         self.tree_ = tree
         self.labels_ = labels
         self.n_clusters_ = int(labels.max()) + 1
@@ -192,25 +209,77 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
         self.remarks_ = remarks
         return self
 
+    def _search(
+        self, matrix: FloatArray, process: Process, names: Sequence[str] | None, progress: Progress | None
+    ) -> tuple[GreedyResult, NDArray[np.intp]]:
+        """Find one tree and cut it."""
+        report = (lambda share: progress(share, "")) if progress else None
+        result = greedy(matrix, process, self.rule, self.search, leaf_names=names, n_jobs=self.n_jobs, progress=report)
+        if self.n_clusters is not None:
+            return result, cut_by_count(result.tree, self.n_clusters)
+        if self.height_threshold is not None:
+            return result, cut_by_height(result.tree, self.height_threshold)
+        return result, cut_by_ratio(result.tree, result.log_ratios)
+
+    def _sample(
+        self, matrix: FloatArray, process: Process, names: Sequence[str] | None, progress: Progress | None
+    ) -> tuple[GreedyResult, NDArray[np.intp]]:
+        """Draw a sample of trees, let one stand for it, and cut all of them."""
+
+        def report(share: float, ess: float, log_evidence: float) -> None:
+            if progress:
+                progress(share, f"ESS {ess:.0f}, log evidence {log_evidence:.1f}")
+
+        sample = smc(
+            matrix,
+            process,
+            self.proposal,
+            self.n_particles,
+            n_runs=self.n_runs,
+            leaf_names=names,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            progress=report,
+        )
+        self.sample_ = sample
+        self.log_evidence_ = sample.log_evidence
+        together = sample.co_clustering(n_clusters=self.n_clusters, height=self.height_threshold)
+        tree = sample.mcc() if self.summary == "mcc" else sample.consensus()
+        return explain(tree, matrix, sample.process), cut_by_agreement(together, self.n_clusters)
+
     def _check_parameters(self, n_rows: int) -> None:
-        for name, allowed in (("inference", ("greedy",)), ("rule", RULES), ("search", SEARCHES)):
+        for name, allowed in (
+            ("inference", ("greedy", "smc")),
+            ("rule", RULES),
+            ("search", SEARCHES),
+            ("proposal", PROPOSALS),
+            ("summary", ("mcc", "consensus")),
+        ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise InputError(f"standardize is {self.standardize!r}; it must be True or False.")
+        as_generator(self.random_state)
         if self.calibrate != 0:
             raise InputError(
                 f"calibrate is {self.calibrate!r}; this version does not fit parameters to the tree: use calibrate=0."
             )
         if self.n_clusters is not None and self.height_threshold is not None:
             raise InputError("n_clusters and height_threshold were both given; give one of them, or neither.")
-        if self.n_clusters is not None and (
-            isinstance(self.n_clusters, bool)
-            or self.n_clusters != int(self.n_clusters)
-            or not 1 <= self.n_clusters <= n_rows
+        wanted: Any = self.n_clusters
+        if wanted is not None and (
+            isinstance(wanted, bool)
+            or not isinstance(wanted, (int, float, np.integer, np.floating))
+            or not 1 <= wanted <= n_rows
+            or wanted != int(wanted)
         ):
             raise InputError(
                 f"n_clusters is {self.n_clusters!r}; it must be a whole number from 1 to {n_rows}, the number of rows."
             )
-        if self.height_threshold is not None and not self.height_threshold >= 0:
+        threshold: Any = self.height_threshold
+        if threshold is not None and not (
+            isinstance(threshold, (int, float, np.integer, np.floating)) and threshold >= 0
+        ):
             raise InputError(f"height_threshold is {self.height_threshold!r}; it must be a number of at least 0.")
 
     def __sklearn_tags__(self) -> Tags:
@@ -238,6 +307,6 @@ def _model(encoded: EncodedTable, noise: float) -> tuple[FloatArray, Process]:
     return np.hstack([encoded.real, codes]), Mixed((real, columns[:n_real]), (categorical, columns[n_real:]))
 
 
-def _shown_progress(share: float) -> None:
+def _shown_progress(share: float, word: str) -> None:
     end = "\n" if share >= 1 else ""
-    print(f"\r[CoalescentClustering] {100 * share:3.0f} %", end=end, file=sys.stderr, flush=True)
+    print(f"\r[CoalescentClustering] {100 * share:3.0f} % {word}", end=end, file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .tree.tree import Tree
+from .tree.tree import Tree, checked_tree
 
 
 def dendrogram_purity(
@@ -53,6 +53,7 @@ def dendrogram_purity(
     >>> ct.metrics.dendrogram_purity(tree, ["x", "x", "x", "y"])
     1.0
     """
+    tree = checked_tree(tree)
     if weighting not in ("pairs", "leaves"):
         raise InputError(f"weighting is {weighting!r}; it must be 'pairs' or 'leaves'.")
     codes, n_classes = encode_labels(labels, tree.n_leaves)
@@ -62,11 +63,6 @@ def dendrogram_purity(
             "No two leaves share a class, so there is no pair to judge the tree by; dendrogram purity needs "
             "a class with at least two leaves."
         )
-    if weighting == "pairs":
-        weights = np.full(n_classes, 2 / np.sum(members * (members - 1)))
-    else:
-        weights = 2 / (np.sum(members[members > 1]) * np.maximum(members - 1, 1))
-
     # A class of m leaves is divided by m - 1 merges: those where two neighbours of the class, in drawing
     # order, come together. So there are fewer terms than leaves, whatever the number of classes.
     order = tree.leaf_order
@@ -83,7 +79,14 @@ def dendrogram_purity(
     middle = begin + tree.leaf_counts[tree.children[merges - tree.n_leaves, 0]]
     bounds = np.stack([begin, middle, begin + size])
     left, right = np.diff(np.searchsorted(keys, classes * tree.n_leaves + bounds), axis=0)
-    return min(1.0, float(np.sum(weights[classes] * left * right * (left + right) / size)))
+    # Where a class is pure its sum is a whole number, its number of pairs, so that a perfect score is exactly 1.
+    sums = np.bincount(classes, left * right * ((left + right) / size), minlength=n_classes)
+    pairs = members * (members - 1) / 2
+    if weighting == "pairs":
+        return float(np.sum(sums) / np.sum(pairs))
+    several = pairs > 0
+    shares = sums[several] / pairs[several]
+    return float(np.sum(members[several] * shares) / np.sum(members[several]))
 
 
 def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
@@ -115,6 +118,7 @@ def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
     >>> ct.metrics.subtree_score(tree, [0, 0, 1, 1])
     0.5
     """
+    tree = checked_tree(tree)
     codes, n_classes = encode_labels(labels, tree.n_leaves)
     if n_classes == tree.n_leaves:
         raise InputError(
@@ -157,6 +161,7 @@ def leave_one_out_accuracy(tree: Tree, labels: Iterable[Hashable]) -> float:
     >>> ct.metrics.leave_one_out_accuracy(tree, [0, 0, 1, 0])
     0.75
     """
+    tree = checked_tree(tree)
     codes, _ = encode_labels(labels, tree.n_leaves)
     n = tree.n_leaves
     if n == 1:

@@ -123,11 +123,13 @@ def _replay_games(partners, slot):
 
 @inlined
 def most_recent(forest, partners):
-    """Return the pair that merges next: older slot, younger slot, height."""
+    """Return the pair that merges next: older slot, younger slot, height; NONE for both if no height is a number."""
     while True:
         i = partners.winners[1]
         place = partners.place[i]
         j = partners.slots[i, place]
+        if j == NONE:
+            return NONE, NONE, math.inf
         if j == STALE:
             find_partners(forest, partners, i, i + 1)
         elif not partners.live[j]:

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import announced_compilation, kernel
@@ -44,6 +44,7 @@ from ._partner_kernels import (
     slots_for,
     start_tournament,
 )
+from .threads import thread_count
 
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact")
@@ -63,6 +64,9 @@ def rate1_merges(
     n = len(children) + 1
     for k in range(first, last):
         i, j, h = most_recent(forest, partners)
+        if i < 0:
+            heights[n + k :] = math.nan
+            return
         children[k, 0], children[k, 1], heights[n + k] = partners.node[i], partners.node[j], h
         new = partners.counts[0]
         op.merge(forest, i, j, h, new)
@@ -183,19 +187,31 @@ def greedy(
         raise InputError(f"search is {search!r}; it must be one of {', '.join(map(repr, SEARCHES))}.")
     if not isinstance(process, Process):
         raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}; it must be a function of the share of work done, or None.")
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
     report = progress or (lambda share: None)
     with announced_compilation():
         find = _rate1_tree if rule == "rate1" else partial(_all_pairs_tree, rule=rule)
-        children, heights = find(matrix, resolved, effective_n_jobs(n_jobs), report)
+        children, heights = find(matrix, resolved, thread_count(n_jobs), report)
+    if not np.all(np.isfinite(heights)):
+        raise FloatingPointError(
+            f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
+            "table's or the process's units are beyond what double precision holds; rescale them."
+        )
     report(1.0)
-    tree = Tree(children, heights, leaf_names)
-    merges = merge_log_likelihoods(resolved, tree, matrix)
-    for remark in resolved.remarks(tree, matrix):
+    result = explain(Tree(children, heights, leaf_names), matrix, resolved)
+    for remark in resolved.remarks(result.tree, matrix):
         warnings.warn(remark, InputWarning, stacklevel=2)
-    log_likelihood = math.fsum(resolved.leaf_log_likelihoods(matrix)) + float(merges.log_z.sum())
-    return GreedyResult(tree, log_likelihood + log_prior(tree), log_likelihood, merges.log_ratios, resolved)
+    return result
+
+
+def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
+    """Return a tree with what the model says of it; the process is a resolved one."""
+    merges = merge_log_likelihoods(process, tree, X)
+    log_likelihood = math.fsum(process.leaf_log_likelihoods(X)) + float(merges.log_z.sum())
+    return GreedyResult(tree, log_likelihood + log_prior(tree), log_likelihood, merges.log_ratios, process)
 
 
 def _rate1_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[IntArray, FloatArray]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -14,7 +16,8 @@ from numpy.typing import NDArray
 from ..errors import InputError, MissingDependencyError
 from ..metrics import encode_labels
 from ..tree.layout import elbows, node_positions
-from ..tree.tree import Tree
+from ..tree.summary import SummaryTree
+from ..tree.tree import Tree, checked_tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +39,7 @@ MIXED = "#A6A6A6"
 MAX_LEGEND = 12
 _NAME_CHARACTERS = 30
 _SMALLEST_FONT, _LARGEST_FONT = 4.0, 9.0
+_SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
 
 Orientation = Literal["left", "right", "top", "bottom"]
 
@@ -51,6 +55,7 @@ def plot_dendrogram(
     colors: str | Sequence[Any] | Mapping[Any, Any] | None = None,
     linewidth: float | None = None,
     max_leaf_names: int = 150,
+    support: Iterable[float] | bool | Literal["auto"] = "auto",
 ) -> Axes:
     """Draw a tree.
 
@@ -78,6 +83,9 @@ def plot_dendrogram(
         Width of the branches in points; by default thinner for more leaves.
     max_leaf_names : int, default 150
         Largest number of leaves whose names ``"auto"`` writes.
+    support : iterable of float, bool or "auto", default "auto"
+        Share of trees that have each merge's clade, most recent first, written in per cent beside the merge; NaN and the
+        root's are not written. True takes the support of a :class:`SummaryTree`, and so does ``"auto"`` where names are written.
 
     Returns
     -------
@@ -88,7 +96,7 @@ def plot_dendrogram(
     MissingDependencyError
         If matplotlib is not installed.
     InputError
-        If ``labels`` or an option cannot be used.
+        If ``tree`` is no tree, or ``labels`` or an option cannot be used.
 
     Examples
     --------
@@ -97,10 +105,20 @@ def plot_dendrogram(
     >>> ax = ct.plot_dendrogram(tree, labels=[0, 0, 1])  # doctest: +SKIP
     >>> ax.figure.savefig("tree.png")  # doctest: +SKIP
     """
+    tree = checked_tree(tree)
     if orientation not in ("left", "right", "top", "bottom"):
         raise InputError(f"orientation is {orientation!r}; it must be 'left', 'right', 'top' or 'bottom'.")
     if leaf_names not in (True, False, "auto"):
         raise InputError(f"leaf_names is {leaf_names!r}; it must be True, False or 'auto'.")
+    if not _is_number(max_leaf_names) or math.isnan(max_leaf_names):
+        raise InputError(f"max_leaf_names is {max_leaf_names!r}; it must be a number of leaves.")
+    if linewidth is not None and not (_is_number(linewidth) and 0 <= linewidth < math.inf):
+        raise InputError(f"linewidth is {linewidth!r}; it must be a number of points of at least 0, or None.")
+    if ax is not None and not hasattr(ax, "add_collection"):
+        raise InputError(
+            f"ax is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
+        )
+    shares = _checked_support(tree, support)
     paint, legend = _paint(tree, labels, colors)
     try:
         from matplotlib.collections import LineCollection
@@ -128,9 +146,15 @@ def plot_dendrogram(
     )
     _frame(ax, tree, orientation, height_label)
     _write_names(ax, names, orientation, points, insist=leaf_names is True)
+    if shares is not None and (names or not isinstance(support, str)):
+        _write_support(ax, tree, shares, orientation)
     if legend:
         _write_legend(ax, legend, orientation)
     return ax
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
 def _branches(tree: Tree) -> NDArray[np.float64]:
@@ -263,6 +287,47 @@ def _write_names(ax: Axes, names: list[str], orientation: Orientation, points: f
     if not sideways:
         for text in axis.get_ticklabels():
             text.set_rotation(90)
+
+
+def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
+    """Return the share of each merge, or None if there is none to write."""
+    automatic = isinstance(support, str) and support == "auto"
+    if support is False or (automatic and not isinstance(tree, SummaryTree)):
+        return None
+    if support is True or isinstance(support, str):
+        if support is not True and not automatic:
+            raise InputError(f"support is {support!r}; it must be True, False, 'auto' or one number a merge.")
+        if not isinstance(tree, SummaryTree):
+            raise InputError(
+                "support=True needs a tree with support values, as of TreeSample.mcc(); pass the values instead."
+            )
+        return tree.support
+    shares = np.asarray(list(support), dtype=np.float64)
+    if shares.shape != (tree.n_leaves - 1,):
+        raise InputError(f"support has shape {shares.shape}; there are {tree.n_leaves - 1} merges.")
+    return shares
+
+
+def _write_support(ax: Axes, tree: Tree, shares: NDArray[np.float64], orientation: Orientation) -> None:
+    """Write per cents at the merges, on the side of the root, where no branch of theirs runs; the root's says nothing."""
+    places = node_positions(tree)[tree.n_leaves :]
+    sideways = orientation in ("left", "right")
+    away = {"left": (-2, 2), "right": (2, 2), "top": (2, 2), "bottom": (2, -2)}[orientation]
+    align = {"left": "right", "right": "left", "top": "left", "bottom": "left"}[orientation]
+    merges = list(zip(shares.tolist(), places.tolist(), tree.merge_heights.tolist(), strict=True))
+    for share, place, height in merges[:-1]:
+        if share == share:
+            ax.annotate(
+                f"{100 * share:.0f}",
+                (height, place) if sideways else (place, height),
+                xytext=away,
+                textcoords="offset points",
+                ha=align,
+                va="top" if orientation == "bottom" else "bottom",
+                fontsize=_SUPPORT_FONT,
+                color=_SUPPORT_COLOR,
+                annotation_clip=True,
+            )
 
 
 def _write_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) -> None:

@@ -20,16 +20,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import __version__
 from ..errors import InputError, MissingDependencyError
+from ..inference.smc import SMCResult
 from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
 from .dendrogram import plot_dendrogram
+from .fonts import any_script
 
 
 class FittedClustering(Protocol):
     """What a summary asks of a fitted estimator, which is made later in the flow of data than its outputs."""
 
+    inference: str
     rule: str
     n_clusters: int | None
     height_threshold: float | None
@@ -39,6 +42,7 @@ class FittedClustering(Protocol):
     n_clusters_: int
     log_joint_: float
     log_likelihood_: float
+    sample_: SMCResult  # only where the inference is "smc"
 
 
 # Up to this many leaves are named in a picture, and above it the picture grows no more.
@@ -205,7 +209,7 @@ def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
     return text.getvalue()
 
 
-def summary(
+def facts_of(
     model: FittedClustering,
     table: Table,
     *,
@@ -248,7 +252,8 @@ def summary(
         "n_missing": n_missing,
         "missing_share": n_missing / (table.n_rows * len(columns)),
         "columns": columns,
-        "rule": model.rule,
+        "inference": model.inference,
+        "rule": model.rule if model.inference == "greedy" else None,
         "log_joint": model.log_joint_,
         "log_likelihood": model.log_likelihood_,
         "log_prior": log_prior(model.tree_),
@@ -259,8 +264,23 @@ def summary(
         "remarks": list(remarks),
         "settings": dict(settings or {}),
     }
+    if model.inference == "smc":
+        facts |= _sample_facts(model.sample_)
     plain: dict[str, Any] = _plain(facts)
     return plain
+
+
+def _sample_facts(sample: SMCResult) -> dict[str, Any]:
+    return {
+        "log_evidence": sample.log_evidence,
+        "log_evidence_se": sample.log_evidence_se,
+        "n_trees": len(sample),
+        "n_distinct_trees": sample.n_distinct,
+        "effective_size": sample.effective_size,
+        "distinct_ancestors": sample.n_ancestors.tolist(),
+        "resamplings": sample.resampled.sum(axis=1).tolist(),
+        "ess": sample.ess.tolist(),
+    }
 
 
 def clusters_chosen_by(model: FittedClustering) -> str:
@@ -303,17 +323,18 @@ def dendrogram_png(tree: Tree, labels: ArrayLike, title: str) -> bytes:
     pitch = float(np.interp(n, [60, 150], [0.165, 0.11]))
     figure = Figure(figsize=(6.0, max(pitch * n, 1.1) if named else 8.0), dpi=_DPI)
     FigureCanvasAgg(figure)
-    # The axes fill the figure, so that names find their size; the picture is cut around all that is drawn.
-    ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    clusters = [f"cluster {label}" for label in np.asarray(labels).tolist()]
-    plot_dendrogram(tree, labels=clusters, ax=ax, max_leaf_names=MAX_NAMED_LEAVES)
-    legend = ax.get_legend()
-    box = ax.get_window_extent()
-    top = legend.get_window_extent().y1 - box.y1 if legend else 0.0
-    heading = ax.set_title(title, loc="left", fontsize=11, pad=72 * top / _DPI + 5)
-    heading.set_parse_math(False)
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=_DPI, bbox_inches="tight", pad_inches=0.2)
+    with any_script():
+        # The axes fill the figure, so that names find their size; the picture is cut around all that is drawn.
+        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        clusters = [f"cluster {label}" for label in np.asarray(labels).tolist()]
+        plot_dendrogram(tree, labels=clusters, ax=ax, max_leaf_names=MAX_NAMED_LEAVES)
+        legend = ax.get_legend()
+        box = ax.get_window_extent()
+        top = legend.get_window_extent().y1 - box.y1 if legend else 0.0
+        heading = ax.set_title(title, loc="left", fontsize=11, pad=72 * top / _DPI + 5)
+        heading.set_parse_math(False)
+        figure.savefig(picture, format="png", dpi=_DPI, bbox_inches="tight", pad_inches=0.2)
     return picture.getvalue()
 
 

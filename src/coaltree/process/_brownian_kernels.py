@@ -30,7 +30,6 @@ class CompleteForest(NamedTuple):
     height: FloatArray  # (slots,)
     y: FloatArray  # (columns, slots)
     v: FloatArray  # (slots,)
-    floor: float  # no s below this: identical rows keep a finite density
     log_scale: float  # log |Lambda| / 2, the Jacobian of the units
     root_mean: FloatArray  # (columns,)
     root_variance: float
@@ -43,7 +42,6 @@ class DiagonalForest(NamedTuple):
     y: FloatArray  # (columns, slots), 0 where flat
     v: FloatArray  # (columns, slots)
     least_v: FloatArray  # (slots,), the smallest of the column's variances
-    floor: float
     log_scales: FloatArray  # (columns,), log Lambda_d / 2
     root_mean: FloatArray  # (columns,)
     root_variance: float
@@ -71,13 +69,13 @@ def _(forest, i, j, pair):
 
 @op.LOG_Z.supply(CompleteForest)
 def _(forest, pair, h):
-    s = max(pair[2] + (2 * h - pair[0]), forest.floor)
+    s = pair[2] + max(2 * h - pair[0], 0.0)
     return -0.5 * forest.y.shape[0] * (LOG_2PI + math.log(s)) - forest.log_scale - pair[1] / (2 * s)
 
 
 @op.SLOPES.supply(CompleteForest)
 def _(forest, pair, h):
-    s = max(pair[2] + (2 * h - pair[0]), forest.floor)
+    s = pair[2] + max(2 * h - pair[0], 0.0)
     rise = pair[1] / (s * s)
     drop = forest.y.shape[0] / s
     return rise, drop, 4 * rise / s, 2 * drop / s
@@ -90,18 +88,18 @@ def _(forest, i):
 
 @op.LEAST_SLOPE.supply(CompleteForest)
 def _(forest, pair, low, high, shift):
-    g_low = 2 * low - pair[0]
-    g_high = 2 * high - pair[0]
-    r_low = 1 / max(pair[2] + g_low, forest.floor)
-    r_high = 1 / max(pair[2] + g_high, forest.floor)
-    ratio = max(g_low + shift, forest.floor, TINY) / max(g_high + shift, forest.floor, TINY)
+    g_low = max(2 * low - pair[0], 0.0)
+    g_high = max(2 * high - pair[0], 0.0)
+    r_low = 1 / (pair[2] + g_low)
+    r_high = 1 / (pair[2] + g_high)
+    ratio = max(g_low + shift, TINY) / max(g_high + shift, TINY)
     return pair[1] * min(ratio * r_low * r_low, r_high * r_high) - forest.y.shape[0] * r_high
 
 
 @op.DROP_FALLS_RANGE.supply(CompleteForest)
 def _(forest, pair, low, high):
-    r_low = 1 / max(pair[2] + (2 * low - pair[0]), forest.floor)
-    r_high = 1 / max(pair[2] + (2 * high - pair[0]), forest.floor)
+    r_low = 1 / (pair[2] + max(2 * low - pair[0], 0.0))
+    r_high = 1 / (pair[2] + max(2 * high - pair[0], 0.0))
     return 2 * forest.y.shape[0] * r_high * r_high, 2 * forest.y.shape[0] * r_low * r_low
 
 
@@ -122,14 +120,13 @@ def _(forest, i, first, last, low, high, shifts, slopes):
             gap = others[k] - yi
             d2[k] += gap * gap
     v, height = forest.v[first:last], forest.height[first:last]
-    least = max(forest.floor, TINY)
     for k in range(n):
         w = forest.v[i] + v[k]
-        g_low = 2 * low - forest.height[i] - height[k]
-        g_high = 2 * high - forest.height[i] - height[k]
-        r_low = 1 / max(w + g_low, forest.floor)
-        r_high = 1 / max(w + g_high, forest.floor)
-        ratio = max(g_low + shifts[k], least) / max(g_high + shifts[k], least)
+        g_low = max(2 * low - forest.height[i] - height[k], 0.0)
+        g_high = max(2 * high - forest.height[i] - height[k], 0.0)
+        r_low = 1 / (w + g_low)
+        r_high = 1 / (w + g_high)
+        ratio = max(g_low + shifts[k], TINY) / max(g_high + shifts[k], TINY)
         slopes[k] += d2[k] * min(ratio * r_low * r_low, r_high * r_high) - n_columns * r_high
 
 
@@ -138,8 +135,6 @@ def _(forest, i, j, h, into):
     y = forest.y
     wi = forest.v[i] + (h - forest.height[i])
     wj = forest.v[j] + (h - forest.height[j])
-    if wi + wj < forest.floor:
-        wi = wj = 0.5 * forest.floor
     s = wi + wj
     forest.v[into] = wi * wj / s
     for d in range(y.shape[0]):
@@ -192,20 +187,20 @@ def _(forest, i, j, pair):
 
 @op.LOG_Z.supply(DiagonalForest)
 def _(forest, pair, h):
-    g = 2 * h - pair[0]
+    g = max(2 * h - pair[0], 0.0)
     total = -pair[2]
     for k in range(int(pair[1])):
-        s = max(pair[4 + 2 * k] + g, forest.floor)
+        s = pair[4 + 2 * k] + g
         total -= 0.5 * (LOG_2PI + math.log(s) + pair[3 + 2 * k] / s)
     return total
 
 
 @op.SLOPES.supply(DiagonalForest)
 def _(forest, pair, h):
-    g = 2 * h - pair[0]
+    g = max(2 * h - pair[0], 0.0)
     rise = drop = rise_falls = drop_falls = 0.0
     for k in range(int(pair[1])):
-        r = 1 / max(pair[4 + 2 * k] + g, forest.floor)
+        r = 1 / (pair[4 + 2 * k] + g)
         term = pair[3 + 2 * k] * r * r
         rise += term
         rise_falls += 4 * term * r
@@ -221,13 +216,13 @@ def _(forest, i):
 
 @op.LEAST_SLOPE.supply(DiagonalForest)
 def _(forest, pair, low, high, shift):
-    g_low = 2 * low - pair[0]
-    g_high = 2 * high - pair[0]
-    ratio = max(g_low + shift, forest.floor, TINY) / max(g_high + shift, forest.floor, TINY)
+    g_low = max(2 * low - pair[0], 0.0)
+    g_high = max(2 * high - pair[0], 0.0)
+    ratio = max(g_low + shift, TINY) / max(g_high + shift, TINY)
     total = 0.0
     for k in range(int(pair[1])):
-        r_low = 1 / max(pair[4 + 2 * k] + g_low, forest.floor)
-        r_high = 1 / max(pair[4 + 2 * k] + g_high, forest.floor)
+        r_low = 1 / (pair[4 + 2 * k] + g_low)
+        r_high = 1 / (pair[4 + 2 * k] + g_high)
         total += pair[3 + 2 * k] * min(ratio * r_low * r_low, r_high * r_high) - r_high
     return total
 
@@ -236,8 +231,8 @@ def _(forest, pair, low, high, shift):
 def _(forest, pair, low, high):
     least = most = 0.0
     for k in range(int(pair[1])):
-        r_low = 1 / max(pair[4 + 2 * k] + (2 * low - pair[0]), forest.floor)
-        r_high = 1 / max(pair[4 + 2 * k] + (2 * high - pair[0]), forest.floor)
+        r_low = 1 / (pair[4 + 2 * k] + max(2 * low - pair[0], 0.0))
+        r_high = 1 / (pair[4 + 2 * k] + max(2 * high - pair[0], 0.0))
         least += 2 * r_high * r_high
         most += 2 * r_low * r_low
     return least, most
@@ -258,16 +253,14 @@ def _(forest, pair, c):
 @op.ADD_LEAST_SLOPES.supply(DiagonalForest)
 def _(forest, i, first, last, low, high, shifts, slopes):
     n = last - first
-    floor = forest.floor
-    least = max(floor, TINY)
     height = forest.height[first:last]
     g_low = np.empty(n)
     g_high = np.empty(n)
     ratio = np.empty(n)
     for k in range(n):
-        g_low[k] = 2 * low - forest.height[i] - height[k]
-        g_high[k] = 2 * high - forest.height[i] - height[k]
-        ratio[k] = max(g_low[k] + shifts[k], least) / max(g_high[k] + shifts[k], least)
+        g_low[k] = max(2 * low - forest.height[i] - height[k], 0.0)
+        g_high[k] = max(2 * high - forest.height[i] - height[k], 0.0)
+        ratio[k] = max(g_low[k] + shifts[k], TINY) / max(g_high[k] + shifts[k], TINY)
     for d in range(forest.y.shape[0]):
         vi, yi = forest.v[d, i], forest.y[d, i]
         if vi == math.inf:
@@ -276,8 +269,8 @@ def _(forest, i, first, last, low, high, shifts, slopes):
         for k in range(n):
             gap = y[k] - yi
             w = v[k] + vi  # infinite where the other is flat: both reciprocals are then 0
-            r_low = 1 / max(w + g_low[k], floor)
-            r_high = 1 / max(w + g_high[k], floor)
+            r_low = 1 / (w + g_low[k])
+            r_high = 1 / (w + g_high[k])
             slopes[k] += gap * gap * min(ratio[k] * r_low * r_low, r_high * r_high) - r_high
 
 
@@ -294,8 +287,6 @@ def _(forest, i, j, h, into):
             y[d, into] = y[d, i] + y[d, j]  # a flat side holds 0
             v[d, into] = min(wi, wj)
         else:
-            if wi + wj < forest.floor:
-                wi = wj = 0.5 * forest.floor
             s = wi + wj
             y[d, into] = (wj * y[d, i] + wi * y[d, j]) / s
             v[d, into] = wi * wj / s

@@ -26,6 +26,7 @@ from ._decay_kernels import decay
 TINY = 1e-285  # stands for a path of length 0, so that products with a pole at 0 stay numbers
 POLE = 1e-290  # stands for 0 in a denominator: TINY / POLE is large, and products of poles are finite
 INVERSE_E = math.exp(-1)
+SMALL, LARGE = 1e-100, 1e100
 LARGEST_EXPONENT = 600.0  # its exponential is finite; beyond it the slow, safe way is taken
 
 FloatArray = NDArray[np.float64]
@@ -76,13 +77,20 @@ def _row(pair, n_columns, k):
 
 @op.LOG_Z.supply(CategoricalForest)
 def _(forest, pair, h):
-    g = 2 * h - pair[0]
-    total = 0.0
-    for d in range(forest.rate.shape[0]):
-        b, x = pair[1 + d], -forest.rate[d] * g
-        z = (1 - b) * math.exp(x) - math.expm1(x)  # 1 - b u: nothing cancels when two states differ on a short path
-        total += math.log(z) if z > 0 else -math.inf
-    return total
+    n = forest.rate.shape[0]
+    b, kept, lost = _row(pair, n, 0), _row(pair, n, 1), _row(pair, n, 2)
+    decay(forest.rate, max(2 * h - pair[0], 0.0), kept, lost, _row(pair, n, 3))
+    total, product = 0.0, 1.0  # a logarithm of many columns' product, while it is of a middling size, not one for each
+    for d in range(n):
+        z = (1 - b[d]) * kept[d] + lost[d]  # 1 - b u: nothing cancels when two states differ on a short path
+        if not SMALL < z < LARGE:
+            total += math.log(z) if z > 0 else -math.inf
+            continue
+        product *= z
+        if not SMALL < product < LARGE:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
 
 
 # Below, terms are computed in one loop, which is vectorised, and added up in another, which must not be reordered.

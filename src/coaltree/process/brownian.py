@@ -16,9 +16,9 @@ from .likelihood import merge_log_likelihoods
 
 FloatArray = NDArray[np.float64]
 
-#: No variance of a difference below this share of the data's own scale: identical rows keep a finite density.
-RELATIVE_FLOOR = 1e-20
-LARGEST_VALUE = 1e140  # squares and their sums stay finite
+RELATIVE_DEVIATION = 1e-10  # of noise that is always there, as a share of the data's own: see `least_noise`
+SMALLEST_VALUE, LARGEST_VALUE = 1e-60, 1e60  # products of a few squares stay what double precision can hold
+SMALLEST_NOISE, LARGEST_NOISE = 1e-100, 1e100
 
 
 class Brownian(Process):
@@ -53,8 +53,11 @@ class Brownian(Process):
             self.noise = float(noise)
         except (TypeError, ValueError):
             self.noise = float("nan")
-        if not (np.isfinite(self.noise) and self.noise >= 0):
-            raise InputError(f"noise is {noise!r}; it must be a finite number of at least 0.")
+        if not (self.noise == 0 or SMALLEST_NOISE <= self.noise <= LARGEST_NOISE):
+            raise InputError(
+                f"noise is {noise!r}; it must be 0 or a number from {SMALLEST_NOISE:g} to {LARGEST_NOISE:g}, the variance of the "
+                "noise in units of the diffusion."
+            )
 
     def __repr__(self) -> str:
         shown = f"{float(self.variance):g}" if self.variance.ndim == 0 else f"<{self.variance.shape} array>"
@@ -78,28 +81,25 @@ class Brownian(Process):
         """Return the leaves' Gaussian messages in units of the diffusion."""
         n, n_columns = X.shape
         white, log_scales = self._whitened(X)
-        if not np.all(np.abs(white[~np.isnan(white)]) < LARGEST_VALUE):
-            raise InputError(
-                f"Some values are more than {LARGEST_VALUE:g} standard deviations of the diffusion from 0; "
-                "rescale the columns or give a larger variance."
-            )
         observed = ~np.isnan(white)
         counts = np.maximum(observed.sum(axis=0), 1)
-        filled = np.where(observed, white, 0.0)
-        means = filled.sum(axis=0) / counts
-        spread = np.where(observed, (filled - means) ** 2, 0.0).sum(axis=0) / counts
+        means = np.where(observed, white, 0.0).sum(axis=0) / counts
+        centred = np.where(observed, white - means, 0.0)  # nothing depends on the origin, and differences are exact
+        _check_size(centred)
+        spread = (centred**2).sum(axis=0) / counts
         scale = float(spread[observed.any(axis=0)].mean()) if observed.any() else 0.0
         scale = scale if scale > 0 else 1.0
-        floor = RELATIVE_FLOOR * scale if self.noise == 0 else 0.0
         y = np.zeros((n_columns, capacity))
-        y[:, :n] = filled.T
+        y[:, :n] = centred.T
+        root_mean = np.zeros(n_columns)
         if observed.all():
             v = np.zeros(capacity)
-            v[:n] = self.noise
-            return CompleteForest(height, y, v, floor, float(log_scales.sum()), means, scale)
+            v[:n] = np.maximum(self.noise, least_noise(scale))
+            return CompleteForest(height, y, v, float(log_scales.sum()), root_mean, scale)
+        noise = np.maximum(self.noise, least_noise(np.where(spread > 0, spread, scale)))
         v = np.zeros((n_columns, capacity))
-        v[:, :n] = np.where(observed.T, self.noise, np.inf)
-        return DiagonalForest(height, y, v, v.min(axis=0), floor, log_scales, means, scale)
+        v[:, :n] = np.where(observed.T, noise[:, None], np.inf)
+        return DiagonalForest(height, y, v, v.min(axis=0), log_scales, root_mean, scale)
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return zeros: a leaf's message is a density and needs no constant."""
@@ -115,7 +115,7 @@ class Brownian(Process):
             return []
         return [
             f"{count} merge(s) join rows that are identical in every real cell that both have; their density is infinite "
-            f"without noise and was limited, to a standard deviation of {RELATIVE_FLOOR**0.5:g} of the data's. Give noise > 0, "
+            f"without noise and was limited, to a standard deviation of {RELATIVE_DEVIATION:g} of the data's. Give noise > 0, "
             "for example noise=0.01, or drop the duplicates."
         ]
 
@@ -168,6 +168,29 @@ class Brownian(Process):
             return np.linalg.solve(factor, X.T).T, np.log(np.diag(factor))
         deviations = np.sqrt(np.broadcast_to(self.variance, X.shape[1]))
         return X / deviations, np.log(deviations)
+
+
+def least_noise(variance: ArrayLike) -> FloatArray:
+    """Return the noise that keeps the density of identical rows finite, far below what any other row would feel.
+
+    A tenth of a billionth of the data's deviation, and less where the data are so far apart that heights grow as their
+    distance, not as its square.
+    """
+    variance = np.asarray(variance, dtype=np.float64)
+    least: FloatArray = np.minimum(RELATIVE_DEVIATION**2 * variance, 1e-16 * np.sqrt(variance))
+    return least
+
+
+def _check_size(centred: FloatArray) -> None:
+    """Raise for columns so wide or so narrow that squares would be lost."""
+    largest = np.abs(centred).max(axis=0)
+    wrong = (largest >= LARGEST_VALUE) | ((largest > 0) & (largest <= SMALLEST_VALUE))
+    if np.any(wrong):
+        column = int(np.argmax(wrong))
+        raise InputError(
+            f"The values of column {column} lie {largest[column]:g} standard deviations of the diffusion from their mean; it "
+            f"must be between {SMALLEST_VALUE:g} and {LARGEST_VALUE:g}: rescale the column or its variance."
+        )
 
 
 def _checked_variance(variance: ArrayLike) -> FloatArray:

@@ -77,7 +77,10 @@ def as_matrix(X: ArrayLike) -> FloatArray:
     elif hasattr(X, "to_numpy"):
         X = X.to_numpy()
     try:
-        matrix = np.array(X, dtype=np.float64)
+        given = np.asarray(X)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        matrix = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"The table could not be read as numbers ({error}); give real values or state codes, with NaN for missing "

@@ -16,6 +16,8 @@ from .interface import Process, check_width
 
 FloatArray = NDArray[np.float64]
 
+SMALLEST_RATE, LARGEST_RATE = 1e-100, 1e100  # beyond these, paths would be so long or short that their squares are lost
+SMALLEST_SHARE = 1e-100
 MOST_STATES = 10_000  # a message has a number for each state
 
 
@@ -47,11 +49,17 @@ class Multinomial(Process):
     """
 
     def __init__(self, rate: ArrayLike = 1.0, equilibrium: Sequence[ArrayLike] | None = None) -> None:
-        self.rate = np.array(rate, dtype=np.float64)
+        try:
+            self.rate = np.array(rate, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"rate is {rate!r}; it must be one number or one a column.") from None
         if self.rate.ndim > 1 or self.rate.size == 0:
             raise InputError(f"rate has shape {self.rate.shape}; it must be one number or one a column.")
-        if not np.all(np.isfinite(self.rate) & (self.rate > 0)):
-            raise InputError("rate holds a number that is not finite and positive; mutation rates must be.")
+        if not np.all((self.rate >= SMALLEST_RATE) & (self.rate <= LARGEST_RATE)):
+            raise InputError(
+                f"rate holds a number that is not finite and positive, or not between {SMALLEST_RATE:g} and {LARGEST_RATE:g}; "
+                "mutation rates must be."
+            )
         self.rate.setflags(write=False)
         self.equilibrium = None if equilibrium is None else _checked_equilibrium(equilibrium)
         if self.equilibrium is not None and self.rate.ndim:
@@ -160,13 +168,23 @@ def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArra
 
 def _checked_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
     columns = []
+    if isinstance(equilibrium, str) or not hasattr(equilibrium, "__iter__"):
+        raise InputError(
+            f"equilibrium is {equilibrium!r}; it must be a list with one vector of probabilities a column."
+        )
     for d, given in enumerate(equilibrium):
-        q = np.array(given, dtype=np.float64)
+        try:
+            q = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"The equilibrium of column {d} is {given!r}; it must be one probability a state."
+            ) from None
         if q.ndim != 1 or q.size == 0:
             raise InputError(f"The equilibrium of column {d} has shape {q.shape}; it must be one probability a state.")
-        if not np.all(np.isfinite(q) & (q > 0)):
+        if not np.all(np.isfinite(q) & (q >= SMALLEST_SHARE)):
             raise InputError(
-                f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0: leave unused states out."
+                f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0 (and at least "
+                f"{SMALLEST_SHARE:g}): leave unused states out."
             )
         if abs(q.sum() - 1) > 1e-8:
             raise InputError(f"The equilibrium of column {d} adds up to {q.sum():g}; probabilities must add up to 1.")

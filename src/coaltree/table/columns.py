@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InputError, InputWarning
 from .cells import Category, Cells, FloatArray, IntArray, TextCells
 from .names import distinct_names
+from .notation import example_of_numbers
 from .selection import CategoricalFeatures, Role, resolve_roles
 from .sources import Source, open_source
 from .wording import Place, count, listing, row_label
@@ -19,6 +20,7 @@ from .wording import Place, count, listing, row_label
 MAX_CATEGORIES = 1000
 """Most distinct values that a categorical column may have."""
 
+_PLAINLY = "write plain numbers with a point, dates as 2020-12-31"
 # In a smaller table a column of text without repeats is not yet a sign of identifiers.
 _IDENTIFIER_ROWS = 10
 
@@ -80,11 +82,14 @@ class Table:
         Number of rows.
     row_names : tuple of str or None
         Distinct names of the rows; None when the rows have no names.
+    remarks : tuple of str
+        What a user should know of how the columns were read.
     """
 
     columns: tuple[Column, ...]
     n_rows: int
     row_names: tuple[str, ...] | None
+    remarks: tuple[str, ...] = ()
 
     @property
     def real(self) -> list[RealColumn]:
@@ -153,6 +158,7 @@ def read_columns(
     columns: list[Column] = []
     infinite: list[tuple[Column, IntArray]] = []
     identifiers: list[str] = []
+    remarks: list[str] = []
     for j, (name, role) in enumerate(zip(source.names, roles, strict=True)):
         place = Place(name, names)
         cells = source.read(j, place)
@@ -161,8 +167,14 @@ def read_columns(
         if len(bad):
             infinite.append((column, bad))
         if isinstance(column, CategoricalColumn) and categories is None:
-            _check_number_of_categories(column)
-            if _looks_like_identifier(column, cells):
+            example = _written_number(column, cells, role)
+            _check_number_of_categories(column, example)
+            if example is not None:
+                remarks.append(
+                    f"Column {name!r} is text such as {example!r} and was taken as categories: {_PLAINLY}, declare it "
+                    "categorical if that is what it is, or leave the column out."
+                )
+            elif _looks_like_identifier(column, cells):
                 identifiers.append(name)
         columns.append(column)
     if infinite:
@@ -171,7 +183,7 @@ def read_columns(
         _warn_identifiers(identifiers)
     if categories is not None:
         columns = _recode(columns, categories)
-    return Table(tuple(columns), source.n_rows, names)
+    return Table(tuple(columns), source.n_rows, names, tuple(remarks))
 
 
 def _given_row_names(row_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
@@ -232,8 +244,20 @@ def _infinity_error(infinite: list[tuple[Column, IntArray]], row_names: tuple[st
     )
 
 
-def _check_number_of_categories(column: CategoricalColumn) -> None:
+def _written_number(column: CategoricalColumn, cells: Cells, role: Role) -> str | None:
+    """Give a cell of a column of text that nobody declared categorical and that looks like numbers or dates."""
+    if role != "auto" or not isinstance(cells, TextCells) or cells.order is not None:
+        return None
+    return example_of_numbers(column.codes, column.categories)
+
+
+def _check_number_of_categories(column: CategoricalColumn, example: str | None) -> None:
     n_categories = len(column.categories)
+    if n_categories > MAX_CATEGORIES and example is not None:
+        raise InputError(
+            f"Column {column.name!r} is text such as {example!r} with {n_categories} different values, and at most "
+            f"{MAX_CATEGORIES} categories are allowed: {_PLAINLY}, or leave the column out."
+        )
     if n_categories > MAX_CATEGORIES:
         raise InputError(
             f"Column {column.name!r} has {n_categories} categories in {count(len(column.codes), 'row')}, "

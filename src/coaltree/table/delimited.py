@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
-from ..errors import InputError
+from ..errors import InputError, InputWarning
+from .index import name_of_unnamed
 from .wording import listing
 
-_DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon"}
+_DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
+# Records that are looked at to find out what separates the fields.
+_SNIFFED = 1000
 
 
 @dataclass(frozen=True)
@@ -24,15 +30,18 @@ class CheckedText:
     delimiter : str
         What separates the fields.
     header : tuple of str
-        The column names.
+        The column names; a first column may lack one and is given one then.
     n_rows : int
         Number of lines below the header.
+    unnamed : str or None
+        Name given to a first column without one.
     """
 
     text: str
     delimiter: str
     header: tuple[str, ...]
     n_rows: int
+    unnamed: str | None = None
 
 
 def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
@@ -45,7 +54,7 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
     source : str
         The file's name, for messages.
     delimiter : str or None
-        What separates the fields; None finds out.
+        What separates the fields, unless something else plainly does; None finds out.
 
     Returns
     -------
@@ -55,13 +64,18 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
     ------
     InputError
         For text that is empty, not UTF-8, has no usable header or no rows, or lines of different length.
+
+    Warns
+    -----
+    InputWarning
+        When fields are separated by something else than expected.
     """
     text = _decode(data, source)
     if not text.strip():
         raise InputError(f"{source} is empty: a table needs a header and at least one row.")
-    if delimiter is None:
-        delimiter = _sniff(text)
+    text, delimiter = _separated(text, source, delimiter)
     header: tuple[str, ...] = ()
+    unnamed: str | None = None
     n_rows = 0
     has_blank_lines = False
     reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
@@ -71,6 +85,8 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
             if _is_blank(record):
                 has_blank_lines = True
             elif not header:
+                if not record[0].strip():
+                    unnamed = record[0] = name_of_unnamed([name.strip() for name in record])
                 header = _check_header(record, source)
             elif len(record) != len(header):
                 raise InputError(
@@ -87,7 +103,7 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
         raise InputError(f"{source} has a header but no rows.")
     if has_blank_lines:
         text = _without_blank_lines(text, delimiter)
-    return CheckedText(text, delimiter, header, n_rows)
+    return CheckedText(text, delimiter, header, n_rows, unnamed)
 
 
 def _decode(data: bytes, source: str) -> str:
@@ -102,10 +118,81 @@ def _decode(data: bytes, source: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def _separated(text: str, source: str, expected: str | None) -> tuple[str, str]:
+    """Return the text and what separates its fields; text with blanks between fields comes back with commas."""
+    if expected is not None and _n_fields(text, expected)[:1] != [1]:
+        return text, expected
+    found = _sniff(text)
+    fields = _n_fields(text, found)
+    if len(fields) > 1 and fields[0] > 1 and (expected is None or 2 * sum(n > 1 for n in fields) > len(fields)):
+        if expected not in (None, found):
+            _warn_separated(source, _DELIMITER_NAMES[found], _DELIMITER_NAMES[expected])
+        return text, found
+    if fields[:1] == [1]:
+        records = _split_at_blanks(text)
+        if records:
+            _warn_separated(source, "blanks", _DELIMITER_NAMES[expected or ","])
+            return _written(records, ","), ","
+    return text, expected or found
+
+
+def _warn_separated(source: str, found: str, expected: str) -> None:
+    warnings.warn(
+        f"{source} has no {expected} in its header, so its fields were taken to be separated by {found}.",
+        InputWarning,
+        stacklevel=5,
+    )
+
+
 def _sniff(text: str) -> str:
-    """Find the delimiter that occurs most often in the first line; comma when none does."""
-    first_line = text.lstrip("\n").split("\n", 1)[0]
-    return max(_DELIMITER_NAMES, key=lambda delimiter: len(next(csv.reader([first_line], delimiter=delimiter))))
+    """Find the delimiter that makes most fields of the header, and as many of every line; comma when none does."""
+
+    def quality(delimiter: str) -> tuple[bool, int]:
+        fields = _n_fields(text, delimiter)
+        return len(set(fields)) == 1 and fields[0] > 1, fields[0] if fields else 0
+
+    return max(_DELIMITER_NAMES, key=quality)
+
+
+def _n_fields(text: str, delimiter: str) -> list[int]:
+    """Count the fields of the first records, those that can be read."""
+    fields = []
+    try:
+        for record in islice(csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter), _SNIFFED):
+            if not _is_blank(record):
+                fields.append(len(record))
+    except csv.Error:
+        pass  # the line is named when the whole text is read
+    return fields
+
+
+def _split_at_blanks(text: str) -> list[list[str]]:
+    """Split a text of one column at blanks; empty unless every line has as many fields, some of them numbers.
+
+    A header that lacks one field, as R writes it, has none for the row names.
+    """
+    lines = (line.strip() for line in text.split("\n"))
+    reader = csv.reader((line for line in lines if line), delimiter=" ", skipinitialspace=True, strict=True)
+    try:
+        records = list(reader)
+    except csv.Error:
+        return []
+    width = len(records[-1])
+    if len(records[0]) == width - 1:
+        records[0].insert(0, "")
+    if width < 2 or len(records) < 2 or any(len(record) != width for record in records):
+        return []
+    # Two words in every line are more likely a name than two fields; a column of numbers, most of them there, settles it.
+    columns = zip(*records[1:], strict=True)
+    return records if any(2 * sum(map(_is_number, column)) > len(column) for column in columns) else []
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_blank(record: list[str]) -> bool:
@@ -130,8 +217,11 @@ def _check_header(record: list[str], source: str) -> tuple[str, ...]:
 
 
 def _without_blank_lines(text: str, delimiter: str) -> str:
-    kept = io.StringIO()
-    writer = csv.writer(kept, delimiter=delimiter, lineterminator="\n")
     records = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
-    writer.writerows(record for record in records if not _is_blank(record))
+    return _written((record for record in records if not _is_blank(record)), delimiter)
+
+
+def _written(records: Iterable[list[str]], delimiter: str) -> str:
+    kept = io.StringIO()
+    csv.writer(kept, delimiter=delimiter, lineterminator="\n").writerows(records)
     return kept.getvalue()

@@ -16,8 +16,8 @@ from .wording import count, listing
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
-# A column whose values differ by less than this, relative to their size, differs by rounding only.
-_CONSTANT_SPREAD = 1e-12
+# Values that differ by less than this share of their size may have been equal before something was computed.
+_ROUNDING = 1e-14
 # Standardised values are kept where their squares still are finite.
 _LARGEST_STANDARDISED = 1e150
 _SMALLEST_SCALE = float(np.nextafter(0.0, 1.0))
@@ -34,8 +34,8 @@ class Encoding:
     kinds : tuple of {"real", "categorical"}
         Kind of each column.
     center, scale : ndarray of float64, shape (n_real,)
-        Mean and standard deviation of each real column, in the table's order; 0 and 1 where nothing is
-        rescaled.
+        Mean (to the nearest number that a float can say) and standard deviation of each real column, in the
+        table's order; 0 and 1 where nothing is rescaled.
     categories : tuple of tuple
         Categories of each categorical column, in the table's order.
     informative : ndarray of bool, shape (n_columns,)
@@ -158,7 +158,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
 
 
 def describe(table: Table, encoding: Encoding) -> list[str]:
-    """Say in a sentence each what of a table does not take part in the tree.
+    """Say in a sentence each what a user should know of a table: above all, what takes no part in the tree.
 
     Parameters
     ----------
@@ -170,12 +170,12 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
     Returns
     -------
     list of str
-        Empty when every column and row says something.
+        What was noticed when the table was read, and what takes no part; empty when all is well.
     """
     if table.n_rows == 1:
-        return ["The table has one row: its tree is a single leaf."]
+        return [*table.remarks, "The table has one row: its tree is a single leaf."]
     if not encoding.informative.any():
-        return ["No column has two different values, so nothing tells the rows apart."]
+        return [*table.remarks, "No column has two different values, so nothing tells the rows apart."]
     observed = [~np.isnan(c.values) if isinstance(c, RealColumn) else c.codes >= 0 for c in table.columns]
     missing = [c.name for c, cells in zip(table.columns, observed, strict=True) if not cells.any()]
     constant = [
@@ -183,11 +183,17 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
         for c, cells, informative in zip(table.columns, observed, encoding.informative, strict=True)
         if cells.any() and not informative
     ]
-    sentences = []
+    sentences = list(table.remarks)
     if constant:
         sentences.append(
             f"{count(len(constant), 'column is', 'columns are')} constant and ignored: {listing(constant)}."
         )
+    for column, informative in zip(table.columns, encoding.informative, strict=True):
+        if informative and isinstance(column, RealColumn) and _differs_by_rounding(column.values):
+            sentences.append(
+                f"The values of column {column.name!r} differ by less than {_ROUNDING:g} of their size, which may be "
+                "rounding; the column is used: leave it out if it is constant."
+            )
     if missing:
         sentences.append(
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "
@@ -218,10 +224,19 @@ def _moments(values: FloatArray) -> tuple[float, float, bool]:
     shifted = scaled - scaled[0]
     mean = float(np.mean(shifted))
     center = float(np.ldexp(scaled[0] + mean, exponent))
-    if np.ptp(shifted) <= _CONSTANT_SPREAD * np.max(np.abs(scaled)):
+    if np.all(observed == observed[0]):
         return center, 1.0, False
     spread = np.sqrt(np.mean((shifted - mean) ** 2))
     return center, max(float(np.ldexp(spread, exponent)), _SMALLEST_SCALE), True
+
+
+def _differs_by_rounding(values: FloatArray) -> bool:
+    """Say whether values that differ do so in their last digits only, as constants do that were computed."""
+    observed = values[~np.isnan(values)]
+    size = np.max(np.abs(observed))
+    # Halves, because the difference of two finite numbers may be infinite.
+    close = bool(np.ptp(observed / 2) <= _ROUNDING * (size / 2))
+    return close and not bool(np.all(observed == np.floor(observed)))
 
 
 def _standardised(values: FloatArray, center: float, scale: float) -> FloatArray:

@@ -6,15 +6,20 @@ import datetime as dt
 import difflib
 import gzip
 import re
+import warnings
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, MissingDependencyError
+import numpy as np
+
+from ..errors import InputError, InputWarning, MissingDependencyError
 from .delimited import CheckedText, check_text
+from .index import take_index
 from .names import column_names, distinct_names
+from .notation import LocalNumbers, example_of_numbers, read_local_numbers
 from .wording import listing
 
 if TYPE_CHECKING:
@@ -69,7 +74,8 @@ def read_file(
         A .csv, .tsv, .tab or .txt file, which may be compressed (.gz), or a .parquet or .pq file.
     id_column : str, optional
         The column that holds the row names. By default the first column, if it is text, not mostly numbers,
-        with a different value in every row; ``""`` takes no column.
+        with a different value in every row, or has no name; ``""`` takes no column. An index that pandas wrote
+        without a name is never clustered by.
     drop : sequence of str, optional
         Columns to leave out.
     categorical : sequence of str, optional
@@ -87,21 +93,32 @@ def read_file(
         When the file cannot be read as a table; the message says why.
     MissingDependencyError
         When polars is not installed.
+
+    Warns
+    -----
+    InputWarning
+        For what was read otherwise than it stands in the file: decimal commas, an index without a name, fields
+        separated by something unexpected, row names that are not distinct.
     """
     path = Path(path)
     suffix = _table_suffix(path)
     polars = _polars()
     data = _file_bytes(path)
+    local = LocalNumbers((), ())
+    unnamed = texts = None
     if suffix in _DELIMITERS:
-        texts = _read_text(polars, check_text(data, path.name, _DELIMITERS[suffix]), path.name)
-        texts = _blank_to_null(polars, texts, na_values)
+        checked = check_text(data, path.name, _DELIMITERS[suffix])
+        unnamed = checked.unnamed
+        texts = _blank_to_null(polars, _read_text(polars, checked, path.name), na_values)
         frame = texts.select(_typed(polars, column) for column in texts.iter_columns())
+        frame, local = read_local_numbers(polars, texts, frame, checked.delimiter)
     else:
         frame = _read_parquet(polars, data, path.name)
-        texts = None
     _check_known(frame.columns, [id_column] if id_column else [], "id_column", path.name)
     _check_known(frame.columns, drop, "drop", path.name)
     _check_known(frame.columns, categorical, "categorical", path.name)
+    id_column, left_out = take_index(frame, unnamed, id_column, {*drop, *categorical}, path.name)
+    drop = [*drop, *left_out]
     if id_column is None:
         id_column = _automatic_id(polars, frame, drop, categorical)
     _check_used_once(id_column, drop, categorical)
@@ -111,6 +128,8 @@ def read_file(
     kept = [name for name in frame.columns if name not in drop and name != id_column]
     if not kept:
         raise InputError(f"No columns of {path.name} are left to cluster by: all are dropped or hold row names.")
+    for sentence in local.sentences({*kept} - {*categorical}):
+        warnings.warn(sentence, InputWarning, stacklevel=2)
     declared = [_as_enum(polars, _as_text(polars, labels[name])) for name in kept if name in categorical]
     return FileTable(frame.select(kept).with_columns(declared), row_names, id_column or None, tuple(categorical))
 
@@ -233,9 +252,10 @@ def _automatic_id(polars: Any, frame: Any, drop: Sequence[str], categorical: Seq
         return None
     if column.dtype != polars.String or column.null_count() or column.n_unique() < len(column):
         return None
-    # Mostly numbers: rather a column of measurements with a slip in it, which must not go unnoticed.
+    # Mostly numbers: rather a column of measurements with a slip in it or in local notation, which must not go unnoticed.
     n_text = column.cast(polars.Float64, strict=False).null_count()
-    return str(name) if 2 * n_text > len(column) else None
+    is_measured = 2 * n_text <= len(column) or example_of_numbers(np.arange(len(column)), column.to_list()) is not None
+    return None if is_measured else str(name)
 
 
 def _as_text(polars: Any, column: Any) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..streams import RandomState, as_generator
-from .tree import Tree
+from .tree import Tree, checked_tree
 
 
 def pair_counts(n_leaves: int) -> NDArray[np.float64]:
@@ -46,6 +46,7 @@ def log_prior(tree: Tree) -> float:
     >>> ct.log_prior(ct.Tree.from_newick("((a:1,b:1):2,c:3);"))
     -5.0
     """
+    tree = checked_tree(tree)
     # Subtracting from 0.0 keeps the log density of a single leaf from being -0.0.
     return 0.0 - float(np.sum(pair_counts(tree.n_leaves) * np.diff(tree.heights[tree.n_leaves - 1 :])))
 

@@ -67,6 +67,11 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> Parsed:
     return children, heights, reader.names
 
 
+def quoted(name: str) -> str:
+    """Return a name as it is written in a text."""
+    return name if _PLAIN_NAME(name) else "'" + name.replace("'", "''") + "'"
+
+
 def render(children: NDArray[np.intp], heights: NDArray[np.float64], names: Iterable[str]) -> str:
     """Write a tree as Newick text.
 
@@ -83,7 +88,7 @@ def render(children: NDArray[np.intp], heights: NDArray[np.float64], names: Iter
     str
         Branch lengths have as many digits as bring the same number back.
     """
-    labels = [name if _PLAIN_NAME(name) else "'" + name.replace("'", "''") + "'" for name in names]
+    labels = [quoted(name) for name in names]
     n = len(labels)
     if n == 1:
         return labels[0] + ";"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import InputError
 from . import linkage, newick, sketch
 from .invariants import checked_children, checked_heights, checked_names
 
@@ -190,7 +191,11 @@ class Tree:
         return tree if leaf_names is None else tree.reorder(leaf_names)
 
     def to_newick(self) -> str:
-        """Write the tree as a Newick string, names quoted where they need it."""
+        """Write the tree as a Newick string, names quoted where they need it.
+
+        Newick text holds the lengths of branches, which are differences of heights: added up again, heights may be off
+        in the last digit. A linkage matrix and a pickle keep them bit for bit.
+        """
         return newick.render(self._children, self._heights, self._leaf_names)
 
     @classmethod
@@ -234,3 +239,43 @@ class Tree:
 
     def _repr_html_(self) -> str:
         return sketch.html(self)
+
+
+def checked_tree(value: object, what: str = "tree") -> Tree:
+    """Return a tree as it is, and refuse anything else with a word on where its tree is.
+
+    Parameters
+    ----------
+    value : object
+        What was passed as a tree.
+    what : str, default "tree"
+        Name of the argument.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    InputError
+        If it is no tree.
+    """
+    if isinstance(value, Tree):
+        return value
+    if isinstance(value, type):
+        found, advice = f"the class {value.__name__} itself", "pass an object of the class Tree"
+    else:
+        found, advice = f"of type {type(value).__name__}", "pass a Tree"
+        if hasattr(value, "tree_"):
+            advice = "pass its attribute tree_, as in model.tree_"
+        elif hasattr(value, "tree"):
+            advice = "pass its attribute tree, as in result.tree"
+        elif hasattr(value, "mcc"):
+            advice = "pass one of its trees, or the tree that sums them up, as in sample.mcc()"
+        elif hasattr(value, "fit"):
+            advice = "fit it first, then pass its attribute tree_, as in model.tree_"
+        elif isinstance(value, str):
+            advice = "read a Newick text with Tree.from_newick(text)"
+        elif hasattr(value, "shape") or isinstance(value, list | tuple):
+            advice = "read a linkage matrix with Tree.from_linkage(Z)"
+    raise InputError(f"{what} is {found} and not a Tree; {advice}.")

@@ -1,4 +1,4 @@
-"""Flat clusters from a tree: by the model, by count or by height.
+"""Flat clusters from a tree: by the model, by count or by height; and from many trees, by agreement.
 
 Clusters are numbered 0, 1, ... in the order of their first rows.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import squareform
 
 from ..errors import InputError
-from ..tree.tree import Tree
+from .tree import Tree
 
 IntArray = NDArray[np.intp]
 
@@ -78,6 +80,28 @@ def cut_by_height(tree: Tree, height: float) -> IntArray:
     if not height >= 0:
         raise InputError(f"The height to cut at is {height!r}; it must be a number of at least 0.")
     return _labels(tree, tree.merge_heights <= height)
+
+
+def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> IntArray:
+    """Cut a matrix of co-clustering probabilities, by average linkage.
+
+    Parameters
+    ----------
+    similarity : array-like of shape (n, n)
+        Probability that two rows are in one cluster.
+    n_clusters : int, optional
+        From 1 to n. By default clusters are joined while their rows are together more often than not, on average.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        Cluster of each row.
+    """
+    apart = 1 - np.asarray(similarity, dtype=np.float64)
+    if len(apart) == 1:
+        return np.zeros(1, dtype=np.intp)
+    tree = Tree.from_linkage(linkage(np.clip(squareform(apart, checks=False), 0.0, 1.0), "average"))
+    return cut_by_height(tree, 0.5) if n_clusters is None else cut_by_count(tree, n_clusters)
 
 
 def _labels(tree: Tree, together: NDArray[np.bool_]) -> IntArray:

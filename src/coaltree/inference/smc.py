@@ -1,0 +1,403 @@
+"""Sequential Monte Carlo: a weighted sample of trees, and the evidence ``p(x)``.
+
+Particles are partial histories. Each is *extended* by a merge drawn from a proposal, *weighed* by ``exp(-c delta) Z`` over the
+density really drawn from, every constant in, and all are *resampled* when few of them carry the weight. The mean weight is then
+an unbiased estimate of the evidence. Four proposals for the time since the last merge and the pair:
+
+``prior-prior``
+    both from the prior.
+``prior-post``
+    the time from the prior, the pair in proportion to its likelihood then.
+``post-post``
+    the pair in proportion to its likelihood integrated over all times, the time given the pair.
+``race``
+    every pair holds an alarm, drawn once when it comes to live; the first to ring merges. ``n^2`` pairs instead of ``n^3``.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, parallel
+from numpy.typing import ArrayLike, NDArray
+
+from ..compiled import announced_compilation
+from ..errors import InputError, InputWarning
+from ..process.interface import Process, as_matrix
+from ..streams import RandomState, as_generator
+from ..tree.kingman import log_prior
+from ..tree.sample import TreeSample
+from ..tree.tree import Tree
+from ._particle_kernels import (
+    Alarms,
+    Particles,
+    copy_particles,
+    extend_by_likelihood,
+    extend_prior_prior,
+    extend_race,
+    new_alarms,
+    new_particles,
+    set_first_alarms,
+)
+from .resampling import SCHEMES, copies, moves
+from .threads import thread_count
+
+PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
+PAIRS_AT_ONCE = 20_000  # in one call of a kernel, so that Ctrl-C and other threads get their turn
+
+FloatArray = NDArray[np.float64]
+#: Called with the share of the work done, the effective sample size and the log evidence so far.
+SmcProgress = Callable[[float, float, float], None]
+
+
+class Run(NamedTuple):
+    """One run of the sampler."""
+
+    particles: Particles  # complete, with their weights since the last resampling
+    log_evidence: float
+    ess: FloatArray  # (merges,)
+    resampled: NDArray[np.bool_]  # (merges,)
+
+
+def sample_histories(
+    X: FloatArray, process: Process, settings: Settings, seed: int, n_threads: int, report: SmcProgress | None
+) -> Run:
+    """Run the sampler once: extend, weigh, resample."""
+    n, rng = len(X), np.random.default_rng(seed)
+    extender = Extender(X, process, settings, n_threads)
+    log_weights = extender.particles.log_weights
+    log_evidence = math.fsum(process.leaf_log_likelihoods(X))
+    ess, resampled = np.empty(n - 1), np.zeros(n - 1, dtype=bool)
+    with extender:
+        extender.start(rng)
+        for k in range(n - 1):
+            extender.extend_and_weigh(k, rng)
+            check_weights(log_weights, k, n)
+            weights, log_mean = normalised(log_weights)
+            ess[k] = 1 / np.sum(weights**2)
+            if k < n - 2 and ess[k] < settings.threshold * settings.n_particles:
+                extender.resample(k, copies(settings.resampling, weights, rng))
+                log_evidence += log_mean
+                log_weights[:] = log_mean = 0.0
+                resampled[k] = True
+            if report:
+                report((k + 1) / (n - 1), ess[k], log_evidence + log_mean)
+    log_evidence += normalised(log_weights)[1]
+    return Run(extender.particles, log_evidence, ess, resampled)
+
+
+class Settings(NamedTuple):
+    """How to sample."""
+
+    proposal: str
+    n_particles: int
+    threshold: float
+    resampling: str
+
+
+class Extender:
+    """The particles of a run with their forest, and the threads that share the work on them."""
+
+    def __init__(self, X: FloatArray, process: Process, settings: Settings, n_threads: int) -> None:
+        n_particles, n = settings.n_particles, len(X)
+        slots = n_particles * n
+        self.n = n
+        self.proposal = settings.proposal
+        self.forest: Any = process.forest(np.tile(X, (n_particles, 1)), slots, np.zeros(slots))
+        self.particles: Particles = new_particles(n_particles, n)
+        self.alarms: Alarms = new_alarms(n_particles if settings.proposal == "race" else 0, n)
+        self.n_threads = n_threads
+        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def __enter__(self) -> Extender:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.pool:
+            self.pool.shutdown(cancel_futures=True)
+
+    def _share(self, n_pairs: int, work: Callable[[int, int], None]) -> None:
+        """Do the work on all particles, in shares of moderate size: `n_pairs` are looked at in each particle."""
+        n_particles = len(self.particles.log_weights)
+        step = max(1, min(-(-n_particles // self.n_threads), PAIRS_AT_ONCE // n_pairs))
+        spans = [(first, min(first + step, n_particles)) for first in range(0, n_particles, step)]
+        if self.pool is None:
+            for span in spans:
+                work(*span)
+        else:
+            for future in [self.pool.submit(work, *span) for span in spans]:
+                future.result()
+
+    def start(self, rng: np.random.Generator) -> None:
+        """Set the first alarms of a race."""
+        if self.proposal == "race":
+            for i in range(1, self.n):
+                u = rng.random((len(self.particles.log_weights), i, 2))
+                self._share(i, partial(set_first_alarms, self.forest, self.particles, self.alarms, i, u))
+
+    def extend_and_weigh(self, k: int, rng: np.random.Generator) -> None:
+        """Add merge k to every particle, and the log of its weight to the particle's."""
+        n_particles, n_live = len(self.particles.log_weights), self.n - k
+        if self.proposal == "race":
+            u = rng.random((n_particles, n_live - 1, 2))
+            self._share(3 * n_live, partial(extend_race, self.forest, self.particles, self.alarms, k, u))
+        elif self.proposal == "prior-prior":
+            u = rng.random((n_particles, 3))
+            self._share(1, partial(extend_prior_prior, self.forest, self.particles, k, u))
+        else:
+            u = rng.random((n_particles, 4))
+            time_first = self.proposal == "prior-post"
+            n_pairs = n_live * (n_live - 1) // 2
+            self._share(n_pairs, partial(extend_by_likelihood, self.forest, self.particles, k, u, time_first))
+
+    def resample(self, k: int, counts: NDArray[np.intp]) -> None:
+        """Copy particles in the place of those without a copy, after merge k."""
+        copy_particles(self.forest, self.particles, self.alarms, k, *moves(counts))
+
+
+def normalised(log_weights: FloatArray) -> tuple[FloatArray, float]:
+    """Return the weights with sum 1, and the log of their mean."""
+    top = float(log_weights.max())
+    weights = np.exp(log_weights - top)
+    total = float(weights.sum())
+    return weights / total, top + math.log(total / len(weights))
+
+
+def check_weights(log_weights: FloatArray, k: int, n: int) -> None:
+    """Raise when no particle can go on, or a weight is not a number."""
+    if np.any(np.isnan(log_weights)) or np.any(log_weights == math.inf):
+        raise FloatingPointError(
+            f"At merge {k + 1} of {n - 1} a weight is not a finite number: the table's or the process's units are beyond what "
+            "double precision holds; rescale them, or give Brownian some noise."
+        )
+    if not np.any(log_weights > -math.inf):
+        raise InputError(
+            f"At merge {k + 1} of {n - 1} all {len(log_weights)} particles have weight 0: the process gives these rows no "
+            "probability that double precision can hold. Rescale the columns or the variances, or take "
+            "proposal='post-post' and more particles."
+        )
+
+
+class SMCResult(TreeSample):
+    """A weighted sample from the posterior over trees, with the evidence; see also `TreeSample`.
+
+    Attributes
+    ----------
+    log_evidence : float
+        Log of an unbiased estimate of ``p(x)``, the mean over all runs.
+    log_evidence_se : float
+        Its standard error over the runs; NaN for a single run.
+    run_log_evidences : ndarray of shape (n_runs,)
+    ess : ndarray of shape (n - 1,)
+        Effective sample size after each merge, before any resampling, added up over the runs.
+    run_ess : ndarray of shape (n_runs, n - 1)
+    resampled : ndarray of bool, shape (n_runs, n - 1)
+        After which merges the particles were resampled.
+    n_ancestors : ndarray of int, shape (n_runs,)
+        How many of the first particles have descendants at the end.
+    process : Process
+        The process used, everything that it left open settled.
+    remarks : list of str
+        What to know about the sample; also given as warnings.
+    """
+
+    log_evidence: float
+    log_evidence_se: float
+    run_log_evidences: FloatArray
+    ess: FloatArray
+    run_ess: FloatArray
+    resampled: NDArray[np.bool_]
+    n_ancestors: NDArray[np.intp]
+    process: Process
+    remarks: list[str]
+
+    def __init__(self, trees: Sequence[Tree], runs: Sequence[Run], X: FloatArray, process: Process) -> None:
+        # a run counts by its evidence, a particle by its weight in the run
+        shares, log_evidence = normalised(np.array([run.log_evidence for run in runs]))
+        weights = [share * normalised(run.particles.log_weights)[0] for share, run in zip(shares, runs, strict=True)]
+        leaves = math.fsum(process.leaf_log_likelihoods(X))
+        log_z = np.concatenate([run.particles.log_z for run in runs])
+        super().__init__(
+            trees,
+            np.concatenate(weights),
+            log_joints=leaves + log_z.sum(axis=1) + [log_prior(tree) for tree in trees],
+            log_ratios=np.concatenate([run.particles.log_ratios for run in runs]),
+        )
+        evidences = np.array([run.log_evidence for run in runs])
+        n_runs = len(runs)
+        se = float(np.std(n_runs * shares, ddof=1) / math.sqrt(n_runs)) if n_runs > 1 else math.nan
+        run_ess = np.array([run.ess for run in runs]).reshape(n_runs, len(X) - 1)
+        self.__dict__.update(
+            log_evidence=log_evidence,
+            log_evidence_se=se,
+            run_log_evidences=evidences,
+            ess=run_ess.sum(axis=0),
+            run_ess=run_ess,
+            resampled=np.array([run.resampled for run in runs]).reshape(n_runs, len(X) - 1),
+            n_ancestors=np.array([len(np.unique(run.particles.ancestor)) for run in runs]),
+            process=process,
+            remarks=[],
+        )
+        self.remarks.extend(self._collapse())
+
+    @property
+    def effective_size(self) -> float:
+        """How many equally weighted trees the weights amount to."""
+        return float(1 / np.sum(self.weights**2))
+
+    def _collapse(self) -> list[str]:
+        total = len(self.weights)
+        if total == 1:
+            return ["One particle was drawn, which says nothing about uncertainty: take n_particles=50 or more."]
+        if self.n_leaves < 3:
+            return []
+        if self.effective_size < 0.05 * total or (self.effective_size < 2):
+            return [
+                f"The sample has collapsed: its {total} particles weigh as much as {self.effective_size:.1f} trees. Take more "
+                "particles, proposal='post-post', or fewer columns; if identical rows are the cause, a little noise."
+            ]
+        if np.all(self.n_ancestors == 1):
+            return [
+                f"All {total // len(self.n_ancestors)} particles of {'each run' if len(self.n_ancestors) > 1 else 'the run'} "
+                "descend from one: the most recent merges are the same in all, and their support is too sure of itself. Take "
+                "more particles, or more runs (n_runs), which are independent."
+            ]
+        return []
+
+    def __repr__(self) -> str:
+        return (
+            f"<SMCResult: {len(self.weights)} trees of {self.n_leaves} leaves, {self.n_distinct} distinct, "
+            f"log evidence {self.log_evidence:.6g}>"
+        )
+
+
+def smc(
+    X: ArrayLike,
+    process: Process,
+    proposal: str = "post-post",
+    n_particles: int = 50,
+    *,
+    threshold: float = 0.5,
+    resampling: str = "systematic",
+    n_runs: int = 1,
+    leaf_names: Sequence[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    progress: SmcProgress | None = None,
+) -> SMCResult:
+    """Sample trees from the posterior by sequential Monte Carlo.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D)
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled.
+    process : Process
+        `Brownian`, `Multinomial` or `Mixed`.
+    proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
+        How merges are drawn. ``post-post`` looks at ``n^3 / 6`` pairs for each particle and has the best weights, ``race``
+        at ``3 n^2 / 2``; the other two are for comparison.
+    n_particles : int, default 50
+        Particles in each run.
+    threshold : float, default 0.5
+        Particles are resampled when their effective number falls below this share of them; never after the last merge.
+    resampling : {"systematic", "stratified", "residual", "multinomial"}, default "systematic"
+    n_runs : int, default 1
+        Independent runs; their spread gives the evidence its standard error. They go through joblib, so that
+        ``joblib.parallel_config`` decides what carries them.
+    leaf_names : sequence of str, optional
+        Names of the rows.
+    n_jobs : int, optional
+        Threads, as in scikit-learn. The result does not depend on it.
+    random_state : int, Generator, RandomState or None, default None
+    progress : callable, optional
+        Called now and then with the share of the work done, the effective sample size and the log evidence so far.
+
+    Returns
+    -------
+    SMCResult
+
+    Notes
+    -----
+    Memory grows as ``n_particles n D``, and for ``race`` by ``4 n_particles n^2`` bytes more, for the alarms.
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> sample = ct.smc([[0.0], [0.1], [3.0]], ct.Brownian(), n_particles=200, random_state=0)
+    >>> probability = sample.clade_probabilities()[frozenset({"0", "1"})]
+    >>> 0.6 < probability < 1
+    True
+    """
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}; it must be a function of share, ESS and log evidence, or None.")
+    settings = _checked_settings(process, proposal, n_particles, threshold, resampling)
+    n_runs = _checked_count(n_runs, "n_runs")
+    matrix = as_matrix(X)
+    resolved = process.resolve(matrix)
+    seeds = as_generator(random_state).integers(2**63, size=n_runs).tolist()
+    n_threads = thread_count(n_jobs)
+    # A callback can follow the runs only where they share its memory.
+    together = getattr(parallel.get_active_backend(prefer="threads")[0], "supports_sharedmem", False) or n_threads == 1
+    reports = _reports(progress if together else None, n_runs)
+    with announced_compilation():
+        runs = Parallel(n_jobs=min(n_threads, n_runs), prefer="threads")(
+            delayed(sample_histories)(matrix, resolved, settings, seed, max(1, n_threads // n_runs), report)
+            for seed, report in zip(seeds, reports, strict=True)
+        )
+    trees = _trees(runs, leaf_names)
+    result = SMCResult(trees, runs, matrix, resolved)
+    result.remarks.extend(resolved.remarks(result.best(), matrix))
+    for remark in result.remarks:
+        warnings.warn(remark, InputWarning, stacklevel=2)
+    return result
+
+
+def _trees(runs: Sequence[Run], leaf_names: Sequence[str] | None) -> list[Tree]:
+    """Return the particles' trees, the same object for the same tree."""
+    known: dict[tuple[bytes, bytes], Tree] = {}
+    trees = []
+    for run in runs:
+        for children, heights in zip(run.particles.children, run.particles.heights, strict=True):
+            key = (children.tobytes(), heights.tobytes())
+            if key not in known:
+                known[key] = Tree(children, np.concatenate([np.zeros(len(children) + 1), heights]), leaf_names)
+            trees.append(known[key])
+    return trees
+
+
+def _reports(progress: SmcProgress | None, n_runs: int) -> list[SmcProgress | None]:
+    """Return a report for each run, which may be in threads of their own, that make one progress."""
+    if progress is None:
+        return [None] * n_runs
+    lock, shares = threading.Lock(), [0.0] * n_runs
+
+    def report(run: int, share: float, ess: float, log_evidence: float) -> None:
+        with lock:
+            shares[run] = share
+            progress(sum(shares) / n_runs, ess, log_evidence)
+
+    return [lambda *facts, run=run: report(run, *facts) for run in range(n_runs)]
+
+
+def _checked_count(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1.")
+    return int(value)
+
+
+def _checked_settings(process: Process, proposal: str, n_particles: int, threshold: float, resampling: str) -> Settings:
+    if not isinstance(process, Process):
+        raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
+    for name, value, allowed in (("proposal", proposal, PROPOSALS), ("resampling", resampling, SCHEMES)):
+        if value not in allowed:
+            raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+    if isinstance(threshold, (bool, str)) or not 0 <= threshold <= 1:
+        raise InputError(f"threshold is {threshold!r}; it must be a number from 0 (never resample) to 1.")
+    return Settings(proposal, _checked_count(n_particles, "n_particles"), float(threshold), resampling)

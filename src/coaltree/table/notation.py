@@ -1,0 +1,147 @@
+"""Numbers and dates in local notation: decimal commas, and text that a person reads as a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .cells import Category, IntArray
+from .wording import listing
+
+_DECIMAL_COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?(,\d+)?([eE][+-]?\d+)?$"
+_GROUPED_BY_DOTS = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)$"
+_GROUPED_BY_COMMAS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
+
+# A column of text is probably meant as numbers if this share of its cells reads like them ...
+_MOST_CELLS = 0.9
+# ... and there are as many different ones as this share of its cells.
+_MOST_DISTINCT = 0.5
+_LONGEST = 40
+_SYMBOLS = r"(?:[$€£¥₹%‰°<>=~≈≤≥±()\s]|USD|EUR|GBP|JPY|CHF|CAD|AUD|CNY|INR)"
+_NUMBER = re.compile(
+    rf"{_SYMBOLS}*[+\u2212-]?{_SYMBOLS}*"
+    r"(?:\d{1,3}(?:[.,'\u2019_\s]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+    r"(?P<unit>[^\d_,;:]*)"
+)
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DATE = re.compile(
+    rf"(?:\d{{1,4}}([/.-])\d{{1,2}}\1\d{{1,4}}|\d{{1,2}}[ -]?{_MONTH}[ -]?\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{4}})"
+    r"(?:[T ,]+\d{1,2}:\d{2}.*)?|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]\.?m\.?)?",
+    re.IGNORECASE,
+)
+
+
+def example_of_numbers(codes: IntArray, categories: Sequence[Category]) -> str | None:
+    """Find out whether the categories of a column look like numbers or dates that were written with decoration.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+        Codes of the cells; -1 is missing.
+    categories : sequence
+        The categories.
+
+    Returns
+    -------
+    str or None
+        The first such cell; None when the column looks like categories, or most values come again and again.
+    """
+    observed = codes[codes >= 0]
+    if len(categories) < 2 or len(categories) <= _MOST_DISTINCT * len(observed):
+        return None
+    texts = [category if isinstance(category, str) and len(category) <= _LONGEST else "" for category in categories]
+    matches = [_NUMBER.fullmatch(text.strip()) for text in texts]
+    units = [match["unit"].strip() if match else "" for match in matches]
+    # Letters behind a number are a unit if they are the same everywhere, and part of a name otherwise: 3a, 3b, 4a.
+    letters = {unit for unit in units if any(map(str.isalpha, unit))}
+    written = np.array(
+        [
+            bool(_DATE.fullmatch(text.strip())) or (match is not None and (len(letters) <= 1 or unit not in letters))
+            for text, match, unit in zip(texts, matches, units, strict=True)
+        ]
+    )
+    looks = written[observed]
+    if looks.sum() < _MOST_CELLS * len(observed):
+        return None
+    return texts[int(observed[np.argmax(looks)])]
+
+
+class LocalNumbers(NamedTuple):
+    """Columns in which local notation was read: decimal commas, or nothing but points between groups of digits."""
+
+    decimal: tuple[str, ...]
+    grouped: tuple[str, ...]
+
+    def sentences(self, wanted: Container[str]) -> list[str]:
+        """Say so, for some of the columns."""
+        kinds = ((self.decimal, "decimal commas"), (self.grouped, "points between groups of three digits"))
+        told = [([name for name in names if name in wanted], what) for names, what in kinds]
+        return [
+            f"Column{'s' if len(names) > 1 else ''} {listing(names)}: {what} were read as numbers."
+            for names, what in told
+            if names
+        ]
+
+
+def read_local_numbers(polars: Any, texts: Any, frame: Any, delimiter: str) -> tuple[Any, LocalNumbers]:
+    """Read the columns of a text file that are numbers with decimal commas.
+
+    A comma can be a decimal comma only where it does not separate fields. A file with decimal commas has no decimal
+    points, so that points group the digits of its whole numbers.
+
+    Parameters
+    ----------
+    polars : module
+    texts : polars.DataFrame
+        All columns as text.
+    frame : polars.DataFrame
+        The columns with their types.
+    delimiter : str
+        What separates the fields.
+
+    Returns
+    -------
+    frame : polars.DataFrame
+    local : LocalNumbers
+    """
+    if delimiter not in (";", "\t"):
+        return frame, LocalNumbers((), ())
+    read = {
+        name: _without_commas(polars, texts[name])
+        for name in frame.columns
+        if frame[name].dtype == polars.String and _has_decimal_commas(texts[name], delimiter)
+    }
+    decimal = tuple(read)
+    grouped: list[str] = []
+    if decimal:
+        grouped = [name for name in frame.columns if _is_grouped(frame[name].dtype, texts[name], polars)]
+        read |= {name: _without_commas(polars, texts[name]) for name in grouped}
+    return frame.with_columns(read.values()), LocalNumbers(decimal, tuple(grouped))
+
+
+def _has_decimal_commas(column: Any, delimiter: str) -> bool:
+    cells = column.drop_nulls()
+    commas = cells.filter(cells.str.contains(",", literal=True))
+    if commas.is_empty() or not bool((cells.str.contains(_DECIMAL_COMMA) & cells.str.contains(r"\d")).all()):
+        return False
+    # Semicolons separate fields because commas do not; with tabs, 1,250 may as well be a thousand and something.
+    return delimiter == ";" or not bool(commas.str.contains(_GROUPED_BY_COMMAS).all())
+
+
+def _is_grouped(dtype: Any, column: Any, polars: Any) -> bool:
+    if dtype not in (polars.Float64, polars.String):
+        return False
+    cells = column.drop_nulls()
+    return (
+        bool(cells.str.contains(".", literal=True).any())
+        and bool(cells.str.contains(_GROUPED_BY_DOTS).all())
+        and not bool(cells.str.contains(r"^[+-]?0\.").any())
+    )
+
+
+def _without_commas(polars: Any, column: Any) -> Any:
+    plain = column.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return plain.cast(polars.Float64)

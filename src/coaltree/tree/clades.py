@@ -1,0 +1,153 @@
+"""Clades: the sets of leaves below the merges of a tree, and how many of them two trees share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .newick_reader import short
+from .summary import SummaryTree
+from .tree import Tree, checked_tree
+
+IntArray = NDArray[np.intp]
+
+
+def clade_masks(tree: Tree) -> list[int]:
+    """Return the leaves below every merge as bits of a whole number, most recent merge first.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Returns
+    -------
+    list of int
+        Bit ``i`` is set if leaf ``i`` is below the merge.
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> [bin(mask) for mask in clade_masks(Tree.from_newick("((a:1,b:1):2,c:3);"))]
+    ['0b11', '0b111']
+    """
+    masks = [1 << leaf for leaf in range(tree.n_leaves)]
+    for left, right in tree.children.tolist():
+        masks.append(masks[left] | masks[right])
+    return masks[tree.n_leaves :]
+
+
+def number_clades(trees: Sequence[Tree]) -> IntArray:
+    """Give every clade of some trees a number, the same wherever it occurs.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+        Over the same leaves in the same order.
+
+    Returns
+    -------
+    ndarray of int, shape (n_trees, n_leaves - 1)
+        The clade of every merge; 0, 1, ... in the order in which clades first occur.
+    """
+    numbers: dict[int, int] = {}
+    rows = [[numbers.setdefault(mask, len(numbers)) for mask in clade_masks(tree)] for tree in trees]
+    return np.array(rows, dtype=np.intp)
+
+
+def join_clades(n_leaves: int, members: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Build the binary tree that has all of some clades.
+
+    Parameters
+    ----------
+    n_leaves : int
+    members : sequence of ndarray of int
+        Leaves of each clade; any two clades are nested or disjoint, and one has all leaves unless there is only one.
+
+    Returns
+    -------
+    children : ndarray of int, shape (n_leaves - 1, 2)
+        Children before parents.
+    clades : ndarray of int, shape (n_leaves - 1,)
+        Which clade each merge completes; -1 if it only resolves a polytomy.
+    """
+    top = np.arange(n_leaves)
+    children: list[tuple[int, int]] = []
+    clades: list[int] = []
+    for k in sorted(range(len(members)), key=lambda k: len(members[k])):
+        node, *others = np.unique(top[members[k]]).tolist()
+        for other in others:
+            children.append((node, other))
+            clades.append(-1)
+            node = n_leaves + len(children) - 1
+        clades[-1] = k
+        top[members[k]] = node
+    return np.array(children, dtype=np.intp).reshape(-1, 2), np.array(clades, dtype=np.intp)
+
+
+def robinson_foulds(a: Tree, b: Tree, *, normalized: bool = False) -> float:
+    """Count the clades that only one of two rooted trees has.
+
+    Parameters
+    ----------
+    a, b : Tree
+        Trees over the same leaf names, in any order. Merges of a :class:`SummaryTree` that only resolve a polytomy
+        count as no clades.
+    normalized : bool, default False
+        Divide by ``2 (n_leaves - 2)``, the largest value there is; trees of at most two leaves are at distance 0.
+
+    Returns
+    -------
+    int, or float if normalized
+
+    Raises
+    ------
+    InputError
+        If the leaf names differ.
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> a = Tree.from_newick("(((a:1,b:1):1,c:2):1,d:3);")
+    >>> b = Tree.from_newick("(((a:1,c:1):1,b:2):1,d:3);")
+    >>> robinson_foulds(a, b)
+    2
+    >>> robinson_foulds(a, b, normalized=True)
+    0.5
+    """
+    a, b = checked_tree(a, "a"), checked_tree(b, "b")
+    if a.leaf_names != b.leaf_names:
+        differences = leaf_differences(b.leaf_names, a.leaf_names)
+        if differences:
+            raise InputError(
+                f"The second tree has other leaves than the first: {differences}; only trees over the same names "
+                "can be compared."
+            )
+        b = b.reorder(a.leaf_names)
+    distance = len(_true_clades(a) ^ _true_clades(b))
+    if not normalized:
+        return distance
+    return distance / (2 * (a.n_leaves - 2)) if a.n_leaves > 2 else 0.0
+
+
+def leaf_differences(found: Iterable[str], wanted: Iterable[str]) -> str:
+    """Say which names are missing from those found and which are there besides; nothing if they are the same."""
+    have, want = dict.fromkeys(found), dict.fromkeys(wanted)
+    parts = []
+    for word, names in (
+        ("lacks", [name for name in want if name not in have]),
+        ("has", [name for name in have if name not in want]),
+    ):
+        if names:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            parts.append(f"{word} {', '.join(map(short, names[:5]))}{more}")
+    return "it " + " and ".join(parts) if parts else ""
+
+
+def _true_clades(tree: Tree) -> set[int]:
+    masks = clade_masks(tree)
+    if isinstance(tree, SummaryTree):
+        return {mask for mask, share in zip(masks, tree.support.tolist(), strict=True) if share == share}
+    return set(masks)

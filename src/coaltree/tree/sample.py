@@ -1,0 +1,438 @@
+"""A weighted sample of trees over the same leaves, and what it says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from . import newick, nexus, nexus_reader
+from .clade_heights import clade_heights
+from .clades import join_clades, number_clades
+from .cut import cut_by_count, cut_by_height, cut_by_ratio
+from .sample_invariants import (
+    check_choice,
+    checked_logs,
+    checked_row,
+    checked_threshold,
+    checked_trees,
+    checked_weights,
+)
+from .summary import SummaryTree, lay_out
+from .tree import Tree
+
+IntArray = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
+
+# Two sums of the same shares in different orders are equal to within this.
+ROUNDING = 1e-9
+
+
+class TreeSample:
+    """A weighted sample of trees over the same leaves; it cannot be changed.
+
+    Trees that are equal may occur many times: whatever is asked is computed once for each.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+        At least one, all with the same leaf names in the same order.
+    weights : array-like of float, shape (n_trees,), optional
+        At least 0, not all 0; only their proportions matter. All equal by default.
+    log_joints : array-like of float, shape (n_trees,), optional
+        Log joint density of each tree with the data.
+    log_ratios : array-like of float, shape (n_trees, n_leaves - 1), optional
+        Log likelihood ratio of each tree's merges, most recent first.
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> texts = ["((a:1,b:1):2,c:3);", "((a:2,b:2):2,c:4);", "((a:2,c:2):3,b:5);"]
+    >>> sample = TreeSample([Tree.from_newick(text, "abc") for text in texts], weights=[1, 2, 1])
+    >>> sample
+    <TreeSample: 3 trees (3 distinct) of 3 leaves>
+    >>> sample.clade_probabilities()[frozenset("ab")]
+    0.75
+    >>> sample.merge_heights("a", "b").tolist()
+    [1.0, 2.0, 5.0]
+    >>> sample.consensus().support.tolist()
+    [0.75, 1.0]
+    """
+
+    _trees: tuple[Tree, ...]
+    _weights: FloatArray
+    _log_joints: FloatArray | None
+    _log_ratios: FloatArray | None
+
+    def __init__(
+        self,
+        trees: Sequence[Tree],
+        weights: ArrayLike | None = None,
+        *,
+        log_joints: ArrayLike | None = None,
+        log_ratios: ArrayLike | None = None,
+    ) -> None:
+        drawn = checked_trees(trees)
+        n_merges = drawn[0].n_leaves - 1
+        self.__dict__.update(
+            _trees=drawn,
+            _weights=checked_weights(weights, len(drawn)),
+            _log_joints=checked_logs(log_joints, "log_joints", (len(drawn),)),
+            _log_ratios=checked_logs(log_ratios, "log_ratios", (len(drawn), n_merges)),
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"A {type(self).__name__} cannot be changed: {name!r} was not set. Make a new one instead."
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(
+            f"A {type(self).__name__} cannot be changed: {name!r} was not deleted. Make a new one instead."
+        )
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The trees."""
+        return self._trees
+
+    @property
+    def weights(self) -> FloatArray:
+        """Share of each tree, shape ``(n_trees,)``; they add up to 1."""
+        return self._weights
+
+    @property
+    def log_joints(self) -> FloatArray | None:
+        """Log joint density of each tree with the data, shape ``(n_trees,)``, if known."""
+        return self._log_joints
+
+    @property
+    def log_ratios(self) -> FloatArray | None:
+        """Log likelihood ratio of each tree's merges, shape ``(n_trees, n_leaves - 1)``, if known."""
+        return self._log_ratios
+
+    @property
+    def leaf_names(self) -> tuple[str, ...]:
+        """Names of the leaves, in row order."""
+        return self._trees[0].leaf_names
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of every tree."""
+        return self._trees[0].n_leaves
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of distinct trees."""
+        return len(self._distinct)
+
+    def best(self) -> Tree:
+        """Return the tree of the highest log joint density, the first of several."""
+        if self._log_joints is None:
+            raise InputError(
+                "The log joint densities of the trees are unknown, so none is the best; pass log_joints, or "
+                "summarise the sample with mcc()."
+            )
+        return self._trees[int(np.argmax(self._log_joints))]
+
+    # -- clades --------------------------------------------------------------------------------
+
+    def clade_probabilities(self) -> dict[frozenset[str], float]:
+        """Return the share of the sample that has each clade.
+
+        Returns
+        -------
+        dict of frozenset of str to float
+            All clades of at least two leaves that have a share, the most probable first and of those equally probable
+            the largest.
+        """
+        shares, (where, merges) = self._clade_shares, self._first_seen
+        names = np.array(self.leaf_names, dtype=object)
+        n = self.n_leaves
+        sizes = np.array([self._distinct[i].leaf_counts[n + k] for i, k in zip(where, merges, strict=True)], dtype=int)
+        order = np.lexsort((-sizes, -shares))
+        return {
+            frozenset(names[self._distinct[where[c]].leaves_below(n + merges[c])].tolist()): float(shares[c])
+            for c in order
+            if shares[c] > 0
+        }
+
+    def distances(self, *, normalized: bool = False) -> FloatArray:
+        """Return the Robinson-Foulds distances between the trees.
+
+        Parameters
+        ----------
+        normalized : bool, default False
+            Divide by the largest value there is, see :func:`coaltree.tree.clades.robinson_foulds`.
+
+        Returns
+        -------
+        ndarray of float, shape (n_trees, n_trees)
+        """
+        from scipy.sparse import csr_array
+
+        clades = self._clades
+        n_trees, n_merges = clades.shape
+        starts = np.arange(n_trees + 1) * n_merges
+        has = csr_array((np.ones(clades.size), clades.ravel(), starts), shape=(n_trees, len(self._clade_shares)))
+        distances = 2.0 * (n_merges - (has @ has.T).toarray())
+        if normalized and n_merges > 1:
+            distances /= 2 * (n_merges - 1)
+        result: FloatArray = distances[np.ix_(self._which, self._which)]
+        return result
+
+    # -- summaries -----------------------------------------------------------------------------
+
+    def consensus(self, threshold: float = 0.5, heights: Literal["mean", "median"] = "mean") -> SummaryTree:
+        """Return the majority-rule tree: all clades that more than a given share of the sample has.
+
+        Parameters
+        ----------
+        threshold : float, default 0.5
+            From 0.5 to less than 1.
+        heights : {"mean", "median"}
+            The height of a clade: its mean or median height over the trees that have it, raised to the height of the
+            clades inside it where that is larger.
+
+        Returns
+        -------
+        SummaryTree
+            Where the sample leaves it open which lineages merged first, they merge at the same height, and the
+            support of all but the last of these merges is NaN.
+        """
+        share = checked_threshold(threshold)
+        check_choice(heights, ("mean", "median"))
+        n = self.n_leaves
+        where, merges = self._first_seen
+        # Clades of exactly the threshold stay out whichever way their shares are rounded: two such may exclude each other.
+        kept = np.flatnonzero(self._clade_shares > share + ROUNDING)
+        members = [self._distinct[where[c]].leaves_below(n + merges[c]) for c in kept]
+        children, made = join_clades(n, members)
+        clades = np.where(made < 0, -1, kept[made])
+        return self._summary(children, clades, heights, None)
+
+    def mcc(self, heights: Literal["mean", "median", "keep"] = "mean") -> SummaryTree:
+        """Return the maximum clade credibility tree: the one whose clades have the largest product of shares.
+
+        Parameters
+        ----------
+        heights : {"mean", "median", "keep"}
+            The height of a clade: its mean or median height over the trees that have it, raised to the height of the
+            clades inside it where that is larger; or its height in this tree.
+
+        Returns
+        -------
+        SummaryTree
+            The first of several.
+        """
+        check_choice(heights, ("mean", "median", "keep"))
+        drawn = self._distinct_weights > 0
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(self._clade_shares[self._clades])
+        scores = np.where(drawn, log_shares.sum(axis=1), -np.inf)
+        # Trees with the same clades in another order have the same sum but for rounding.
+        i = int(np.argmax(scores > scores.max() - ROUNDING))
+        tree = self._distinct[i]
+        return self._summary(tree.children, self._clades[i], heights, tree)
+
+    def _summary(self, children: ArrayLike, clades: IntArray, heights: str, tree: Tree | None) -> SummaryTree:
+        """Return the tree of the given merges, each with its clade or -1 if it only resolves a polytomy."""
+        real = clades >= 0
+        stack = np.stack([tree.merge_heights for tree in self._distinct])
+        found = clade_heights(self._clades, stack, self._distinct_weights, clades[real])
+        support, mean, median = np.full((3, len(clades)), np.nan)
+        hpd = np.full((len(clades), 2), np.nan)
+        support[real], mean[real], median[real], hpd[real] = self._clade_shares[clades[real]], *found
+        wanted = tree.merge_heights if tree is not None and heights == "keep" else mean if heights == "mean" else median
+        kids, ages, order = lay_out(children, wanted)
+        return SummaryTree(kids, ages, self.leaf_names, support[order], mean[order], median[order], hpd[order])
+
+    # -- pairs of rows -------------------------------------------------------------------------
+
+    def merge_heights(self, a: int | str, b: int | str) -> FloatArray:
+        """Return how high two rows merge in every tree.
+
+        Parameters
+        ----------
+        a, b : int or str
+            Number or name of a row.
+
+        Returns
+        -------
+        ndarray of float, shape (n_trees,)
+        """
+        first, second = checked_row(a, self.leaf_names), checked_row(b, self.leaf_names)
+        heights = []
+        for tree in self._distinct:
+            i, j = first, second
+            while i != j:
+                # The smaller number cannot be above the other.
+                if i < j:
+                    i = int(tree.parents[i])
+                else:
+                    j = int(tree.parents[j])
+            heights.append(tree.heights[i])
+        return np.array(heights)[self._which]
+
+    def co_clustering(self, *, n_clusters: int | None = None, height: float | None = None) -> FloatArray:
+        """Return the probability that two rows are in the same flat cluster.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            Cut every tree into so many clusters.
+        height : float, optional
+            Cut every tree at this height. With neither of the two, trees are cut where the model prefers independent
+            trees, which needs ``log_ratios``.
+
+        Returns
+        -------
+        ndarray of float, shape (n_leaves, n_leaves)
+        """
+        if n_clusters is not None and height is not None:
+            raise InputError(
+                "Both n_clusters and height were given; a tree is cut by one of them, so leave out the other."
+            )
+        together = np.zeros((self.n_leaves, self.n_leaves))
+        total = 0.0
+        for tree, ratios, weight in self._to_cut(by_ratio=n_clusters is None and height is None):
+            if n_clusters is not None:
+                labels = cut_by_count(tree, n_clusters)
+            elif height is not None:
+                labels = cut_by_height(tree, height)
+            else:
+                labels = cut_by_ratio(tree, ratios)
+            total += weight
+            rows = np.argsort(labels, kind="stable")
+            sizes = np.bincount(labels)
+            ends = np.cumsum(sizes)
+            for k in np.flatnonzero(sizes > 1).tolist():
+                cluster = rows[ends[k] - sizes[k] : ends[k]]
+                together[cluster[:, None], cluster] += weight
+        together /= total
+        np.fill_diagonal(together, 1.0)
+        return together
+
+    def _to_cut(self, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
+        """Return every tree to cut once, with its ratios and its weight."""
+        if not by_ratio:
+            nothing = np.empty(0)
+            return [
+                (tree, nothing, weight)
+                for tree, weight in zip(self._distinct, self._distinct_weights.tolist(), strict=True)
+            ]
+        if self._log_ratios is None:
+            raise InputError(
+                "The log likelihood ratios of the merges are unknown, so trees cannot be cut by them; pass n_clusters "
+                "or height, or make the sample with log_ratios."
+            )
+        cases: dict[tuple[int, bytes], tuple[Tree, FloatArray, float]] = {}
+        for i, ratios, weight in zip(self._which.tolist(), self._log_ratios, self._weights.tolist(), strict=True):
+            key = i, ratios.tobytes()
+            before = cases[key][2] if key in cases else 0.0
+            cases[key] = self._distinct[i], ratios, before + weight
+        return list(cases.values())
+
+    # -- exchange ------------------------------------------------------------------------------
+
+    def to_nexus(self) -> str:
+        """Write the sample as a NEXUS file: a translate table and one weighted tree a line."""
+        keys = [str(key) for key in range(1, self.n_leaves + 1)]
+        texts = [newick.render(tree.children, tree.heights, keys) for tree in self._distinct]
+        rows = enumerate(zip(self._which.tolist(), self._weights.tolist(), strict=True))
+        return nexus.render(
+            self.leaf_names, [(f"TREE_{k}", f"[&W {weight!r}] [&R] {texts[i]}") for k, (i, weight) in rows]
+        )
+
+    @classmethod
+    def from_nexus(cls, text: str, *, preserve_underscores: bool = False, tolerance: float = 1e-6) -> TreeSample:
+        """Read a sample from the text of a NEXUS file.
+
+        Parameters
+        ----------
+        text : str
+            A file with rooted, binary, ultrametric trees over the same leaves, such as BEAST writes. Blocks of other
+            kinds and comments are left out, but for weights such as ``[&W 1/3]``; trees without one have weight 1.
+        preserve_underscores : bool, default False
+            Keep underscores of unquoted names; the standard reads them as blanks.
+        tolerance : float, default 1e-6
+            How far leaves may stand from height 0, as a share of the root's height.
+
+        Returns
+        -------
+        TreeSample
+            Rows are in the order of the taxa block, of the translate table, or else of the first tree.
+
+        Raises
+        ------
+        InputError
+            With the tree that cannot be read. It is a ``ValueError``.
+        """
+        found = nexus_reader.parse(text, preserve_underscores, tolerance)
+        return TreeSample([entry.tree for entry in found], [entry.weight for entry in found])
+
+    # -- what is computed once -----------------------------------------------------------------
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Tree, ...], IntArray]:
+        """The distinct trees as they first occur, and which of them each tree is."""
+        numbers_of: dict[Tree, int] = {}
+        which = [numbers_of.setdefault(tree, len(numbers_of)) for tree in self._trees]
+        return tuple(numbers_of), np.array(which, dtype=np.intp)
+
+    @property
+    def _distinct(self) -> tuple[Tree, ...]:
+        return self._places[0]
+
+    @property
+    def _which(self) -> IntArray:
+        return self._places[1]
+
+    @cached_property
+    def _distinct_weights(self) -> FloatArray:
+        return np.asarray(np.bincount(self._which, weights=self._weights), dtype=np.float64)
+
+    @cached_property
+    def _clades(self) -> IntArray:
+        """Number of the clade of every merge of every distinct tree."""
+        return number_clades(self._distinct)
+
+    @cached_property
+    def _first_seen(self) -> tuple[list[int], list[int]]:
+        """Distinct tree and merge in which each clade first occurs."""
+        _, first = np.unique(self._clades, return_index=True)
+        where, merges = np.divmod(first, max(self.n_leaves - 1, 1))
+        return where.tolist(), merges.tolist()
+
+    @cached_property
+    def _clade_shares(self) -> FloatArray:
+        """Share of the sample that has each clade."""
+        if self.n_leaves == 1:
+            return np.empty(0)
+        shares = np.bincount(self._clades.ravel(), weights=np.repeat(self._distinct_weights, self.n_leaves - 1))
+        # Added up in the same order as the root's, the shares of clades that all trees have are then 1 to the last digit.
+        return np.asarray(shares / shares[self._clades[0, -1]], dtype=np.float64)
+
+    # -- manners -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._trees)
+
+    def __getstate__(self) -> dict[str, Any]:
+        computed = {"_places", "_distinct_weights", "_clades", "_first_seen", "_clade_shares"}
+        return {name: value for name, value in self.__dict__.items() if name not in computed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        self.__dict__.update(state)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} trees ({self.n_distinct} distinct) of {self.n_leaves} leaves>"

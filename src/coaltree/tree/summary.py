@@ -1,0 +1,241 @@
+"""One tree that stands for a sample of trees, and what the sample says about each of its merges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from . import newick, nexus
+from .tree import Tree
+
+IntArray = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
+
+_ANNOTATIONS = ("support", "mean_heights", "median_heights", "height_hpd")
+
+
+class SummaryTree(Tree):
+    """A tree that stands for a sample of trees.
+
+    Where the sample does not say in which order three or more lineages merged, the merges in between only resolve the
+    polytomy: they are as high as the merge above them, and everything that is said about them is NaN.
+
+    Parameters
+    ----------
+    children, heights, leaf_names
+        As of a :class:`Tree`.
+    support : array-like of float, shape (n - 1,), optional
+        Share of the sample that has the clade below each merge, NaN where the merge only resolves a polytomy. This and
+        what follows have one entry a merge, most recent first; the defaults are those of a sample of one tree.
+    mean_heights, median_heights : array-like of float, shape (n - 1,), optional
+        Mean and median height of the clade, over the trees that have it.
+    height_hpd : array-like of float, shape (n - 1, 2), optional
+        The shortest interval that holds 95 % of the clade's heights.
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> from coaltree.tree.sample import TreeSample
+    >>> texts = ["((a:1,b:1):2,c:3);", "((a:2,b:2):2,c:4);", "((a:2,c:2):3,b:5);"]
+    >>> tree = TreeSample([Tree.from_newick(text, "abc") for text in texts], [3, 3, 2]).mcc()
+    >>> tree.to_newick()
+    '((a:1.5,b:1.5)0.75:2.375,c:3.875)1;'
+    >>> tree.height_hpd.tolist()
+    [[1.0, 2.0], [3.0, 5.0]]
+    """
+
+    _support: FloatArray
+    _mean_heights: FloatArray
+    _median_heights: FloatArray
+    _height_hpd: FloatArray
+
+    def __init__(
+        self,
+        children: ArrayLike,
+        heights: ArrayLike,
+        leaf_names: Sequence[str] | None = None,
+        support: ArrayLike | None = None,
+        mean_heights: ArrayLike | None = None,
+        median_heights: ArrayLike | None = None,
+        height_hpd: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(children, heights, leaf_names)
+        own = self.merge_heights
+        defaults = (np.ones(len(own)), own, own, np.column_stack([own, own]))
+        given = (support, mean_heights, median_heights, height_hpd)
+        for name, values, default in zip(_ANNOTATIONS, given, defaults, strict=True):
+            array = np.array(default if values is None else values, dtype=np.float64)
+            if array.shape != default.shape:
+                raise InputError(
+                    f"{name} has shape {array.shape}; a tree of {len(own)} merges needs {default.shape}, "
+                    "the most recent merge first."
+                )
+            array.setflags(write=False)
+            self.__dict__["_" + name] = array
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> FloatArray:
+        """Share of the sample that has each merge's clade, NaN for merges that only resolve a polytomy."""
+        return self._support
+
+    @property
+    def mean_heights(self) -> FloatArray:
+        """Mean height of each merge's clade over the trees that have it, shape ``(n - 1,)``."""
+        return self._mean_heights
+
+    @property
+    def median_heights(self) -> FloatArray:
+        """Median height of each merge's clade over the trees that have it, shape ``(n - 1,)``."""
+        return self._median_heights
+
+    @property
+    def height_hpd(self) -> FloatArray:
+        """Shortest interval that holds 95 % of the heights of each merge's clade, shape ``(n - 1, 2)``."""
+        return self._height_hpd
+
+    def rename(self, leaf_names: Sequence[str]) -> SummaryTree:
+        """Return the same tree with other names on its leaves, in row order."""
+        return self._annotate(super().rename(leaf_names))
+
+    def reorder(self, leaf_names: Sequence[str]) -> SummaryTree:
+        """Return the same tree with its leaves numbered in the order of the given names."""
+        return self._annotate(super().reorder(leaf_names))
+
+    # -- exchange ------------------------------------------------------------------------------
+
+    def to_newick(self, support: bool = True) -> str:
+        """Write the tree as a Newick string, with polytomies as such.
+
+        Parameters
+        ----------
+        support : bool, default True
+            Label merges with their support, to four digits.
+
+        Returns
+        -------
+        str
+            Only if there is no polytomy can :meth:`Tree.from_newick` read it.
+        """
+        labels = [f"{share:.4g}" if support and share == share else "" for share in self._support.tolist()]
+        return self._text([newick.quoted(name) for name in self._leaf_names], labels)
+
+    def to_nexus(self) -> str:
+        """Write the tree as a NEXUS file, annotated as TreeAnnotator does, for FigTree and its like.
+
+        Returns
+        -------
+        str
+            Polytomies are written as such. Merges carry ``posterior``, ``height``, ``height_mean``, ``height_median``
+            and ``height_95%_HPD``.
+        """
+        columns = (self._support, self.merge_heights, self._mean_heights, self._median_heights, *self._height_hpd.T)
+        comments = [
+            f"[&posterior={share!r},height={height!r},height_mean={mean!r},height_median={median!r},"
+            f"height_95%_HPD={{{low!r},{high!r}}}]"
+            if share == share
+            else ""
+            for share, height, mean, median, low, high in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        keys = [str(key) for key in range(1, self.n_leaves + 1)]
+        return nexus.render(self._leaf_names, [("SUMMARY", f"[&R] {self._text(keys, comments)}")])
+
+    def _text(self, leaf_labels: list[str], merge_labels: list[str]) -> str:
+        n = self.n_leaves
+        kept = np.concatenate([np.ones(n, dtype=bool), ~np.isnan(self._support)])
+        kept[-1] = True
+        above = self.parents.copy()
+        for node in range(self.n_nodes - 2, n - 1, -1):
+            if not kept[node]:
+                above[self._children[node - n]] = above[node]
+        lengths = self._heights[above[:-1]] - self._heights[:-1]
+        tails = [f":{length!r}" for length in lengths.tolist()] + [""]
+        first = self.first_positions
+        opening = np.bincount(first[n:][kept[n:]], minlength=n)[first[:n]].tolist()
+        heads = ["," + "(" * count + label for count, label in zip(opening, leaf_labels, strict=True)]
+        heads += [")" + label for label in merge_labels]
+        # A node is complete after its last leaf and before its parent, whose number is larger.
+        order = np.argsort(first + self.leaf_counts, kind="stable")
+        return "".join(heads[node] + tails[node] for node in order[kept[order]].tolist())[1:] + ";"
+
+    # -- manners -------------------------------------------------------------------------------
+
+    def _annotate(self, tree: Tree) -> SummaryTree:
+        return SummaryTree(
+            tree.children,
+            tree.heights,
+            tree.leaf_names,
+            self._support,
+            self._mean_heights,
+            self._median_heights,
+            self._height_hpd,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        # Never equal to a plain tree: two summaries that differ would both be.
+        return (
+            isinstance(other, SummaryTree)
+            and super().__eq__(other) is True
+            and all(np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True) for name in _ANNOTATIONS)
+        )
+
+    __hash__ = Tree.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        annotations = tuple(getattr(self, name) for name in _ANNOTATIONS)
+        return SummaryTree, (self._children, self._heights, self._leaf_names, *annotations)
+
+    def __repr__(self) -> str:
+        return f"<SummaryTree: {self.n_leaves} leaves, root height {self._heights[-1]:.4g}>"
+
+
+def lay_out(children: ArrayLike, wanted: ArrayLike) -> tuple[IntArray, FloatArray, IntArray]:
+    """Give merges new heights and number them by height.
+
+    Parameters
+    ----------
+    children : array-like of int, shape (n - 1, 2)
+        Children before parents, in any other order.
+    wanted : array-like of float, shape (n - 1,)
+        Heights of the merges. They are raised to those of merges below where these are higher; NaN stands for the
+        height of the merge above.
+
+    Returns
+    -------
+    children : ndarray of int, shape (n - 1, 2)
+    heights : ndarray of float, shape (2n - 1,)
+        What a :class:`Tree` is made of.
+    order : ndarray of int, shape (n - 1,)
+        Which of the merges given each merge was.
+
+    Examples
+    --------
+    >>> children, heights, order = lay_out([[0, 1], [2, 3], [4, 5]], [2.0, 1.0, 1.5])
+    >>> children.tolist(), heights.tolist(), order.tolist()
+    ([[2, 3], [0, 1], [5, 4]], [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 2.0], [1, 0, 2])
+    """
+    kids = np.asarray(children, dtype=np.intp).reshape(-1, 2)
+    own = np.asarray(wanted, dtype=np.float64)
+    n = len(kids) + 1
+    heights = [0.0] * n
+    pairs = kids.tolist()
+    for (left, right), height in zip(pairs, np.nan_to_num(own, nan=0.0).tolist(), strict=True):
+        heights.append(max(height, heights[left], heights[right]))
+    hangs = [False] * n + np.isnan(own).tolist()
+    for k in range(n - 2, -1, -1):
+        for child in pairs[k]:
+            if hangs[child]:
+                heights[child] = heights[n + k]
+    merges = np.array(heights[n:], dtype=np.float64)
+    # A stable sort keeps children before parents of the same height.
+    order = np.argsort(merges, kind="stable")
+    number = np.arange(2 * n - 1)
+    number[n + order] = np.arange(n, 2 * n - 1)
+    return number[kids[order]], np.concatenate([np.zeros(n), merges[order]]), order

@@ -1,0 +1,106 @@
+"""The posterior over trees of three or four leaves by enumeration of all histories and quadrature over their heights.
+
+Written from the model's definitions, without messages: whole covariance matrices of contrasts for real columns, all states
+of the interior nodes for categorical ones. `test_smc.py` checks it against the likelihoods of `reference.py`.
+"""
+
+from itertools import combinations, product
+
+import numpy as np
+
+import reference
+
+POINTS = 34  # a dimension; the logarithms of the waiting times are spread evenly
+LOWEST, HIGHEST = -13.0, 3.2
+
+
+def histories(n):
+    """Yield the children of every labelled history of n leaves."""
+
+    def extend(live, merges):
+        if len(live) == 1:
+            yield merges
+            return
+        for a, b in combinations(live, 2):
+            rest = [node for node in live if node not in (a, b)]
+            yield from extend([*rest, n + len(merges)], [*merges, (a, b)])
+
+    yield from extend(list(range(n)), [])
+
+
+def common_heights(children, heights):
+    """Return the heights of all pairs' common ancestors, shape (points, n, n); `heights` has a column a merge."""
+    n = len(children) + 1
+    below = [{leaf} for leaf in range(n)]
+    common = np.zeros((len(heights), n, n))
+    for k, (left, right) in enumerate(children):
+        for i, j in product(below[left], below[right]):
+            common[:, i, j] = common[:, j, i] = heights[:, k]
+        below.append(below[left] | below[right])
+    return common
+
+
+def real_column(x, variance, noise, common):
+    """Log density of the contrasts with the first observed row: the flat root takes the rest away."""
+    rows = np.flatnonzero(~np.isnan(x))
+    if len(rows) < 2:
+        return np.zeros(len(common))
+    first, others = rows[0], rows[1:]
+    z = x[others] - x[first]
+    to_first = common[:, others, first]
+    covariance = to_first[:, :, None] + to_first[:, None, :] - common[:, others[:, None], others[None, :]]
+    covariance = variance * (covariance + noise * (1 + np.eye(len(others))))
+    _, log_det = np.linalg.slogdet(covariance)
+    solved = np.linalg.solve(covariance, np.broadcast_to(z[:, None], (len(common), len(z), 1)))[:, :, 0]
+    return -0.5 * (len(z) * reference.LOG_2PI + log_det + solved @ z)
+
+
+def categorical_column(codes, rate, q, children, heights):
+    """Log probability of a column: the sum over all states of the interior nodes, and of leaves not observed."""
+    n, K = len(codes), len(q)
+    node_heights = np.hstack([np.zeros((len(heights), n)), heights])
+    parent = {child: n + k for k, pair in enumerate(children) for child in pair}
+    stay = {c: np.exp(-rate * (node_heights[:, p] - node_heights[:, c])) for c, p in parent.items()}
+    total = np.zeros(len(heights))
+    free = [node for node in range(2 * n - 1) if node >= n or np.isnan(codes[node])]
+    for states in product(range(K), repeat=len(free)):
+        state = dict(zip(free, states, strict=True))
+        state |= {leaf: int(codes[leaf]) for leaf in range(n) if leaf not in state}
+        probability = np.full(len(heights), q[state[2 * n - 2]])
+        for c, p in parent.items():
+            probability = probability * (stay[c] * (state[c] == state[p]) + (1 - stay[c]) * q[state[c]])
+        total += probability
+    return np.log(total)
+
+
+def log_likelihoods(children, heights, X, process):
+    """Return log p(x | tree) for many heights of one history."""
+    common = common_heights(children, heights)
+    total = np.zeros(len(heights))
+    for part, columns in reference.parts_of(process, X):
+        if reference.kind(part) == "Brownian":
+            variances = np.broadcast_to(part.variance, columns.shape[1])
+            for x, variance in zip(columns.T, variances, strict=True):
+                total += real_column(x, variance, part.noise, common)
+        else:
+            rates = np.broadcast_to(part.rate, columns.shape[1])
+            for codes, rate, q in zip(columns.T, rates, reference.equilibria_of(part, columns), strict=True):
+                total += categorical_column(codes, rate, q, children, heights)
+    return total
+
+
+def integrals(X, process):
+    """Return ``(children, integral of p(x, tree), integral of p(x, tree) times the root's height)`` for each history."""
+    n = len(X)
+    axis = np.linspace(LOWEST, HIGHEST, POINTS)
+    logs = np.stack(np.meshgrid(*[axis] * (n - 1), indexing="ij"), axis=-1).reshape(-1, n - 1)
+    waits = np.exp(logs)
+    live = np.arange(n, 1, -1)
+    log_prior = -(waits * (live * (live - 1) / 2)).sum(axis=1)
+    log_cell = logs.sum(axis=1) + (n - 1) * np.log(axis[1] - axis[0])
+    heights = np.cumsum(waits, axis=1)
+    results = []
+    for children in histories(n):
+        mass = np.exp(log_likelihoods(children, heights, X, process) + log_prior + log_cell)
+        results.append((children, mass.sum(), (mass * heights[:, -1]).sum()))
+    return results

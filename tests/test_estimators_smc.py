@@ -1,0 +1,175 @@
+"""CoalescentClustering with a sample of trees."""
+
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from typer.testing import CliRunner
+
+import coaltree as ct
+from coaltree.cli import app
+from coaltree.errors import InputError
+from coaltree.tree.cut import cut_by_agreement
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0.0, 6.0, 12.0], 5)
+    frame = pd.DataFrame({"a": groups + rng.normal(size=15), "b": -groups + rng.normal(size=15)})
+    frame.loc[3, "a"] = np.nan
+    frame.index = [f"row {i}" for i in range(15)]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    return ct.CoalescentClustering(inference="smc", n_particles=60, n_runs=2, n_clusters=3, random_state=0).fit(table)
+
+
+def test_labels_are_those_that_most_trees_agree_on(fitted):
+    assert fitted.labels_.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    assert fitted.n_clusters_ == 3
+
+
+def test_the_tree_stands_for_the_sample(fitted, table):
+    sample = fitted.sample_
+    assert len(sample) == 120
+    assert fitted.tree_ == sample.mcc()
+    assert fitted.tree_.leaf_names == tuple(table.index)
+    assert fitted.log_evidence_ == sample.log_evidence
+    clades = sample.clade_probabilities()
+    for k, share in enumerate(fitted.tree_.support):
+        names = frozenset(fitted.tree_.leaf_names[leaf] for leaf in fitted.tree_.leaves_below(15 + k))
+        assert clades[names] == pytest.approx(share)
+    X = np.asarray((table - table.mean()) / table.std(ddof=0))
+    assert fitted.log_joint_ == pytest.approx(ct.log_joint(fitted.tree_, X, fitted.process_))
+    assert len(fitted.log_ratios_) == len(fitted.distances_) == 14
+
+
+def test_one_seed_one_fit(fitted, table):
+    again = clone(fitted).set_params(n_jobs=2).fit(table)
+    assert again.tree_ == fitted.tree_
+    assert again.log_evidence_ == fitted.log_evidence_
+    assert np.array_equal(again.labels_, fitted.labels_)
+
+
+def test_consensus_height_and_ratio(table):
+    model = ct.CoalescentClustering(inference="smc", n_particles=40, summary="consensus", random_state=0)
+    assert model.fit(table).tree_ == model.sample_.consensus()
+    assert model.n_clusters_ >= 1
+    tall = clone(model).set_params(height_threshold=100.0).fit(table)
+    assert tall.n_clusters_ == 1
+    low = clone(model).set_params(height_threshold=0.0).fit(table)
+    assert low.n_clusters_ == 15
+
+
+def test_a_greedy_fit_forgets_the_sample(table):
+    model = ct.CoalescentClustering(inference="smc", n_particles=5, random_state=0).fit(table)
+    model.set_params(inference="greedy").fit(table)
+    assert not hasattr(model, "sample_")
+    assert not hasattr(model, "log_evidence_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"inference": "mcmc"}, "inference is 'mcmc'"),
+        ({"proposal": "post"}, "proposal is 'post'"),
+        ({"summary": "mean"}, "summary is 'mean'"),
+        ({"inference": "smc", "n_particles": 0}, "n_particles is 0"),
+        ({"inference": "smc", "n_runs": 0}, "n_runs is 0"),
+        ({"random_state": "x"}, "random_state is 'x'"),
+        ({"standardize": "no"}, "standardize is 'no'"),
+        ({"n_clusters": "abc"}, "n_clusters is 'abc'"),
+        ({"n_clusters": float("nan")}, "n_clusters is nan"),
+        ({"n_clusters": float("inf")}, "n_clusters is inf"),
+        ({"n_clusters": [2]}, r"n_clusters is \[2\]"),
+        ({"height_threshold": "a"}, "height_threshold is 'a'"),
+        ({"height_threshold": [1]}, r"height_threshold is \[1\]"),
+    ],
+)
+def test_bad_parameters_get_one_sentence(table, parameters, message):
+    with pytest.raises(InputError, match=message):
+        ct.CoalescentClustering(**parameters).fit(table)
+
+
+def test_cut_by_agreement():
+    together = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.1], [0.2, 0.1, 1.0]])
+    assert cut_by_agreement(together).tolist() == [0, 0, 1]
+    assert cut_by_agreement(together, 1).tolist() == [0, 0, 0]
+    assert cut_by_agreement(together, 3).tolist() == [0, 1, 2]
+    assert cut_by_agreement([[1.0]]).tolist() == [0]
+
+
+# -- the command line ----------------------------------------------------------------------------------------------
+
+
+def test_fit_samples_trees(table, tmp_path):
+    table.to_csv(tmp_path / "t.csv", index_label="name")
+    arguments = ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "out"), "--inference", "smc"]
+    done = CliRunner().invoke(app, [*arguments, "--particles", "40", "--runs", "2", "--n-clusters", "3"])
+    assert done.exit_code == 0, done.output
+    out = tmp_path / "out"
+    files = {"tree.nwk", "tree.nex", "sample.trees", "clusters.csv", "dendrogram.png", "summary.json"}
+    assert {path.name for path in out.iterdir()} == files
+    facts = json.loads((out / "summary.json").read_text())
+    assert facts["inference"] == "smc"
+    assert facts["n_trees"] == 80
+    assert facts["log_evidence_se"] > 0
+    assert len(facts["ess"]) == 14
+    assert facts["settings"]["n_runs"] == 2
+    sample = ct.TreeSample.from_nexus((out / "sample.trees").read_text())
+    assert len(sample) == 80
+    assert sample.weights.sum() == pytest.approx(1)
+    assert "posterior=" in (out / "tree.nex").read_text()
+    assert "log evidence" in done.output
+    again = CliRunner().invoke(
+        app, [*arguments[:-3], str(tmp_path / "two"), *arguments[-2:], "--particles", "40", "--runs", "2"]
+    )
+    assert again.exit_code == 0
+    assert (tmp_path / "two" / "sample.trees").read_bytes() == (out / "sample.trees").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["--particles", "0"], "--particles is 0"), (["--runs", "0"], "--runs is 0"), (["--seed", "-1"], "--seed is -1")],
+)
+def test_bad_numbers_end_with_code_2(table, tmp_path, options, message):
+    table.to_csv(tmp_path / "t.csv", index_label="name")
+    done = CliRunner().invoke(
+        app, ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "out"), "--inference", "smc", *options]
+    )
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def _no_figures_left():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.usefixtures("_no_figures_left")
+def test_support_is_written_on_the_dendrogram(fitted):
+    axes = ct.plot_dendrogram(fitted.tree_)
+    written = [text.get_text() for text in axes.texts]
+    assert written == [f"{100 * share:.0f}" for share in fitted.tree_.support[:-1]]
+    assert not ct.plot_dendrogram(fitted.tree_, support=False).texts
+    plain = ct.Tree(fitted.tree_.children, fitted.tree_.heights)
+    assert not ct.plot_dendrogram(plain).texts
+    shares = np.linspace(0, 1, 14)
+    shares[3] = np.nan
+    assert len(ct.plot_dendrogram(plain, support=shares, orientation="top").texts) == 12
+    with pytest.raises(InputError, match="needs a tree with support"):
+        ct.plot_dendrogram(plain, support=True)
+    with pytest.raises(InputError, match="there are 14 merges"):
+        ct.plot_dendrogram(plain, support=[1.0])
+    with pytest.raises(InputError, match="support is 'all'"):
+        ct.plot_dendrogram(plain, support="all")

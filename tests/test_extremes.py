@@ -1,0 +1,105 @@
+"""Units, rates and arguments at and beyond the edge of what double precision holds: a right answer or one sentence."""
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+from coaltree.errors import InputError
+from coaltree.inference.greedy import RULES
+
+X = np.random.default_rng(0).normal(size=(10, 2))
+CODES = np.round(np.abs(X))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("scale", [1e-50, 1e-20, 1e20, 1e50])
+def test_heights_follow_the_units(rule, scale):
+    """Where values are tiny heights go as their square, where they are huge as their distance (c is 1) or its order alone."""
+    tree = ct.greedy(scale * X, ct.Brownian(), rule).tree
+    near = ct.greedy(scale * (1 + 1e-3) * X, ct.Brownian(), rule).tree
+    assert np.array_equal(tree.children, near.children)
+    power = 2 if scale < 1 else 1
+    assert np.allclose(near.merge_heights, (1 + 1e-3) ** power * tree.merge_heights, rtol=1e-6)
+    assert len(np.unique(tree.merge_heights)) == len(X) - 1
+
+
+@pytest.mark.parametrize("scale", [1e9, 1e12, 1e30])
+def test_a_wide_column_does_not_blur_a_narrow_one_that_is_seen_alone(scale):
+    Y = np.column_stack([np.linspace(0, 1, 20) ** 2, scale * np.sin(np.arange(20.0))])
+    Y[:10, 1] = np.nan
+    merged = ct.greedy(Y, ct.Brownian()).tree
+    alone = ct.greedy(Y[:10, :1], ct.Brownian()).tree
+    assert np.allclose(merged.merge_heights[:3], alone.merge_heights[:3], rtol=1e-9)
+
+
+def test_values_far_from_zero_keep_their_differences():
+    near = ct.greedy([[0.0], [1.0], [5.0]], ct.Brownian()).tree
+    far = ct.greedy([[1e15], [1e15 + 1], [1e15 + 5]], ct.Brownian()).tree
+    assert np.allclose(near.merge_heights, far.merge_heights, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("table", "process"),
+    [
+        (1e100 * X, ct.Brownian()),
+        (1e-100 * X, ct.Brownian()),
+        (X, ct.Brownian(1e-200)),
+        (X, ct.Brownian([1.0, 1e200])),
+    ],
+)
+def test_units_beyond_double_precision_are_refused_with_the_column(table, process):
+    with pytest.raises(InputError, match=r"values of column \d lie .* standard deviations .* rescale"):
+        ct.greedy(table, process)
+
+
+@pytest.mark.parametrize("noise", [5e-324, 1e155, 1e308, np.inf, np.nan, -1.0, "a"])
+def test_noise_out_of_range_is_refused(noise):
+    with pytest.raises(InputError, match="noise is"):
+        ct.Brownian(noise=noise)
+
+
+@pytest.mark.parametrize("noise", [1e-100, 1e100])
+def test_noise_at_the_edge_gets_an_answer(noise):
+    assert np.isfinite(ct.greedy(np.vstack([X, X]), ct.Brownian(noise=noise)).log_joint)
+
+
+@pytest.mark.parametrize("rate", [1e300, 1e-300, 0.0, -1.0, np.nan, "a"])
+def test_rates_out_of_range_are_refused(rate):
+    with pytest.raises(InputError, match="rate"):
+        ct.Multinomial(rate)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rate", [1e-100, 1e-10, 1e10, 1e100])
+def test_rates_at_the_edge_get_an_answer(rate, rule):
+    assert np.isfinite(ct.greedy(CODES, ct.Multinomial(rate), rule).log_joint)
+
+
+@pytest.mark.parametrize("equilibrium", ["ab", 5, [[1e-300, 1.0]], [["x", "y"]]])
+def test_bad_equilibria_are_refused(equilibrium):
+    with pytest.raises(InputError, match="equilibrium"):
+        ct.Multinomial(1.0, equilibrium)
+
+
+@pytest.mark.parametrize("n_jobs", [0, "a", 1.5, True])
+def test_bad_n_jobs_are_refused(n_jobs):
+    with pytest.raises(InputError, match="n_jobs is"):
+        ct.greedy(X, ct.Brownian(), n_jobs=n_jobs)
+
+
+def test_more_jobs_than_any_machine_has():
+    assert ct.greedy(X, ct.Brownian(), n_jobs=100_000).tree == ct.greedy(X, ct.Brownian()).tree
+
+
+def test_progress_must_be_callable_and_numbers_real():
+    with pytest.raises(InputError, match="progress is 5"):
+        ct.greedy(X, ct.Brownian(), progress=5)
+    with pytest.raises(InputError, match="complex"):
+        ct.greedy(X + 1j, ct.Brownian())
+
+
+def test_a_crowd_of_identical_rows():
+    with pytest.warns(ct.errors.InputWarning, match="20 merge"):
+        result = ct.greedy(np.repeat(X, 3, axis=0), ct.Brownian())
+    assert np.all(result.tree.merge_heights[:20] == 0)
+    assert np.isfinite(result.log_joint)

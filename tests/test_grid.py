@@ -1,0 +1,96 @@
+"""The density that merge heights are drawn from: near to what it stands for, and drawn from as it says."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import coaltree as ct
+from coaltree.compiled import jit
+from coaltree.inference._grid_kernels import GRID_SHAPE, draw_height, lay_grid, log_density_at, log_survival
+from coaltree.inference._pair_kernels import pair_shift
+from coaltree.process import operations as op
+
+RNG = np.random.default_rng(0)
+REAL = RNG.normal(size=(6, 10))
+GAPS = np.where(RNG.random(REAL.shape) < 0.3, np.nan, REAL)
+CODES = RNG.integers(0, 3, size=(6, 12)).astype(float)
+ALIKE = np.repeat(CODES[:1], 6, axis=0)
+RATES = RNG.gamma(2.0, 0.5, size=12)
+MIXED = ct.Mixed((ct.Brownian(), np.arange(10)), (ct.Multinomial(RATES), np.arange(10, 22)))
+
+TABLES = {
+    "one column": (REAL[:, :1], ct.Brownian()),
+    "two columns": (REAL[:, :2], ct.Brownian()),
+    "complete": (REAL, ct.Brownian()),
+    "noise": (REAL, ct.Brownian(noise=0.3)),
+    "gaps": (GAPS, ct.Brownian()),
+    "categories": (CODES, ct.Multinomial(RATES)),
+    "alike": (ALIKE, ct.Multinomial(1.0, [[0.5, 0.3, 0.2]] * 12)),
+    "mixed": (np.hstack([GAPS, CODES]), MIXED),
+    "nothing": (np.full((6, 2), np.nan), ct.Brownian()),
+}
+
+
+@jit
+def curves(forest, pair, c, lowest, heights, log_f):
+    for k in range(len(heights)):
+        log_f[k] = op.log_z(forest, pair, heights[k]) - c * (heights[k] - lowest)
+
+
+class Grid:
+    def __init__(self, name, c, lowest):
+        X, process = TABLES[name]
+        forest = process.resolve(X).forest(X, 6, np.zeros(6))
+        pair = np.empty(op.pair_size(forest))
+        op.load_pair(forest, 0, 1, pair)
+        self.grid = np.empty(GRID_SHAPE)
+        self.count, self.log_integral = lay_grid(forest, pair, pair_shift(forest, 0, 1), c, lowest, self.grid)
+        self.logs = np.linspace(-40, 8, 40_001)  # of heights above the lowest
+        self.heights = lowest + np.exp(self.logs)
+        self.log_f = np.empty(len(self.logs))
+        curves(forest, pair, c, lowest, self.heights, self.log_f)
+
+    def log_densities(self):
+        return np.array([log_density_at(self.grid, self.count, h) for h in self.heights])
+
+    def integral(self, logs):
+        """Log of the integral over the heights of a function given by its logs."""
+        return np.log(np.trapezoid(np.exp(logs + self.logs - logs.max()), self.logs)) + logs.max()
+
+
+cases = pytest.mark.parametrize("name", TABLES)
+clocks = pytest.mark.parametrize(("c", "lowest"), [(15.0, 0.0), (1.0, 0.0), (6.0, 0.4), (1.0, 3.0)])
+
+
+@cases
+@clocks
+def test_the_grid_is_near_to_the_integrand(name, c, lowest):
+    grid = Grid(name, c, lowest)
+    log_density = grid.log_densities()
+    exact = grid.integral(grid.log_f)
+    assert grid.integral(log_density) == pytest.approx(grid.log_integral, abs=2e-3)
+    assert grid.log_integral == pytest.approx(exact, abs=0.1)
+    # the share of draws that importance weights leave
+    second = grid.integral(2 * grid.log_f - log_density)
+    assert math.exp(2 * exact - second - grid.log_integral) > 0.8
+    if name == "nothing":  # an exponential is met exactly
+        assert grid.log_integral == pytest.approx(-math.log(c), abs=1e-12)
+        assert np.allclose(log_density, grid.log_f, atol=1e-9)
+
+
+@cases
+@clocks
+def test_draws_follow_the_grid(name, c, lowest):
+    """Kolmogorov and Smirnov's test of 3,000 draws against the density, level 1e-5 each."""
+    grid = Grid(name, c, lowest)
+    uniforms = np.random.default_rng(1).random((3000, 2))
+    draws = np.array([draw_height(grid.grid, grid.count, *pair) for pair in uniforms])
+    assert np.all(draws >= lowest)
+    masses = np.exp(grid.log_densities() - grid.log_integral + grid.logs)
+    steps = 0.5 * (masses[1:] + masses[:-1]) * np.diff(grid.logs)
+    below = np.concatenate([[0.0], np.cumsum(steps)])
+    assert stats.kstest(np.interp(draws, grid.heights, below), "uniform").pvalue > 1e-5
+    survivals = np.exp([log_survival(grid.grid, grid.count, h) for h in draws])
+    assert np.allclose(survivals, 1 - np.interp(draws, grid.heights, below), atol=2e-3)

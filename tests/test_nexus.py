@@ -1,0 +1,261 @@
+"""NEXUS files: there and back with our reader and DendroPy, the ways of other programs, and the words for bad files."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import coaltree as ct
+from coaltree.errors import InputError
+from coaltree.tree.sample import TreeSample
+from test_newick import any_name, dendropy_can_read
+from tree_samples import dendropy, heights_of_clades, related_sample
+
+ABC = ct.Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 3], ["a", "b", "c"])
+
+
+@st.composite
+def samples(draw, names=any_name):
+    labels = draw(st.lists(names, min_size=1, max_size=6, unique=True))
+    seeds = draw(st.lists(st.integers(0, 5), min_size=1, max_size=5))
+    weights = draw(st.lists(st.floats(0.01, 1e6), min_size=len(seeds), max_size=len(seeds)))
+    return TreeSample([ct.simulate_tree(len(labels), seed, leaf_names=labels) for seed in seeds], weights)
+
+
+def assert_same_heights(tree, other):
+    """The same clades, as high up to rounding."""
+    mine, theirs = heights_of_clades(tree), heights_of_clades(other)
+    assert mine.keys() == theirs.keys()
+    for clade, height in mine.items():
+        assert theirs[clade] == pytest.approx(height, rel=1e-9)
+
+
+# -- there and back ----------------------------------------------------------------------------
+
+
+@given(samples())
+def test_our_reader_gives_back_what_was_written(sample):
+    back = TreeSample.from_nexus(sample.to_nexus())
+    assert back.leaf_names == sample.leaf_names
+    assert back.weights.tolist() == sample.weights.tolist()
+    assert back.n_distinct == sample.n_distinct
+    for tree, other in zip(sample.trees, back.trees, strict=True):
+        assert_same_heights(tree, other)
+
+
+@given(samples(any_name.filter(dendropy_can_read)))
+def test_dendropy_reads_what_we_write(sample):
+    found = dendropy.TreeList.get(
+        data=sample.to_nexus(),
+        schema="nexus",
+        store_tree_weights=True,
+        case_sensitive_taxon_labels=True,
+        taxon_namespace=dendropy.TaxonNamespace(is_case_sensitive=True),
+    )
+    assert [taxon.label for taxon in found.taxon_namespace] == list(sample.leaf_names)
+    assert [tree.weight for tree in found] == sample.weights.tolist()
+    assert [tree.label for tree in found] == [f"TREE {k}" for k in range(len(sample))]  # as the standard reads TREE_0
+    assert all(tree.is_rooted for tree in found)
+    for tree, other in zip(sample.trees, found, strict=True):
+        clades = {
+            frozenset(leaf.taxon.label for leaf in node.leaf_iter()): node.edge.length
+            for node in other.preorder_node_iter()
+            if node.parent_node is not None
+        }
+        names = np.array(tree.leaf_names, dtype=object)
+        assert clades == {
+            frozenset(names[tree.leaves_below(node)]): tree.heights[tree.parents[node]] - tree.heights[node]
+            for node in range(tree.n_nodes - 1)
+        }
+
+
+@given(samples(st.sampled_from(["a", "b c", "d_e", "it's", "10", "x-y"])))
+def test_what_dendropy_writes_we_read(sample):
+    found = dendropy.TreeList.get(data=sample.to_nexus(), schema="nexus", store_tree_weights=True)
+    for options in ({}, {"translate_tree_taxa": True}):
+        back = TreeSample.from_nexus(found.as_string("nexus", store_tree_weights=True, **options))
+        assert back.leaf_names == sample.leaf_names
+        np.testing.assert_allclose(back.weights, sample.weights, rtol=1e-12)
+        for tree, other in zip(sample.trees, back.trees, strict=True):
+            assert_same_heights(tree, other)
+
+
+def test_the_text_itself():
+    sample = TreeSample([ABC.rename(["a", "b_c", "it's"])], [7])
+    assert sample.to_nexus() == (
+        "#NEXUS\n\nBegin taxa;\n    Dimensions ntax=3;\n    Taxlabels\n        a\n        'b_c'\n        'it''s'\n"
+        "        ;\nEnd;\n\nBegin trees;\n    Translate\n        1 a,\n        2 'b_c',\n        3 'it''s'\n        ;\n"
+        "tree TREE_0 = [&W 1.0] [&R] ((1:1.0,2:1.0):2.0,3:3.0);\nEnd;\n"
+    )
+
+
+def test_equal_trees_are_read_once():
+    back = TreeSample.from_nexus(TreeSample([ABC, ABC, ABC]).to_nexus())
+    assert back.trees[0] is back.trees[2]
+
+
+def test_a_resolved_summary_is_read_as_a_sample_of_one():
+    sample = related_sample(7, 15, 1)
+    tree = sample.mcc()
+    assert_same_heights(tree, TreeSample.from_nexus(tree.to_nexus()).trees[0])
+
+
+# -- what is understood ------------------------------------------------------------------------
+
+TREE = "((a:1,b:1):2,c:3);"
+KEYED = "((1:1,2:1):2,3:3);"
+TAXA = "begin taxa; dimensions ntax=3; taxlabels a b c; end;\n"
+TABLE = "translate 1 a, 2 b, 3 c;\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"#NEXUS\nbegin trees;\ntree T = {TREE}\nend;\n",
+        f"\ufeff \n#nexus\nBEGIN TREES;\nTREE T = [&R] {TREE}\nENDBLOCK;",
+        f"#NEXUS begin trees; tree * T = [&U] {TREE} end;",
+        f"#NEXUS begin trees; utree *'my; tree' = {TREE} end;",
+        f"#NEXUS begin trees; tree STATE_0 [&lnP=-3.5,x={{1;2}}] = [&R] [&W 1/3] {TREE} end;",
+        f"#NEXUS [begin trees; [nested;] it's] {TAXA} [c] begin [d] trees [e]; [f] tree [g] T [h] = [i] {TREE} [j] end;",
+        f"#NEXUS\r\n{TAXA}\r\nbegin trees;\r\n{TABLE}\r\ntree T = [&R] {KEYED}\r\nend;\r\n",
+        f"#NEXUS begin trees; {TABLE} tree T = {KEYED} end;",
+        f"#NEXUS begin trees; {TABLE} tree T = {TREE} end;",
+        f"#NEXUS {TAXA} begin trees; tree T = {KEYED} end;",
+        f"#NEXUS begin trees; title x; translate [c] '1' 'a', 2 \"b\", [d] 3 c,; tree T={KEYED} end;",
+        "#NEXUS begin trees; translate k_1 a, 'k 2' b, z c; tree T=((k_1:1,'k 2':1):2,z:3); end;",
+        "#NEXUS begin trees; tree T = ((a[&r={1,2}]:[&x]1,b:1[y;])[&posterior=1]:2,c:3)[&height=3]; end;",
+        f"#NEXUS begin data; dimensions nchar=2; matrix a 01 b 1? c --; end; begin trees; tree T = {TREE} end;",
+        f"#NEXUS begin mrbayes; set x=y; tree S = (d:1,e:1); end; begin trees; tree T = {TREE} end;",
+        f"#NEXUS begin trees; tree T = {TREE} end; begin notes; text t='x; tree y'; end;",
+    ],
+)
+def test_ways_to_write_one_tree(text):
+    sample = TreeSample.from_nexus(text)
+    assert sample.trees == (ABC,)
+    assert sample.weights.tolist() == [1.0]
+
+
+def test_weights():
+    lines = [f"tree T = {comment} {TREE}" for comment in ("[&W 1/4]", "[&R] [&w 0.5]", "[&W 2.5e-1 ][&R]", "")]
+    sample = TreeSample.from_nexus("#NEXUS begin trees;" + "\n".join(lines) + "end;")
+    assert sample.weights.tolist() == [0.125, 0.25, 0.125, 0.5]
+
+
+def test_several_blocks_with_tables_of_their_own():
+    text = (
+        f"#NEXUS begin trees; {TABLE} tree T = {KEYED} end; begin trees; translate 1 c, 2 b, 3 a; tree U = {KEYED} end;"
+    )
+    sample = TreeSample.from_nexus(text)
+    other = ct.Tree([[2, 1], [3, 0]], ABC.heights, ABC.leaf_names)
+    assert sample.trees == (ABC, other)
+    text = (
+        f"#NEXUS {TAXA} begin trees; translate 1 c, 2 b, 3 a; tree T = {KEYED} end; begin trees; tree U = {KEYED} end;"
+    )
+    assert TreeSample.from_nexus(text).trees == (other, ABC)
+
+
+def test_rows_are_in_the_order_of_the_taxa():
+    taxa = TAXA.replace("a b c", "c a b")
+    body = f"begin trees; translate 1 b, 2 a, 3 c; tree T = ((2:1,1:1):2,3:3); tree U = {TREE} end;"
+    assert TreeSample.from_nexus("#NEXUS " + taxa + body).leaf_names == ("c", "a", "b")
+    assert TreeSample.from_nexus("#NEXUS " + body).leaf_names == ("b", "a", "c")
+    assert TreeSample.from_nexus("#NEXUS " + taxa + body).trees[1] == ABC.reorder("cab")
+
+
+def test_underscores():
+    text = "#NEXUS begin taxa; taxlabels a_b 'c_d'; end; begin trees; tree T = (a_b:1,'c_d':1); end;"
+    assert TreeSample.from_nexus(text).leaf_names == ("a b", "c_d")
+    assert TreeSample.from_nexus(text, preserve_underscores=True).leaf_names == ("a_b", "c_d")
+
+
+def test_names_that_are_numbers_of_other_rows():
+    sample = TreeSample([ct.simulate_tree(6, 3)])
+    assert_same_heights(sample.trees[0], TreeSample.from_nexus(sample.to_nexus()).trees[0])
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+
+def in_block(lines, before=""):
+    return f"#NEXUS\n{before}begin trees;\n{lines}\nend;"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "from a string, not from NoneType"),
+        ("", "begins with '', so it is no NEXUS file"),
+        (TREE, r"begins with '\(\(a:1,.*no NEXUS file, .*Tree\.from_newick"),
+        ("sample.trees", "'sample.trees', so it is no NEXUS file"),
+        ("#NEXUS\n" + TAXA, "has no trees block"),
+        ("#NEXUS begin trees; end;", "a trees block without any tree"),
+        (f"#NEXUS begin trees; tree T = {TREE}", "trees block is never closed, .*cut off after tree 'T'; .*'End;'"),
+        (
+            f"#NEXUS\nbegin trees;\ntree T = {TREE}\ntree U = ((a:1,b",
+            r"begins with 'tree U = .* on line 4 has no semicolon",
+        ),
+        (f"#NEXUS begin trees; tree T = {TREE} en", "begins with 'en' on line 1 has no semicolon"),
+        ("#NEXUS\nbegin trees;\ntree T = [&R ((a:1,b:1):2,c:3); end;", r"'\[' on line 3 is never closed"),
+        ("#NEXUS\nbegin trees;\ntree T = &R] ((a:1,b:1):2,c:3); end;", r"bracket '\]' on line 3 closes no comment"),
+        ("#NEXUS\nbegin trees;\ntree 'T = ((a:1,b:1):2,c:3); end;", "quote opened on line 3 is never closed"),
+        (in_block(f"tree T {TREE}"), r"Tree '.*' \(number 1 of the file\) has no '=' after its name on line 3"),
+        (in_block(f"tree T = {TREE}\ntree U = ((a:1,b:1):2,d:3);"), r"Tree 'U' \(number 2 .*it lacks 'c' and has 'd';"),
+        (in_block(f"tree T = {TREE}\ntree U = (a:1,b:1);"), "Tree 'U' .* it lacks 'c'; all trees need"),
+        (in_block("tree T = (a:1,b:1);", TAXA), "Tree 'T' .* it lacks 'c';"),
+        (in_block("tree T = ((1:1,2:1):2,4:3);", TAXA), "Tree 'T' .* it lacks 'c' and has '4';"),
+        (in_block(f"{TABLE}tree T = ((1:1,2:1):2,4:3);"), "Tree 'T' .* leaf '4', which is neither a key nor a name"),
+        (in_block(f"{TABLE}tree T = ((1:1,a:1):2,3:3);"), "Tree 'T' .* it lacks 'b';"),
+        (in_block(f"{TABLE}tree T = (((1:1,a:1):1,2:2):2,3:4);"), "Tree 'T' .* it has 'a' twice;"),
+        (
+            in_block(f"translate 1 a, 2 b c;\ntree T = {KEYED}"),
+            "entry '2 b c' of the translate table on line 3 .*commas",
+        ),
+        (in_block(f"translate 1 a 2 b;\ntree T = {KEYED}"), "entry '1 a 2 b' of the translate table"),
+        (in_block(f"translate 1 a, 1 b;\ntree T = {KEYED}"), "key '1' occurs twice"),
+        (in_block(f"translate 1 a, 2 a;\ntree T = {KEYED}"), "name 'a' occurs twice in the translate table"),
+        (in_block(f"tree T = {TREE}", TAXA.replace("b c", "b b")), "name 'b' occurs twice in the list of taxa"),
+        (in_block(f"tree T = [&W x] {TREE}"), "Tree 'T' .* has the weight 'x'; weights are finite"),
+        (in_block(f"tree T = [&W 1/0] {TREE}"), "has the weight '1/0'"),
+        (in_block(f"tree T = [&W 1/2/3] {TREE}"), "has the weight '1/2/3'"),
+        (in_block(f"tree T = [&W -1] {TREE}"), "has the weight '-1'"),
+        (in_block(f"tree T = [&W nan] {TREE}"), "has the weight 'nan'"),
+        (in_block(f"tree T = [&W 0] {TREE}"), "All weights are 0"),
+        (in_block("tree T = ;"), r"Tree 'T' .* of the file\): .*holds no tree"),
+        (
+            in_block("tree T = [&R] (a:1,b:1,c:1);"),
+            r"Tree 'T' .*node with 3 children at character 35 \(line 3, column 15\)",
+        ),
+        (in_block("tree T =\n(a:1,b);"), r"leaf 'b' at character 35 \(line 4, column 6\) has no branch length"),
+        ("\n" + in_block("tree T = (a:1,b);"), r"leaf 'b' at character 36 \(line 4, column 15\) has no branch length"),
+        (in_block("tree T = ((a:1,b:1.5):2,c:3);"), "Tree 'T' .*not ultrametric"),
+        (in_block("tree T = (a:1,a:1);"), "leaf name 'a' occurs twice"),
+    ],
+)
+def test_bad_files_are_refused_in_words(text, message):
+    with pytest.raises(InputError, match=message):
+        TreeSample.from_nexus(text)
+
+
+def test_the_tolerance_is_that_of_newick():
+    text = in_block("tree T = ((a:1,b:1.0000001):2,c:3);")
+    assert TreeSample.from_nexus(text).n_leaves == 3
+    with pytest.raises(InputError, match="not ultrametric"):
+        TreeSample.from_nexus(text, tolerance=1e-9)
+
+
+@given(st.text(st.sampled_from("#NEXUS begintrs;=()[]&W,:'\"1a\n*"), max_size=40), st.booleans())
+def test_noise_is_refused_in_words_or_read(noise, inside):
+    try:
+        TreeSample.from_nexus(in_block(noise) if inside else "#NEXUS " + noise)
+    except InputError as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    assert len(refusal) < 500
+
+
+def test_every_cut_of_a_file_is_refused():
+    text = TreeSample([ABC, ABC]).to_nexus()
+    for end in range(len(text) - 2):
+        with pytest.raises(InputError):
+            TreeSample.from_nexus(text[:end])

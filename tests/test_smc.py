@@ -1,0 +1,335 @@
+"""Sequential Monte Carlo against enumeration and quadrature, the prior, itself and simulations from the model.
+
+Seeds are fixed, so the tests do not flicker; the levels say how unlikely it was that a right program should fail them.
+"""
+
+import itertools
+import math
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from scipy import stats
+
+import coaltree as ct
+import exact_posterior
+import reference
+from coaltree.errors import InputError, InputWarning
+from coaltree.inference.smc import PROPOSALS, Settings, normalised, sample_histories
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+RATES = [0.7, 1.6]
+SHARES = [[0.6, 0.4], [0.2, 0.5, 0.3]]
+
+
+def with_holes(X, holes):
+    X = np.array(X, dtype=float)
+    for cell in holes:
+        X[cell] = np.nan
+    return X
+
+
+def table(kind, n, missing):
+    rng = np.random.default_rng(n)
+    real = rng.normal(size=(n, 2)) + 0.8 * np.arange(n)[:, None]
+    codes = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)]).astype(float)
+    brownian = ct.Brownian([1.0, 2.5], noise=0.2 if n == 3 else 0.0)
+    multinomial = ct.Multinomial(RATES, SHARES)
+    if kind == "brownian":
+        X, process, holes = real, brownian, [(0, 0), (n - 1, 1)]
+    elif kind == "multinomial":
+        X, process, holes = codes, multinomial, [(1, 0), (0, 1)]
+    else:
+        X, holes = np.hstack([real, codes]), [(0, 0), (1, 1), (1, 2), (2, 3)]
+        process = ct.Mixed((brownian, [0, 1]), (multinomial, [2, 3]))
+    return (with_holes(X, holes) if missing else X), process
+
+
+CASES = list(itertools.product(["brownian", "multinomial", "mixed"], [3, 4], [False, True]))
+
+
+@pytest.fixture(scope="module")
+def exact():
+    known = {}
+
+    def integrals(kind, n, missing):
+        if (kind, n, missing) not in known:
+            known[kind, n, missing] = exact_posterior.integrals(*table(kind, n, missing))
+        return known[kind, n, missing]
+
+    return integrals
+
+
+@pytest.mark.parametrize(("kind", "n", "missing"), CASES)
+def test_the_enumeration_itself(kind, n, missing):
+    """The quadrature's likelihoods are those of whole trees by brute force."""
+    X, process = table(kind, n, missing)
+    rng = np.random.default_rng(0)
+    for children in exact_posterior.histories(n):
+        heights = np.cumsum(rng.exponential(size=(1, n - 1)), axis=1)
+        tree = ct.Tree(children, np.concatenate([np.zeros(n), heights[0]]))
+        expected = reference.log_likelihood(tree, X, process)
+        assert exact_posterior.log_likelihoods(children, heights, X, process)[0] == pytest.approx(expected, abs=1e-9)
+
+
+def clades(children, n):
+    below = [frozenset([leaf]) for leaf in range(n)]
+    for left, right in children:
+        below.append(below[left] | below[right])
+    return frozenset(below[n:])
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+@pytest.mark.parametrize(("kind", "n", "missing"), CASES)
+def test_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact):
+    """Estimates times the evidence are unbiased: means over 30 runs agree with quadrature.
+
+    Each is held to 6 standard errors of the mean, a level of 2e-6 with 29 degrees of freedom; some 500 of them are looked at.
+    """
+    X, process = table(kind, n, missing)
+    truth = exact(kind, n, missing)
+    n_runs = 30
+    estimates = {key: np.zeros(n_runs) for key in ["evidence", "root height"]}
+    wanted = dict.fromkeys(estimates, 0.0)
+    settings = Settings(proposal, 2000, threshold=0.8, resampling="systematic")
+    runs = [sample_histories(X, process, settings, seed, 2, None) for seed in range(n_runs)]
+    shares = [normalised(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
+    for seed, (run, share) in enumerate(zip(runs, shares, strict=True)):
+        estimates["evidence"][seed] = share.sum()
+        estimates["root height"][seed] = share @ run.particles.heights[:, -1]
+    for children, mass, moment in truth:
+        wanted["evidence"] += mass
+        wanted["root height"] += moment
+        found = [
+            share @ np.all(run.particles.children == children, axis=(1, 2))
+            for run, share in zip(runs, shares, strict=True)
+        ]
+        for key in (("first", frozenset(children[0])), ("topology", clades(children, n))):
+            wanted[key] = wanted.get(key, 0.0) + mass
+            estimates[key] = estimates.get(key, 0.0) + np.array(found)
+    for key, values in estimates.items():
+        error = np.std(values, ddof=1) / math.sqrt(n_runs)
+        # quadrature is exact to 1e-3
+        assert abs(np.mean(values) - wanted[key]) < 6 * error + 1e-3 * wanted["evidence"], key
+        if key == "evidence":
+            assert error < 0.05 * wanted[key], "the test would see nothing"
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+@pytest.mark.parametrize("process", [ct.Brownian(), ct.Multinomial(1.0, [[0.5, 0.5]] * 2)], ids=["real", "categorical"])
+def test_without_data_the_prior_comes_back(proposal, process):
+    """Levels: 1e-4 for each of the two tests of a case."""
+    n, n_particles = 4, 6000
+    sample = ct.smc(np.full((n, 2), np.nan), process, proposal, n_particles=n_particles, random_state=1)
+    assert sample.log_evidence == pytest.approx(0.0, abs=1e-9)
+    assert np.allclose(sample.weights, 1 / n_particles)
+    assert not sample.resampled.any()
+    roots = np.array([tree.heights[-1] for tree in sample.trees])
+    drawn = np.array([ct.simulate_tree(n, random_state=seed).heights[-1] for seed in range(6000)])
+    assert abs(roots.mean() - 2 * (1 - 1 / n)) < 4 * roots.std() / math.sqrt(n_particles)
+    assert stats.ks_2samp(roots, drawn).pvalue > 1e-4
+    counts = {}
+    for tree in sample.trees:
+        key = tuple(map(tuple, np.sort(tree.children, axis=1).tolist()))
+        counts[key] = counts.get(key, 0) + 1
+    assert len(counts) == 18
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-4
+
+
+def test_rows_that_share_no_column_have_the_prior_for_a_posterior():
+    X = np.where(np.eye(4) == 1, [1.0, -2.0, 3.0, 0.5], np.nan)
+    sample = ct.smc(X, ct.Brownian(), n_particles=50, random_state=0)
+    assert sample.log_evidence == pytest.approx(0.0, abs=1e-12)
+    codes = np.where(np.eye(4) == 1, 1.0, np.nan)
+    sample = ct.smc(codes, ct.Multinomial(1.0, [[0.75, 0.25]] * 4), "race", n_particles=50, random_state=0)
+    assert sample.log_evidence == pytest.approx(4 * math.log(0.25), abs=1e-12)
+    assert np.allclose(sample.weights, 1 / 50)
+
+
+@pytest.mark.parametrize("proposal", ["post-post", "race"])
+@pytest.mark.parametrize("kind", ["brownian", "multinomial"])
+def test_simulation_based_calibration(proposal, kind):
+    """Truth from the model has a uniform rank among draws from its posterior; chi-squared, level 1e-4 each."""
+    process = ct.Brownian([1.0] * 4) if kind == "brownian" else ct.Multinomial(1.0, [[0.5, 0.5]] * 12)
+    rng = np.random.default_rng(5)
+    n_draws, ranks = 9, {"root height": [], "height of rows 0 and 1": []}
+    for seed in range(250):
+        tree = ct.simulate_tree(5, random_state=rng)
+        X = process.simulate(tree, random_state=rng)
+        sample = ct.smc(X, process, proposal, n_particles=100, random_state=seed)
+        draws = rng.choice(len(sample.weights), size=n_draws, p=sample.weights)
+        roots = np.array([sample.trees[draw].heights[-1] for draw in draws])
+        pairs = sample.merge_heights(0, 1)[draws]
+        ranks["root height"].append(int((roots < tree.heights[-1]).sum()))
+        ranks["height of rows 0 and 1"].append(int((pairs < reference.common_heights(tree)[0, 1]).sum()))
+    for what, values in ranks.items():
+        counts = np.bincount(values, minlength=n_draws + 1)
+        assert stats.chisquare(counts).pvalue > 1e-4, what
+
+
+# -- the result ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def animals():
+    process = ct.Brownian()
+    X = process.simulate(ct.simulate_tree(12, random_state=3), random_state=4, n_columns=3)
+    return X, process
+
+
+def same(a, b):
+    return (
+        a.trees == b.trees
+        and np.array_equal(a.weights, b.weights)
+        and a.log_evidence == b.log_evidence
+        and np.array_equal(a.run_ess, b.run_ess)
+    )
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+def test_one_seed_one_result_whatever_the_threads(animals, proposal):
+    X, process = animals
+    one = ct.smc(X, process, proposal, n_particles=17, n_runs=2, random_state=0, n_jobs=1)
+    for n_jobs in (2, 3, 5):
+        assert same(one, ct.smc(X, process, proposal, n_particles=17, n_runs=2, random_state=0, n_jobs=n_jobs))
+    assert not same(one, ct.smc(X, process, proposal, n_particles=17, n_runs=2, random_state=1))
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_any_joblib_backend_carries_the_runs(animals, backend):
+    X, process = animals
+    one = ct.smc(X, process, "prior-prior", n_particles=5, n_runs=2, random_state=0)
+    with joblib.parallel_config(backend, n_jobs=2):
+        other = ct.smc(X, process, "prior-prior", n_particles=5, n_runs=2, random_state=0, n_jobs=2, progress=print)
+    assert same(one, other)
+
+
+def test_facts_of_the_result_fit_together(animals):
+    X, process = animals
+    sample = ct.smc(X, process, n_particles=40, n_runs=3, random_state=0, threshold=0.6)
+    assert len(sample.trees) == len(sample.weights) == 120
+    assert sample.weights.sum() == pytest.approx(1)
+    assert sample.run_ess.shape == sample.resampled.shape == (3, 11)
+    assert np.allclose(sample.ess, sample.run_ess.sum(axis=0))
+    assert np.all((sample.run_ess >= 1) & (sample.run_ess <= 40 + 1e-9))
+    assert np.array_equal(sample.resampled[:, :-1], sample.run_ess[:, :-1] < 0.6 * 40)
+    assert not sample.resampled[:, -1].any()
+    evidences = np.exp(sample.run_log_evidences - sample.log_evidence)
+    assert evidences.mean() == pytest.approx(1)
+    assert sample.log_evidence_se == pytest.approx(evidences.std(ddof=1) / math.sqrt(3))
+    by_run = sample.weights.reshape(3, 40).sum(axis=1)
+    assert np.allclose(by_run, evidences / 3)
+    joints = [ct.log_joint(tree, X, process) for tree in sample.trees]
+    assert ct.log_joint(sample.best(), X, process) == pytest.approx(max(joints))
+    assert "log evidence" in repr(sample)
+    assert 1 <= sample.n_distinct <= 120
+
+
+def test_evidence_does_not_depend_on_when_or_how_particles_are_resampled(animals):
+    """Means over 25 runs each, held to 6 standard errors of their difference."""
+    X, process = animals
+    ways = [(0.5, "systematic"), (0.0, "systematic"), (1.0, "multinomial"), (0.9, "stratified"), (0.9, "residual")]
+    means = []
+    for threshold, scheme in ways:
+        logs = [
+            ct.smc(X[:6], process, n_particles=250, random_state=s, threshold=threshold, resampling=scheme).log_evidence
+            for s in range(25)
+        ]
+        ratios = np.exp(np.array(logs) - np.mean(logs))
+        scale = math.exp(np.mean(logs) + 10)
+        means.append((scale * ratios.mean(), scale * ratios.std(ddof=1) / 5))
+    (first, error), *others = means
+    for mean, other_error in others:
+        assert abs(mean - first) < 6 * math.hypot(error, other_error)
+        assert 6 * math.hypot(error, other_error) < 0.5 * first, "the test would see nothing"
+
+
+def test_progress_tells_share_ess_and_evidence(animals):
+    X, process = animals
+    told = []
+    sample = ct.smc(X, process, n_particles=10, n_runs=2, random_state=0, progress=lambda *facts: told.append(facts))
+    shares = [facts[0] for facts in told]
+    assert len(told) == 22
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert told[-1][2] == pytest.approx(sample.run_log_evidences[-1])
+
+
+def test_a_collapsed_sample_says_so(animals):
+    X, process = animals
+    with pytest.warns(InputWarning, match="particles"):
+        sample = ct.smc(100 * X, process, "prior-prior", n_particles=30, random_state=0)
+    assert sample.remarks
+    with pytest.warns(InputWarning, match="One particle"):
+        ct.smc(X, process, n_particles=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ct.smc(X[:3], process, n_particles=200, random_state=0)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_and_two_rows(n):
+    X = np.array([[0.3, 1.0], [0.1, 2.0]])[:n]
+    sample = ct.smc(X, ct.Brownian(), "race", n_particles=20, random_state=0)
+    assert sample.n_leaves == n
+    if n == 1:
+        assert sample.log_evidence == 0
+        assert sample.ess.shape == (0,)
+    assert sample.consensus().n_leaves == n
+
+
+def test_identical_rows_and_huge_and_tiny_units():
+    X = np.array([[1.0, 2.0], [1.0, 2.0], [5.0, 1.0], [5.0, 1.0]])
+    for proposal in PROPOSALS:
+        for scale in (1.0, 1e-150, 1e150):
+            sample = ct.smc(scale * X, ct.Brownian(scale**2, noise=0.1), proposal, n_particles=20, random_state=0)
+            assert np.isfinite(sample.log_evidence)
+    for proposal in ("post-post", "race"):
+        sample = ct.smc(X, ct.Brownian(), proposal, n_particles=20, random_state=0)
+        assert np.isfinite(sample.log_evidence)
+        assert sample.clade_probabilities()[frozenset("01")] > 0.99
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_particles": 0}, "n_particles is 0"),
+        ({"n_particles": 2.5}, "n_particles is 2.5"),
+        ({"n_runs": 0}, "n_runs is 0"),
+        ({"threshold": 1.5}, "threshold is 1.5"),
+        ({"threshold": -0.1}, "threshold is -0.1"),
+        ({"threshold": math.nan}, "threshold is nan"),
+        ({"proposal": "post"}, "proposal is 'post'"),
+        ({"resampling": "none"}, "resampling is 'none'"),
+        ({"process": "brownian"}, "process is 'brownian'"),
+        ({"random_state": "x"}, "random_state is 'x'"),
+        ({"leaf_names": ["a"]}, "1 leaf names"),
+    ],
+)
+def test_bad_arguments_get_one_sentence(arguments, message):
+    with pytest.raises(InputError, match=message):
+        ct.smc(**({"X": [[0.0], [1.0], [3.0]], "process": ct.Brownian()} | arguments))
+
+
+def test_weights_that_all_vanish_are_an_error_that_names_the_merge(animals, monkeypatch):
+    X, process = animals
+
+    def vanish(forest, particles, k, uniforms, first, last):
+        particles.log_weights[first:last] = -math.inf if k == 2 else 0.0
+
+    monkeypatch.setattr("coaltree.inference.smc.extend_prior_prior", vanish)
+    with pytest.raises(InputError, match="At merge 3 of 11 all 10 particles have weight 0"):
+        ct.smc(X, process, "prior-prior", n_particles=10, random_state=0)
+
+
+def test_log_joints_and_ratios_are_those_of_the_trees(animals):
+    X, process = animals
+    for proposal in PROPOSALS:
+        sample = ct.smc(X, process, proposal, n_particles=20, random_state=0, threshold=0.9)
+        for k in (0, 7, 19):
+            climb = reference.climb(sample.trees[k], X, process)
+            joint = reference.log_likelihood(sample.trees[k], X, process) + reference.log_prior(sample.trees[k])
+            assert sample.log_joints[k] == pytest.approx(joint, abs=1e-8)
+            assert np.allclose(sample.log_ratios[k], climb.log_ratios, atol=1e-8)
