@@ -22,6 +22,7 @@ LAYERS = [
     ["metrics"],
     ["output"],
     ["estimators"],
+    ["console"],
     ["cli"],
     ["__main__", "__init__"],
 ]

@@ -16,7 +16,8 @@ import coaltree as ct
 import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference.smc import PROPOSALS, Settings, normalised, sample_histories
+from coaltree.inference.smc import PROPOSALS, Settings, sample_histories
+from coaltree.inference.smc_result import normalised
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from . import errors, metrics
     from .estimators import CoalescentClustering
     from .inference.greedy import GreedyResult, greedy
-    from .inference.smc import SMCResult, smc
+    from .inference.smc import smc
+    from .inference.smc_result import SMCResult
     from .output.dendrogram import plot_dendrogram
     from .process.brownian import Brownian
     from .process.interface import Process
@@ -33,7 +34,7 @@ _HOMES = {
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
     "Process": "process.interface",
-    "SMCResult": "inference.smc",
+    "SMCResult": "inference.smc_result",
     "SummaryTree": "tree.summary",
     "Tree": "tree.tree",
     "TreeSample": "tree.sample",

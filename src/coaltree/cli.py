@@ -5,22 +5,20 @@ What takes long to import is imported inside the commands, so that ``coaltree --
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import math
 import sys
-import traceback
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import __version__
-from .errors import InputError, InputWarning, MissingDependencyError
+from .console import Notes, progress_bar, reported
+from .errors import InputError
 from .table.wording import count
 
 if TYPE_CHECKING:
@@ -163,7 +161,7 @@ def fit(
     Writes tree.nwk, clusters.csv, dendrogram.png and summary.json into OUTDIR; with --inference smc also tree.nex, for
     FigTree and iTOL, and sample.trees, the whole sample with its weights.
     """
-    with _reported(debug):
+    with reported(debug):
         _check_numbers(n_clusters, height_threshold, noise, n_jobs)
         for option, value, least in (("--particles", particles, 1), ("--runs", runs, 1), ("--seed", seed, 0)):
             if value < least:
@@ -181,7 +179,7 @@ def fit(
             "categorical": _names(categorical, "--categorical"),
             "na_values": [*DEFAULT_NA, *(na_value or [])],
         }
-        notes = _Notes(quiet)
+        notes = Notes(quiet)
         with notes.taken():
             file = read_file(table, **settings)
             rows = read_columns(file.frame, row_names=file.row_names)
@@ -223,13 +221,13 @@ def demo(
     The wines are of three cultivars. The model sees the measurements only and is asked for three clusters;
     tree and clusters are compared with the cultivars at the end. Writes the same four files as fit.
     """
-    with _reported(debug):
+    with reported(debug):
         from .estimators import CoalescentClustering
         from .output.files import OutputFolder
 
         table, classes = _demo_table()
         settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED, "n_clusters": len(_CULTIVARS)}
-        notes = _Notes(quiet)
+        notes = Notes(quiet)
         model = CoalescentClustering(n_clusters=len(_CULTIVARS), n_jobs=-1)
         with OutputFolder(outdir) as folder:
             facts = _fit_and_draw(model, table, "wine", None, settings, notes, folder)
@@ -245,7 +243,7 @@ def _fit_and_draw(
     source: str,
     id_column: str | None,
     settings: dict[str, Any],
-    notes: _Notes,
+    notes: Notes,
     folder: Any,
 ) -> dict[str, Any]:
     """Fit the model and put the four files into the folder; returns what stands in the summary."""
@@ -254,7 +252,7 @@ def _fit_and_draw(
 
     if not notes.quiet:
         typer.echo(_opening_words(table, source, id_column), err=True)
-    with notes.taken(), _progress(not notes.quiet) as report:
+    with notes.taken(), progress_bar(not notes.quiet) as report:
         model._fit(table, report)
     notes.add(model.remarks_)
     facts = facts_of(model, table, source=source, id_column=id_column, remarks=notes.sentences, settings=settings)
@@ -319,88 +317,6 @@ def _listed(values: Sequence[object], limit: int) -> str:
 
 def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.6g}"
-
-
-class _Notes:
-    """Sentences on the input, printed as they come and kept for the summary, each once."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self.sentences: list[str] = []
-
-    def add(self, sentences: Sequence[str]) -> None:
-        for sentence in sentences:
-            if sentence not in self.sentences:
-                self.sentences.append(sentence)
-                if not self.quiet:
-                    typer.echo(f"note: {_one_line(sentence)}", err=True)
-
-    @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
-        """Take the InputWarnings of the block as notes; other warnings go their way."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", InputWarning)
-            yield
-        for warning in caught:
-            if issubclass(warning.category, InputWarning):
-                self.add([str(warning.message)])
-            else:
-                warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-@contextlib.contextmanager
-def _progress(wanted: bool) -> Iterator[Callable[[float, str], None] | None]:
-    """Show a bar on standard error while the block runs, if that is a terminal."""
-    if not wanted:
-        with contextlib.redirect_stderr(io.StringIO()):  # the word that kernels are being compiled
-            yield None
-        return
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("growing the tree"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda share, word: bar.update(task, completed=share, description=word)
-
-
-@contextlib.contextmanager
-def _reported(debug: bool) -> Iterator[None]:
-    """Turn whatever goes wrong in the block into one sentence and an exit code."""
-    try:
-        yield
-    except BrokenPipeError:  # the reader of the output has gone; typer ends quietly
-        raise
-    except KeyboardInterrupt:
-        _fail("interrupted.", 130, debug)
-    except (InputError, MissingDependencyError) as error:
-        _fail(str(error), 2, debug)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}.", 2, debug)
-    except Exception as error:
-        again = "" if debug else "; run again with --debug to see where"
-        _fail(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
-
-
-def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
-    if debug:
-        traceback.print_exc()
-    typer.echo(f"coaltree: {_one_line(sentence)}", err=True)
-    raise typer.Exit(code) from None
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _check_numbers(n_clusters: int | None, height_threshold: float | None, noise: float, n_jobs: int) -> None:

@@ -32,8 +32,6 @@ from ..compiled import announced_compilation
 from ..errors import InputError, InputWarning
 from ..process.interface import Process, as_matrix
 from ..streams import RandomState, as_generator
-from ..tree.kingman import log_prior
-from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from ._particle_kernels import (
     Alarms,
@@ -47,6 +45,7 @@ from ._particle_kernels import (
     set_first_alarms,
 )
 from .resampling import SCHEMES, copies, moves
+from .smc_result import Run, SMCResult, normalised
 from .threads import thread_count
 
 PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
@@ -55,15 +54,6 @@ PAIRS_AT_ONCE = 20_000  # in one call of a kernel, so that Ctrl-C and other thre
 FloatArray = NDArray[np.float64]
 #: Called with the share of the work done, the effective sample size and the log evidence so far.
 SmcProgress = Callable[[float, float, float], None]
-
-
-class Run(NamedTuple):
-    """One run of the sampler."""
-
-    particles: Particles  # complete, with their weights since the last resampling
-    log_evidence: float
-    ess: FloatArray  # (merges,)
-    resampled: NDArray[np.bool_]  # (merges,)
 
 
 def sample_histories(
@@ -162,14 +152,6 @@ class Extender:
         copy_particles(self.forest, self.particles, self.alarms, k, *moves(counts))
 
 
-def normalised(log_weights: FloatArray) -> tuple[FloatArray, float]:
-    """Return the weights with sum 1, and the log of their mean."""
-    top = float(log_weights.max())
-    weights = np.exp(log_weights - top)
-    total = float(weights.sum())
-    return weights / total, top + math.log(total / len(weights))
-
-
 def check_weights(log_weights: FloatArray, k: int, n: int) -> None:
     """Raise when no particle can go on, or a weight is not a number."""
     if np.any(np.isnan(log_weights)) or np.any(log_weights == math.inf):
@@ -182,99 +164,6 @@ def check_weights(log_weights: FloatArray, k: int, n: int) -> None:
             f"At merge {k + 1} of {n - 1} all {len(log_weights)} particles have weight 0: the process gives these rows no "
             "probability that double precision can hold. Rescale the columns or the variances, or take "
             "proposal='post-post' and more particles."
-        )
-
-
-class SMCResult(TreeSample):
-    """A weighted sample from the posterior over trees, with the evidence; see also `TreeSample`.
-
-    Attributes
-    ----------
-    log_evidence : float
-        Log of an unbiased estimate of ``p(x)``, the mean over all runs.
-    log_evidence_se : float
-        Its standard error over the runs; NaN for a single run.
-    run_log_evidences : ndarray of shape (n_runs,)
-    ess : ndarray of shape (n - 1,)
-        Effective sample size after each merge, before any resampling, added up over the runs.
-    run_ess : ndarray of shape (n_runs, n - 1)
-    resampled : ndarray of bool, shape (n_runs, n - 1)
-        After which merges the particles were resampled.
-    n_ancestors : ndarray of int, shape (n_runs,)
-        How many of the first particles have descendants at the end.
-    process : Process
-        The process used, everything that it left open settled.
-    remarks : list of str
-        What to know about the sample; also given as warnings.
-    """
-
-    log_evidence: float
-    log_evidence_se: float
-    run_log_evidences: FloatArray
-    ess: FloatArray
-    run_ess: FloatArray
-    resampled: NDArray[np.bool_]
-    n_ancestors: NDArray[np.intp]
-    process: Process
-    remarks: list[str]
-
-    def __init__(self, trees: Sequence[Tree], runs: Sequence[Run], X: FloatArray, process: Process) -> None:
-        # a run counts by its evidence, a particle by its weight in the run
-        shares, log_evidence = normalised(np.array([run.log_evidence for run in runs]))
-        weights = [share * normalised(run.particles.log_weights)[0] for share, run in zip(shares, runs, strict=True)]
-        leaves = math.fsum(process.leaf_log_likelihoods(X))
-        log_z = np.concatenate([run.particles.log_z for run in runs])
-        super().__init__(
-            trees,
-            np.concatenate(weights),
-            log_joints=leaves + log_z.sum(axis=1) + [log_prior(tree) for tree in trees],
-            log_ratios=np.concatenate([run.particles.log_ratios for run in runs]),
-        )
-        evidences = np.array([run.log_evidence for run in runs])
-        n_runs = len(runs)
-        se = float(np.std(n_runs * shares, ddof=1) / math.sqrt(n_runs)) if n_runs > 1 else math.nan
-        run_ess = np.array([run.ess for run in runs]).reshape(n_runs, len(X) - 1)
-        self.__dict__.update(
-            log_evidence=log_evidence,
-            log_evidence_se=se,
-            run_log_evidences=evidences,
-            ess=run_ess.sum(axis=0),
-            run_ess=run_ess,
-            resampled=np.array([run.resampled for run in runs]).reshape(n_runs, len(X) - 1),
-            n_ancestors=np.array([len(np.unique(run.particles.ancestor)) for run in runs]),
-            process=process,
-            remarks=[],
-        )
-        self.remarks.extend(self._collapse())
-
-    @property
-    def effective_size(self) -> float:
-        """How many equally weighted trees the weights amount to."""
-        return float(1 / np.sum(self.weights**2))
-
-    def _collapse(self) -> list[str]:
-        total = len(self.weights)
-        if total == 1:
-            return ["One particle was drawn, which says nothing about uncertainty: take n_particles=50 or more."]
-        if self.n_leaves < 3:
-            return []
-        if self.effective_size < 0.05 * total or (self.effective_size < 2):
-            return [
-                f"The sample has collapsed: its {total} particles weigh as much as {self.effective_size:.1f} trees. Take more "
-                "particles, proposal='post-post', or fewer columns; if identical rows are the cause, a little noise."
-            ]
-        if np.all(self.n_ancestors == 1):
-            return [
-                f"All {total // len(self.n_ancestors)} particles of {'each run' if len(self.n_ancestors) > 1 else 'the run'} "
-                "descend from one: the most recent merges are the same in all, and their support is too sure of itself. Take "
-                "more particles, or more runs (n_runs), which are independent."
-            ]
-        return []
-
-    def __repr__(self) -> str:
-        return (
-            f"<SMCResult: {len(self.weights)} trees of {self.n_leaves} leaves, {self.n_distinct} distinct, "
-            f"log evidence {self.log_evidence:.6g}>"
         )
 
 
@@ -301,8 +190,8 @@ def smc(
     process : Process
         `Brownian`, `Multinomial` or `Mixed`.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
-        How merges are drawn. ``post-post`` looks at ``n^3 / 6`` pairs for each particle and has the best weights, ``race``
-        at ``3 n^2 / 2``; the other two are for comparison.
+        How merges are drawn. ``post-post`` looks at ``n^3 / 6`` pairs for each particle, ``race`` at ``3 n^2 / 2``; the other two
+        are for comparison.
     n_particles : int, default 50
         Particles in each run.
     threshold : float, default 0.5

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import __version__
 from ..errors import InputError, MissingDependencyError
-from ..inference.smc import SMCResult
+from ..inference.smc_result import SMCResult
 from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
 from ..tree.kingman import log_prior

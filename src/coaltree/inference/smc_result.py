@@ -1,0 +1,128 @@
+"""What sequential Monte Carlo returns: a sample of trees, the evidence, and whether to trust them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..process.interface import Process
+from ..tree.kingman import log_prior
+from ..tree.sample import TreeSample
+from ..tree.tree import Tree
+from ._particle_kernels import Particles
+
+FloatArray = NDArray[np.float64]
+
+
+class Run(NamedTuple):
+    """One run of the sampler."""
+
+    particles: Particles  # complete, with their weights since the last resampling
+    log_evidence: float
+    ess: FloatArray  # (merges,)
+    resampled: NDArray[np.bool_]  # (merges,)
+
+
+def normalised(log_weights: FloatArray) -> tuple[FloatArray, float]:
+    """Return the weights with sum 1, and the log of their mean."""
+    top = float(log_weights.max())
+    weights = np.exp(log_weights - top)
+    total = float(weights.sum())
+    return weights / total, top + math.log(total / len(weights))
+
+
+class SMCResult(TreeSample):
+    """A weighted sample from the posterior over trees, with the evidence; see also `TreeSample`.
+
+    Attributes
+    ----------
+    log_evidence : float
+        Log of an unbiased estimate of ``p(x)``, the mean over all runs.
+    log_evidence_se : float
+        Its standard error over the runs; NaN for a single run.
+    run_log_evidences : ndarray of shape (n_runs,)
+    ess : ndarray of shape (n - 1,)
+        Effective sample size after each merge, before any resampling, added up over the runs.
+    run_ess : ndarray of shape (n_runs, n - 1)
+    resampled : ndarray of bool, shape (n_runs, n - 1)
+        After which merges the particles were resampled.
+    n_ancestors : ndarray of int, shape (n_runs,)
+        How many of the first particles have descendants at the end.
+    process : Process
+        The process used, everything that it left open settled.
+    remarks : list of str
+        What to know about the sample; also given as warnings.
+    """
+
+    log_evidence: float
+    log_evidence_se: float
+    run_log_evidences: FloatArray
+    ess: FloatArray
+    run_ess: FloatArray
+    resampled: NDArray[np.bool_]
+    n_ancestors: NDArray[np.intp]
+    process: Process
+    remarks: list[str]
+
+    def __init__(self, trees: Sequence[Tree], runs: Sequence[Run], X: FloatArray, process: Process) -> None:
+        # a run counts by its evidence, a particle by its weight in the run
+        shares, log_evidence = normalised(np.array([run.log_evidence for run in runs]))
+        weights = [share * normalised(run.particles.log_weights)[0] for share, run in zip(shares, runs, strict=True)]
+        leaves = math.fsum(process.leaf_log_likelihoods(X))
+        log_z = np.concatenate([run.particles.log_z for run in runs])
+        super().__init__(
+            trees,
+            np.concatenate(weights),
+            log_joints=leaves + log_z.sum(axis=1) + [log_prior(tree) for tree in trees],
+            log_ratios=np.concatenate([run.particles.log_ratios for run in runs]),
+        )
+        evidences = np.array([run.log_evidence for run in runs])
+        n_runs = len(runs)
+        se = float(np.std(n_runs * shares, ddof=1) / math.sqrt(n_runs)) if n_runs > 1 else math.nan
+        run_ess = np.array([run.ess for run in runs]).reshape(n_runs, len(X) - 1)
+        self.__dict__.update(
+            log_evidence=log_evidence,
+            log_evidence_se=se,
+            run_log_evidences=evidences,
+            ess=run_ess.sum(axis=0),
+            run_ess=run_ess,
+            resampled=np.array([run.resampled for run in runs]).reshape(n_runs, len(X) - 1),
+            n_ancestors=np.array([len(np.unique(run.particles.ancestor)) for run in runs]),
+            process=process,
+            remarks=[],
+        )
+        self.remarks.extend(self._collapse())
+
+    @property
+    def effective_size(self) -> float:
+        """How many equally weighted trees the weights amount to."""
+        return float(1 / np.sum(self.weights**2))
+
+    def _collapse(self) -> list[str]:
+        total = len(self.weights)
+        if total == 1:
+            return ["One particle was drawn, which says nothing about uncertainty: take n_particles=50 or more."]
+        if self.n_leaves < 3:
+            return []
+        if self.effective_size < 0.05 * total or (self.effective_size < 2):
+            return [
+                f"The sample has collapsed: its {total} particles weigh as much as {self.effective_size:.1f} trees. Take more "
+                "particles, proposal='post-post', or fewer columns; if identical rows are the cause, a little noise."
+            ]
+        if np.all(self.n_ancestors == 1):
+            return [
+                f"All {total // len(self.n_ancestors)} particles of {'each run' if len(self.n_ancestors) > 1 else 'the run'} "
+                "descend from one: the most recent merges are the same in all, and their support is too sure of itself. Take "
+                "more particles, or more runs (n_runs), which are independent."
+            ]
+        return []
+
+    def __repr__(self) -> str:
+        return (
+            f"<SMCResult: {len(self.weights)} trees of {self.n_leaves} leaves, {self.n_distinct} distinct, "
+            f"log evidence {self.log_evidence:.6g}>"
+        )
