@@ -1,8 +1,8 @@
 """Compare the proposals of sequential Monte Carlo: ``python docs/proposals.py`` prints the table of docs/sampling.md.
 
 As in the synthetic experiment of the paper: binary columns, mutation rate 1, a tree from the prior. The figure is the effective
-sample size as a share of the particles, without any resampling and as a median over 20 tables, and beside it the spread of
-the log evidence over the same tables, each sampled ten times with resampling.
+sample size as a share of the particles, without any resampling and as a median over 10 tables, and beside it the spread of
+the log evidence over the same tables, each sampled eight times with resampling.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import coaltree as ct
 from coaltree.errors import InputWarning
 from coaltree.inference.smc import PROPOSALS
 
-N_PARTICLES = 200
-SHAPES = ((6, 5), (6, 40), (12, 20), (24, 40))
+N_PARTICLES = 100
+SHAPES = ((6, 5), (6, 40), (12, 20), (24, 20))
 warnings.simplefilter("ignore", InputWarning)
 
 
 def tables(n, n_columns):
     """Yield tables from the model."""
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         process = ct.Multinomial(1.0, [[0.5, 0.5]] * n_columns)
         yield process.simulate(ct.simulate_tree(n, random_state=rng), random_state=rng), process
@@ -34,7 +34,7 @@ def scores(n, n_columns, proposal):
     for X, process in tables(n, n_columns):
         plain = ct.smc(X, process, proposal, N_PARTICLES, threshold=0.0, random_state=0, n_jobs=2)
         shares.append(plain.ess[-1] / N_PARTICLES)
-        runs = ct.smc(X, process, proposal, N_PARTICLES, n_runs=10, random_state=0, n_jobs=2)
+        runs = ct.smc(X, process, proposal, N_PARTICLES, n_runs=8, random_state=0, n_jobs=2)
         spreads.append(np.std(runs.run_log_evidences, ddof=1))
     return np.median(shares), np.median(spreads)
 
