@@ -219,7 +219,7 @@ def test_facts_of_the_result_fit_together(animals):
     assert not sample.resampled[:, -1].any()
     evidences = np.exp(sample.run_log_evidences - sample.log_evidence)
     assert evidences.mean() == pytest.approx(1)
-    assert sample.log_evidence_se == pytest.approx(evidences.std(ddof=1) / math.sqrt(3))
+    assert sample.log_evidence_se == pytest.approx(np.std(sample.run_log_evidences, ddof=1) / math.sqrt(3))
     by_run = sample.weights.reshape(3, 40).sum(axis=1)
     assert np.allclose(by_run, evidences / 3)
     joints = [ct.log_joint(tree, X, process) for tree in sample.trees]
@@ -263,8 +263,10 @@ def test_a_collapsed_sample_says_so(animals):
     with pytest.warns(InputWarning, match="particles"):
         sample = ct.smc(100 * X, process, "prior-prior", n_particles=30, random_state=0)
     assert sample.remarks
-    with pytest.warns(InputWarning, match="One particle"):
-        ct.smc(X, process, n_particles=1, random_state=0)
+    with pytest.warns(InputWarning, match="Each run had one particle"):
+        ct.smc(X, process, n_particles=1, random_state=0, n_runs=3)
+    with pytest.warns(InputWarning, match="runs disagree on the evidence"):
+        ct.smc(100 * X, process, "prior-prior", n_particles=30, random_state=0, n_runs=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ct.smc(X[:3], process, n_particles=200, random_state=0)
@@ -279,6 +281,33 @@ def test_one_and_two_rows(n):
         assert sample.log_evidence == 0
         assert sample.ess.shape == (0,)
     assert sample.consensus().n_leaves == n
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+def test_rows_that_agree_in_their_only_real_cell(proposal):
+    """Their density has a pole, but one that can be integrated: log(1/2) for two rows; six standard errors."""
+    logs = [ct.smc([[0.0], [0.0]], ct.Brownian(), proposal, 500, random_state=s).log_evidence for s in range(20)]
+    ratios = np.exp(logs) / 0.5
+    error = ratios.std(ddof=1) / math.sqrt(20)
+    # least noise, 1e-10 of a deviation, takes a little away
+    assert abs(ratios.mean() - 1) < 6 * error + 1e-3
+    assert error < 0.2
+
+
+def test_equal_trees_count_once(animals):
+    X, process = animals
+    sample = ct.smc(X, process, "race", n_particles=60, random_state=0, threshold=1.0)
+    weights = {}
+    for tree, weight in zip(sample.trees, sample.weights, strict=True):
+        weights[tree] = weights.get(tree, 0.0) + weight
+    assert len(weights) < 60
+    assert sample.effective_size == pytest.approx(1 / sum(weight**2 for weight in weights.values()))
+
+
+def test_identical_rows_are_pointed_out():
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    with pytest.warns(InputWarning, match="5 merge"):
+        ct.smc(np.vstack([X, X]), ct.Brownian(), n_particles=30, random_state=0)
 
 
 def test_identical_rows_and_huge_and_tiny_units():
@@ -302,6 +331,9 @@ def test_identical_rows_and_huge_and_tiny_units():
         ({"threshold": 1.5}, "threshold is 1.5"),
         ({"threshold": -0.1}, "threshold is -0.1"),
         ({"threshold": math.nan}, "threshold is nan"),
+        ({"threshold": None}, "threshold is None"),
+        ({"progress": 5}, "progress is 5"),
+        ({"n_jobs": 0}, "n_jobs is 0"),
         ({"proposal": "post"}, "proposal is 'post'"),
         ({"resampling": "none"}, "resampling is 'none'"),
         ({"process": "brownian"}, "process is 'brownian'"),

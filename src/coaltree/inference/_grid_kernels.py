@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from ..compiled import Operation, inlined, jit
+from ..compiled import Operation, jit
 from ..process import operations as op
 from ..process._brownian_kernels import CompleteForest
 
@@ -21,7 +21,9 @@ from ..process._brownian_kernels import CompleteForest
 # mass from there to the next edge. Its last edge begins the tail.
 EDGE, LOG_DENSITY, SLOPE, MASS = range(4)
 OFFSETS = (-5.0, -3.5, -2.5, -1.7, -1.0, -0.4, 0.2, 0.8, 1.5, 2.4, 3.5, 5.0)  # edges around the peak, in widths
-GRID_SHAPE = (4, len(OFFSETS) + 1)
+EXTRA = 24  # edges more on either side, where real cells that agree exactly make f steep over many orders of magnitude
+STRIDE = 1.5
+GRID_SHAPE = (4, 1 + EXTRA + len(OFFSETS) + EXTRA)
 LEAST_PATH = 1e-280
 STEEP = 5.0  # a rise by more than this before the first inner edge is overlaid by a constant, which is never too low
 LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 2.0
@@ -80,45 +82,47 @@ def _(forest, pair, c, lowest, path_low):
     return math.log(s), 1 / math.sqrt(pair[1] / (2 * s) + 0.5 * c * s)
 
 
-@inlined
-def _set_edges(forest, pair, shift, c, lowest, grid):
-    """Put the edges, with log f at each, and return how many there are."""
-    path_low = max(2 * lowest - pair[0] + shift, LEAST_PATH)
+@jit
+def _add_edge(forest, pair, c, h, grid, count):
+    """Add an edge above the others, unless it is not above or all is nothing there; return how many there are."""
+    lowest = grid[EDGE, 0]
+    if not grid[EDGE, count - 1] < h < math.inf:
+        return count
+    log_f = op.log_z(forest, pair, h) - c * (h - lowest)
+    if log_f == -math.inf and grid[LOG_DENSITY, count - 1] > -math.inf:
+        return count
+    grid[EDGE, count] = h
+    grid[LOG_DENSITY, count] = log_f
+    return count + 1
+
+
+@jit
+def _set_edges(forest, pair, c, lowest, path_low, peak, width, n_left, grid):
+    """Put the edges, with log f at each, and return how many there are; `n_left` of them below the bulk."""
     x_low = math.log(path_low)
-    peak, width = peak_of(forest, pair, c, lowest, path_low)
-    width = min(max(width, LEAST_WIDTH), LARGEST_WIDTH)
     grid[EDGE, 0] = lowest
     grid[LOG_DENSITY, 0] = op.log_z(forest, pair, lowest)
     count = 1
+    x_first = peak + width * OFFSETS[0]
+    for k in range(n_left):
+        x = x_low + (x_first - x_low) * (k + 1) / (n_left + 1)
+        count = _add_edge(forest, pair, c, lowest + 0.5 * path_low * math.expm1(x - x_low), grid, count)
     for k in range(len(OFFSETS)):
         x = peak + width * OFFSETS[k]
         if x > x_low:
-            h = lowest + 0.5 * path_low * math.expm1(x - x_low)
-            if h > grid[EDGE, count - 1]:
-                log_f = op.log_z(forest, pair, h) - c * (h - lowest)
-                if log_f == -math.inf and grid[LOG_DENSITY, count - 1] > -math.inf:
-                    break  # all the rest is nothing, to double precision
-                grid[EDGE, count] = h
-                grid[LOG_DENSITY, count] = log_f
-                count += 1
+            count = _add_edge(forest, pair, c, lowest + 0.5 * path_low * math.expm1(x - x_low), grid, count)
     return count
 
 
 @jit
-def lay_grid(forest, pair, shift, c, lowest, grid):
-    """Fill the grid for a loaded pair; return how many edges it has and the log of its integral.
-
-    Masses come out divided by the integral, log densities do not.
-    """
-    count = _set_edges(forest, pair, shift, c, lowest, grid)
+def _integrate(c, grid, count):
+    """Fill in slopes and masses; return log of the largest density and the integral divided by it."""
     edge, log_density, slope, mass = grid[EDGE], grid[LOG_DENSITY], grid[SLOPE], grid[MASS]
-    if count > 1 and not log_density[0] > log_density[1] - STEEP:
-        log_density[0] = log_density[1]
     top = -math.inf
     for k in range(count):
         top = max(top, log_density[k])
     if not -math.inf < top < math.inf:
-        return count, top
+        return top, 1.0
     total = 0.0
     here = math.exp(log_density[0] - top)
     for k in range(count - 1):
@@ -139,10 +143,43 @@ def lay_grid(forest, pair, shift, c, lowest, grid):
         slope[last] = max(-c, slope[last - 1])
     slope[last] = min(slope[last], -1e-3 * c)
     mass[last] = here / -slope[last]
-    total += mass[last]
-    for k in range(count):
-        mass[k] /= total
-    return count, top + math.log(total)
+    return top, total + mass[last]
+
+
+@jit
+def lay_grid(forest, pair, shift, c, lowest, grid):
+    """Fill the grid for a loaded pair; return how many edges it has and the log of its integral.
+
+    Masses come out divided by the integral, log densities do not.
+    """
+    path_low = max(2 * lowest - pair[0] + shift, LEAST_PATH)
+    peak, width = peak_of(forest, pair, c, lowest, path_low)
+    width = min(max(width, LEAST_WIDTH), LARGEST_WIDTH)
+    count = _set_edges(forest, pair, c, lowest, path_low, peak, width, 0, grid)
+    log_density = grid[LOG_DENSITY]
+    if count > 2 and log_density[2] < log_density[1]:
+        # f falls already at the first edge: unless it does so gently from the start, its height lies below
+        fall = log_density[0] - log_density[1]
+        if not 0 <= fall < 0.5:
+            count = _set_edges(forest, pair, c, lowest, path_low, peak, width, EXTRA, grid)
+    if count > 1 and not log_density[0] > log_density[1] - STEEP:
+        log_density[0] = log_density[1]
+    top, total = _integrate(c, grid, count)
+    for _ in range(EXTRA):
+        # A tail that counts must not begin where f still falls much faster.
+        last = count - 1
+        if last == 0 or grid[MASS, last] < 1e-3 * total or grid[SLOPE, last - 1] > -2 * c:
+            break
+        longer = path_low + math.exp(STRIDE) * (path_low + 2 * (grid[EDGE, last] - lowest))
+        count = _add_edge(forest, pair, c, lowest + 0.5 * (longer - path_low), grid, count)
+        if count == last + 1:
+            break
+        top, total = _integrate(c, grid, count)
+    if -math.inf < top < math.inf:
+        for k in range(count):
+            grid[MASS, k] /= total
+        return count, top + math.log(total)
+    return count, top
 
 
 @jit

@@ -242,7 +242,7 @@ def smc(
         )
     trees = _trees(runs, leaf_names)
     result = SMCResult(trees, runs, matrix, resolved)
-    result.remarks.extend(resolved.remarks(result.best(), matrix))
+    result.remarks.extend(resolved.remarks(_flattened(result.best()), matrix))
     for remark in result.remarks:
         warnings.warn(remark, InputWarning, stacklevel=2)
     return result
@@ -259,6 +259,11 @@ def _trees(runs: Sequence[Run], leaf_names: Sequence[str] | None) -> list[Tree]:
                 known[key] = Tree(children, np.concatenate([np.zeros(len(children) + 1), heights]), leaf_names)
             trees.append(known[key])
     return trees
+
+
+def _flattened(tree: Tree) -> Tree:
+    """Return the tree with merges at height 0 that are there but for the noise that keeps identical rows apart."""
+    return Tree(tree.children, np.where(tree.heights < 1e-12 * tree.heights[-1], 0.0, tree.heights), tree.leaf_names)
 
 
 def _reports(progress: SmcProgress | None, n_runs: int) -> list[SmcProgress | None]:
@@ -287,6 +292,6 @@ def _checked_settings(process: Process, proposal: str, n_particles: int, thresho
     for name, value, allowed in (("proposal", proposal, PROPOSALS), ("resampling", resampling, SCHEMES)):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
-    if isinstance(threshold, (bool, str)) or not 0 <= threshold <= 1:
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold!r}; it must be a number from 0 (never resample) to 1.")
     return Settings(proposal, _checked_count(n_particles, "n_particles"), float(threshold), resampling)

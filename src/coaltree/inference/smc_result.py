@@ -43,7 +43,8 @@ class SMCResult(TreeSample):
     log_evidence : float
         Log of an unbiased estimate of ``p(x)``, the mean over all runs.
     log_evidence_se : float
-        Its standard error over the runs; NaN for a single run.
+        Its standard error: the standard deviation of the runs' log evidences over the root of their number; NaN for a
+        single run. Where it is above 1, the mean is that of its largest runs.
     run_log_evidences : ndarray of shape (n_runs,)
     ess : ndarray of shape (n - 1,)
         Effective sample size after each merge, before any resampling, added up over the runs.
@@ -82,7 +83,7 @@ class SMCResult(TreeSample):
         )
         evidences = np.array([run.log_evidence for run in runs])
         n_runs = len(runs)
-        se = float(np.std(n_runs * shares, ddof=1) / math.sqrt(n_runs)) if n_runs > 1 else math.nan
+        se = float(np.std(evidences, ddof=1) / math.sqrt(n_runs)) if n_runs > 1 else math.nan
         run_ess = np.array([run.ess for run in runs]).reshape(n_runs, len(X) - 1)
         self.__dict__.update(
             log_evidence=log_evidence,
@@ -95,31 +96,38 @@ class SMCResult(TreeSample):
             process=process,
             remarks=[],
         )
-        self.remarks.extend(self._collapse())
+        self.remarks.extend(self._judgement())
 
     @property
     def effective_size(self) -> float:
-        """How many equally weighted trees the weights amount to."""
-        return float(1 / np.sum(self.weights**2))
+        """How many distinct, equally weighted trees the sample amounts to."""
+        return float(1 / np.sum(self._distinct_weights**2))
 
-    def _collapse(self) -> list[str]:
-        total = len(self.weights)
-        if total == 1:
-            return ["One particle was drawn, which says nothing about uncertainty: take n_particles=50 or more."]
+    def _judgement(self) -> list[str]:
+        """Say in words what the diagnostics mean, if it is bad."""
+        total, n_runs = len(self.weights), len(self.n_ancestors)
         if self.n_leaves < 3:
             return []
-        if self.effective_size < 0.05 * total or (self.effective_size < 2):
-            return [
-                f"The sample has collapsed: its {total} particles weigh as much as {self.effective_size:.1f} trees. Take more "
-                "particles, proposal='post-post', or fewer columns; if identical rows are the cause, a little noise."
-            ]
-        if np.all(self.n_ancestors == 1):
-            return [
-                f"All {total // len(self.n_ancestors)} particles of {'each run' if len(self.n_ancestors) > 1 else 'the run'} "
-                "descend from one: the most recent merges are the same in all, and their support is too sure of itself. Take "
-                "more particles, or more runs (n_runs), which are independent."
-            ]
-        return []
+        sentences = []
+        if total == n_runs:
+            sentences.append("Each run had one particle, which says nothing about uncertainty: take 50 or more.")
+        elif self.effective_size < max(0.1 * total, 5):
+            sentences.append(
+                f"The sample has collapsed: its {total} particles are worth {self.effective_size:.1f} trees of equal weight. Take "
+                "more particles or another proposal (race or post-post); where rows are nearly identical, a little noise helps."
+            )
+        elif np.all(self.n_ancestors == 1):
+            sentences.append(
+                f"All {total // n_runs} particles of {'each run' if n_runs > 1 else 'the run'} descend from one: the most recent "
+                "merges are the same in all, and their support is too sure of itself. Take more particles, or more runs, "
+                "which are independent."
+            )
+        if self.log_evidence_se > 1:
+            sentences.append(
+                f"The runs disagree on the evidence (standard error {self.log_evidence_se:.2g} of its logarithm), so that few of "
+                "them carry the sample: take more particles."
+            )
+        return sentences
 
     def __repr__(self) -> str:
         return (
