@@ -134,11 +134,21 @@ def test_fit_samples_trees(table, tmp_path):
     )
     assert again.exit_code == 0
     assert (tmp_path / "two" / "sample.trees").read_bytes() == (out / "sample.trees").read_bytes()
+    greedy = CliRunner().invoke(app, arguments[:-2])
+    assert greedy.exit_code == 0
+    assert {path.name for path in out.iterdir()} == files - {"tree.nex", "sample.trees"}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--particles", "0"], "--particles is 0"), (["--runs", "0"], "--runs is 0"), (["--seed", "-1"], "--seed is -1")],
+    [
+        (["--particles", "0"], "--particles is 0"),
+        (["--runs", "0"], "--runs is 0"),
+        (["--seed", "-1"], "--seed is -1"),
+        (["--rule", "rate1"], "--rule is an option of --inference greedy"),
+        (["--inference", "greedy", "--particles", "20"], "--particles is an option of --inference smc"),
+        (["--inference", "greedy", "--summary", "mcc"], "--summary is an option of --inference smc"),
+    ],
 )
 def test_bad_numbers_end_with_code_2(table, tmp_path, options, message):
     table.to_csv(tmp_path / "t.csv", index_label="name")
@@ -171,5 +181,8 @@ def test_support_is_written_on_the_dendrogram(fitted):
         ct.plot_dendrogram(plain, support=True)
     with pytest.raises(InputError, match="there are 14 merges"):
         ct.plot_dendrogram(plain, support=[1.0])
+    assert not ct.plot_dendrogram(fitted.tree_, support=None).texts
+    with pytest.raises(InputError, match="support holds 67"):
+        ct.plot_dendrogram(plain, support=[67.0] * 14)
     with pytest.raises(InputError, match="support is 'all'"):
         ct.plot_dendrogram(plain, support="all")

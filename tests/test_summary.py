@@ -237,3 +237,10 @@ def test_deep_trees():
     tree = SummaryTree(children, np.r_[np.zeros(n), np.arange(1.0, n)], support=support)
     assert tree.to_newick().count("(") == np.isfinite(support).sum() + 1  # the root is always written
     assert tree.to_nexus().count("[&posterior") == np.isfinite(support).sum()
+
+
+def test_shares_and_intervals_must_be_such():
+    with pytest.raises(InputError, match="support holds 2"):
+        SummaryTree([[0, 1]], [0, 0, 1], support=[2])
+    with pytest.raises(InputError, match="ends below its beginning"):
+        SummaryTree([[0, 1]], [0, 0, 1], height_hpd=[[2, 1]])

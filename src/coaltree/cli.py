@@ -131,18 +131,24 @@ def fit(
         typer.Option(metavar="HOW", help="greedy: one good tree; smc: a sample of trees, with support values."),
     ] = Inference.greedy,
     rule: Annotated[
-        Rule, typer.Option(metavar="RULE", help="Which pair merges next: rate1, max-prob or min-duration.")
-    ] = Rule.rate1,
-    particles: Annotated[int, typer.Option(metavar="N", help="smc: particles in each run.")] = 50,
-    runs: Annotated[int, typer.Option(metavar="N", help="smc: independent runs.")] = 1,
+        Rule | None,
+        typer.Option(metavar="RULE", help="greedy: which pair merges next, rate1 (default), max-prob or min-duration."),
+    ] = None,
+    particles: Annotated[
+        int | None, typer.Option(metavar="N", help="smc: particles in each run, 50 by default.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(metavar="N", help="smc: independent runs, 1 by default.")] = None,
     proposal: Annotated[
-        Proposal,
-        typer.Option(metavar="HOW", help="smc: post-post, race (faster), prior-post or prior-prior."),
-    ] = Proposal.post_post,
+        Proposal | None,
+        typer.Option(metavar="HOW", help="smc: post-post (default), race (faster), prior-post or prior-prior."),
+    ] = None,
     summary: Annotated[
-        Summary, typer.Option(metavar="TREE", help="smc: the tree that stands for the sample, mcc or consensus.")
-    ] = Summary.mcc,
-    seed: Annotated[int, typer.Option(metavar="N", help="smc: seed of the random numbers.")] = 0,
+        Summary | None,
+        typer.Option(metavar="TREE", help="smc: the tree that stands for the sample, mcc (default) or consensus."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="smc: seed of the random numbers, 0 by default.")
+    ] = None,
     noise: Annotated[
         float,
         typer.Option(metavar="X", help="Variance of measurement noise on real columns; for repeated rows."),
@@ -163,9 +169,14 @@ def fit(
     """
     with reported(debug):
         _check_numbers(n_clusters, height_threshold, noise, n_jobs)
-        for option, value, least in (("--particles", particles, 1), ("--runs", runs, 1), ("--seed", seed, 0)):
-            if value < least:
-                raise InputError(f"{option} is {value}; it must be a whole number of at least {least}.")
+        sampling = {
+            "proposal": proposal and proposal.value,
+            "n_particles": particles,
+            "n_runs": runs,
+            "summary": summary and summary.value,
+            "random_state": seed,
+        }
+        _check_inference(inference, rule, sampling)
         if no_id and id_column is not None:
             raise InputError("--no-id and --id-column were both given; give one of them, or neither.")
         from .estimators import CoalescentClustering
@@ -186,21 +197,16 @@ def fit(
         if n_clusters is not None and n_clusters > rows.n_rows:
             raise InputError(f"--n-clusters is {n_clusters}, but {table.name} has {count(rows.n_rows, 'row')}.")
         parameters: dict[str, Any] = {
-            "rule": rule.value,
+            "rule": (rule or Rule.rate1).value,
             "noise": noise,
             "standardize": not no_standardize,
             "n_clusters": n_clusters,
             "height_threshold": height_threshold,
         }
         if inference is Inference.smc:
-            parameters |= {
-                "inference": "smc",
-                "proposal": proposal.value,
-                "n_particles": particles,
-                "n_runs": runs,
-                "summary": summary.value,
-                "random_state": seed,
-            }
+            del parameters["rule"]
+            given = {name: value for name, value in sampling.items() if value is not None}
+            parameters |= {"inference": "smc", "random_state": 0} | given
         model = CoalescentClustering(**parameters, n_jobs=n_jobs)
         with OutputFolder(outdir) as folder:
             facts = _fit_and_draw(model, rows, table.name, file.id_column, settings | parameters, notes, folder)
@@ -264,6 +270,9 @@ def _fit_and_draw(
     if isinstance(tree, SummaryTree):
         folder.add("tree.nex", tree.to_nexus())
         folder.add("sample.trees", model.sample_.to_nexus())
+    else:
+        folder.leave_out("tree.nex")
+        folder.leave_out("sample.trees")
     return facts
 
 
@@ -330,6 +339,29 @@ def _check_numbers(n_clusters: int | None, height_threshold: float | None, noise
             raise InputError(f"{option} is {value:g}; it must be a number of at least 0.")
     if n_jobs == 0:
         raise InputError("--n-jobs is 0; it must be a number of threads, or -1 for all processors.")
+
+
+def _check_inference(inference: Inference, rule: Rule | None, sampling: dict[str, Any]) -> None:
+    """Refuse options of the inference that was not asked for, and numbers out of range."""
+    options = {
+        "proposal": "--proposal",
+        "n_particles": "--particles",
+        "n_runs": "--runs",
+        "summary": "--summary",
+        "random_state": "--seed",
+    }
+    for name, value in sampling.items():
+        if value is None:
+            continue
+        if inference is not Inference.smc:
+            raise InputError(
+                f"{options[name]} is an option of --inference smc; add that, or leave {options[name]} out."
+            )
+        least = 0 if name == "random_state" else 1
+        if isinstance(value, int) and value < least:
+            raise InputError(f"{options[name]} is {value}; it must be a whole number of at least {least}.")
+    if rule is not None and inference is not Inference.greedy:
+        raise InputError("--rule is an option of --inference greedy; leave it out.")
 
 
 def _names(given: Sequence[str] | None, option: str) -> list[str]:

@@ -113,8 +113,8 @@ class SMCResult(TreeSample):
             sentences.append("Each run had one particle, which says nothing about uncertainty: take 50 or more.")
         elif self.effective_size < max(0.1 * total, 5):
             sentences.append(
-                f"The sample has collapsed: its {total} particles are worth {self.effective_size:.1f} trees of equal weight. Take "
-                "more particles or another proposal (race or post-post); where rows are nearly identical, a little noise helps."
+                f"The sample has collapsed: its {total} particles are worth {self.effective_size:.1f} trees of equal weight. "
+                "Take more particles or another proposal (race or post-post); where rows are nearly the same, noise helps."
             )
         elif np.all(self.n_ancestors == 1):
             sentences.append(

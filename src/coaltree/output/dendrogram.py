@@ -292,7 +292,7 @@ def _write_names(ax: Axes, names: list[str], orientation: Orientation, points: f
 def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
     """Return the share of each merge, or None if there is none to write."""
     automatic = isinstance(support, str) and support == "auto"
-    if support is False or (automatic and not isinstance(tree, SummaryTree)):
+    if support is None or support is False or (automatic and not isinstance(tree, SummaryTree)):
         return None
     if support is True or isinstance(support, str):
         if support is not True and not automatic:
@@ -305,11 +305,17 @@ def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
     shares = np.asarray(list(support), dtype=np.float64)
     if shares.shape != (tree.n_leaves - 1,):
         raise InputError(f"support has shape {shares.shape}; there are {tree.n_leaves - 1} merges.")
+    if np.any((shares < 0) | (shares > 1)):
+        raise InputError(
+            f"support holds {shares[(shares < 0) | (shares > 1)][0]:g}; shares of trees lie between 0 and 1."
+        )
     return shares
 
 
 def _write_support(ax: Axes, tree: Tree, shares: NDArray[np.float64], orientation: Orientation) -> None:
     """Write per cents at the merges, on the side of the root, where no branch of theirs runs; the root's says nothing."""
+    from matplotlib.patheffects import withStroke
+
     places = node_positions(tree)[tree.n_leaves :]
     sideways = orientation in ("left", "right")
     away = {"left": (-2, 2), "right": (2, 2), "top": (2, 2), "bottom": (2, -2)}[orientation]
@@ -327,6 +333,7 @@ def _write_support(ax: Axes, tree: Tree, shares: NDArray[np.float64], orientatio
                 fontsize=_SUPPORT_FONT,
                 color=_SUPPORT_COLOR,
                 annotation_clip=True,
+                path_effects=[withStroke(linewidth=1.5, foreground="white")],  # branches run behind it
             )
 
 

@@ -100,12 +100,16 @@ class OutputFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._files: dict[str, str | bytes] = {}
+        self._files: dict[str, str | bytes | None] = {}
         self._made: list[Path] = []
 
     def add(self, name: str, data: str | bytes) -> None:
         """Add a file; text is written as UTF-8."""
         self._files[name] = data
+
+    def leave_out(self, name: str) -> None:
+        """Let a file of that name, of an earlier run, go when the others are written: it would not belong to them."""
+        self._files[name] = None
 
     def __enter__(self) -> Self:
         if self.path.exists() and not self.path.is_dir():
@@ -161,7 +165,8 @@ class OutputFolder:
             (stage / "new").mkdir()
             (stage / "old").mkdir()
             for name, data in self._files.items():
-                _write_synced(stage / "new" / name, data)
+                if data is not None:
+                    _write_synced(stage / "new" / name, data)
             self._move_in(stage)
         except OSError as error:
             raise _not_written(self.path, error) from None
@@ -173,11 +178,12 @@ class OutputFolder:
         """Put the new files in the place of the old ones, or the old ones back."""
         moved = []
         try:
-            for name in self._files:
+            for name, data in self._files.items():
                 moved.append(name)
                 if (self.path / name).exists():
                     os.replace(self.path / name, stage / "old" / name)
-                os.replace(stage / "new" / name, self.path / name)
+                if data is not None:
+                    os.replace(stage / "new" / name, self.path / name)
         except BaseException:
             # What has happened is read off the folders: an interrupt may come between any two steps.
             for name in moved:

@@ -56,7 +56,12 @@ def cut_by_count(tree: Tree, n_clusters: int) -> IntArray:
     ndarray of int, shape (n_leaves,)
         Cluster of each leaf.
     """
-    if isinstance(n_clusters, bool) or n_clusters != int(n_clusters) or not 1 <= n_clusters <= tree.n_leaves:
+    if (
+        isinstance(n_clusters, bool)
+        or not isinstance(n_clusters, (int, float, np.integer, np.floating))
+        or not 1 <= n_clusters <= tree.n_leaves
+        or n_clusters != int(n_clusters)
+    ):
         raise InputError(
             f"n_clusters is {n_clusters!r}; it must be a whole number from 1 to {tree.n_leaves}, the number of rows."
         )
@@ -77,7 +82,7 @@ def cut_by_height(tree: Tree, height: float) -> IntArray:
     ndarray of int, shape (n_leaves,)
         Cluster of each leaf, as ``scipy.cluster.hierarchy.fcluster(..., criterion="distance")`` groups them.
     """
-    if not height >= 0:
+    if not (isinstance(height, (int, float, np.integer, np.floating)) and height >= 0):
         raise InputError(f"The height to cut at is {height!r}; it must be a number of at least 0.")
     return _labels(tree, tree.merge_heights <= height)
 

@@ -76,6 +76,14 @@ class SummaryTree(Tree):
                 )
             array.setflags(write=False)
             self.__dict__["_" + name] = array
+        shares, ends = self._support, self._height_hpd
+        if np.any((shares < 0) | (shares > 1)):
+            wrong = shares[(shares < 0) | (shares > 1)][0]
+            raise InputError(f"support holds {wrong:g}; shares of a sample lie between 0 and 1.")
+        if np.any(ends[:, 0] > ends[:, 1]):
+            raise InputError(
+                "height_hpd holds an interval that ends below its beginning; give each as lower and upper end."
+            )
 
     # -- facts ---------------------------------------------------------------------------------
 
