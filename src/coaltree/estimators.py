@@ -23,7 +23,7 @@ from .process.multinomial import Multinomial, smoothed_shares
 from .streams import as_generator
 from .table.columns import Table, read_columns
 from .table.encoding import EncodedTable, describe, encode, fit_encoding
-from .tree.cut import cut_by_agreement, cut_by_count, cut_by_height, cut_by_ratio
+from .tree.cut import check_cluster_count, cut_by_agreement, cut_by_count, cut_by_height, cut_by_ratio
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
@@ -266,16 +266,8 @@ class CoalescentClustering(ClusterMixin, BaseEstimator):
             )
         if self.n_clusters is not None and self.height_threshold is not None:
             raise InputError("n_clusters and height_threshold were both given; give one of them, or neither.")
-        wanted: Any = self.n_clusters
-        if wanted is not None and (
-            isinstance(wanted, bool)
-            or not isinstance(wanted, (int, float, np.integer, np.floating))
-            or not 1 <= wanted <= n_rows
-            or wanted != int(wanted)
-        ):
-            raise InputError(
-                f"n_clusters is {self.n_clusters!r}; it must be a whole number from 1 to {n_rows}, the number of rows."
-            )
+        if self.n_clusters is not None:
+            check_cluster_count(self.n_clusters, n_rows)
         threshold: Any = self.height_threshold
         if threshold is not None and not (
             isinstance(threshold, (int, float, np.integer, np.floating)) and threshold >= 0

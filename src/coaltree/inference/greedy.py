@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..compiled import announced_compilation, kernel
 from ..errors import InputError, InputWarning
 from ..process import operations as op
-from ..process.interface import Process, as_matrix
+from ..process.interface import Process, as_matrix, check_process
 from ..process.likelihood import merge_log_likelihoods
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
@@ -185,8 +185,7 @@ def greedy(
         raise InputError(f"rule is {rule!r}; it must be one of {', '.join(map(repr, RULES))}.")
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; it must be one of {', '.join(map(repr, SEARCHES))}.")
-    if not isinstance(process, Process):
-        raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
+    check_process(process)
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {progress!r}; it must be a function of the share of work done, or None.")
     matrix = as_matrix(X)

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import announced_compilation
 from ..errors import InputError, InputWarning
-from ..process.interface import Process, as_matrix
+from ..process.interface import Process, as_matrix, check_process
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._particle_kernels import (
@@ -287,8 +287,7 @@ def _checked_count(value: object, name: str) -> int:
 
 
 def _checked_settings(process: Process, proposal: str, n_particles: int, threshold: float, resampling: str) -> Settings:
-    if not isinstance(process, Process):
-        raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
+    check_process(process)
     for name, value, allowed in (("proposal", proposal, PROPOSALS), ("resampling", resampling, SCHEMES)):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")

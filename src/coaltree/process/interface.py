@@ -70,6 +70,12 @@ class Process(ABC):
         return log_likelihood(self, tree, X)
 
 
+def check_process(process: object) -> None:
+    """Raise unless something is a process."""
+    if not isinstance(process, Process):
+        raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
+
+
 def as_matrix(X: ArrayLike) -> FloatArray:
     """Return X as a fresh float matrix in which NaN is the only number that is not finite."""
     if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: its pd.NA needs asking for

@@ -56,16 +56,21 @@ def cut_by_count(tree: Tree, n_clusters: int) -> IntArray:
     ndarray of int, shape (n_leaves,)
         Cluster of each leaf.
     """
+    check_cluster_count(n_clusters, tree.n_leaves)
+    return _labels(tree, np.arange(tree.n_leaves - 1) < tree.n_leaves - int(n_clusters))
+
+
+def check_cluster_count(n_clusters: object, n_rows: int) -> None:
+    """Raise unless a table of so many rows can be cut into so many clusters."""
     if (
         isinstance(n_clusters, bool)
         or not isinstance(n_clusters, (int, float, np.integer, np.floating))
-        or not 1 <= n_clusters <= tree.n_leaves
+        or not 1 <= n_clusters <= n_rows
         or n_clusters != int(n_clusters)
     ):
         raise InputError(
-            f"n_clusters is {n_clusters!r}; it must be a whole number from 1 to {tree.n_leaves}, the number of rows."
+            f"n_clusters is {n_clusters!r}; it must be a whole number from 1 to {n_rows}, the number of rows."
         )
-    return _labels(tree, np.arange(tree.n_leaves - 1) < tree.n_leaves - int(n_clusters))
 
 
 def cut_by_height(tree: Tree, height: float) -> IntArray:

@@ -29,6 +29,16 @@ def short(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
+def end_of_comment(text: str, place: int) -> int | None:
+    """Return where the comment that opens at ``place`` is over, None if nowhere; comments may be nested."""
+    depth = 0
+    for match in _BRACKET.finditer(text, place):
+        depth += 1 if match.group() == "[" else -1
+        if depth == 0:
+            return match.end()
+    return None
+
+
 class Reader:
     """One pass over the text of one tree.
 
@@ -111,12 +121,10 @@ class Reader:
 
     def after_comment(self, place: int) -> int:
         """Return where the comment that opens at ``place`` is over; comments may be nested."""
-        depth = 0
-        for match in _BRACKET.finditer(self.text, place):
-            depth += 1 if match.group() == "[" else -1
-            if depth == 0:
-                return match.end()
-        raise self.fault(place, "The comment opened by '[' at {} is never closed; add the missing ']'.")
+        end = end_of_comment(self.text, place)
+        if end is None:
+            raise self.fault(place, "The comment opened by '[' at {} is never closed; add the missing ']'.")
+        return end
 
     # -- one token -----------------------------------------------------------------------------
 

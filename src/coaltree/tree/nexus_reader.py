@@ -10,13 +10,12 @@ from typing import NamedTuple
 from ..errors import InputError
 from . import newick
 from .clades import leaf_differences
-from .newick_reader import short
+from .newick_reader import end_of_comment, short
 from .tree import Tree
 
 # As in Newick text, a quote inside an unquoted word belongs to the word (O'Brien).
 _STOP = re.compile(r"""[;\[\]] | (?<![^\s()\[\],:;=*])['"]""", re.VERBOSE)
 _QUOTED = re.compile(r"""'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*\"""")
-_BRACKET = re.compile(r"[\[\]]")
 _BLANKS = re.compile(r"\s*")
 _NAME = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>,)|(?P<word>[^\s\[\],;]+)""")
 _HEADER = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>[=*])|(?P<word>[^\s\[\];=*]+)""")
@@ -171,12 +170,10 @@ class _Reader:
 
     def after_comment(self, place: int) -> int:
         """Return where the comment that opens at ``place`` is over; comments may be nested."""
-        depth = 0
-        for match in _BRACKET.finditer(self.text, place):
-            depth += 1 if match.group() == "[" else -1
-            if depth == 0:
-                return match.end()
-        raise InputError(f"The comment opened by '[' on {self.line(place)} is never closed; add the missing ']'.")
+        end = end_of_comment(self.text, place)
+        if end is None:
+            raise InputError(f"The comment opened by '[' on {self.line(place)} is never closed; add the missing ']'.")
+        return end
 
     def tokens(self, pattern: re.Pattern[str], place: int, end: int) -> Iterator[tuple[str, str, int]]:
         """Yield kind, text and end of the tokens of a statement."""
