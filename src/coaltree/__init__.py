@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from .inference.smc import smc
     from .inference.smc_result import SMCResult
     from .output.dendrogram import plot_dendrogram
+    from .process.beliefs import Beliefs
     from .process.brownian import Brownian
+    from .process.calibration import calibrate
     from .process.interface import Process
     from .process.likelihood import log_joint
     from .process.mixed import Mixed
     from .process.multinomial import Multinomial
+    from .process.ornstein_uhlenbeck import OrnsteinUhlenbeck
     from .tree.clades import robinson_foulds
     from .tree.kingman import log_prior, simulate_tree
     from .tree.sample import TreeSample
@@ -28,16 +31,19 @@ __version__ = "0.1.0"
 # Public names and where they live. They are imported when first used: Numba and scikit-learn take longer to import
 # than many a tree takes to build.
 _HOMES = {
+    "Beliefs": "process.beliefs",
     "Brownian": "process.brownian",
     "CoalescentClustering": "estimators",
     "GreedyResult": "inference.greedy",
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
+    "OrnsteinUhlenbeck": "process.ornstein_uhlenbeck",
     "Process": "process.interface",
     "SMCResult": "inference.smc_result",
     "SummaryTree": "tree.summary",
     "Tree": "tree.tree",
     "TreeSample": "tree.sample",
+    "calibrate": "process.calibration",
     "errors": "",
     "greedy": "inference.greedy",
     "log_joint": "process.likelihood",
@@ -50,16 +56,19 @@ _HOMES = {
 }
 
 __all__ = [
+    "Beliefs",
     "Brownian",
     "CoalescentClustering",
     "GreedyResult",
     "Mixed",
     "Multinomial",
+    "OrnsteinUhlenbeck",
     "Process",
     "SMCResult",
     "SummaryTree",
     "Tree",
     "TreeSample",
+    "calibrate",
     "errors",
     "greedy",
     "log_joint",

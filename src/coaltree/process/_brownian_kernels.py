@@ -31,7 +31,7 @@ class CompleteForest(NamedTuple):
     y: FloatArray  # (columns, slots)
     v: FloatArray  # (slots,)
     log_scale: float  # log |Lambda| / 2, the Jacobian of the units
-    root_mean: FloatArray  # (columns,)
+    center: FloatArray  # (columns,), what was taken off every row
     root_variance: float
 
 
@@ -43,7 +43,7 @@ class DiagonalForest(NamedTuple):
     v: FloatArray  # (columns, slots)
     least_v: FloatArray  # (slots,), the smallest of the column's variances
     log_scales: FloatArray  # (columns,), log Lambda_d / 2
-    root_mean: FloatArray  # (columns,)
+    center: FloatArray  # (columns,), what was taken off every row
     root_variance: float
 
 
@@ -153,8 +153,7 @@ def _(forest, i):
     variance = forest.v[i] + forest.root_variance
     d2 = 0.0
     for d in range(forest.y.shape[0]):
-        gap = forest.y[d, i] - forest.root_mean[d]
-        d2 += gap * gap
+        d2 += forest.y[d, i] * forest.y[d, i]
     return -0.5 * forest.y.shape[0] * (LOG_2PI + math.log(variance)) - forest.log_scale - d2 / (2 * variance)
 
 
@@ -308,6 +307,6 @@ def _(forest, i):
     for d in range(forest.y.shape[0]):
         if forest.v[d, i] < math.inf:
             variance = forest.v[d, i] + forest.root_variance
-            gap = forest.y[d, i] - forest.root_mean[d]
-            total -= 0.5 * (LOG_2PI + math.log(variance) + gap * gap / variance) + forest.log_scales[d]
+            d2 = forest.y[d, i] * forest.y[d, i]
+            total -= 0.5 * (LOG_2PI + math.log(variance) + d2 / variance) + forest.log_scales[d]
     return total

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..streams import RandomState
 from ..tree.tree import Tree
+from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
 
@@ -45,6 +46,13 @@ class Process(ABC):
         """Draw a table from the process on a given tree, one row a leaf.
 
         `n_columns` is for processes whose parameters do not say how many columns there are.
+        """
+
+    @abstractmethod
+    def states(self, forest: Any, slots: NDArray[np.intp], distance: FloatArray, observed: bool) -> Predictions:
+        """Return what the messages of some slots say of states at the other end of paths of given lengths.
+
+        `observed` says whether the states are asked for as a leaf would show them, with its noise.
         """
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:

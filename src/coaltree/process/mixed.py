@@ -13,6 +13,7 @@ from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._mixed_kernels import PairForest
 from .interface import Process, check_width
+from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
 
@@ -92,6 +93,23 @@ class Mixed(Process):
         for process, columns in self.parts:
             table[:, columns] = process.simulate(tree, rng, n_columns=len(columns))
         return table
+
+    def forests(self, forest: Any) -> list[Any]:
+        """Return the parts' forests, in the order of the parts, from the one that `forest` made."""
+        found = []
+        for _ in self.parts[1:]:
+            found.append(forest.first)
+            forest = forest.second
+        return [*found, forest]
+
+    def states(self, forest: Any, slots: NDArray[np.intp], distance: FloatArray, observed: bool) -> Predictions:
+        """Return what messages say of states some way off, every part of its own columns."""
+        return Predictions.side_by_side(
+            [
+                (process.states(own, slots, distance, observed), np.array(columns))
+                for (process, columns), own in zip(self.parts, self.forests(forest), strict=True)
+            ]
+        )
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Return the remarks of all parts."""

@@ -13,6 +13,7 @@ from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._multinomial_kernels import CategoricalForest
 from .interface import Process, check_width
+from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
 
@@ -146,7 +147,7 @@ class Multinomial(Process):
         if n_columns is not None:
             check_width(n_columns, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)
-        lengths = tree.heights[tree.parents[:-1]] - tree.heights[:-1]
+        lengths = tree.branch_lengths
         rates = np.broadcast_to(self.rate, len(self.equilibrium))
         parents = tree.parents
         states = np.empty((tree.n_nodes, len(self.equilibrium)))
@@ -156,6 +157,15 @@ class Multinomial(Process):
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = np.where(kept[node], states[parents[node]], states[node])
         return states[: tree.n_leaves]
+
+    def states(
+        self, forest: CategoricalForest, slots: NDArray[np.intp], distance: FloatArray, observed: bool
+    ) -> Predictions:
+        """Return what messages say of states some way off, the equilibrium as prior."""
+        kept = np.exp(-distance[:, None] * forest.rate)
+        kept = np.repeat(kept, np.diff(forest.start), axis=1)
+        q = forest.root_q**2
+        return Predictions.of_categorical(forest.start, kept * (forest.m[:, slots].T * forest.root_q) + (1 - kept) * q)
 
 
 def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArray:

@@ -108,6 +108,11 @@ class Tree:
         parents.setflags(write=False)
         return parents
 
+    @property
+    def branch_lengths(self) -> FloatArray:
+        """Length of the branch above every node but the root, shape ``(2n - 2,)``."""
+        return self._heights[self.parents[:-1]] - self._heights[:-1]
+
     @cached_property
     def leaf_counts(self) -> IntArray:
         """Number of leaves at or below every node, shape ``(2n - 1,)``."""
@@ -145,7 +150,7 @@ class Tree:
     @property
     def total_length(self) -> float:
         """Sum of the lengths of all branches."""
-        return float(np.sum(self._heights[self.parents[:-1]] - self._heights[:-1]))
+        return float(np.sum(self.branch_lengths))
 
     def leaves_below(self, node: int) -> IntArray:
         """Leaves at or below a node, in drawing order."""

@@ -1,0 +1,134 @@
+"""What a table says of the states everywhere in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..compiled import announced_compilation
+from ..errors import InputError
+from ..tree.tree import Tree, checked_tree
+from ._belief_kernels import meet, pass_up_and_down
+from .interface import Process, as_matrix, check_process
+from .predictions import Predictions
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+BLOCK = 4096  # points of branches whose messages are in memory at the same time
+
+
+class Beliefs:
+    """The distribution of the state at every node and at any point of a branch, given the whole table.
+
+    One pass up the tree and one down, ``O(n D)``; the memory is that of four tables.
+
+    Parameters
+    ----------
+    tree : Tree
+    X : array-like of shape (n_leaves, n_columns)
+        Row i belongs to leaf i; NaN is a missing cell.
+    process : Process
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+    >>> beliefs = ct.Beliefs(tree, [[0.0], [1.0], [float("nan")]], ct.Brownian())
+    >>> states = beliefs.nodes()
+    >>> states.mean.ravel().tolist()  # a, b, c, their parents
+    [0.0, 1.0, 0.5, 0.5, 0.5]
+    >>> beliefs.at([0], [0.5]).mean.tolist()  # halfway up the branch above a
+    [[0.25]]
+    """
+
+    def __init__(self, tree: Tree, X: ArrayLike, process: Process) -> None:
+        check_process(process)
+        checked_tree(tree)
+        matrix = as_matrix(X)
+        if len(matrix) != tree.n_leaves:
+            raise InputError(
+                f"The table has {len(matrix)} row(s) and the tree {tree.n_leaves} leaves; row i is leaf i."
+            )
+        self.tree = tree
+        self.process = process.resolve(matrix)
+        self._block = min(BLOCK, 2 * tree.n_nodes)
+        self._first = 2 * tree.n_nodes - 1  # the first of the slots that points take
+        slots = self._first + self._block
+        self.forest: Any = self.process.forest(matrix, slots, np.zeros(slots))
+        self.turn = np.zeros(tree.n_nodes)
+        with announced_compilation():
+            pass_up_and_down(self.forest, tree.children, tree.heights, self.turn)
+
+    def nodes(self) -> Predictions:
+        """Return the states at all nodes, leaves first; where a cell was observed, of the state behind its noise."""
+        return self.at(np.arange(self.tree.n_nodes), self.tree.heights)
+
+    def leaves(self) -> Predictions:
+        """Return what cells of the leaves would show, noise included: for missing cells, what to fill in."""
+        n = self.tree.n_leaves
+        return _joined(list(self._blocks(np.arange(n), np.zeros(n), np.zeros(n), True)))
+
+    def at(self, nodes: ArrayLike, heights: ArrayLike) -> Predictions:
+        """Return the states at points of the branches above some nodes.
+
+        Parameters
+        ----------
+        nodes : array-like of int, shape (k,)
+        heights : array-like of shape (k,)
+            Not below the node nor above its parent; above the root, any height.
+
+        Returns
+        -------
+        Predictions
+            With a row for each point.
+        """
+        at_nodes, at_heights = np.asarray(nodes, dtype=np.intp).ravel(), np.asarray(heights, dtype=np.float64).ravel()
+        self._check_points(at_nodes, at_heights)
+        return _joined(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
+
+    def new_leaves(self, nodes: IntArray, heights: FloatArray) -> Iterator[Predictions]:
+        """Yield block by block what the cells of a new leaf would show that hangs from points of branches."""
+        return self._blocks(nodes, heights, heights, True)
+
+    def _blocks(
+        self, nodes: IntArray, heights: FloatArray, distances: FloatArray, observed: bool
+    ) -> Iterator[Predictions]:
+        """Yield the states at the ends of paths that leave the branches at some points."""
+        root = self.tree.n_nodes - 1
+        for start in range(0, max(len(nodes), 1), self._block):
+            here = slice(start, start + self._block)
+            inside = np.flatnonzero(nodes[here] != root)
+            slots = np.full(len(nodes[here]), root)
+            slots[inside] = self._first + np.arange(len(inside))
+            with announced_compilation():
+                meet(self.forest, nodes[here][inside], heights[here][inside], self.turn, self._first)
+            # what the root says has to go up the stem first
+            stem = np.where(nodes[here] == root, heights[here] - self.tree.heights[root], 0.0)
+            yield self.process.states(self.forest, slots, distances[here] + stem, observed)
+
+    def _check_points(self, nodes: IntArray, heights: FloatArray) -> None:
+        tree = self.tree
+        if len(nodes) != len(heights):
+            raise InputError(f"There are {len(nodes)} nodes and {len(heights)} heights; they must be as many.")
+        if np.any((nodes < 0) | (nodes >= tree.n_nodes)):
+            raise InputError(f"nodes must be from 0 to {tree.n_nodes - 1}, the root.")
+        tops = np.append(tree.heights[tree.parents[:-1]], np.inf)[nodes]
+        wrong = np.flatnonzero(~((heights >= tree.heights[nodes]) & (heights <= tops) & np.isfinite(heights)))
+        if len(wrong):
+            node = int(nodes[wrong[0]])
+            raise InputError(
+                f"Height {heights[wrong[0]]:g} is not on the branch above node {node}, which goes from {tree.heights[node]:g} to "
+                f"{tops[wrong[0]]:g}."
+            )
+
+
+def _joined(blocks: list[Predictions]) -> Predictions:
+    return blocks[0]._replace(
+        mean=np.concatenate([block.mean for block in blocks]),
+        sd=np.concatenate([block.sd for block in blocks]),
+        probability=np.concatenate([block.probability for block in blocks]),
+    )

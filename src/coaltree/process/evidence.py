@@ -1,0 +1,35 @@
+"""What parameters are fitted to, and what all their priors have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..tree.tree import Tree
+from .interface import Process
+
+FloatArray = NDArray[np.float64]
+
+# Precisions, in units of the column's own, and rates have a Gamma prior of this shape and scale.
+SHAPE, SCALE = 1.1, 1.1
+RATE_RANGE = (1e-4, 1e4)
+
+
+class Evidence(NamedTuple):
+    """What parameters are fitted to: weighted trees over the rows of one table."""
+
+    trees: Sequence[Tree]
+    weights: FloatArray
+    X: FloatArray
+
+    def columns(self, columns: Sequence[int]) -> Evidence:
+        """Return the same trees with some of the columns."""
+        return self._replace(X=self.X[:, list(columns)])
+
+    def log_likelihood(self, process: Process) -> float:
+        """Return the mean log likelihood over the trees."""
+        logs = [process.log_likelihood(tree, self.X) for tree in self.trees]
+        return float(np.dot(self.weights, logs))

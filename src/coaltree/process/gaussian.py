@@ -1,0 +1,152 @@
+"""What the two Gaussian processes of real columns share: their units, and noise at the leaves."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ..tree.tree import Tree
+from .interface import Process, check_width
+from .likelihood import merge_log_likelihoods
+
+FloatArray = NDArray[np.float64]
+
+RELATIVE_DEVIATION = 1e-10  # of noise that is always there, as a share of the data's own: see `least_noise`
+SMALLEST_VALUE, LARGEST_VALUE = 1e-60, 1e60  # products of a few squares stay what double precision can hold
+SMALLEST_NOISE, LARGEST_NOISE = 1e-100, 1e100
+
+
+class Gaussian(Process):
+    """Real columns with a variance each, or a covariance matrix, and noise in proportion to it."""
+
+    def __init__(self, variance: ArrayLike, noise: float) -> None:
+        self.variance = _checked_variance(variance)
+        self.noise = _checked_noise(noise)
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many columns the parameters are for; None where they fit any number."""
+        return len(self.variance) if self.variance.ndim else None
+
+    def _shown(self, parameter: FloatArray) -> str:
+        return f"{float(parameter):g}" if parameter.ndim == 0 else f"<{parameter.shape} array>"
+
+    def resolve(self, X: FloatArray) -> Self:
+        """Check that the table fits; nothing is left open."""
+        if self.n_columns is not None:
+            check_width(X.shape[1], self.n_columns, f"{type(self).__name__}'s variance")
+        if self.variance.ndim == 2:
+            missing = np.argwhere(np.isnan(X))
+            if len(missing):
+                row, column = missing[0]
+                raise InputError(
+                    f"{len(missing)} cell(s) are missing, the first in row {row}, column {column}; with a full covariance matrix "
+                    "the table has to be complete: give one variance a column, or fill the cells in."
+                )
+        return self
+
+    def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
+        """Say how many merges join rows that do not differ, where no noise makes their density finite."""
+        if self.noise > 0 or not np.any(tree.merge_heights == 0):
+            return []
+        log_z = merge_log_likelihoods(self, tree, X).log_z
+        count = int(np.sum((tree.merge_heights == 0) & (log_z != 0)))  # log Z is 0 where no cell is shared
+        if count == 0:
+            return []
+        return [
+            f"{count} merge(s) join rows that are identical in every real cell that both have; their density is infinite "
+            f"without noise and was limited, to a standard deviation of {RELATIVE_DEVIATION:g} of the data's. Give noise > 0, "
+            "for example noise=0.01, or drop the duplicates."
+        ]
+
+    def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return X in units of the variance, and half the log variance of each column (its Jacobian)."""
+        if self.variance.ndim == 2:
+            factor = np.linalg.cholesky(self.variance)
+            return np.linalg.solve(factor, X.T).T, np.log(np.diag(factor))
+        deviations = self.deviations(X.shape[1])
+        return X / deviations, np.log(deviations)
+
+    def deviations(self, n_columns: int) -> FloatArray:
+        """Return the standard deviation of each column."""
+        if self.variance.ndim == 2:
+            return np.sqrt(np.diag(self.variance))
+        return np.sqrt(np.broadcast_to(self.variance, n_columns))
+
+    def coloured(self, white: FloatArray) -> FloatArray:
+        """Return rows in units of the variance in those of the table, the inverse of `whitened`."""
+        if self.variance.ndim == 2:
+            return np.asarray(white @ np.linalg.cholesky(self.variance).T)
+        return np.asarray(white * self.deviations(white.shape[1]))
+
+    def width(self, n_columns: int | None) -> int:
+        """Return how many columns to simulate, where `n_columns` were asked for."""
+        if self.n_columns is None:
+            return 1 if n_columns is None else n_columns
+        if n_columns is not None:
+            check_width(n_columns, self.n_columns, f"{type(self).__name__}'s parameters")
+        return self.n_columns
+
+
+def least_noise(variance: ArrayLike) -> FloatArray:
+    """Return the noise that keeps the density of identical rows finite, far below what any other row would feel.
+
+    A tenth of a billionth of the data's deviation, and less where the data are so far apart that heights grow as their
+    distance, not as its square.
+    """
+    variance = np.asarray(variance, dtype=np.float64)
+    least: FloatArray = np.minimum(RELATIVE_DEVIATION**2 * variance, 1e-16 * np.sqrt(variance))
+    return least
+
+
+def check_size(centred: FloatArray) -> None:
+    """Raise for columns so wide or so narrow that squares would be lost."""
+    largest = np.abs(centred).max(axis=0)
+    wrong = (largest >= LARGEST_VALUE) | ((largest > 0) & (largest <= SMALLEST_VALUE))
+    if np.any(wrong):
+        column = int(np.argmax(wrong))
+        raise InputError(
+            f"The values of column {column} lie {largest[column]:g} standard deviations of the diffusion from their mean; it "
+            f"must be between {SMALLEST_VALUE:g} and {LARGEST_VALUE:g}: rescale the column or its variance."
+        )
+
+
+def _checked_noise(noise: float) -> float:
+    try:
+        checked = float(noise)
+    except (TypeError, ValueError):
+        checked = float("nan")
+    if not (checked == 0 or SMALLEST_NOISE <= checked <= LARGEST_NOISE):
+        raise InputError(
+            f"noise is {noise!r}; it must be 0 or a number from {SMALLEST_NOISE:g} to {LARGEST_NOISE:g}, the variance of the "
+            "noise in units of the diffusion."
+        )
+    return checked
+
+
+def _checked_variance(variance: ArrayLike) -> FloatArray:
+    try:
+        array = np.array(variance, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"variance is {variance!r}; it must be one number, (D,) or (D, D).") from None
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or array.size == 0:
+        raise InputError(f"variance has shape {array.shape}; it must be one number, (D,) or (D, D).")
+    if not np.all(np.isfinite(array)):
+        raise InputError("variance holds numbers that are not finite; variances must be finite and positive.")
+    if array.ndim < 2:
+        if np.any(array <= 0):
+            raise InputError(f"variance holds {array.min():g}; variances must be positive.")
+    else:
+        if not np.allclose(array, array.T, rtol=1e-10, atol=0):
+            raise InputError("variance is a matrix that is not symmetric; a covariance matrix must be.")
+        try:
+            np.linalg.cholesky(array)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "variance is a matrix that is not positive definite; a covariance matrix must be."
+            ) from None
+    array.setflags(write=False)
+    return array

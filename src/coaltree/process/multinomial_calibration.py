@@ -1,0 +1,136 @@
+"""Rates and equilibria of mutation, fitted to trees by expectation-maximisation over where states were drawn anew."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..tree.tree import Tree
+from ._statistics_kernels import expected_redraws
+from .beliefs import Beliefs
+from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence
+from .interface import as_matrix
+from .multinomial import Multinomial
+
+FloatArray = NDArray[np.float64]
+
+EM_STEPS, EM_TOLERANCE = 50, 1e-3
+
+
+class Redraws(NamedTuple):
+    """What all trees say of the columns' mutations, edges side by side."""
+
+    lengths: FloatArray  # (edges,)
+    weights: FloatArray  # (edges,), of the trees that they are in
+    redraws: FloatArray  # (columns, edges), probability that the state was drawn anew on the edge
+    draws: FloatArray  # (states,), how often each was drawn
+
+
+def fit_multinomial(process: Multinomial, evidence: Evidence) -> Multinomial:
+    """Return the most probable rates and equilibria, or what some steps towards them reach."""
+    for _ in range(EM_STEPS):
+        found = redraws(process, evidence)
+        rates = _best_rates(process, found)
+        equilibria = _best_equilibria(process, found)
+        assert process.equilibrium is not None
+        change = max(
+            float(np.max(np.abs(np.log(rates / process.rate)))),
+            max(float(np.max(np.abs(new - old))) for new, old in zip(equilibria, process.equilibrium, strict=True)),
+        )
+        process = Multinomial(rates, equilibria)
+        if change < EM_TOLERANCE:
+            break
+    return process
+
+
+def redraws(process: Multinomial, evidence: Evidence) -> Redraws:
+    """Return the expected mutations of all columns, given trees and table."""
+    n, n_columns = evidence.X.shape
+    assert process.equilibrium is not None, "redraws is called on a resolved process"
+    n_edges = max(2 * n - 3, 0)
+    lengths = np.empty((len(evidence.trees), n_edges))
+    shares = np.empty((n_columns, len(evidence.trees), n_edges))
+    draws = np.zeros(sum(len(q) for q in process.equilibrium))
+    for k, (tree, weight) in enumerate(zip(evidence.trees, evidence.weights, strict=True)):
+        beliefs = Beliefs(tree, evidence.X, process)
+        of_tree, own = np.empty_like(draws), np.empty((n_columns, n_edges))
+        expected_redraws(beliefs.forest, tree.children, tree.heights, beliefs.turn, lengths[k], own, of_tree)
+        shares[:, k] = own
+        draws += weight * of_tree
+    weights = np.repeat(evidence.weights, n_edges)
+    return Redraws(lengths.ravel(), weights, shares.reshape(n_columns, -1), draws)
+
+
+def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArray, list[FloatArray]]:
+    """Return the derivatives of ``log p(x | tree)`` by the rate and by the equilibrium of every column.
+
+    Parameters
+    ----------
+    process : Multinomial
+    tree : Tree
+    X : array-like of shape (n_leaves, n_columns)
+
+    Returns
+    -------
+    rate : ndarray of shape (n_columns,)
+    equilibrium : list of ndarray
+        By the probability of each state, as if they need not add up to 1.
+    """
+    matrix = as_matrix(X)
+    resolved = process.resolve(matrix)
+    assert resolved.equilibrium is not None
+    found = redraws(resolved, Evidence([tree], np.ones(1), matrix))
+    x = np.broadcast_to(resolved.rate, matrix.shape[1])[:, None] * found.lengths
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gained = np.where(x > 0, found.redraws / np.expm1(x), 0.0)
+    by_rate = np.sum(found.lengths * (gained - (1 - found.redraws)), axis=1)
+    ends = np.cumsum([len(q) for q in resolved.equilibrium])[:-1]
+    return by_rate, [own / q for own, q in zip(np.split(found.draws, ends), resolved.equilibrium, strict=True)]
+
+
+def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
+    """Maximise ``sum of redraws log(1 - exp(-rate length)) - (1 - redraws) rate length`` and the prior, which is concave."""
+    real = found.lengths > 0
+    lengths, weights, shares = found.lengths[real], found.weights[real], found.redraws[:, real]
+    pooled = process.rate.ndim == 0
+    rate = np.array(np.broadcast_to(process.rate, len(shares)))
+    idle = ((1 - shares) * weights) @ lengths
+    if pooled:
+        idle = np.full(len(shares), idle.sum())
+    low, high = np.full(len(rate), RATE_RANGE[0]), np.full(len(rate), RATE_RANGE[1])
+    rate = np.clip(rate, low, high)
+    for _ in range(60):
+        x = np.minimum(rate[:, None] * lengths, 700.0)
+        growth = np.expm1(x)
+        slopes = shares * weights * lengths / growth
+        bends = slopes * lengths * (growth + 1) / growth
+        slope, bend = slopes.sum(axis=1), bends.sum(axis=1)
+        if pooled:
+            slope, bend = np.full(len(rate), slope.sum()), np.full(len(rate), bend.sum())
+        slope += (SHAPE - 1) / rate - 1 / SCALE - idle
+        bend += (SHAPE - 1) / rate**2
+        low, high = np.where(slope > 0, rate, low), np.where(slope > 0, high, rate)
+        new = rate * np.exp(np.clip(slope / (bend * rate - slope), -5, 5))  # Newton's step in the logarithm
+        new = np.where((new > low) & (new < high), new, np.sqrt(low * high))
+        done = np.max(np.abs(np.log(new / rate))) < 1e-6
+        rate = new
+        if done:
+            break
+    return rate[0] if pooled else rate
+
+
+def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
+    assert process.equilibrium is not None
+    ends = np.cumsum([len(q) for q in process.equilibrium])[:-1]
+    return [(own + 1 / len(own)) / (own.sum() + 1) for own in np.split(found.draws, ends)]
+
+
+def multinomial_log_prior(process: Multinomial, X: FloatArray) -> float:
+    """Return the log density of the parameters under their priors, up to a constant."""
+    resolved = process.resolve(X)
+    assert resolved.equilibrium is not None
+    rate = np.atleast_1d(resolved.rate)
+    total = float(np.sum((SHAPE - 1) * np.log(rate) - rate / SCALE))
+    return total + sum(float(np.mean(np.log(q))) for q in resolved.equilibrium)

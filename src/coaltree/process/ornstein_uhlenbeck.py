@@ -1,0 +1,188 @@
+"""Stationary diffusion of real columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from ..streams import RandomState, as_generator
+from ..tree.tree import Tree
+from ._stationary_kernels import StationaryDiagonalForest, StationaryForest
+from .gaussian import LARGEST_VALUE, Gaussian, least_noise
+from .interface import check_width
+from .predictions import Predictions
+
+FloatArray = NDArray[np.float64]
+
+SMALLEST_RATE, LARGEST_RATE = 1e-30, 1e30
+
+
+class OrnsteinUhlenbeck(Gaussian):
+    r"""Diffusion with a pull towards the mean, at equilibrium: the stationary twin of `Brownian`.
+
+    Every lineage is :math:`N(\mu, \Sigma)` at all times, also at the root, and two rows whose lineages meet at height :math:`h`
+    have correlation :math:`e^{-2 \kappa h}` in every column. The likelihood of a merge is therefore a true ratio, of one
+    tree to two independent ones.
+
+    Parameters
+    ----------
+    rate : float, default 1.0
+        :math:`\kappa`, at which the past is forgotten, in all columns.
+    mean : float or array-like of shape (D,), default 0.0
+        :math:`\mu`.
+    variance : float, array-like of shape (D,) or (D, D), default 1.0
+        :math:`\Sigma`: the same for all columns, one a column, or a full covariance matrix.
+    noise : float, default 0.0
+        Each observation is its lineage's state plus noise of variance ``noise * variance``. Any noise makes
+        the density of identical rows finite.
+
+    Notes
+    -----
+    Missing cells are integrated out. With a full covariance matrix the table has to be complete.
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+    >>> round(ct.OrnsteinUhlenbeck(rate=0.5).log_likelihood(tree, [[0.0], [1.0], [2.0]]), 4)
+    -4.9902
+    """
+
+    def __init__(self, rate: float = 1.0, mean: ArrayLike = 0.0, variance: ArrayLike = 1.0, noise: float = 0.0) -> None:
+        super().__init__(variance, noise)
+        try:
+            self.rate = float(rate)
+        except (TypeError, ValueError):
+            self.rate = math.nan
+        if not SMALLEST_RATE <= self.rate <= LARGEST_RATE:
+            raise InputError(
+                f"rate is {rate!r}; it must be a number from {SMALLEST_RATE:g} to {LARGEST_RATE:g}, at which the past is forgotten."
+            )
+        try:
+            self.mean = np.array(mean, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"mean is {mean!r}; it must be one number or one a column.") from None
+        if self.mean.ndim > 1 or self.mean.size == 0 or not np.all(np.isfinite(self.mean)):
+            raise InputError("mean must be one finite number, or one a column.")
+        if self.mean.ndim and self.variance.ndim:
+            check_width(len(self.mean), len(self.variance), "OrnsteinUhlenbeck's variance")
+        self.mean.setflags(write=False)
+
+    @property
+    def n_columns(self) -> int | None:
+        """How many columns the parameters are for; None where they fit any number."""
+        return len(self.mean) if self.mean.ndim else super().n_columns
+
+    def __repr__(self) -> str:
+        return (
+            f"OrnsteinUhlenbeck(rate={self.rate:g}, mean={self._shown(self.mean)}, variance={self._shown(self.variance)}, "
+            f"noise={self.noise:g})"
+        )
+
+    def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return X in units of the equilibrium, and half the log variance of each column (its Jacobian)."""
+        return super().whitened(X - self.mean)
+
+    def coloured(self, white: FloatArray) -> FloatArray:
+        """Return rows in units of the equilibrium in those of the table, the inverse of `whitened`."""
+        return super().coloured(white) + self.mean
+
+    def _noises(self, white: FloatArray) -> FloatArray:
+        """Return the noise of each column, at least what keeps densities finite."""
+        observed = ~np.isnan(white)
+        counts = np.maximum(observed.sum(axis=0), 1)
+        means = np.where(observed, white, 0.0).sum(axis=0) / counts
+        spread = (np.where(observed, white - means, 0.0) ** 2).sum(axis=0) / counts
+        return np.maximum(self.noise, least_noise(np.where(spread > 0, spread, 1.0)))
+
+    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> StationaryForest | StationaryDiagonalForest:
+        """Return the leaves' messages in units of the equilibrium."""
+        n, n_columns = X.shape
+        white, _ = self.whitened(X)
+        observed = ~np.isnan(white)
+        white = np.where(observed, white, 0.0)
+        _check_distance(white)
+        noise = self._noises(np.where(observed, white, np.nan))
+        complete = bool(observed.all())
+        if complete:
+            noise = np.full(n_columns, noise.max())
+        a = np.zeros((n_columns, capacity))
+        a[:, :n] = (white / np.sqrt(1 + noise)).T
+        f = 1 / np.sqrt(1 + noise)
+        lost = noise * f / (1 + 1 / f)  # 1 - f without cancellation
+        if complete:
+            lost_of_slots = np.ones(capacity)
+            lost_of_slots[:n] = lost[0]
+            return StationaryForest(height, a, lost_of_slots, self.rate)
+        lost_of_cells = np.ones((n_columns, capacity))
+        lost_of_cells[:, :n] = np.where(observed.T, lost[:, None], 1.0)
+        return StationaryDiagonalForest(height, a, lost_of_cells, lost_of_cells.min(axis=0), self.rate)
+
+    def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
+        """Return the log density of each row at equilibrium, noise included."""
+        white, log_scales = self.whitened(X)
+        variance = 1 + self.noise
+        terms = -0.5 * (math.log(2 * math.pi * variance) + white**2 / variance) - log_scales
+        return np.asarray(np.where(np.isnan(white), 0.0, terms).sum(axis=1))
+
+    def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
+        """Draw a table: row i is leaf i.
+
+        Parameters
+        ----------
+        tree : Tree
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        n_columns : int, optional
+            Number of columns where no parameter says it; 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (n_leaves, D)
+        """
+        rng = as_generator(random_state)
+        width = self.width(n_columns)
+        kept = np.exp(-self.rate * tree.branch_lengths)
+        fresh = np.sqrt(-np.expm1(-2 * self.rate * tree.branch_lengths))
+        states = rng.standard_normal((tree.n_nodes, width))
+        parents = tree.parents
+        for node in range(tree.n_nodes - 2, -1, -1):
+            states[node] = kept[node] * states[parents[node]] + fresh[node] * states[node]
+        leaves = states[: tree.n_leaves]
+        return self.coloured(leaves + math.sqrt(self.noise) * rng.standard_normal(leaves.shape))
+
+    def states(
+        self,
+        forest: StationaryForest | StationaryDiagonalForest,
+        slots: NDArray[np.intp],
+        distance: FloatArray,
+        observed: bool,
+    ) -> Predictions:
+        """Return what messages say of states some way off, the equilibrium as prior."""
+        lost = forest.lost[..., slots].T
+        lost = lost if lost.ndim == 2 else lost[:, None]
+        f = (1 - lost) * np.exp(-self.rate * distance)[:, None]
+        gap = lost - (1 - lost) * np.expm1(-self.rate * distance)[:, None]
+        variance = gap * (1 + f) + (self.noise if observed else 0.0)
+        mean = self.coloured(f * forest.a[:, slots].T)
+        return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
+
+    def resolve(self, X: FloatArray) -> Self:
+        """Check that the table fits; nothing is left open."""
+        if self.n_columns is not None:
+            check_width(X.shape[1], self.n_columns, "OrnsteinUhlenbeck's parameters")
+        return super().resolve(X)
+
+
+def _check_distance(white: FloatArray) -> None:
+    """Raise for values so far from the mean that their squares would be lost."""
+    largest = np.abs(white).max(axis=0)
+    if np.any(largest >= LARGEST_VALUE):
+        column = int(np.argmax(largest >= LARGEST_VALUE))
+        raise InputError(
+            f"The values of column {column} lie up to {largest[column]:g} standard deviations from the mean of the process; it "
+            f"must be less than {LARGEST_VALUE:g}: rescale the column, or give its own mean and variance."
+        )
