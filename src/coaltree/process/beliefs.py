@@ -70,7 +70,7 @@ class Beliefs:
     def leaves(self) -> Predictions:
         """Return what cells of the leaves would show, noise included: for missing cells, what to fill in."""
         n = self.tree.n_leaves
-        return _joined(list(self._blocks(np.arange(n), np.zeros(n), np.zeros(n), True)))
+        return Predictions.stacked(list(self._blocks(np.arange(n), np.zeros(n), np.zeros(n), True)))
 
     def at(self, nodes: ArrayLike, heights: ArrayLike) -> Predictions:
         """Return the states at points of the branches above some nodes.
@@ -88,7 +88,7 @@ class Beliefs:
         """
         at_nodes, at_heights = np.asarray(nodes, dtype=np.intp).ravel(), np.asarray(heights, dtype=np.float64).ravel()
         self._check_points(at_nodes, at_heights)
-        return _joined(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
+        return Predictions.stacked(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
 
     def new_leaves(self, nodes: IntArray, heights: FloatArray) -> Iterator[Predictions]:
         """Yield block by block what the cells of a new leaf would show that hangs from points of branches."""
@@ -124,11 +124,3 @@ class Beliefs:
                 f"Height {heights[wrong[0]]:g} is not on the branch above node {node}, which goes from {tree.heights[node]:g} to "
                 f"{tops[wrong[0]]:g}."
             )
-
-
-def _joined(blocks: list[Predictions]) -> Predictions:
-    return blocks[0]._replace(
-        mean=np.concatenate([block.mean for block in blocks]),
-        sd=np.concatenate([block.sd for block in blocks]),
-        probability=np.concatenate([block.probability for block in blocks]),
-    )

@@ -108,6 +108,28 @@ class Brownian(Gaussian):
         leaves += np.sqrt(self.noise) * rng.standard_normal(leaves.shape)
         return self.coloured(leaves) + np.asarray(root, dtype=np.float64)
 
+    @property
+    def settled_height(self) -> float:
+        """The height at which diffusion is as large as the noise."""
+        return self.noise
+
+    def _white(self) -> Brownian:
+        return Brownian(1.0, self.noise)
+
+    def _root(self, forest: CompleteForest | DiagonalForest, root: int) -> tuple[FloatArray, FloatArray]:
+        v = np.array(np.broadcast_to(forest.v[..., root], len(forest.y)))
+        return forest.y[:, root], np.where(v < np.inf, v, 0.0)  # a column without any observed cell stays at its centre
+
+    def _child(
+        self, forest: CompleteForest | DiagonalForest, node: int, above: FloatArray, length: float
+    ) -> tuple[FloatArray, FloatArray]:
+        v = np.broadcast_to(forest.v[..., node], len(forest.y))
+        share = np.where(v < np.inf, length / (length + np.where(v < np.inf, v, 1.0)), 0.0)
+        return above + share * (forest.y[:, node] - above), length * (1 - share)
+
+    def _shown_states(self, forest: CompleteForest | DiagonalForest, white: FloatArray) -> FloatArray:
+        return self.coloured(white + forest.center)
+
     def states(
         self, forest: CompleteForest | DiagonalForest, slots: NDArray[np.intp], distance: FloatArray, observed: bool
     ) -> Predictions:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+import math
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,11 +78,48 @@ class Gaussian(Process):
             return np.sqrt(np.diag(self.variance))
         return np.sqrt(np.broadcast_to(self.variance, n_columns))
 
+    @abstractmethod
+    def _root(self, forest: Any, root: int) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the root's state, in white units, a number for each column."""
+
+    @abstractmethod
+    def _child(self, forest: Any, node: int, above: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of a node's state given its parent's, ``(size, columns)``, in white units."""
+
+    @abstractmethod
+    def _shown_states(self, forest: Any, white: FloatArray) -> FloatArray:
+        """Return states in the units of the table."""
+
     def coloured(self, white: FloatArray) -> FloatArray:
         """Return rows in units of the variance in those of the table, the inverse of `whitened`."""
         if self.variance.ndim == 2:
             return np.asarray(white @ np.linalg.cholesky(self.variance).T)
         return np.asarray(white * self.deviations(white.shape[1]))
+
+    def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
+        """Return this process in units of a full covariance matrix, so that its columns are independent."""
+        if self.variance.ndim < 2:
+            return self, X, 0.0
+        white, log_scales = self.whitened(X)
+        return self._white(), white, -float(log_scales.sum())
+
+    @abstractmethod
+    def _white(self) -> Process:
+        """Return this process in its own units."""
+
+    def draw(self, forest: Any, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
+        means, variances = self._root(forest, tree.n_nodes - 1)
+        width = len(means)
+        states = np.empty((tree.n_nodes, size, width))
+        noise = rng.standard_normal((tree.n_nodes, size, width))
+        states[-1] = means + np.sqrt(variances) * noise[-1]
+        for node in range(tree.n_nodes - 2, -1, -1):
+            parent = tree.parents[node]
+            means, variances = self._child(forest, node, states[parent], float(tree.branch_lengths[node]))
+            states[node] = means + np.sqrt(variances) * noise[node]
+        leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
+        return self._shown_states(forest, leaves + math.sqrt(self.noise) * rng.standard_normal(leaves.shape))
 
     def width(self, n_columns: int | None) -> int:
         """Return how many columns to simulate, where `n_columns` were asked for."""

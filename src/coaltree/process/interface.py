@@ -55,6 +55,23 @@ class Process(ABC):
         `observed` says whether the states are asked for as a leaf would show them, with its noise.
         """
 
+    @abstractmethod
+    def draw(self, forest: Any, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw tables from the process on a tree, given all that was observed; shape ``(size, n_leaves, n_columns)``.
+
+        `forest` holds the messages of all nodes, as `Beliefs` has them. Every cell is drawn as a leaf would show it anew, with its
+        noise; within a draw all cells belong together.
+        """
+
+    @property
+    def settled_height(self) -> float:
+        """A height so near to the leaves that what a new leaf shows does not depend on where below it attaches."""
+        return 0.0
+
+    def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
+        """Return an equal process with independent columns, X as it has to see it, and the log Jacobian of a row."""
+        return self, X, 0.0
+
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Return sentences that the user of a tree found for X should read."""
         return []

@@ -102,6 +102,27 @@ class Mixed(Process):
             forest = forest.second
         return [*found, forest]
 
+    @property
+    def settled_height(self) -> float:
+        """The smallest of the parts'."""
+        return min(process.settled_height for process, _ in self.parts)
+
+    def draw(self, forest: Any, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw every part its own columns; see `Process.draw`."""
+        tables = np.empty((size, tree.n_leaves, self.n_columns))
+        for (process, columns), own in zip(self.parts, self.forests(forest), strict=True):
+            tables[:, :, columns] = process.draw(own, tree, size, rng)
+        return tables
+
+    def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
+        """Return every part with independent columns."""
+        white, total, parts = X.copy(), 0.0, []
+        for process, columns in self.parts:
+            own, white[:, columns], log_jacobian = process.unmixed(X[:, columns])
+            parts.append((own, columns))
+            total += log_jacobian
+        return type(self)(*parts), white, total
+
     def states(self, forest: Any, slots: NDArray[np.intp], distance: FloatArray, observed: bool) -> Predictions:
         """Return what messages say of states some way off, every part of its own columns."""
         return Predictions.side_by_side(

@@ -158,6 +158,39 @@ class Multinomial(Process):
             states[node] = np.where(kept[node], states[parents[node]], states[node])
         return states[: tree.n_leaves]
 
+    @property
+    def settled_height(self) -> float:
+        """The height below which the fastest column hardly ever mutates."""
+        return 0.05 / float(np.max(self.rate))
+
+    def draw(self, forest: CategoricalForest, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
+        n_columns, counts = len(forest.rate), np.diff(forest.start)
+        column = np.repeat(np.arange(n_columns), counts)
+        place = np.arange(len(column)) - forest.start[column]
+        likelihood = np.zeros((n_columns, counts.max()))  # of each state, columns of fewer states padded
+        prior = np.zeros_like(likelihood)
+        prior[column, place] = forest.root_q**2
+        states = np.empty((tree.n_nodes, size, n_columns), dtype=np.intp)
+        for node in range(tree.n_nodes - 1, -1, -1):
+            likelihood[column, place] = forest.m[:, node] / forest.root_q
+            chances = np.broadcast_to(prior * likelihood, (size, *prior.shape))
+            if node < tree.n_nodes - 1:
+                kept = np.exp(-forest.rate * tree.branch_lengths[node])
+                above = states[tree.parents[node]]
+                chances = (1 - kept)[:, None] * chances
+                own = np.take_along_axis(np.broadcast_to(likelihood, chances.shape), above[..., None], axis=2)
+                np.put_along_axis(
+                    chances,
+                    above[..., None],
+                    np.take_along_axis(chances, above[..., None], axis=2) + kept[:, None] * own,
+                    axis=2,
+                )
+            cumulative = np.cumsum(chances, axis=2)
+            u = rng.random((size, n_columns, 1)) * cumulative[..., -1:]
+            states[node] = np.minimum((cumulative <= u).sum(axis=2), counts - 1)
+        return np.moveaxis(states[: tree.n_leaves], 0, 1).astype(np.float64)
+
     def states(
         self, forest: CategoricalForest, slots: NDArray[np.intp], distance: FloatArray, observed: bool
     ) -> Predictions:

@@ -154,6 +154,31 @@ class OrnsteinUhlenbeck(Gaussian):
         leaves = states[: tree.n_leaves]
         return self.coloured(leaves + math.sqrt(self.noise) * rng.standard_normal(leaves.shape))
 
+    @property
+    def settled_height(self) -> float:
+        """The height at which the past is forgotten as far as by the noise."""
+        return math.log1p(self.noise) / (2 * self.rate)
+
+    def _white(self) -> OrnsteinUhlenbeck:
+        return OrnsteinUhlenbeck(self.rate, 0.0, 1.0, self.noise)
+
+    def _root(self, forest: StationaryForest | StationaryDiagonalForest, root: int) -> tuple[FloatArray, FloatArray]:
+        lost = np.array(np.broadcast_to(forest.lost[..., root], len(forest.a)))
+        return (1 - lost) * forest.a[:, root], lost * (2 - lost)
+
+    def _child(
+        self, forest: StationaryForest | StationaryDiagonalForest, node: int, above: FloatArray, length: float
+    ) -> tuple[FloatArray, FloatArray]:
+        # the parent says N(kept z, fresh), the message that a is N(f z, 1 - f^2)
+        kept, fresh = math.exp(-self.rate * length), -math.expm1(-2 * self.rate * length)
+        lost = np.broadcast_to(forest.lost[..., node], len(forest.a))
+        f, free = 1 - lost, lost * (2 - lost)
+        gain = fresh * f / (fresh * f**2 + free)
+        return kept * above + gain * (forest.a[:, node] - f * kept * above), fresh * free / (fresh * f**2 + free)
+
+    def _shown_states(self, forest: StationaryForest | StationaryDiagonalForest, white: FloatArray) -> FloatArray:
+        return self.coloured(white)
+
     def states(
         self,
         forest: StationaryForest | StationaryDiagonalForest,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -61,6 +62,15 @@ class Predictions(NamedTuple):
             np.concatenate([columns[part.categorical] for part, columns in parts]),
             np.concatenate(starts),
             np.hstack([part.probability for part, _ in parts]),
+        )
+
+    @classmethod
+    def stacked(cls, blocks: Sequence[Self]) -> Self:
+        """Return the rows of blocks one below the other."""
+        return blocks[0]._replace(
+            mean=np.concatenate([block.mean for block in blocks]),
+            sd=np.concatenate([block.sd for block in blocks]),
+            probability=np.concatenate([block.probability for block in blocks]),
         )
 
     @property

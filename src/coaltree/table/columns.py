@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..errors import InputError, InputWarning
 from .cells import Category, Cells, FloatArray, IntArray, TextCells
+from .doubts import PLAINLY, looks_like_identifier, warn_identifiers, written_number
 from .names import distinct_names
-from .notation import example_of_numbers
+from .recoding import recode
 from .selection import CategoricalFeatures, Role, resolve_roles
 from .sources import Source, open_source
 from .wording import Place, count, listing, row_label
@@ -20,9 +21,9 @@ from .wording import Place, count, listing, row_label
 MAX_CATEGORIES = 1000
 """Most distinct values that a categorical column may have."""
 
-_PLAINLY = "write plain numbers with a point, dates as 2020-12-31"
-# In a smaller table a column of text without repeats is not yet a sign of identifiers.
-_IDENTIFIER_ROWS = 10
+_HELD_NUMBERS = (
+    "but held numbers when the model was fit: fix the cell, mark it as missing, or convert the column to numbers"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class RealColumn:
     name : str
         The column's name.
     index : int
-        Its position in the table.
+        Its position in the frame or array that was read.
     values : ndarray of float64, shape (n_rows,)
         The cells; NaN is missing. Points in time are days since 1970-01-01.
     """
@@ -53,18 +54,21 @@ class CategoricalColumn:
     name : str
         The column's name.
     index : int
-        Its position in the table.
+        Its position in the frame or array that was read.
     codes : ndarray of int, shape (n_rows,)
         Positions in `categories`; -1 is missing.
     categories : tuple of str, int, float or bool
         The categories that occur (those of the fit, for new rows), sorted or in the order that the frame
         declares.
+    unseen : ndarray of int
+        For new rows: the rows whose cell is not missing, but holds a category that the fit did not know.
     """
 
     name: str
     index: int
     codes: IntArray
     categories: tuple[Category, ...]
+    unseen: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
 
 Column: TypeAlias = RealColumn | CategoricalColumn
@@ -153,37 +157,89 @@ def read_columns(
         For row names that are not distinct, text columns that look like identifiers, and new categories.
     """
     source = open_source(X, feature_names)
-    names = source.row_names if row_names is None else _given_row_names(row_names, source.n_rows)
-    roles, real_reason = _roles(categorical_features, categories, source)
+    if row_names is not None:
+        source = replace(source, row_names=_given_row_names(row_names, source.n_rows))
+    if categories is not None:
+        return read_known(source, categories)
+    roles = resolve_roles(categorical_features, source.names)
     columns: list[Column] = []
-    infinite: list[tuple[Column, IntArray]] = []
     identifiers: list[str] = []
     remarks: list[str] = []
-    for j, (name, role) in enumerate(zip(source.names, roles, strict=True)):
-        place = Place(name, names)
-        cells = source.read(j, place)
-        column = _read_column(j, cells, role, place, real_reason)
-        bad = _infinite_rows(column)
-        if len(bad):
-            infinite.append((column, bad))
-        if isinstance(column, CategoricalColumn) and categories is None:
-            example = _written_number(column, cells, role)
+    for column, cells, role in _read(source, roles, _real_reason(categorical_features)):
+        if isinstance(column, CategoricalColumn):
+            example = written_number(cells, role)
             _check_number_of_categories(column, example)
             if example is not None:
                 remarks.append(
-                    f"Column {name!r} is text such as {example!r} and was taken as categories: {_PLAINLY}, declare it "
-                    "categorical if that is what it is, or leave the column out."
+                    f"Column {column.name!r} is text such as {example!r} and was taken as categories: {PLAINLY}, "
+                    "declare it categorical if that is what it is, or leave the column out."
                 )
-            elif _looks_like_identifier(column, cells):
-                identifiers.append(name)
+            elif looks_like_identifier(cells):
+                identifiers.append(column.name)
         columns.append(column)
-    if infinite:
-        raise _infinity_error(infinite, names)
     if identifiers:
-        _warn_identifiers(identifiers)
-    if categories is not None:
-        columns = _recode(columns, categories)
-    return Table(tuple(columns), source.n_rows, names, tuple(remarks))
+        warn_identifiers(identifiers)
+    return Table(tuple(columns), source.n_rows, source.row_names, tuple(remarks))
+
+
+def read_known(
+    source: Source,
+    categories: Mapping[str, Sequence[Category]],
+    unseen: Literal["missing", "error"] = "missing",
+) -> Table:
+    """Read new rows with the categories of the fit.
+
+    Parameters
+    ----------
+    source : Source
+        The new rows.
+    categories : mapping of str to sequence
+        The categories of each categorical column of the fit; all other columns are real.
+    unseen : {"missing", "error"}, default="missing"
+        What becomes of a cell with another category: it is read as missing, with a warning, or an error.
+
+    Returns
+    -------
+    Table
+    """
+    absent = [name for name in categories if name not in source.names]
+    if absent:
+        raise InputError(
+            f"The table lacks the categorical {'column' if len(absent) == 1 else 'columns'} "
+            f"{listing(absent)} that it had when the model was fit."
+        )
+    roles: list[Role] = ["categorical" if name in categories else "real" for name in source.names]
+    columns: list[Column] = []
+    findings: list[str] = []
+    for column, _, _ in _read(source, roles, _HELD_NUMBERS):
+        if isinstance(column, RealColumn):
+            columns.append(column)
+            continue
+        known = tuple(categories[column.name])
+        codes, rows, found = recode(column.codes, column.categories, known)
+        if found and unseen == "error":
+            raise _unseen_error(column, int(rows[0]), known, source.row_names)
+        if found:
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            findings.append(f"column {column.name!r}: {', '.join(found[:5])}{more}")
+        columns.append(replace(column, codes=codes, categories=known, unseen=rows))
+    if findings:
+        warnings.warn(
+            f"Categories that did not occur when the model was fit are read as missing; {'; '.join(findings)}.",
+            InputWarning,
+            stacklevel=3,
+        )
+    return Table(tuple(columns), source.n_rows, source.row_names)
+
+
+def _unseen_error(
+    column: CategoricalColumn, row: int, known: Sequence[Category], row_names: tuple[str, ...] | None
+) -> InputError:
+    return InputError(
+        f"Column {column.name!r} holds {column.categories[column.codes[row]]!r} in {row_label(row, row_names)}, which "
+        f"did not occur when the model was fit (known are {listing(known, limit=10) or 'no categories'}): fix the cell, "
+        'mark it as missing, or have such cells read as missing (unseen="missing").'
+    )
 
 
 def _given_row_names(row_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
@@ -192,31 +248,32 @@ def _given_row_names(row_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
     return distinct_names(row_names)
 
 
-def _roles(
-    categorical_features: CategoricalFeatures,
-    categories: Mapping[str, Sequence[Category]] | None,
-    source: Source,
-) -> tuple[list[Role], str]:
-    """Give each column its role, and the reason to add when a column that must be real holds text."""
-    if categories is not None:
-        absent = [name for name in categories if name not in source.names]
-        if absent:
-            raise InputError(
-                f"The table lacks the categorical {'column' if len(absent) == 1 else 'columns'} "
-                f"{listing(absent)} that it had when the model was fit."
-            )
-        roles: list[Role] = ["categorical" if name in categories else "real" for name in source.names]
-        return roles, "but held numbers when the model was fit: mark the cell as missing or fix it"
-    roles = resolve_roles(categorical_features, source.names)
+def _real_reason(categorical_features: CategoricalFeatures) -> str:
+    """Say why a column must be real, to end the error when it holds text."""
     if categorical_features is None:
-        return roles, (
+        return (
             "and categorical_features=None takes no column as categorical: convert the column to numbers, "
             'drop it, or use categorical_features="from_dtype"'
         )
-    return roles, (
+    return (
         "and categorical_features does not name the column: add it there, convert it to numbers, drop it, "
         'or use categorical_features="from_dtype"'
     )
+
+
+def _read(source: Source, roles: Sequence[Role], real_reason: str) -> Iterator[tuple[Column, Cells, Role]]:
+    """Read the columns one by one; after the last, refuse infinite cells in any of them."""
+    infinite: list[tuple[Column, IntArray]] = []
+    for name, position, role in zip(source.names, source.positions, roles, strict=True):
+        place = Place(name, source.row_names)
+        cells = source.read(position, place)
+        column = _read_column(position, cells, role, place, real_reason)
+        bad = _infinite_rows(column)
+        if len(bad):
+            infinite.append((column, bad))
+        yield column, cells, role
+    if infinite:
+        raise _infinity_error(infinite, source.row_names)
 
 
 def _read_column(index: int, cells: Cells, role: Role, place: Place, real_reason: str) -> Column:
@@ -244,19 +301,12 @@ def _infinity_error(infinite: list[tuple[Column, IntArray]], row_names: tuple[st
     )
 
 
-def _written_number(column: CategoricalColumn, cells: Cells, role: Role) -> str | None:
-    """Give a cell of a column of text that nobody declared categorical and that looks like numbers or dates."""
-    if role != "auto" or not isinstance(cells, TextCells) or cells.order is not None:
-        return None
-    return example_of_numbers(column.codes, column.categories)
-
-
 def _check_number_of_categories(column: CategoricalColumn, example: str | None) -> None:
     n_categories = len(column.categories)
     if n_categories > MAX_CATEGORIES and example is not None:
         raise InputError(
             f"Column {column.name!r} is text such as {example!r} with {n_categories} different values, and at most "
-            f"{MAX_CATEGORIES} categories are allowed: {_PLAINLY}, or leave the column out."
+            f"{MAX_CATEGORIES} categories are allowed: {PLAINLY}, or leave the column out."
         )
     if n_categories > MAX_CATEGORIES:
         raise InputError(
@@ -264,54 +314,3 @@ def _check_number_of_categories(column: CategoricalColumn, example: str | None) 
             f"and at most {MAX_CATEGORIES} are allowed: drop it, group the rare values, or use it as row "
             "names."
         )
-
-
-def _looks_like_identifier(column: CategoricalColumn, cells: Cells) -> bool:
-    n_rows = len(column.codes)
-    is_text = isinstance(cells, TextCells) and cells.order is None
-    return is_text and n_rows > _IDENTIFIER_ROWS and len(column.categories) == n_rows
-
-
-def _warn_identifiers(names: list[str]) -> None:
-    one = len(names) == 1
-    warnings.warn(
-        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in "
-        f"every row and {'looks like an identifier' if one else 'look like identifiers'}, which adds nothing "
-        f"to the tree: drop {'it' if one else 'them'} or use {'it' if one else 'one'} as the index.",
-        InputWarning,
-        stacklevel=3,
-    )
-
-
-def _recode(columns: list[Column], categories: Mapping[str, Sequence[Category]]) -> list[Column]:
-    """Encode the categorical columns by the categories of the fit, and warn about others."""
-    recoded: list[Column] = []
-    findings: list[str] = []
-    for column in columns:
-        if isinstance(column, RealColumn):
-            recoded.append(column)
-            continue
-        known = tuple(categories[column.name])
-        by_value = {value: code for code, value in enumerate(known)}
-        # The same file column is text in one file and numbers in another that happens to hold only digits.
-        by_text = {str(value): code for code, value in enumerate(known)}
-        new_codes = [by_value.get(value, by_text.get(str(value), -1)) for value in column.categories]
-        # The last entry is what the code -1 of a missing cell picks.
-        codes = np.array([*new_codes, -1], dtype=np.intp)[column.codes]
-        recoded.append(CategoricalColumn(column.name, column.index, codes, known))
-        counts = np.bincount(column.codes[column.codes >= 0], minlength=len(new_codes))
-        unseen = [
-            f"{value!r} ({count(int(n), 'row')})"
-            for value, code, n in zip(column.categories, new_codes, counts, strict=True)
-            if code < 0
-        ]
-        if unseen:
-            more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
-            findings.append(f"column {column.name!r}: {', '.join(unseen[:5])}{more}")
-    if findings:
-        warnings.warn(
-            f"Categories that did not occur when the model was fit are read as missing; {'; '.join(findings)}.",
-            InputWarning,
-            stacklevel=3,
-        )
-    return recoded

@@ -35,6 +35,8 @@ class CheckedText:
         Number of lines below the header.
     unnamed : str or None
         Name given to a first column without one.
+    at_blanks : bool
+        Whether the fields of the file stand between blanks; those of `text` are separated by commas then.
     """
 
     text: str
@@ -42,6 +44,7 @@ class CheckedText:
     header: tuple[str, ...]
     n_rows: int
     unnamed: str | None = None
+    at_blanks: bool = False
 
 
 def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
@@ -73,7 +76,7 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
     text = _decode(data, source)
     if not text.strip():
         raise InputError(f"{source} is empty: a table needs a header and at least one row.")
-    text, delimiter = _separated(text, source, delimiter)
+    text, delimiter, at_blanks = _separated(text, source, delimiter)
     header: tuple[str, ...] = ()
     unnamed: str | None = None
     n_rows = 0
@@ -82,7 +85,7 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
     line = 1
     try:
         for record in reader:
-            if _is_blank(record):
+            if is_blank(record):
                 has_blank_lines = True
             elif not header:
                 if not record[0].strip():
@@ -103,7 +106,7 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
         raise InputError(f"{source} has a header but no rows.")
     if has_blank_lines:
         text = _without_blank_lines(text, delimiter)
-    return CheckedText(text, delimiter, header, n_rows, unnamed)
+    return CheckedText(text, delimiter, header, n_rows, unnamed, at_blanks)
 
 
 def _decode(data: bytes, source: str) -> str:
@@ -118,22 +121,22 @@ def _decode(data: bytes, source: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _separated(text: str, source: str, expected: str | None) -> tuple[str, str]:
-    """Return the text and what separates its fields; text with blanks between fields comes back with commas."""
+def _separated(text: str, source: str, expected: str | None) -> tuple[str, str, bool]:
+    """Return the text, what separates its fields, and whether blanks did, in whose place there are commas now."""
     if expected is not None and _n_fields(text, expected)[:1] != [1]:
-        return text, expected
+        return text, expected, False
     found = _sniff(text)
     fields = _n_fields(text, found)
     if len(fields) > 1 and fields[0] > 1 and (expected is None or 2 * sum(n > 1 for n in fields) > len(fields)):
         if expected not in (None, found):
             _warn_separated(source, _DELIMITER_NAMES[found], _DELIMITER_NAMES[expected])
-        return text, found
+        return text, found, False
     if fields[:1] == [1]:
         records = _split_at_blanks(text)
         if records:
             _warn_separated(source, "blanks", _DELIMITER_NAMES[expected or ","])
-            return _written(records, ","), ","
-    return text, expected or found
+            return _written(records, ","), ",", True
+    return text, expected or found, False
 
 
 def _warn_separated(source: str, found: str, expected: str) -> None:
@@ -159,7 +162,7 @@ def _n_fields(text: str, delimiter: str) -> list[int]:
     fields = []
     try:
         for record in islice(csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter), _SNIFFED):
-            if not _is_blank(record):
+            if not is_blank(record):
                 fields.append(len(record))
     except csv.Error:
         pass  # the line is named when the whole text is read
@@ -195,7 +198,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_blank(record: list[str]) -> bool:
+def is_blank(record: list[str]) -> bool:
+    """Say whether a line is not a row of the table because there is nothing in it."""
     return not record or (len(record) == 1 and not record[0].strip())
 
 
@@ -218,7 +222,7 @@ def _check_header(record: list[str], source: str) -> tuple[str, ...]:
 
 def _without_blank_lines(text: str, delimiter: str) -> str:
     records = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
-    return _written((record for record in records if not _is_blank(record)), delimiter)
+    return _written((record for record in records if not is_blank(record)), delimiter)
 
 
 def _written(records: Iterable[list[str]], delimiter: str) -> str:

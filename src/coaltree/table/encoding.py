@@ -119,7 +119,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     Parameters
     ----------
     table : Table
-        The rows of the fit, or new rows that were read with ``categories=encoding.categories_by_name``.
+        The rows of the fit, or new rows as `read_new_rows` reads them.
     encoding : Encoding
         What `fit_encoding` found.
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
-import gzip
-import re
 import warnings
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, InputWarning, MissingDependencyError
-from .delimited import CheckedText, check_text
+from ..errors import InputError, InputWarning
+from .delimited import check_text
 from .index import take_index
-from .names import column_names, distinct_names
-from .notation import LocalNumbers, example_of_numbers, read_local_numbers
+from .names import distinct_names
+from .notation import LocalNumbers, example_of_numbers
+from .opening import DELIMITERS, file_bytes, import_polars, read_parquet, table_suffix
+from .typed_text import type_columns
 from .wording import listing
 
 if TYPE_CHECKING:
@@ -27,12 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_NA = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")
 """What stands for a missing cell in a text file."""
-
-_READ = ".csv, .tsv, .tab, .txt (each also with .gz), .parquet and .pq"
-# None: find out. Many programs write semicolons into a .csv file.
-_DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DATETIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +93,17 @@ def read_file(
         separated by something unexpected, row names that are not distinct.
     """
     path = Path(path)
-    suffix = _table_suffix(path)
-    polars = _polars()
-    data = _file_bytes(path)
+    suffix = table_suffix(path)
+    polars = import_polars()
+    data = file_bytes(path)
     local = LocalNumbers((), ())
     unnamed = texts = None
-    if suffix in _DELIMITERS:
-        checked = check_text(data, path.name, _DELIMITERS[suffix])
+    if suffix in DELIMITERS:
+        checked = check_text(data, path.name, DELIMITERS[suffix])
         unnamed = checked.unnamed
-        texts = _blank_to_null(polars, _read_text(polars, checked, path.name), na_values)
-        frame = texts.select(_typed(polars, column) for column in texts.iter_columns())
-        frame, local = read_local_numbers(polars, texts, frame, checked.delimiter)
+        texts, frame, local = type_columns(polars, checked, path.name, na_values)
     else:
-        frame = _read_parquet(polars, data, path.name)
+        frame = read_parquet(polars, data, path.name)
     _check_known(frame.columns, [id_column] if id_column else [], "id_column", path.name)
     _check_known(frame.columns, drop, "drop", path.name)
     _check_known(frame.columns, categorical, "categorical", path.name)
@@ -132,117 +122,6 @@ def read_file(
         warnings.warn(sentence, InputWarning, stacklevel=2)
     declared = [_as_enum(polars, _as_text(polars, labels[name])) for name in kept if name in categorical]
     return FileTable(frame.select(kept).with_columns(declared), row_names, id_column or None, tuple(categorical))
-
-
-def _polars() -> Any:
-    try:
-        import polars
-    except ImportError as error:
-        raise MissingDependencyError(
-            'Reading files needs polars, which is not installed: pip install "coaltree[cli]".'
-        ) from error
-    return polars
-
-
-def _table_suffix(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix == ".gz":
-        suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-2] in _DELIMITERS else ".gz"
-    if suffix not in _DELIMITERS and suffix not in (".parquet", ".pq"):
-        # A folder or a typing error is the more useful news, whatever the name ends with.
-        _check_is_file(path)
-        raise InputError(f"{path.name} is not a kind of file that is read: these are {_READ}.")
-    return suffix
-
-
-def _check_is_file(path: Path) -> None:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: name a file in it.")
-    if not path.exists():
-        raise InputError(f"{path} does not exist.")
-
-
-def _file_bytes(path: Path) -> bytes:
-    try:
-        _check_is_file(path)
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if not data:
-        raise InputError(f"{path.name} is empty: a table needs a header and at least one row.")
-    if path.suffix.lower() == ".gz":
-        try:
-            return gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{path.name} is not a whole gzip file: {error}.") from None
-    return data
-
-
-def _read_text(polars: Any, checked: CheckedText, source: str) -> Any:
-    """Read every column as text; the types are found column by column, over all rows."""
-    try:
-        frame = polars.read_csv(checked.text.encode(), separator=checked.delimiter, infer_schema=False)
-    except polars.exceptions.PolarsError as error:
-        raise InputError(f"{source} cannot be read: {str(error).splitlines()[0]}.") from None
-    if frame.shape != (checked.n_rows, len(checked.header)):
-        raise InputError(f"{source} cannot be read: a quotation mark in it is not closed.")
-    frame.columns = list(checked.header)
-    return frame
-
-
-def _read_parquet(polars: Any, data: bytes, source: str) -> Any:
-    try:
-        frame = polars.read_parquet(data)
-    except (polars.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"{source} is not a parquet file that can be read: {str(error).splitlines()[0]}.") from None
-    column_names(frame.columns)
-    if frame.height == 0:
-        raise InputError(f"{source} has columns but no rows." if frame.width else f"{source} has no columns.")
-    return frame
-
-
-def _blank_to_null(polars: Any, texts: Any, na_values: Iterable[str]) -> Any:
-    missing = sorted({"", *(value.strip() for value in na_values)})
-    cell = polars.all().str.strip_chars()
-    return texts.select(polars.when(~cell.is_in(missing)).then(cell))
-
-
-def _typed(polars: Any, column: Any) -> Any:
-    """Give a column of text the type that all of its observed cells have; text when there is none."""
-    n_missing = column.null_count()
-    if n_missing == len(column):
-        return column.cast(polars.Float64)
-    for dtype in (polars.Int64, polars.Float64):
-        numbers = column.cast(dtype, strict=False)
-        if numbers.null_count() == n_missing:
-            return numbers
-    lower = column.str.to_lowercase()
-    if bool(lower.drop_nulls().is_in(["true", "false"]).all()):
-        return (lower == "true").alias(column.name)
-    return _times(polars, column)
-
-
-def _times(polars: Any, column: Any) -> Any:
-    """Read ISO 8601 dates or times; leave the column as it is when any cell is something else."""
-    texts = column.to_list()
-    for pattern, read, dtype in (
-        (_DATE, dt.date.fromisoformat, polars.Date),
-        (_DATETIME, _utc, polars.Datetime("us")),
-    ):
-        if all(text is None or pattern.fullmatch(text) for text in texts):
-            try:
-                times = [None if text is None else read(text) for text in texts]
-            except (ValueError, OverflowError):  # such as a 30th of February
-                return column
-            return polars.Series(column.name, times, dtype=dtype)
-    return column
-
-
-def _utc(text: str) -> dt.datetime:
-    """Read a time; one with an offset is brought to UTC, as times without are taken to be."""
-    time = dt.datetime.fromisoformat(text)
-    return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 def _automatic_id(polars: Any, frame: Any, drop: Sequence[str], categorical: Sequence[str]) -> str | None:

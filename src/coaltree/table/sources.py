@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -34,12 +34,18 @@ class Source:
         The row names, where the source has them.
     read : callable
         Gives the cells of a column, from its position and its place for messages.
+    positions : tuple of int
+        Where each column of `names` stands in the table that was given.
+    labels : tuple or None
+        The labels of a frame's columns, which may be something else than text; None for an array.
     """
 
     names: tuple[str, ...]
     n_rows: int
     row_names: tuple[str, ...] | None
     read: Callable[[int, Place], Cells]
+    positions: tuple[int, ...]
+    labels: tuple[object, ...] | None = None
 
 
 def open_source(X: Any, feature_names: Sequence[str] | None = None) -> Source:
@@ -73,7 +79,7 @@ def open_source(X: Any, feature_names: Sequence[str] | None = None) -> Source:
         raise InputError(
             f"feature_names has {count(len(names), 'name')}, but the table has {count(len(source.names), 'column')}."
         )
-    return Source(names, source.n_rows, source.row_names, source.read)
+    return replace(source, names=names)
 
 
 def _refuse_unsupported(X: Any) -> None:
@@ -127,7 +133,14 @@ def _open_frame(X: Any) -> Source | None:
     _check_shape(frame.shape)
     series = list(frame.iter_columns())
     row_names = index_names(getattr(frame.to_native(), "index", None), frame.shape[0])
-    return Source(names, frame.shape[0], row_names, lambda j, place: _series_cells(series[j], place))
+    return Source(
+        names,
+        frame.shape[0],
+        row_names,
+        lambda j, place: _series_cells(series[j], place),
+        tuple(range(len(names))),
+        tuple(labels),
+    )
 
 
 def _series_cells(series: nw.Series[Any], place: Place) -> Cells:
@@ -193,8 +206,13 @@ def _complex_error(what: str) -> InputError:
 # ------------------------------------------------------------------------------------------------- arrays
 
 
+def array_names(n_columns: int) -> tuple[str, ...]:
+    """Name the columns of an array, which have no names."""
+    return tuple(f"x{j}" for j in range(n_columns))
+
+
 def _open_array(X: Any) -> Source:
-    values = _list_to_array(X) if isinstance(X, list | tuple) else _any_to_array(X)
+    values = list_to_array(X) if isinstance(X, list | tuple) else _any_to_array(X)
     if values.ndim == 0:
         raise InputError(
             f"Expected 2D array, got scalar array instead:\narray={values}.\nReshape your data either using "
@@ -215,8 +233,13 @@ def _open_array(X: Any) -> Source:
         raise _complex_error("X is an array of complex numbers")
     if values.dtype.kind not in "biufOUTMm":
         raise InputError(f"X is an array of type {values.dtype}, which has no reading as columns: {_CONVERT}.")
-    names = tuple(f"x{j}" for j in range(values.shape[1]))
-    return Source(names, values.shape[0], None, lambda j, place: _array_cells(values[:, j], place))
+    return Source(
+        array_names(values.shape[1]),
+        values.shape[0],
+        None,
+        lambda j, place: _array_cells(values[:, j], place),
+        tuple(range(values.shape[1])),
+    )
 
 
 def _array_cells(values: NDArray[Any], place: Place) -> Cells:
@@ -248,7 +271,7 @@ def _any_to_array(X: Any) -> NDArray[Any]:
     return np.asarray(X)
 
 
-def _list_to_array(rows: Sequence[Any]) -> NDArray[Any]:
+def list_to_array(rows: Sequence[Any]) -> NDArray[Any]:
     """Build an object array, so that each column keeps the types of its own cells."""
     is_row = [isinstance(row, list | tuple) or getattr(row, "ndim", 0) > 0 for row in rows]
     if not any(is_row):

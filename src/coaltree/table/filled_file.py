@@ -1,0 +1,193 @@
+"""Files with missing cells, filled in: not a character of anything else changes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError, InputWarning
+from .cells import Category, IntArray
+from .delimited import CheckedText, check_text, is_blank
+from .filling import fill_cells
+from .opening import DELIMITERS, file_bytes, import_polars, read_parquet, table_suffix
+from .reading import DEFAULT_NA
+from .typed_text import TextColumns, type_columns
+from .wording import listing
+from .written_values import value_writer
+
+NamedFills: TypeAlias = Mapping[str, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]
+"""For a column's name, rows and the values to put there."""
+
+Span: TypeAlias = tuple[int, int]
+"""Where a field begins and ends in a text."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_QUOTED = r'"(?:[^"]++|"")*+"?'
+_AT_BLANKS = re.compile(rf"{_QUOTED}|[^ ]+")
+
+
+def fill_file(path: str | Path, fills: NamedFills, *, na_values: Sequence[str] = DEFAULT_NA) -> bytes:
+    """Fill missing cells of a file.
+
+    In a text file every other field keeps its text and its quotes, and the lines their order and endings. Values are
+    written as the column is: integers as integers where all of its cells are, other numbers rounded to 6 significant
+    digits, with a comma where the column has decimal commas; dates and times in ISO 8601 with the separator, the
+    precision and the zone that the column has; truth values in its spelling.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `read_file` reads.
+    fills : mapping of str to (rows, values)
+        For a column's name, the rows of missing cells and what to put there: numbers (days since 1970-01-01 for times)
+        or categories.
+    na_values : sequence of str, optional
+        What stands for a missing cell in a text file.
+
+    Returns
+    -------
+    bytes
+        The content of a file of the same kind, compressed if that one is; the same for the same arguments.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, or has no missing cell in a place to be filled.
+    MissingDependencyError
+        When polars is not installed.
+    """
+    path = Path(path)
+    suffix = table_suffix(path)
+    polars = import_polars()
+    data = file_bytes(path)
+    if suffix not in DELIMITERS:
+        return _filled_parquet(polars, data, fills, path.name)
+    with warnings.catch_warnings():
+        # Whoever has values for the file has read it, and was told.
+        warnings.simplefilter("ignore", InputWarning)
+        checked = check_text(data, path.name, DELIMITERS[suffix])
+    columns = type_columns(polars, checked, path.name, na_values)
+    filled = _filled_text(polars, data, checked, columns, fills, path.name)
+    return gzip.compress(filled, mtime=0) if path.suffix.lower() == ".gz" else filled
+
+
+def _filled_parquet(polars: Any, data: bytes, fills: NamedFills, source: str) -> bytes:
+    frame = read_parquet(polars, data, source)
+    for name, (rows, _) in fills.items():
+        _check_missing(polars, frame, name, rows, source)
+    written = io.BytesIO()
+    fill_cells(frame, {frame.columns.index(name): fill for name, fill in fills.items()}).write_parquet(written)
+    return written.getvalue()
+
+
+def _filled_text(
+    polars: Any, data: bytes, checked: CheckedText, columns: TextColumns, fills: NamedFills, source: str
+) -> bytes:
+    text = data.removeprefix(_BYTE_ORDER_MARK).decode()
+    spans = _spans(text, checked, source)
+    special = re.compile(r'["\s]|^$' if checked.at_blanks else f'["\r\n{re.escape(checked.delimiter)}]')
+    edits: dict[Span, str] = {}
+    for name, (rows, values) in fills.items():
+        cells = _check_missing(polars, columns.frame, name, rows, source)
+        j = checked.header.index(name)
+        observed = columns.texts[name].is_not_null().to_list()
+        begins = [record[j][0] for record, there in zip(spans, observed, strict=True) if there]
+        quoted = bool(begins) and all(text[begin] == '"' for begin in begins)
+        write = value_writer(polars, name, columns)
+        for row, value in zip(cells.tolist(), values, strict=True):
+            begin, end = spans[row][j]
+            plain = write(value.item() if isinstance(value, np.generic) else value)
+            edits[begin, end] = _field(plain, text[begin:end], quoted or bool(special.search(plain)))
+    pieces: list[str] = []
+    done = 0
+    for (begin, end), field in sorted(edits.items()):
+        pieces += [text[done:begin], field]
+        done = end
+    mark = _BYTE_ORDER_MARK if data.startswith(_BYTE_ORDER_MARK) else b""
+    return mark + "".join([*pieces, text[done:]]).encode()
+
+
+def _field(value: str, old: str, quoted: bool) -> str:
+    """Write a field in the place of another one, with its quotes or its blanks."""
+    if quoted or old.startswith('"'):
+        return '"' + value.replace('"', '""') + '"'
+    around = old.strip()
+    before, _, after = old.partition(around) if around else ("", "", "")
+    return before + value + after
+
+
+def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: str) -> IntArray:
+    """Refuse to write over a cell that holds something."""
+    if name not in frame.columns:
+        raise InputError(
+            f"{source} has no column {name!r} to fill: its columns are {listing(frame.columns, limit=10)}."
+        )
+    column = frame[name]
+    missing = column.is_null()
+    if column.dtype.is_float():
+        missing |= column.is_nan().fill_null(True)
+    elif column.dtype in (polars.String, polars.Categorical, polars.Enum):
+        missing |= (column.cast(polars.String) == "").fill_null(True)
+    cells: IntArray = np.asarray(rows, dtype=np.intp).reshape(-1)
+    for row in cells.tolist():
+        if not 0 <= row < len(column) or not missing[row]:
+            raise InputError(
+                f"Column {name!r} of {source} has no missing cell in row {row} (counted from 0), so nothing is filled: "
+                "the file may have changed since it was read, or other na_values were used then."
+            )
+    return cells
+
+
+def _spans(text: str, checked: CheckedText, source: str) -> list[list[Span]]:
+    """Find the fields of every row."""
+    records = _records_at_blanks(text) if checked.at_blanks else _records(text, checked.delimiter)
+    rows = list(islice(records, 1, None))
+    if len(rows) != checked.n_rows or any(len(row) != len(checked.header) for row in rows):
+        raise InputError(
+            f"{source} cannot be filled: put text that goes over several lines into quotes, or on one line."
+        )
+    return rows
+
+
+def _records(text: str, delimiter: str) -> Iterator[list[Span]]:
+    """Find the fields of every line that is not blank, as Python's csv module does."""
+    # What follows a closing quote belongs to the field.
+    field = re.compile(rf"(?:{_QUOTED})?+[^{re.escape(delimiter)}\r\n]*+")
+    position = 0
+    record: list[Span] = []
+    while position < len(text) or record:
+        match = field.match(text, position)
+        end = match.end() if match else position
+        record.append((position, end))
+        if text.startswith(delimiter, end):
+            position = end + 1
+            continue
+        if not is_blank([_value(text[begin:end]) for begin, end in record[:2]]):
+            yield record
+        record = []
+        position = end + (2 if text.startswith("\r\n", end) else 1)
+
+
+def _records_at_blanks(text: str) -> Iterator[list[Span]]:
+    for line in re.finditer(r"[^\r\n]+", text):
+        content = line.group().strip()
+        if content:
+            begin = line.start() + line.group().index(content)
+            yield [match.span() for match in _AT_BLANKS.finditer(text, begin, begin + len(content))]
+
+
+def _value(field: str) -> str:
+    """Take the quotes off a field."""
+    quoted = re.match(_QUOTED, field)
+    if quoted is None:
+        return field
+    return quoted.group().removesuffix('"')[1:].replace('""', '"') + field[quoted.end() :]

@@ -1,0 +1,147 @@
+"""Where a new leaf attaches to a tree, before anything is known of it.
+
+Walking back from the present, a new lineage meets each of the k(h) lineages that live at height h at rate 1. The density of
+attaching at h to one of them is ``exp(-(integral of k from 0 to h))``; over all branches and the stem above the root it adds
+up to one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tree import Tree
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+SHORTEST = 1e-4  # cells begin to double in length at this share of the height of the branch's top
+NODES, NODE_WEIGHTS = zip(*(np.polynomial.legendre.leggauss(k) for k in (1, 2, 3)), strict=True)
+STEM_NODES, STEM_WEIGHTS = np.polynomial.laguerre.laggauss(6)
+
+
+class Places(NamedTuple):
+    """Points of the branches that stand for all places, ordered by branch, each with its share of the prior."""
+
+    nodes: IntArray  # (points,), the node below
+    heights: FloatArray  # (points,)
+    log_masses: FloatArray  # (points,), adding up to one over all points
+
+
+class Survival:
+    """The new lineage's survival: ``log S(h)`` and the logarithm of ``integral of S from h on``, S(h) = exp(-integral of k)."""
+
+    def __init__(self, tree: Tree) -> None:
+        n = tree.n_leaves
+        self.knots = np.concatenate([[0.0], tree.merge_heights])
+        self.lineages = np.arange(n, 0, -1).astype(np.float64)
+        steps = np.diff(self.knots) * self.lineages[:-1]
+        self.log_survivals = -np.concatenate([[0.0], np.cumsum(steps)])
+        self.log_tails = np.empty(n)
+        self.log_tails[-1] = self.log_survivals[-1]  # one lineage above the root
+        for j in range(n - 2, -1, -1):
+            own = self.log_survivals[j] + _log_share(steps[j]) - math.log(self.lineages[j])
+            self.log_tails[j] = np.logaddexp(own, self.log_tails[j + 1])
+
+    def log_survival(self, heights: FloatArray) -> FloatArray:
+        """Return log S at heights."""
+        j = np.searchsorted(self.knots, heights, side="right") - 1
+        return np.asarray(self.log_survivals[j] - self.lineages[j] * (heights - self.knots[j]))
+
+    def log_mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the logarithm of the integral of S over intervals, whose ends may be infinite."""
+        j = np.searchsorted(self.knots, low, side="right") - 1
+        finite = np.where(np.isinf(high), low, high)
+        same = (np.searchsorted(self.knots, finite, side="left") - 1 <= j) & ~np.isinf(high)
+        within = self.log_survival(low) + _log_share(self.lineages[j] * (finite - low)) - np.log(self.lineages[j])
+        ends = np.where(np.isinf(high), -np.inf, self._log_tail(finite))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            across = self._log_tail(low) + np.log(-np.expm1(np.minimum(ends - self._log_tail(low), 0.0)))
+        return np.where(same, within, across)
+
+    def _log_tail(self, heights: FloatArray) -> FloatArray:
+        j = np.searchsorted(self.knots, heights, side="right") - 1
+        last = j == len(self.knots) - 1
+        following = np.minimum(j + 1, len(self.knots) - 1)
+        left = np.where(last, 0.0, self.lineages[j] * (self.knots[following] - heights))
+        start = self.log_survival(heights)
+        own = start + _log_share(np.maximum(left, 0.0)) - np.log(self.lineages[j])
+        return np.where(last, start, np.logaddexp(own, self.log_tails[following]))
+
+
+def _log_share(x: FloatArray | float) -> FloatArray:
+    """Return ``log(1 - exp(-x))``, minus infinity at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(-np.expm1(-np.asarray(x))))
+
+
+def places(tree: Tree, shift: float = 0.0, width: float = 1.1) -> Places:
+    """Return points along all branches, and along the stem above the root.
+
+    Each branch is cut into cells that are at most `width` long on the scale of ``log(height + shift)``, since likelihoods change with the
+    order of magnitude of the height; a cell has one to three points of Gauss and Legendre, whose masses add up to the cell's.
+
+    Parameters
+    ----------
+    tree : Tree
+    shift : float, default 0.0
+        A height that makes no difference, such as the variance of noise.
+    width : float, default 1.1
+
+    Returns
+    -------
+    Places
+    """
+    survival = Survival(tree)
+    below, above = tree.heights[:-1], tree.heights[tree.parents[:-1]]
+    shifts = np.maximum(shift, SHORTEST * above)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spans = np.where(above > below, np.log1p((above - below) / (below + shifts)), 0.0)
+    counts = np.maximum(np.ceil(spans / width), 1).astype(np.intp)
+    counts[above <= below] = 0
+    nodes = np.repeat(np.arange(len(below)), counts)
+    index = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    base = (below + shifts)[nodes]
+    step = (spans / np.maximum(counts, 1))[nodes]
+    low = below[nodes] + base * np.expm1(step * index)
+    high = np.where(index + 1 == counts[nodes], above[nodes], below[nodes] + base * np.expm1(step * (index + 1)))
+    stem_low, stem_high = _stem_cells(tree.heights[-1], shift, width)
+    points = [_points(survival, nodes, low, high, 1 + (step > 0.15) + (step > 0.45))]
+    root = tree.n_nodes - 1
+    points.append(_points(survival, np.full(len(stem_low), root), stem_low, stem_high, np.full(len(stem_low), 3)))
+    top = stem_high[-1] if len(stem_high) else float(tree.heights[-1])
+    points.append(_open_end(survival, root, top))
+    together = Places(*(np.concatenate(parts) for parts in zip(*points, strict=True)))
+    order = np.argsort(together.nodes, kind="stable")
+    return Places(together.nodes[order], together.heights[order], together.log_masses[order])
+
+
+def _stem_cells(root_height: float, shift: float, width: float) -> tuple[FloatArray, FloatArray]:
+    """Cut the first unit of the stem, where most of the prior is, as a branch is cut; the rest has no end."""
+    start = root_height + max(shift, SHORTEST * max(root_height, 1.0))
+    n_cells = math.ceil(math.log1p(1 / start) / width)
+    edges = root_height + start * np.expm1(np.linspace(0.0, math.log1p(1 / start), n_cells + 1))
+    return edges[:-1], edges[1:]
+
+
+def _open_end(survival: Survival, root: int, low: float) -> Places:
+    """Return points on the stem from a height on; the prior falls off exponentially there."""
+    start = float(survival.log_survival(np.array([low]))[0])
+    return Places(np.full(len(STEM_NODES), root), low + STEM_NODES, start + np.log(STEM_WEIGHTS))
+
+
+def _points(survival: Survival, nodes: IntArray, low: FloatArray, high: FloatArray, counts: IntArray) -> Places:
+    """Put so many points into each cell, and share its mass among them."""
+    found = []
+    masses = survival.log_mass(low, high)
+    for count in (1, 2, 3):
+        own = np.flatnonzero((counts == count) & (masses > -np.inf))
+        x, w = NODES[count - 1], NODE_WEIGHTS[count - 1]
+        heights = low[own, None] + 0.5 * (high - low)[own, None] * (1 + x)
+        log_weights = np.log(w) + survival.log_survival(heights)
+        log_weights -= np.logaddexp.reduce(log_weights, axis=1, keepdims=True)
+        found.append(Places(np.repeat(nodes[own], count), heights.ravel(), (masses[own, None] + log_weights).ravel()))
+    return Places(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
