@@ -28,6 +28,7 @@ AnyGaussian = TypeVar("AnyGaussian", bound=Gaussian)
 # Noise has an inverse Gamma prior, which keeps it from 0 where rows repeat and the likelihood would have it there.
 NOISE_SHAPE, NOISE_SCALE = 1.0, 0.05
 NOISE_RANGE = (1e-6, 1e4)
+MOST_ROUNDING = 0.2  # of a column's variance is put down to rounding at the most
 REACH = 10.0  # noise and rate are looked for within this factor of where they were
 
 
@@ -60,15 +61,31 @@ def _contrasts(evidence: Evidence, tree: Tree, heights: FloatArray, noise: float
     )
 
 
-def _best_variance(shape: int, squares: FloatArray, counts: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the most probable variance: one number (shape 0), one a column (1) or a matrix (2)."""
+def _best_variance(
+    shape: int, squares: FloatArray, counts: FloatArray, spread: FloatArray, least: FloatArray
+) -> FloatArray:
+    """Return the most probable variance: one number (shape 0), one a column (1) or a matrix (2); at least so much."""
     if shape == 2:
         # of a Wishart prior for the precision that is the Gamma prior where there is one column
-        return np.asarray((2 / SCALE * np.diag(spread) + squares) / (2 * SHAPE - 2 + counts[0]))
+        variance = (2 / SCALE * np.diag(spread) + squares) / (2 * SHAPE - 2 + counts[0])
+        return np.asarray(variance + np.diag(np.maximum(least - np.diag(variance), 0.0)))
     own = np.diag(squares)
     if shape == 0:
-        spread, own, counts = spread.mean(), own.sum(), counts.sum()
-    return np.asarray((spread / SCALE + 0.5 * own) / (SHAPE - 1 + 0.5 * counts))
+        spread, own, counts, least = spread.mean(), own.sum(), counts.sum(), least.mean()
+    return np.maximum((spread / SCALE + 0.5 * own) / (SHAPE - 1 + 0.5 * counts), least)
+
+
+def _rounding(X: FloatArray) -> FloatArray:
+    """Return the variance that rounding gave each column: a twelfth of the squared step between its values.
+
+    Columns of few distinct values, such as counts, would otherwise be explained by states that repeat exactly, at a density
+    that has no bound.
+    """
+    steps = np.zeros(X.shape[1])
+    for d, column in enumerate(X.T):
+        gaps = np.diff(np.unique(column[~np.isnan(column)]))
+        steps[d] = gaps.min() if len(gaps) else 0.0
+    return np.minimum(steps**2 / 12, MOST_ROUNDING * _spread(X))
 
 
 def _log_density(squares: FloatArray, counts: FloatArray, log_variances: FloatArray, variance: FloatArray) -> float:
@@ -93,14 +110,14 @@ def _variance_log_prior(variance: FloatArray, spread: FloatArray) -> float:
 
 def fit_brownian(process: Brownian, evidence: Evidence, hold_noise: bool) -> Brownian:
     """Return the most probable variance and noise."""
-    spread = _spread(evidence.X)
+    spread, rounding = _spread(evidence.X), _rounding(evidence.X)
 
     def best_at(noise: float) -> tuple[float, Brownian]:
         sums = [_contrasts(evidence, tree, tree.heights, noise) for tree in evidence.trees]
         counts, logs, squares = (
             sum(weight * own[k] for own, weight in zip(sums, evidence.weights, strict=True)) for k in range(3)
         )
-        found = Brownian(_best_variance(process.variance.ndim, squares, counts, spread), noise)
+        found = Brownian(_best_variance(process.variance.ndim, squares, counts, spread, rounding / noise if noise > 0 else 0 * rounding), noise)
         return _log_density(squares, counts, logs, found.variance) + gaussian_log_prior(found, evidence.X), found
 
     noise = process.noise
@@ -113,6 +130,11 @@ def gaussian_log_prior(process: Gaussian, X: FloatArray) -> float:
     """Return the log density of the parameters under their priors, up to a constant."""
     spread = _spread(X)
     total = _variance_log_prior(process.variance, spread) + _noise_log_prior(process.noise)
+    own, least = process.deviations(X.shape[1]) ** 2 * process.noise, _rounding(X)
+    if process.variance.ndim == 0:
+        own, least = own.mean(), least.mean()
+    if process.noise > 0 and np.any(own < (1 - 1e-9) * least):
+        return -math.inf
     if isinstance(process, OrnsteinUhlenbeck):
         total += (SHAPE - 1) * math.log(process.rate) - process.rate / SCALE
         total -= 0.5 * float(np.sum((process.mean - _middle(X)) ** 2 / spread))
@@ -154,6 +176,7 @@ def _best_stationary(
 ) -> tuple[float, OrnsteinUhlenbeck]:
     """Return the log posterior and the process at the best mean and variance for a rate and a noise."""
     weights, spread, middle = evidence.weights, _spread(evidence.X), _middle(evidence.X)
+    least = _rounding(evidence.X) / noise if noise > 0 else np.zeros(len(spread))
     counts, logs, squares = (sum(w * own[k] for own, w in zip(sums, weights, strict=True)) for k in range(3))
     # the root's message is one more contrast, with the mean: its precision, and the precision times it
     precision = sum(w / (own.root_variance + rest) for own, rest, w in zip(sums, remaining, weights, strict=True))
@@ -176,7 +199,7 @@ def _best_stationary(
 
     mean = middle
     for _ in range(5):
-        variance = _best_variance(shape, with_root(mean), counts, spread)
+        variance = _best_variance(shape, with_root(mean), counts, spread, least)
         if variance.ndim == 2:
             inverse = np.linalg.inv(variance)
             mean = np.linalg.solve(precision[0] * inverse + np.diag(1 / spread), inverse @ pull + middle / spread)

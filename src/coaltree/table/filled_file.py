@@ -138,12 +138,13 @@ def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: 
     elif column.dtype in (polars.String, polars.Categorical, polars.Enum):
         missing |= (column.cast(polars.String) == "").fill_null(True)
     cells: IntArray = np.asarray(rows, dtype=np.intp).reshape(-1)
-    for row in cells.tolist():
-        if not 0 <= row < len(column) or not missing[row]:
-            raise InputError(
-                f"Column {name!r} of {source} has no missing cell in row {row} (counted from 0), so nothing is filled: "
-                "the file may have changed since it was read, or other na_values were used then."
-            )
+    outside = (cells < 0) | (cells >= len(column))
+    bad = cells[outside | ~missing.to_numpy()[np.where(outside, 0, cells)]]
+    if len(bad):
+        raise InputError(
+            f"Column {name!r} of {source} has no missing cell in row {bad[0]} (counted from 0), so nothing is filled: "
+            "the file may have changed since it was read, or other na_values were used then."
+        )
     return cells
 
 
@@ -171,7 +172,7 @@ def _records(text: str, delimiter: str) -> Iterator[list[Span]]:
         if text.startswith(delimiter, end):
             position = end + 1
             continue
-        if not is_blank([_value(text[begin:end]) for begin, end in record[:2]]):
+        if len(record) > 1 or not is_blank([_value(text[position:end])]):
             yield record
         record = []
         position = end + (2 if text.startswith("\r\n", end) else 1)
