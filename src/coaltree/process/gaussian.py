@@ -94,7 +94,7 @@ class Gaussian(Process):
         """Return rows in units of the variance in those of the table, the inverse of `whitened`."""
         if self.variance.ndim == 2:
             return np.asarray(white @ np.linalg.cholesky(self.variance).T)
-        return np.asarray(white * self.deviations(white.shape[1]))
+        return np.asarray(white * self.deviations(white.shape[-1]))
 
     def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
         """Return this process in units of a full covariance matrix, so that its columns are independent."""

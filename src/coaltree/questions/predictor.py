@@ -19,6 +19,7 @@ from ..process.interface import Process
 from ..process.predictions import Predictions
 from ..tree.attachment import Places, places
 from ..tree.clades import clade_masks
+from ..tree.pruning import with_leaves, without_leaves
 from ..tree.tree import Tree
 from ._place_kernels import add_gaussian_logs, spread_over_leaves
 
@@ -28,6 +29,8 @@ Answer = TypeVar("Answer")
 
 NUMBERS_AT_ONCE = 2_000_000  # rows times places in memory, for each thread
 LEAST_PROBABILITY = 1e-300
+FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
+DRAW_FOLDS = 20
 
 
 class PlaceTables(NamedTuple):
@@ -87,18 +90,37 @@ class Predictor:
         """What the table says of the states in each tree."""
         return [Beliefs(tree, self.X, self.process) for tree in self.trees]
 
-    def fitted_cells(self) -> Predictions:
-        """Return what the cells of the rows of the fit would show, over all trees."""
-        return _mixture([beliefs.leaves() for beliefs in self.beliefs], self.weights)
+    def fitted_cells(self, rows: IntArray) -> Predictions:
+        """Return what cells of rows of the fit would show, over all trees.
 
-    def draw_fitted(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw tables of the rows of the fit, each on a tree drawn for it; shape ``(size, n_leaves, n_columns)``."""
+        Where there is one tree only, it is too sure of the rows' places: each row is taken off it, and placed anew by what was
+        observed of it.
+        """
+        if len(self.trees) > 1 or len(self.X) == 1:
+            return _mixture([beliefs.leaves().take(rows) for beliefs in self.beliefs], self.weights)
+        found = Predictions.stacked([self._held_out(fold).cells(self.X[fold]) for fold in _folds(rows, FOLDS)])
+        return found.take(np.argsort(np.concatenate(_folds(rows, FOLDS)), kind="stable"))
+
+    def draw_fitted(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the cells of rows of the fit, all rows of a draw together; shape ``(size, rows, n_columns)``.
+
+        Every draw has a tree of its own: one of those that there are, with the rows taken off and put back where they might be
+        as well, some of them at a time.
+        """
+        tables = np.empty((size, len(rows), self.X.shape[1]))
         chosen = rng.choice(len(self.trees), size=size, p=self.weights)
-        tables = np.empty((size, *self.X.shape))
-        for k in np.unique(chosen):
-            own = np.flatnonzero(chosen == k)
-            tables[own] = self.process.draw(self.beliefs[k].forest, self.trees[k], len(own), rng)
+        for k, tree in enumerate(self.trees[t] for t in chosen):
+            for fold in _folds(rows, DRAW_FOLDS) if len(self.X) > 1 else []:
+                held_out = Predictor([without_leaves(tree, fold)], np.ones(1), np.delete(self.X, fold, axis=0), self.process)
+                at, heights = held_out.draw_places(self.X[fold], rng)
+                tree = with_leaves(held_out.trees[0], at, heights, fold, tree.leaf_names)
+            tables[k] = self.process.draw(Beliefs(tree, self.X, self.process).forest, tree, 1, rng)[0][rows]
         return tables
+
+    def _held_out(self, rows: IntArray) -> Predictor:
+        return Predictor(
+            [without_leaves(self.trees[0], rows)], np.ones(1), np.delete(self.X, rows, axis=0), self.process
+        )
 
     # -- places ---------------------------------------------------------------------------------------------------
 
@@ -182,8 +204,13 @@ class Predictor:
 
         return Predictions.stacked(self._in_blocks(X, work))
 
-    def draw(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the cells of rows, each from a place drawn for it; shape ``(size, rows, columns)``."""
+    def draw_places(self, X: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Draw a place for each row: the node below, and the height."""
+        at = self._drawn(X, 1, rng)[0]
+        return self.places.nodes[at], self.places.heights[at]
+
+    def _drawn(self, X: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
+        """Draw places for rows; shape ``(size, rows)``."""
         u = rng.random((len(X), size))
 
         def work(rows: slice, shares: FloatArray, log_density: FloatArray) -> IntArray:
@@ -191,7 +218,11 @@ class Predictor:
             found = [np.searchsorted(own, some * own[-1]) for own, some in zip(cumulative, u[rows], strict=True)]
             return np.array(found)
 
-        at = np.concatenate(self._in_blocks(X, work)).T  # (size, rows)
+        return np.concatenate(self._in_blocks(X, work)).T
+
+    def draw(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the cells of rows, each from a place drawn for it; shape ``(size, rows, columns)``."""
+        at = self._drawn(X, size, rng)
         predictions = self.tables.predictions
         tables = np.full((size, *X.shape), np.nan)
         tables[:, :, predictions.real] = predictions.mean[at] + np.where(
@@ -276,6 +307,12 @@ class Predictor:
                 branches[own] = node_of[at.nodes[own]]
         found = np.flatnonzero(branches >= 0)
         return csr_array((np.ones(len(found)), (found, branches[found])), shape=(len(branches), reference.n_nodes))
+
+
+def _folds(rows: IntArray, count: int) -> list[IntArray]:
+    """Share rows out into at most so many groups, neighbours into different ones."""
+    count = min(count, len(rows))
+    return [rows[k::count] for k in range(count)]
 
 
 def _one_hot(codes: FloatArray, start: IntArray) -> FloatArray:
