@@ -16,7 +16,7 @@ import coaltree
 from coaltree import Tree
 from coaltree.__main__ import main
 from coaltree.errors import InputWarning
-from coaltree.estimators import CoalescentClustering
+from coaltree.estimators.clustering import CoalescentClustering
 from coaltree.output import files
 
 # The package under test, for processes of their own that start in another folder.

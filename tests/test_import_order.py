@@ -19,6 +19,7 @@ LAYERS = [
     ["table"],
     ["process"],
     ["inference"],
+    ["questions"],
     ["metrics"],
     ["output"],
     ["estimators"],

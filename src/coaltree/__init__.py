@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import errors, metrics
-    from .estimators import CoalescentClustering
+    from .estimators.clustering import CoalescentClustering
+    from .estimators.imputer import CoalescentImputer
     from .inference.greedy import GreedyResult, greedy
     from .inference.smc import smc
     from .inference.smc_result import SMCResult
@@ -33,7 +34,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Beliefs": "process.beliefs",
     "Brownian": "process.brownian",
-    "CoalescentClustering": "estimators",
+    "CoalescentClustering": "estimators.clustering",
+    "CoalescentImputer": "estimators.imputer",
     "GreedyResult": "inference.greedy",
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
@@ -59,6 +61,7 @@ __all__ = [
     "Beliefs",
     "Brownian",
     "CoalescentClustering",
+    "CoalescentImputer",
     "GreedyResult",
     "Mixed",
     "Multinomial",

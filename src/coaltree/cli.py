@@ -22,7 +22,7 @@ from .errors import InputError
 from .table.wording import count
 
 if TYPE_CHECKING:
-    from .estimators import CoalescentClustering
+    from .estimators.clustering import CoalescentClustering
     from .table.columns import Table
 
 _DEMO_SEED = 0
@@ -179,7 +179,7 @@ def fit(
         _check_inference(inference, rule, sampling)
         if no_id and id_column is not None:
             raise InputError("--no-id and --id-column were both given; give one of them, or neither.")
-        from .estimators import CoalescentClustering
+        from .estimators.clustering import CoalescentClustering
         from .output.files import OutputFolder
         from .table.columns import read_columns
         from .table.reading import DEFAULT_NA, read_file
@@ -228,7 +228,7 @@ def demo(
     tree and clusters are compared with the cultivars at the end. Writes the same four files as fit.
     """
     with reported(debug):
-        from .estimators import CoalescentClustering
+        from .estimators.clustering import CoalescentClustering
         from .output.files import OutputFolder
 
         table, classes = _demo_table()

@@ -105,7 +105,8 @@ def announced_compilation() -> Iterator[None]:
 def _forget_stale_kernels() -> None:
     package = Path(__file__).parent
     digest = hashlib.sha256()
-    kernels = [package / "compiled.py", *package.glob("process/*.py"), *package.glob("inference/*.py"), *package.glob("questions/*.py")]
+    folders = ("process", "inference", "questions")
+    kernels = [package / "compiled.py", *(file for folder in folders for file in package.glob(f"{folder}/*.py"))]
     for source in sorted(kernels):
         facts = source.stat()
         digest.update(f"{source.name} {facts.st_mtime_ns} {facts.st_size}\n".encode())

@@ -15,8 +15,8 @@ from . import operations as op
 def pass_up_and_down(forest, children, heights, turn):
     """Fill a forest of ``4n - 3`` slots that holds the leaves' messages in its first n.
 
-    Slot b gets what lies at and below node b, slot ``2n - 1 + b`` all that lies beyond the branch above it. ``turn[b] - h`` is the
-    length of the path that the latter has to go to a point of the branch at height h.
+    Slot b gets what lies at and below node b, slot ``2n - 1 + b`` all that lies beyond the branch above it.
+    ``turn[b] - h`` is the length of the path that the latter has to go to a point of the branch at height h.
     """
     n = len(children) + 1
     n_nodes = 2 * n - 1

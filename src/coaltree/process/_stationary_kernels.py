@@ -7,8 +7,8 @@ A climb by ``t`` turns f into ``f exp(-rate t)``. Two messages have the correlat
 
     log Z = - log(1 - rho^2) / 2 - d2 rho^2 / (1 - rho^2) / 2 + m rho / (1 + rho).
 
-Its slope is ``2 rate`` times ``d2 rho^2 / (1 - rho^2)^2 - rho^2 / (1 - rho^2) - m rho / (1 + rho)^2``. Where ``m < 0`` the last term
-counts as a rise of ``-m rho``, which is convex, and a drop for the rest.
+Its slope is ``2 rate`` times ``d2 rho^2 / (1 - rho^2)^2 - rho^2 / (1 - rho^2) - m rho / (1 + rho)^2``. Where ``m < 0`` the
+last term counts as a rise of ``-m rho``, which is convex, and a drop for the rest.
 
 With ``s`` for the path, ``rho = exp(-rate s)``, and ``x = g + shift <= s``: the terms ``x rho^2 / (1 - rho^2)^2`` and
 ``x rho / (1 + rho)^2`` first grow and then fall with h, so that their least values on an interval are at its ends;

@@ -41,14 +41,17 @@ class Gaussian(Process):
         if self.n_columns is not None:
             check_width(X.shape[1], self.n_columns, f"{type(self).__name__}'s variance")
         if self.variance.ndim == 2:
-            missing = np.argwhere(np.isnan(X))
-            if len(missing):
-                row, column = missing[0]
-                raise InputError(
-                    f"{len(missing)} cell(s) are missing, the first in row {row}, column {column}; with a full covariance matrix "
-                    "the table has to be complete: give one variance a column, or fill the cells in."
-                )
+            self._check_complete(X)
         return self
+
+    def _check_complete(self, X: FloatArray) -> None:
+        missing = np.argwhere(np.isnan(X))
+        if len(missing):
+            row, column = missing[0]
+            raise InputError(
+                f"{len(missing)} cell(s) are missing, the first in row {row}, column {column}; with a full covariance matrix "
+                "the table has to be complete: give one variance a column, or fill the cells in."
+            )
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Say how many merges join rows that do not differ, where no noise makes their density finite."""
@@ -100,6 +103,7 @@ class Gaussian(Process):
         """Return this process in units of a full covariance matrix, so that its columns are independent."""
         if self.variance.ndim < 2:
             return self, X, 0.0
+        self._check_complete(X)
         white, log_scales = self.whitened(X)
         return self._white(), white, -float(log_scales.sum())
 

@@ -94,7 +94,7 @@ def _log_density(squares: FloatArray, counts: FloatArray, log_variances: FloatAr
     if variance.ndim == 2:
         _, log_determinant = np.linalg.slogdet(variance)
         return constant - 0.5 * (
-            counts[0] * float(log_determinant) + float(np.trace(np.linalg.solve(variance, squares)))
+            float(counts[0]) * float(log_determinant) + float(np.trace(np.linalg.solve(variance, squares)))
         )
     return constant - 0.5 * float(np.sum(counts * np.log(variance) + np.diag(squares) / variance))
 
@@ -117,7 +117,12 @@ def fit_brownian(process: Brownian, evidence: Evidence, hold_noise: bool) -> Bro
         counts, logs, squares = (
             sum(weight * own[k] for own, weight in zip(sums, evidence.weights, strict=True)) for k in range(3)
         )
-        found = Brownian(_best_variance(process.variance.ndim, squares, counts, spread, rounding / noise if noise > 0 else 0 * rounding), noise)
+        found = Brownian(
+            _best_variance(
+                process.variance.ndim, squares, counts, spread, rounding / noise if noise > 0 else 0 * rounding
+            ),
+            noise,
+        )
         return _log_density(squares, counts, logs, found.variance) + gaussian_log_prior(found, evidence.X), found
 
     noise = process.noise
@@ -155,11 +160,11 @@ def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, hold_noise: b
         rate = _best_positive(lambda trial: best_at(trial, noise)[0], rate, RATE_RANGE)
     else:
         start = np.log([np.clip(rate, *RATE_RANGE), np.clip(noise if noise > 0 else 0.1, *NOISE_RANGE)])
-        found = minimize(
+        found = minimize(  # type: ignore[call-overload, unused-ignore]
             lambda logs: -best_at(*np.exp(logs))[0],
             start,
             method="Nelder-Mead",
-            bounds=[np.log(RATE_RANGE), np.log(NOISE_RANGE)],
+            bounds=[(math.log(low), math.log(high)) for low, high in (RATE_RANGE, NOISE_RANGE)],
             options={
                 "initial_simplex": start + [[0, 0], [0.7, 0], [0, 0.7]],
                 "xatol": 0.01,
@@ -211,7 +216,7 @@ def _best_stationary(
 
 
 def _most_probable(candidates: list[AnyGaussian], evidence: Evidence) -> AnyGaussian:
-    """Return the process with the highest posterior; the first is the one to start from, which must not be left for a worse one."""
+    """Return the process with the highest posterior; the first one is not left for a worse one."""
     return max(candidates, key=lambda found: evidence.log_likelihood(found) + gaussian_log_prior(found, evidence.X))
 
 

@@ -59,8 +59,8 @@ class Process(ABC):
     def draw(self, forest: Any, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw tables from the process on a tree, given all that was observed; shape ``(size, n_leaves, n_columns)``.
 
-        `forest` holds the messages of all nodes, as `Beliefs` has them. Every cell is drawn as a leaf would show it anew, with its
-        noise; within a draw all cells belong together.
+        `forest` holds the messages of all nodes, as `Beliefs` has them. Every cell is drawn as a leaf would show it anew,
+        with its noise; within a draw all cells belong together.
         """
 
     @property

@@ -60,7 +60,7 @@ class OrnsteinUhlenbeck(Gaussian):
             self.rate = math.nan
         if not SMALLEST_RATE <= self.rate <= LARGEST_RATE:
             raise InputError(
-                f"rate is {rate!r}; it must be a number from {SMALLEST_RATE:g} to {LARGEST_RATE:g}, at which the past is forgotten."
+                f"rate is {rate!r}; it must be a number from {SMALLEST_RATE:g} to {LARGEST_RATE:g}, the speed of forgetting."
             )
         try:
             self.mean = np.array(mean, dtype=np.float64)

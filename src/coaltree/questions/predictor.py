@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -29,6 +29,7 @@ Answer = TypeVar("Answer")
 
 NUMBERS_AT_ONCE = 2_000_000  # rows times places in memory, for each thread
 LEAST_PROBABILITY = 1e-300
+LEAST_LOG = -1e300  # of a row so far out that its density is 0 in double precision, wherever it attaches
 FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
 DRAW_FOLDS = 20
 
@@ -72,7 +73,7 @@ class Predictor:
     def __init__(
         self, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, process: Process, n_jobs: int | None = None
     ) -> None:
-        self.given_process = process
+        self.given_process, self.given_X = process, X
         self.process, self.X, self.log_jacobian = process.unmixed(X)
         self.n_threads = thread_count(n_jobs)
         shares: dict[int, float] = {}
@@ -83,12 +84,27 @@ class Predictor:
         self.weights = np.array([shares[id(tree)] for tree in self.trees])
         self.weights /= self.weights.sum()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again."""
+        made = ("beliefs", "places", "bounds", "tables", "_first_rows")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
     # -- rows of the fit --------------------------------------------------------------------------------------------
 
     @cached_property
     def beliefs(self) -> list[Beliefs]:
         """What the table says of the states in each tree."""
         return [Beliefs(tree, self.X, self.process) for tree in self.trees]
+
+    @cached_property
+    def _first_rows(self) -> dict[bytes, int]:
+        return {row.tobytes(): k for k, row in reversed(list(enumerate(_plain(self.given_X))))}
+
+    def rows_of_fit(self, X: FloatArray) -> IntArray:
+        """Return which row of the fit each row is, cell by cell and hole by hole; -1 for others."""
+        if X.shape == self.given_X.shape and np.array_equal(X, self.given_X, equal_nan=True):
+            return np.arange(len(X))
+        return np.array([self._first_rows.get(row.tobytes(), -1) for row in _plain(X)], dtype=np.intp)
 
     def fitted_cells(self, rows: IntArray) -> Predictions:
         """Return what cells of rows of the fit would show, over all trees.
@@ -98,8 +114,15 @@ class Predictor:
         """
         if len(self.trees) > 1 or len(self.X) == 1:
             return _mixture([beliefs.leaves().take(rows) for beliefs in self.beliefs], self.weights)
-        found = Predictions.stacked([self._held_out(fold).cells(self.X[fold]) for fold in _folds(rows, FOLDS)])
-        return found.take(np.argsort(np.concatenate(_folds(rows, FOLDS)), kind="stable"))
+        found: list[Predictions] = []
+        order: list[IntArray] = []
+        for group in self._groups(FOLDS):
+            asked = np.flatnonzero(np.isin(rows, group))
+            if len(asked):
+                held_out = self._held_out(self.trees[0], group)
+                found.append(held_out.cells(self.X[rows[asked]]))
+                order.append(asked)
+        return Predictions.stacked(found).take(np.argsort(np.concatenate(order), kind="stable"))
 
     def draw_fitted(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of rows of the fit, all rows of a draw together; shape ``(size, rows, n_columns)``.
@@ -109,18 +132,23 @@ class Predictor:
         """
         tables = np.empty((size, len(rows), self.X.shape[1]))
         chosen = rng.choice(len(self.trees), size=size, p=self.weights)
+        groups = self._groups(DRAW_FOLDS) if len(self.X) > 1 else []
         for k, tree in enumerate(self.trees[t] for t in chosen):
-            for fold in _folds(rows, DRAW_FOLDS) if len(self.X) > 1 else []:
-                held_out = Predictor([without_leaves(tree, fold)], np.ones(1), np.delete(self.X, fold, axis=0), self.process)
-                at, heights = held_out.draw_places(self.X[fold], rng)
-                tree = with_leaves(held_out.trees[0], at, heights, fold, tree.leaf_names)
+            for group in groups:
+                held_out = self._held_out(tree, group)
+                at, heights = held_out.draw_places(self.X[group], rng)
+                tree = with_leaves(held_out.trees[0], at, heights, group, tree.leaf_names)
             tables[k] = self.process.draw(Beliefs(tree, self.X, self.process).forest, tree, 1, rng)[0][rows]
         return tables
 
-    def _held_out(self, rows: IntArray) -> Predictor:
-        return Predictor(
-            [without_leaves(self.trees[0], rows)], np.ones(1), np.delete(self.X, rows, axis=0), self.process
-        )
+    def _groups(self, count: int) -> list[IntArray]:
+        """Share the rows with holes out into at most so many groups, neighbours into different ones."""
+        rows = np.flatnonzero(np.isnan(self.X).any(axis=1))
+        count = min(count, len(rows))
+        return [rows[k::count] for k in range(count)]
+
+    def _held_out(self, tree: Tree, rows: IntArray) -> Predictor:
+        return Predictor([without_leaves(tree, rows)], np.ones(1), np.delete(self.X, rows, axis=0), self.process)
 
     # -- places ---------------------------------------------------------------------------------------------------
 
@@ -140,7 +168,7 @@ class Predictor:
     def tables(self) -> PlaceTables:
         """What new leaves show at all places."""
         at = self.places
-        blocks = []
+        blocks: list[Predictions] = []
         for k, beliefs in enumerate(self.beliefs):
             own = slice(self.bounds[k], self.bounds[k + 1])
             blocks.extend(beliefs.new_leaves(at.nodes[own], at.heights[own]))
@@ -164,7 +192,7 @@ class Predictor:
         add_gaussian_logs(real, ~np.isnan(real), tables.means, tables.half_precisions, tables.log_constants, logs)
         if len(predictions.categorical):
             logs += _one_hot(white[:, predictions.categorical], predictions.start) @ tables.log_probabilities
-        return logs
+        return np.maximum(logs, LEAST_LOG, out=logs)
 
     def _in_blocks(self, X: FloatArray, work: Callable[[slice, FloatArray, FloatArray], Answer]) -> list[Answer]:
         """Do the work on blocks of rows: it gets the rows, the posterior shares of the places, and log densities."""
@@ -198,6 +226,9 @@ class Predictor:
 
     def cells(self, X: FloatArray) -> Predictions:
         """Return what the cells of rows would show, each row placed by its observed ones."""
+
+        if len(X) == 0:
+            return self.tables.predictions.take(slice(0))
 
         def work(rows: slice, shares: FloatArray, log_density: FloatArray) -> Predictions:
             return _averaged(self.tables.predictions, shares)
@@ -249,12 +280,13 @@ class Predictor:
             _, merge_heights = self._over_leaves(shares)
             nearest = np.argsort(merge_heights, axis=1, kind="stable")[:, :n_nearest]
             cumulative = np.cumsum(shares[:, order], axis=1)
-            ends = [sorted_heights[np.minimum((cumulative < tail).sum(axis=1), len(order) - 1)] for tail in tails]
+            low, high = (sorted_heights[np.minimum((cumulative < tail).sum(axis=1), len(order) - 1)] for tail in tails)
             return Placed(
                 best,
                 np.minimum(branches[np.arange(len(best)), best], 1.0),
                 shares @ at.heights,
-                *ends,
+                low,
+                high,
                 nearest,
                 np.take_along_axis(merge_heights, nearest, axis=1),
                 log_density,
@@ -309,10 +341,9 @@ class Predictor:
         return csr_array((np.ones(len(found)), (found, branches[found])), shape=(len(branches), reference.n_nodes))
 
 
-def _folds(rows: IntArray, count: int) -> list[IntArray]:
-    """Share rows out into at most so many groups, neighbours into different ones."""
-    count = min(count, len(rows))
-    return [rows[k::count] for k in range(count)]
+def _plain(X: FloatArray) -> FloatArray:
+    """Return equal cells as equal bytes: one NaN, and no minus zero."""
+    return np.where(np.isnan(X), np.nan, X) + 0.0
 
 
 def _one_hot(codes: FloatArray, start: IntArray) -> FloatArray:

@@ -81,8 +81,9 @@ def _log_share(x: FloatArray | float) -> FloatArray:
 def places(tree: Tree, shift: float = 0.0, width: float = 1.1) -> Places:
     """Return points along all branches, and along the stem above the root.
 
-    Each branch is cut into cells that are at most `width` long on the scale of ``log(height + shift)``, since likelihoods change with the
-    order of magnitude of the height; a cell has one to three points of Gauss and Legendre, whose masses add up to the cell's.
+    Each branch is cut into cells that are at most `width` long on the scale of ``log(height + shift)``, since likelihoods
+    change with the order of magnitude of the height; a cell has one to three points of Gauss and Legendre, whose masses
+    add up to the cell's.
 
     Parameters
     ----------

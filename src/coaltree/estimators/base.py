@@ -1,0 +1,190 @@
+"""What all estimators do: read a table, find its trees with fitted parameters, and ask them about other rows."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..errors import InputError, InputWarning
+from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
+from ..inference.rounds import Found, alternate
+from ..inference.smc import PROPOSALS, smc
+from ..inference.smc_result import SMCResult
+from ..process.interface import Process
+from ..questions.predictor import Predictor
+from ..streams import as_generator
+from ..table.columns import Table, read_columns
+from ..table.encoding import describe, encode, fit_encoding
+from ..table.new_rows import read_new_rows
+from ..tree.sample import TreeSample
+from .modelling import COVARIANCES, FIRST_NOISE, REAL_PROCESSES, first_process, matrix_of, parameters_by_name
+
+FloatArray = NDArray[np.float64]
+Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
+
+
+class NewRows(NamedTuple):
+    """New rows as the table that was read, and as the matrix that the model sees."""
+
+    table: Table
+    matrix: FloatArray
+
+
+class CoalescentModel(BaseEstimator):
+    """A tree, or a sample of trees, over the rows of a table; the estimators add what to do with it."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the tree of a table.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            NaN, None, pd.NA and polars' nulls are missing cells.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        table = read_columns(X, self.categorical_features)
+        validate_data(self, X, skip_check_array=True)
+        return self._fit(table, self._shown_progress if self.verbose else None)
+
+    def _fit(self, table: Table, progress: Progress | None = None) -> Self:
+        """Find the tree of a table that has been read already."""
+        self._check_parameters(table.n_rows)
+        for name in ("sample_", "log_evidence_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        encoding = fit_encoding(table, self.standardize)
+        encoded = encode(table, encoding)
+        matrix = matrix_of(encoded)
+        rounds = 0 if len(matrix) == 1 or not encoding.informative.any() else int(self.calibrate)
+        noise = self.noise if self.noise is not None else FIRST_NOISE if rounds else 0.0
+        process = first_process(matrix, encoded, self.real_process, self.covariance, noise, rounds > 0)
+        find = self._finder(matrix, table, rounds, progress)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # of all rounds; what the best one has to say follows
+            calibrated = alternate(find, process, matrix, rounds, hold_noise=self.noise is not None)
+        if progress:
+            progress(1.0, "")
+        best = calibrated.best.result
+        remarks = describe(table, encoding)
+        if isinstance(best, SMCResult):
+            self.sample_ = best
+            self.log_evidence_ = best.log_evidence
+            remarks += best.remarks
+        else:
+            remarks += best.process.remarks(best.tree, matrix)
+        self.encoding_ = encoding
+        self.log_joints_ = np.array(calibrated.log_joints)
+        self.parameters_ = parameters_by_name(calibrated.best.process, encoded, encoding)
+        self.remarks_ = remarks
+        self._settle(best, matrix, calibrated.best.process)
+        for remark in remarks:
+            warnings.warn(remark, InputWarning, stacklevel=3)
+        return self
+
+    def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
+        """Set what follows from trees, table and process alone."""
+        if isinstance(found, TreeSample):
+            summary = found.mcc() if self.summary == "mcc" else found.consensus()
+            result = explain(summary, matrix, process)
+            trees, weights = found.trees, found.weights
+        else:
+            result, trees, weights = found, (found.tree,), np.ones(1)
+        self.tree_ = result.tree
+        self.process_ = process
+        self.log_joint_ = result.log_joint
+        self.log_likelihood_ = result.log_likelihood
+        self.log_ratios_ = result.log_ratios
+        self._predictor = Predictor(trees, weights, matrix, process, self.n_jobs)
+
+    def _finder(
+        self, matrix: FloatArray, table: Table, rounds: int, progress: Progress | None
+    ) -> Callable[[Process, int], Found[GreedyResult | SMCResult]]:
+        """Return the inference that was asked for, as a function of the process and the number of the round."""
+        rng = as_generator(self.random_state) if self.inference == "smc" and rounds else None
+        seeds = rng.integers(2**63, size=rounds + 1).tolist() if rng is not None else [self.random_state]
+
+        def report(number: int, share: float, word: str) -> None:
+            if progress:
+                # a round more than the last one seen is the least that is to come; the bar never goes back
+                progress(min((number + share) / (rounds + 1), 0.999), word)
+
+        def search(process: Process, number: int) -> Found[GreedyResult | SMCResult]:
+            result = greedy(
+                matrix,
+                process,
+                self.rule,
+                self.search,
+                leaf_names=table.row_names,
+                n_jobs=self.n_jobs,
+                progress=lambda share: report(number, share, f"round {number}" if rounds else ""),
+            )
+            return Found(result, result.process, [result.tree], np.ones(1), result.log_joint)
+
+        def sample(process: Process, number: int) -> Found[GreedyResult | SMCResult]:
+            result = smc(
+                matrix,
+                process,
+                self.proposal,
+                self.n_particles,
+                n_runs=self.n_runs,
+                leaf_names=table.row_names,
+                n_jobs=self.n_jobs,
+                random_state=seeds[number],
+                progress=lambda share, ess, log_evidence: report(
+                    number, share, f"ESS {ess:.0f}, log evidence {log_evidence:.1f}"
+                ),
+            )
+            return Found(result, result.process, result.trees, result.weights, result.log_evidence)
+
+        return sample if self.inference == "smc" else search
+
+    def _new_rows(self, X: Any) -> NewRows:
+        """Read new rows, whose columns are matched with those of the fit."""
+        check_is_fitted(self)
+        table = read_new_rows(X, self.encoding_, unseen=self.unseen_categories, estimator=type(self).__name__)
+        return self._encoded(table)
+
+    def _encoded(self, table: Table) -> NewRows:
+        return NewRows(table, matrix_of(encode(table, self.encoding_)))
+
+    def _check_parameters(self, n_rows: int) -> None:
+        for name, allowed in (
+            ("inference", ("greedy", "smc")),
+            ("rule", RULES),
+            ("search", SEARCHES),
+            ("proposal", PROPOSALS),
+            ("summary", ("mcc", "consensus")),
+            ("real_process", REAL_PROCESSES),
+            ("covariance", COVARIANCES),
+            ("unseen_categories", ("missing", "error")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise InputError(f"standardize is {self.standardize!r}; it must be True or False.")
+        as_generator(self.random_state)
+        rounds: Any = self.calibrate
+        if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 0:
+            raise InputError(f"calibrate is {rounds!r}; it must be a whole number of rounds, 0 for none.")
+
+    def _shown_progress(self, share: float, word: str) -> None:
+        end = "\n" if share >= 1 else ""
+        print(f"\r[{type(self).__name__}] {100 * share:3.0f} % {word}", end=end, file=sys.stderr, flush=True)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

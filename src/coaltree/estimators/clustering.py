@@ -1,0 +1,300 @@
+"""Hierarchical clustering as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClusterMixin
+
+from ..errors import InputError
+from ..inference.greedy import GreedyResult
+from ..process.interface import Process
+from ..questions.placements import Placements
+from ..table.columns import RealColumn, Table
+from ..tree.cut import check_cluster_count, cut_by_agreement, cut_by_count, cut_by_height, cut_by_ratio
+from ..tree.sample import TreeSample
+from .base import CoalescentModel, FloatArray
+
+IntArray = NDArray[np.intp]
+
+
+class CoalescentClustering(ClusterMixin, CoalescentModel):
+    """Hierarchical clustering with Kingman's coalescent.
+
+    Rows are leaves of a binary tree; real columns diffuse along its branches, categorical columns mutate. Missing cells
+    are integrated out. Flat clusters are where the model prefers one tree to two, unless a number of clusters or a height
+    is asked for.
+
+    Parameters
+    ----------
+    inference : {"greedy", "smc"}, default "greedy"
+        How the tree is found: one good tree, or a weighted sample of trees by sequential Monte Carlo, which gives support
+        values and the evidence; for up to some hundred rows.
+    rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
+        Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
+    proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
+        How sequential Monte Carlo draws merges, see :func:`coaltree.smc`.
+    n_particles : int, default 50
+        Particles in each of its runs.
+    n_runs : int, default 1
+        Independent runs.
+    summary : {"mcc", "consensus"}, default "mcc"
+        Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
+    calibrate : int, default 10
+        Rounds, at most, in which the parameters of the process are fitted and a tree is found with them; the best round is kept.
+        With 0, a standardised column has variance 1, mutation has rate 1, equilibria are the smoothed shares of the categories.
+    real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
+        How real columns diffuse: with a pull towards the mean, so that flat clusters are where the model's likelihood
+        ratio says; or freely, as in the paper.
+    covariance : {"diagonal", "spherical", "full"}, default "diagonal"
+        One variance for each real column, one for all, or a covariance matrix, for which the real columns must be complete.
+    noise : float, optional
+        Variance of the noise on real cells, in units of the column's variance. By default it is fitted if ``calibrate > 0``, and
+        0 otherwise.
+    categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
+        Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
+    unseen_categories : {"missing", "error"}, default "missing"
+        What to do with categories of new rows that did not occur in the fit.
+    standardize : bool, default True
+        Bring real columns to mean 0 and standard deviation 1 first.
+    n_clusters : int, optional
+        Number of flat clusters.
+    height_threshold : float, optional
+        Rows are in one flat cluster if they merge at this height or below.
+    search : {"auto", "exact"}, default "auto"
+        How greedy inference looks for partners.
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+    random_state : int, Generator, RandomState or None, default None
+        Source of randomness of sequential Monte Carlo. Greedy inference uses none.
+    verbose : int, default 0
+        Above 0, progress is shown on standard error.
+
+    Attributes
+    ----------
+    tree_ : Tree or SummaryTree
+        The tree; leaf i is row i, with the row names of a frame that has them. Of a sample, a `SummaryTree` with
+        ``support``, mean heights and their 95 % intervals.
+    labels_ : ndarray of int, shape (n_samples,)
+        Flat cluster of each row, numbered in the order of their first rows. Of a sample of trees, each is cut, and rows are
+        together that are together in most of them, on average over the clusters.
+    n_clusters_ : int
+        Number of flat clusters.
+    linkage_ : ndarray of shape (n_samples - 1, 4)
+        The tree as scipy's linkage matrix.
+    children_ : ndarray of int, shape (n_samples - 1, 2)
+        The two nodes that each merge joins.
+    distances_ : ndarray of shape (n_samples - 1,)
+        Heights of the merges.
+    process_ : Process
+        The process with its parameters, over the encoded columns: real ones first, then categorical ones.
+    parameters_ : dict
+        The fitted parameters of every column, by its name and in its units.
+    log_joints_ : ndarray
+        ``log p(x, tree)`` of every round of fitting, of a sample the log evidence; the best round need not be the last.
+    encoding_ : Encoding
+        How the columns were encoded.
+    sample_ : SMCResult
+        The sample of trees with its diagnostics; only with ``inference="smc"``.
+    log_evidence_ : float
+        Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
+    log_joint_ : float
+        ``log p(x, tree)`` of the encoded table.
+    log_likelihood_ : float
+        ``log p(x | tree)`` of the encoded table.
+    log_ratios_ : ndarray of shape (n_samples - 1,)
+        For each merge, one tree against two independent ones.
+    remarks_ : list of str
+        What was noticed about the table; also given as warnings.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if they are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coaltree import CoalescentClustering
+    >>> X = np.array([[0.0, 0.2], [0.1, np.nan], [4.0, 4.1], [3.9, 4.0]])
+    >>> model = CoalescentClustering(n_clusters=2).fit(X)
+    >>> model.labels_.tolist()
+    [0, 0, 1, 1]
+    >>> model.predict([[3.5, np.nan]]).tolist()
+    [1]
+    """
+
+    def __init__(
+        self,
+        *,
+        inference: str = "greedy",
+        rule: str = "rate1",
+        proposal: str = "post-post",
+        n_particles: int = 50,
+        n_runs: int = 1,
+        summary: str = "mcc",
+        calibrate: int = 10,
+        real_process: str = "ornstein-uhlenbeck",
+        covariance: str = "diagonal",
+        noise: float | None = None,
+        categorical_features: Any = "from_dtype",
+        unseen_categories: str = "missing",
+        standardize: bool = True,
+        n_clusters: int | None = None,
+        height_threshold: float | None = None,
+        search: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.inference = inference
+        self.rule = rule
+        self.proposal = proposal
+        self.n_particles = n_particles
+        self.n_runs = n_runs
+        self.summary = summary
+        self.calibrate = calibrate
+        self.real_process = real_process
+        self.covariance = covariance
+        self.noise = noise
+        self.categorical_features = categorical_features
+        self.unseen_categories = unseen_categories
+        self.standardize = standardize
+        self.n_clusters = n_clusters
+        self.height_threshold = height_threshold
+        self.search = search
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
+        super()._settle(found, matrix, process)
+        self.labels_ = self._cut(found)
+        self.n_clusters_ = int(self.labels_.max()) + 1
+        self.linkage_ = self.tree_.to_linkage()
+        self.children_ = self.tree_.children
+        self.distances_ = self.tree_.merge_heights
+
+    def _cut(self, found: GreedyResult | TreeSample) -> IntArray:
+        """Return the flat clusters: of one tree by a cut, of a sample by what most of its trees agree on."""
+        if isinstance(found, TreeSample):
+            together = found.co_clustering(n_clusters=self.n_clusters, height=self.height_threshold)
+            return cut_by_agreement(together, self.n_clusters)
+        if self.n_clusters is not None:
+            return cut_by_count(found.tree, self.n_clusters)
+        if self.height_threshold is not None:
+            return cut_by_height(found.tree, self.height_threshold)
+        return cut_by_ratio(found.tree, found.log_ratios)
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the most probable cluster of new rows.
+
+        A row belongs to the clusters of the leaves below the place where it attaches, averaged over all places by their
+        probability.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+            Columns of a frame are matched by name. Missing cells are welcome.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+        """
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each cluster for new rows, see `predict`.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_clusters)
+        """
+        rows = self._new_rows(X)
+        return self._predictor.cluster_shares(rows.matrix, self.labels_)
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return the log predictive density of new rows, in the units of the table.
+
+        Over all places where a row may attach, and all trees of a sample. Missing cells are integrated out: a row without any
+        observed cell has density 1. Columns that did not vary in the fit take no part.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+            Columns of a frame are matched by name.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        rows = self._new_rows(X)
+        return self._predictor.log_density(rows.matrix) - self._log_scales(rows.table)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log predictive density of new rows, see `score_samples`.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def place(self, X: Any, *, n_nearest: int = 3, level: float = 0.9) -> Placements:
+        """Return where new rows attach to the tree.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+            Columns of a frame are matched by name. A row without any observed cell attaches as the prior has it.
+        n_nearest : int, default 3
+            How many of the leaves to name that the row is expected to merge with most recently.
+        level : float, default 0.9
+            Probability of the interval for the height.
+
+        Returns
+        -------
+        Placements
+            Of each row the most probable branch, its probability, the height at which the row attaches, and the nearest leaves.
+        """
+        if isinstance(n_nearest, bool) or not isinstance(n_nearest, (int, np.integer)) or n_nearest < 0:
+            raise InputError(f"n_nearest is {n_nearest!r}; it must be a whole number of at least 0.")
+        if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
+            raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
+        rows = self._new_rows(X)
+        placed = self._predictor.place(rows.matrix, self.tree_, int(n_nearest), float(level))
+        log_density = placed.log_density - self._log_scales(rows.table)
+        return Placements.of(placed._replace(log_density=log_density), self.tree_, rows.table.row_names)
+
+    def _log_scales(self, table: Table) -> FloatArray:
+        """Return the log Jacobian of standardising each row's observed cells."""
+        total = np.zeros(table.n_rows)
+        scales = iter(self.encoding_.scale)
+        for column, informative in zip(table.columns, self.encoding_.informative, strict=True):
+            if isinstance(column, RealColumn):
+                scale = next(scales)
+                if informative:
+                    total += np.where(np.isnan(column.values), 0.0, np.log(scale))
+        return total
+
+    def _check_parameters(self, n_rows: int) -> None:
+        super()._check_parameters(n_rows)
+        if self.n_clusters is not None and self.height_threshold is not None:
+            raise InputError("n_clusters and height_threshold were both given; give one of them, or neither.")
+        if self.n_clusters is not None:
+            check_cluster_count(self.n_clusters, n_rows)
+        threshold: Any = self.height_threshold
+        if threshold is not None and not (
+            isinstance(threshold, (int, float, np.integer, np.floating)) and threshold >= 0
+        ):
+            raise InputError(f"height_threshold is {self.height_threshold!r}; it must be a number of at least 0.")

@@ -1,0 +1,380 @@
+"""Imputation as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from ..errors import InputError
+from ..process.predictions import Predictions
+from ..questions.cells import CategoricalCells, Predictive, RealCells
+from ..streams import as_generator
+from ..table.cells import Category
+from ..table.columns import CategoricalColumn, Column, RealColumn, Table
+from ..table.filling import fill_cells
+from .base import CoalescentModel, FloatArray, NewRows, Progress
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.intp]
+
+
+class CoalescentImputer(TransformerMixin, CoalescentModel):
+    """Fill missing cells from a tree over the rows.
+
+    Each row with missing cells is placed in the tree by what is observed of it, over all places by their probability, and filled
+    from there: real cells with their mean, categorical ones with their most probable category. Integers stay
+    integers, categories keep their labels, and other cells are not touched.
+
+    Parameters
+    ----------
+    inference : {"greedy", "smc"}, default "greedy"
+        One good tree, or a weighted sample of trees by sequential Monte Carlo, for up to some hundred rows.
+    rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
+        Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
+    proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
+        How sequential Monte Carlo draws merges, see :func:`coaltree.smc`.
+    n_particles : int, default 50
+        Particles in each of its runs.
+    n_runs : int, default 1
+        Independent runs.
+    summary : {"mcc", "consensus"}, default "mcc"
+        Which tree stands for the sample in `tree_`; cells are filled from all.
+    calibrate : int, default 10
+        Rounds, at most, in which the parameters of the process are fitted and a tree is found with them.
+    real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
+        How real columns diffuse.
+    covariance : {"diagonal", "spherical"}, default "diagonal"
+        One variance for each real column, or one for all.
+    noise : float, optional
+        Variance of the noise on real cells, in units of the column's variance; by default it is fitted.
+    categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
+        Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
+    unseen_categories : {"missing", "error"}, default "missing"
+        What to do with categories that did not occur in the fit: they say nothing, and stay as they are; or an error.
+    standardize : bool, default True
+        Bring real columns to mean 0 and standard deviation 1 first.
+    add_indicator : bool, default False
+        Add a column for each column that had missing cells in the fit, which says where they were.
+    search : {"auto", "exact"}, default "auto"
+        How greedy inference looks for partners.
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+    random_state : int, Generator, RandomState or None, default None
+        Source of randomness of sequential Monte Carlo.
+    verbose : int, default 0
+        Above 0, progress is shown on standard error.
+
+    Attributes
+    ----------
+    tree_ : Tree or SummaryTree
+        The tree; leaf i is row i.
+    process_ : Process
+        The process with its parameters, over the encoded columns.
+    parameters_ : dict
+        The fitted parameters of every column, by its name and in its units.
+    log_joints_ : ndarray
+        ``log p(x, tree)`` of every round of fitting.
+    indicator_features_ : ndarray of int
+        The columns that had missing cells in the fit.
+    remarks_ : list of str
+        What was noticed about the table; also given as warnings.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if they are all strings.
+
+    See Also
+    --------
+    CoalescentClustering : the tree itself, clusters, predictive densities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coaltree import CoalescentImputer
+    >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.2], [5.1, 4.9], [0.1, 0.2]])
+    >>> filled = CoalescentImputer().fit_transform(X)
+    >>> bool(-2 < filled[1, 1] < 2.5)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        inference: str = "greedy",
+        rule: str = "rate1",
+        proposal: str = "post-post",
+        n_particles: int = 50,
+        n_runs: int = 1,
+        summary: str = "mcc",
+        calibrate: int = 10,
+        real_process: str = "ornstein-uhlenbeck",
+        covariance: str = "diagonal",
+        noise: float | None = None,
+        categorical_features: Any = "from_dtype",
+        unseen_categories: str = "missing",
+        standardize: bool = True,
+        add_indicator: bool = False,
+        search: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.inference = inference
+        self.rule = rule
+        self.proposal = proposal
+        self.n_particles = n_particles
+        self.n_runs = n_runs
+        self.summary = summary
+        self.calibrate = calibrate
+        self.real_process = real_process
+        self.covariance = covariance
+        self.noise = noise
+        self.categorical_features = categorical_features
+        self.unseen_categories = unseen_categories
+        self.standardize = standardize
+        self.add_indicator = add_indicator
+        self.search = search
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, table: Table, progress: Progress | None = None) -> CoalescentImputer:
+        super()._fit(table, progress)
+        self.indicator_features_ = np.array(
+            [j for j, column in enumerate(table.columns) if missing_cells(column).any()], dtype=np.intp
+        )
+        self._constants = [_constant(column) for column in table.columns]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Fill the missing cells of a table.
+
+        Rows of the fit, known by their cells, are filled as the fit has them; all others are placed in its tree.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+            Columns of a frame are matched by name.
+
+        Returns
+        -------
+        frame or ndarray
+            Of the kind of X and with its columns, unless `set_output` asks for another. A cell stays missing only in a column
+            without any observed cell in the fit.
+        """
+        rows = self._new_rows(X)
+        filled = fill_cells(X, self._fills(rows))
+        return self._with_indicator(filled, rows.table) if self.add_indicator else filled
+
+    def predictive(self, X: Any) -> Predictive:
+        """Return what is known of all cells of a table: mean and standard deviation, or probabilities.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        Predictive
+            By column: ``predictive["height"].sd``, ``predictive["colour"].probability``, and which cells were missing.
+        """
+        rows = self._new_rows(X)
+        at, found = self._cells(rows)
+        columns: dict[str, RealCells | CategoricalCells] = {}
+        places = self._columns_of(found)
+        for j, column in enumerate(rows.table.columns):
+            missing = missing_cells(column)
+            if isinstance(column, RealColumn):
+                mean, sd = np.array(column.values), np.where(missing, np.nan, 0.0)
+                if j in places:
+                    center, scale, k = places[j]
+                    mean[at], sd[at] = np.where(
+                        missing[at],
+                        [center + scale * found.mean[:, k], scale * found.sd[:, k]],
+                        [mean[at], sd[at]],
+                    )
+                elif self._constants[j] is not None:
+                    mean[missing], sd[missing] = self._constants[j], 0.0
+                columns[column.name] = RealCells(mean, sd, missing)
+            else:
+                probability = np.zeros((rows.table.n_rows, len(column.categories)))
+                seen = np.flatnonzero(column.codes >= 0)
+                probability[seen, column.codes[seen]] = 1.0
+                unknown = column.codes < 0
+                if j in places:
+                    start = places[j][2]
+                    own = found.probability[:, start : start + len(column.categories)]
+                    probability[at] = np.where(unknown[at][:, None], own, probability[at])
+                elif len(column.categories) == 1:
+                    probability[unknown] = 1.0
+                columns[column.name] = CategoricalCells(column.categories, probability, missing)
+        return Predictive(columns)
+
+    def sample(self, X: Any, n_draws: int = 5, random_state: Any = None) -> list[Any]:
+        """Draw the missing cells, for multiple imputation.
+
+        All cells of a draw belong together: rows of the fit are drawn jointly on a tree of their own for each draw, on which they
+        have been placed anew; other rows each from one place in the tree.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_rows, n_features)
+        n_draws : int, default 5
+        random_state : int, Generator, RandomState or None, default None
+
+        Returns
+        -------
+        list of frame or ndarray
+            Filled tables of the kind of X.
+        """
+        if isinstance(n_draws, bool) or not isinstance(n_draws, (int, np.integer)) or n_draws < 1:
+            raise InputError(f"n_draws is {n_draws!r}; it must be a whole number of at least 1.")
+        rng = as_generator(random_state)
+        rows = self._new_rows(X)
+        at = np.flatnonzero(_any_missing(rows.table))
+        known = self._predictor.rows_of_fit(rows.matrix)[at]
+        drawn = np.empty((n_draws, len(at), rows.matrix.shape[1]))
+        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        if len(old):
+            distinct, place = np.unique(known[old], return_inverse=True)
+            drawn[:, old] = self._predictor.draw_fitted(distinct, int(n_draws), rng)[:, place]
+        if len(new):
+            drawn[:, new] = self._predictor.draw(rows.matrix[at[new]], int(n_draws), rng)
+        return [fill_cells(X, self._fills_from(rows.table, at, table)) for table in drawn]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that come out.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns that go in, where the fit had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        if not self.add_indicator:
+            return np.asarray(names, dtype=object)
+        return np.array([*names, *(f"missingindicator_{names[j]}" for j in self.indicator_features_)], dtype=object)
+
+    def _cells(self, rows: NewRows) -> tuple[IntArray, Predictions]:
+        """Return the rows with missing cells, and what the model says of their cells."""
+        predictor = self._predictor
+        at = np.flatnonzero(_any_missing(rows.table))
+        known = predictor.rows_of_fit(rows.matrix)[at]
+        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        parts = []
+        if len(old):
+            distinct, place = np.unique(known[old], return_inverse=True)
+            parts.append(predictor.fitted_cells(distinct).take(place))
+        if len(new) or not len(old):
+            parts.append(predictor.cells(rows.matrix[at[new]]))
+        return at, Predictions.stacked(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+
+    def _columns_of(self, found: Predictions) -> dict[int, tuple[float, float, int]]:
+        """Return for each column of the table that takes part its centre, its scale, and where it begins in the predictions."""
+        places: dict[int, tuple[float, float, int]] = {}
+        encoding, n_real, n_categorical, place = self.encoding_, 0, 0, 0
+        for j, (kind, informative) in enumerate(zip(encoding.kinds, encoding.informative, strict=True)):
+            if kind == "real":
+                if informative:
+                    places[j] = (float(encoding.center[place]), float(encoding.scale[place]), n_real)
+                    n_real += 1
+                place += 1
+            elif informative:
+                places[j] = (0.0, 1.0, int(found.start[n_categorical]))
+                n_categorical += 1
+        return places
+
+    def _fills(self, rows: NewRows) -> dict[int, tuple[IntArray, Any]]:
+        """Return the best values of all missing cells, by the position of their column."""
+        if not _any_missing(rows.table).any():
+            return {}
+        at, found = self._cells(rows)
+        best = np.full((len(at), rows.matrix.shape[1]), np.nan)
+        best[:, found.real] = found.mean
+        for k, column in enumerate(found.categorical):
+            best[:, column] = found.probability[:, found.start[k] : found.start[k + 1]].argmax(axis=1)
+        return self._fills_from(rows.table, at, best)
+
+    def _fills_from(self, table: Table, at: IntArray, values: FloatArray) -> dict[int, tuple[IntArray, Any]]:
+        """Return encoded cells of some rows as values in the table's units, where its cells are missing."""
+        fills: dict[int, tuple[IntArray, Any]] = {}
+        encoding = self.encoding_
+        n_real = sum(
+            kind == "real" and bool(used) for kind, used in zip(encoding.kinds, encoding.informative, strict=True)
+        )
+        real, categorical, place = 0, n_real, 0
+        for j, column in enumerate(table.columns):
+            missing = missing_cells(column)
+            own = np.flatnonzero(missing[at])
+            if isinstance(column, RealColumn):
+                if encoding.informative[j]:
+                    fills[column.index] = (at[own], encoding.center[place] + encoding.scale[place] * values[own, real])
+                    real += 1
+                place += 1
+            elif encoding.informative[j]:
+                codes = values[own, categorical].astype(np.intp)
+                fills[column.index] = (at[own], [column.categories[code] for code in codes])
+                categorical += 1
+            if not encoding.informative[j] and self._constants[j] is not None:
+                fills[column.index] = (np.flatnonzero(missing), [self._constants[j]] * int(missing.sum()))
+        return fills
+
+    def _with_indicator(self, filled: Any, table: Table) -> Any:
+        flags = {
+            f"missingindicator_{table.columns[j].name}": missing_cells(table.columns[j])
+            for j in self.indicator_features_
+        }
+        frame = nw.from_native(filled, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            return np.hstack([filled, np.column_stack(list(flags.values())).astype(filled.dtype)]) if flags else filled
+        added = [
+            nw.new_series(name, cells, dtype=nw.Boolean, backend=frame.implementation) for name, cells in flags.items()
+        ]
+        if frame.implementation.is_pandas_like():
+            import pandas as pd
+
+            own = pd.DataFrame(flags, index=filled.index)
+            return pd.concat([filled, own], axis=1)
+        return frame.with_columns(*added).to_native() if added else filled
+
+    def _check_parameters(self, n_rows: int) -> None:
+        super()._check_parameters(n_rows)
+        if not isinstance(self.add_indicator, (bool, np.bool_)):
+            raise InputError(f"add_indicator is {self.add_indicator!r}; it must be True or False.")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def missing_cells(column: Column) -> BoolArray:
+    """Return which cells of a column are missing; a category that the fit did not know is not."""
+    if isinstance(column, RealColumn):
+        return np.isnan(column.values)
+    missing: BoolArray = column.codes < 0
+    missing[column.unseen] = False
+    return missing
+
+
+def _any_missing(table: Table) -> BoolArray:
+    return np.asarray(np.logical_or.reduce([missing_cells(column) for column in table.columns]))
+
+
+def _constant(column: Column) -> Category | None:
+    """Return the one value that a column has, if it has just one."""
+    if isinstance(column, CategoricalColumn):
+        return column.categories[0] if len(column.categories) == 1 else None
+    observed = column.values[~np.isnan(column.values)]
+    return float(observed[0]) if len(observed) and bool(np.all(observed == observed[0])) else None

@@ -1,0 +1,87 @@
+"""What is known of the cells of a table, column by column, in the table's own units and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ..errors import InputError
+from ..table.cells import Category
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RealCells:
+    """The cells of a real column: observed ones are their own mean, with standard deviation 0.
+
+    Attributes
+    ----------
+    mean, sd : ndarray of shape (n_rows,)
+        Points in time are days since 1970-01-01.
+    missing : ndarray of bool, shape (n_rows,)
+    """
+
+    mean: FloatArray
+    sd: FloatArray
+    missing: NDArray[np.bool_]
+
+    def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of central intervals of a Gaussian with this mean and standard deviation."""
+        if not 0 < level < 1:
+            raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
+        reach = float(ndtri(0.5 + 0.5 * level)) * self.sd
+        return self.mean - reach, self.mean + reach
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalCells:
+    """The cells of a categorical column: observed ones have probability 1.
+
+    Attributes
+    ----------
+    categories : tuple
+    probability : ndarray of shape (n_rows, n_categories)
+    missing : ndarray of bool, shape (n_rows,)
+    """
+
+    categories: tuple[Category, ...]
+    probability: FloatArray
+    missing: NDArray[np.bool_]
+
+
+class Predictive(Mapping[str, RealCells | CategoricalCells]):
+    """A mapping from the names of columns to what is known of their cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import coaltree as ct
+    >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.2], [5.1, 4.9], [0.1, 0.2]])
+    >>> cells = ct.CoalescentImputer().fit(X).predictive(X)
+    >>> list(cells)
+    ['x0', 'x1']
+    >>> bool(cells["x1"].sd[1] > 0), float(cells["x1"].mean[0])
+    (True, 0.1)
+    """
+
+    def __init__(self, columns: Mapping[str, RealCells | CategoricalCells]) -> None:
+        self._columns = dict(columns)
+
+    def __getitem__(self, name: str) -> RealCells | CategoricalCells:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        missing = sum(int(cells.missing.sum()) for cells in self._columns.values())
+        names = ", ".join(list(self)[:5]) + (", ..." if len(self) > 5 else "")
+        return f"<Predictive: {len(self)} columns ({names}), {missing} missing cells>"
