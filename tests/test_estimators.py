@@ -10,7 +10,7 @@ import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 
 
-def clades(tree, digits=9):
+def clades(tree, digits=6):
     """The tree as a set of (leaf names, height): what does not depend on the numbering."""
     return {
         (frozenset(tree.leaf_names[i] for i in tree.leaves_below(tree.n_leaves + k)), round(float(h), digits))
@@ -57,8 +57,8 @@ def test_fitted_attributes(frame):
     assert model.remarks_ == []
 
 
-def test_it_is_greedy_on_the_encoded_table(frame):
-    """The documented defaults, spelled out by hand."""
+def test_without_rounds_it_is_greedy_on_the_encoded_table(frame):
+    """The documented process, spelled out by hand."""
     real = frame[["length", "weight", "legs"]].astype(float)
     real = (real - real.mean()) / real.std(ddof=0)
     codes = frame[["colour"]].apply(lambda column: pd.Categorical(column).codes).astype(float).replace(-1, np.nan)
@@ -69,7 +69,7 @@ def test_it_is_greedy_on_the_encoded_table(frame):
         equilibria.append(counts / counts.sum())
     process = ct.Mixed((ct.Brownian(), [0, 1, 2]), (ct.Multinomial(1.0, equilibria), [3, 4]))
     expected = ct.greedy(X, process)
-    model = ct.CoalescentClustering().fit(frame)
+    model = ct.CoalescentClustering(calibrate=0, real_process="brownian").fit(frame)
     np.testing.assert_array_equal(model.children_, expected.tree.children)
     np.testing.assert_allclose(model.distances_, expected.tree.merge_heights, rtol=1e-9)
     assert model.log_joint_ == pytest.approx(expected.log_joint)
@@ -150,7 +150,12 @@ def test_ways_to_cut(frame):
         ({"height_threshold": -1.0}, "height_threshold is -1.0"),
         ({"n_clusters": 2, "height_threshold": 1.0}, "both given"),
         ({"noise": -1.0}, "noise is -1.0"),
-        ({"calibrate": 3}, "use calibrate=0"),
+        ({"calibrate": -1}, "calibrate is -1; it must be a whole number of rounds, 0 for none"),
+        ({"calibrate": 2.5}, "calibrate is 2.5"),
+        ({"calibrate": True}, "calibrate is True"),
+        ({"real_process": "levy"}, "real_process is 'levy'; it must be 'brownian' or 'ornstein-uhlenbeck'"),
+        ({"covariance": "tied"}, "covariance is 'tied'"),
+        ({"unseen_categories": "ignore"}, "unseen_categories is 'ignore'; it must be 'missing' or 'error'"),
     ],
 )
 def test_wrong_parameters(frame, parameters, sentence):
@@ -173,12 +178,12 @@ def test_one_and_two_rows(n):
 def test_identical_rows_are_together():
     X = np.repeat([[0.0, 1.0], [5.0, 5.0]], 10, axis=0)
     with pytest.warns(InputWarning, match="18 merge.* identical .* noise"):
-        model = ct.CoalescentClustering(n_clusters=2).fit(X)
+        model = ct.CoalescentClustering(n_clusters=2, noise=0.0).fit(X)
     assert model.labels_.tolist() == [0] * 10 + [1] * 10
     assert np.isfinite(model.log_joint_)
-    noisy = ct.CoalescentClustering(n_clusters=2, noise=0.01).fit(X)
-    assert noisy.remarks_ == []
-    assert noisy.labels_.tolist() == model.labels_.tolist()
+    for noisy in (ct.CoalescentClustering(n_clusters=2, noise=0.01), ct.CoalescentClustering(n_clusters=2)):
+        assert noisy.fit(X).remarks_ == []
+        assert noisy.labels_.tolist() == model.labels_.tolist()
 
 
 def test_a_table_that_says_nothing():

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from . import errors, metrics
     from .estimators.clustering import CoalescentClustering
     from .estimators.imputer import CoalescentImputer
+    from .estimators.stored import load_model
     from .inference.greedy import GreedyResult, greedy
     from .inference.smc import smc
     from .inference.smc_result import SMCResult
@@ -48,6 +49,7 @@ _HOMES = {
     "calibrate": "process.calibration",
     "errors": "",
     "greedy": "inference.greedy",
+    "load_model": "estimators.stored",
     "log_joint": "process.likelihood",
     "log_prior": "tree.kingman",
     "metrics": "",
@@ -74,6 +76,7 @@ __all__ = [
     "calibrate",
     "errors",
     "greedy",
+    "load_model",
     "log_joint",
     "log_prior",
     "metrics",

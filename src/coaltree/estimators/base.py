@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -91,6 +92,18 @@ class CoalescentModel(BaseEstimator):
         for remark in remarks:
             warnings.warn(remark, InputWarning, stacklevel=3)
         return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model into a file, for :func:`coaltree.load_model`; whole or not at all, nothing pickled.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, for example ``"model.coaltree"``; an earlier one of that name is replaced.
+        """
+        from .stored import save_model  # it knows the estimators, which are made of this class
+
+        save_model(self, path)
 
     def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
         """Set what follows from trees, table and process alone."""

@@ -73,7 +73,10 @@ def _shaped(variances: FloatArray, covariance: str) -> FloatArray:
 
 
 def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encoding) -> dict[str, dict[str, Any]]:
-    """Return the parameters of every column that takes part, by its name and in its own units."""
+    """Return the parameters of every column that takes part, by its name and in its own units.
+
+    A real column's ``sd`` is that of the equilibrium, or for Brownian motion that of a step over one unit of time.
+    """
     scales = dict(
         zip(
             (n for n, k in zip(encoding.column_names, encoding.kinds, strict=True) if k == "real"),
@@ -91,7 +94,7 @@ def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encodi
                 own = deviations[d] * scales[name]
                 found[name] = {
                     "process": "brownian" if isinstance(part, Brownian) else "ornstein-uhlenbeck",
-                    "variance": float(own**2),
+                    "sd": float(own),
                     "noise_sd": float(np.sqrt(part.noise) * own),
                 }
                 if isinstance(part, OrnsteinUhlenbeck):

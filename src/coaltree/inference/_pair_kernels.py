@@ -17,7 +17,7 @@ import numpy as np
 
 from ..compiled import Operation, inlined, jit
 from ..process import operations as op
-from ..process._brownian_kernels import CompleteForest
+from ..process._brownian_kernels import LOG_2PI, CompleteForest
 
 RESOLUTION = 1e-12  # intervals are not split below this share of their height
 PATIENCE = 200  # intervals after which the sweep is content with a grid:
@@ -174,8 +174,9 @@ def _block_by_search(forest, i, first, last, live, best, pair, heights):
         pieces = np.int64(1)  # a plain 1 would be compiled twice, once as a constant
         while SEARCH_COST * np.sum(unsettled) > pieces * n and pieces <= MOST_PIECES:
             limit = tops[-1]
-            _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsettled)
-            if SEARCH_COST * np.sum(unsettled) <= n or limit <= forest.height[i]:
+            above_floor = np.nextafter(forest.height[i], math.inf)
+            _settle_rising(forest, i, first, last, pieces, max(limit, above_floor), shifts, slopes, unsettled)
+            if SEARCH_COST * np.sum(unsettled) <= n or limit < above_floor:
                 break
             # The most promising pairs first: the lower limit that they set settles most of the others.
             for _ in range(min(len(tops), np.sum(unsettled))):
@@ -184,13 +185,9 @@ def _block_by_search(forest, i, first, last, live, best, pair, heights):
                 unsettled[k] = False
             if tops[-1] == limit:  # a finer look at the same interval
                 pieces *= 4
-    at_floor = 0
     for k in range(n):
         if unsettled[k]:
             heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
-        at_floor += heights[k] <= forest.height[i]
-        if at_floor == len(tops):
-            break  # none can be lower, and of equals the first ones count
 
 
 @inlined
@@ -212,10 +209,20 @@ def _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsett
 def _pair_height(forest, i, j, shift, tops, pair):
     """Return the best height of one pair if it is among the smallest so far, and put it among them."""
     op.load_pair(forest, i, j, pair)
+    floor = forest.height[i]
     # the next larger number: a pair as good as the last one kept may have the smaller index
-    h = best_height(forest, pair, shift, 1.0, forest.height[i], np.nextafter(tops[-1], math.inf))
+    h = best_height(forest, pair, shift, 1.0, floor, np.nextafter(max(tops[-1], floor), math.inf))
+    if h == floor:
+        h = rank_by_likelihood(op.log_z(forest, pair, floor))
     insert(tops, h)
     return h
+
+
+@jit
+def rank_by_likelihood(log_z):
+    """Return a negative number that is the smaller the larger log Z is, with its digits."""
+    root = math.sqrt(log_z * log_z + 1)
+    return -(log_z + root) if log_z > 0 else -1 / (root - log_z)
 
 
 @inlined
@@ -242,8 +249,10 @@ def insert(ascending, value):
 
 
 def _block_heights(forest, i, first, last, live, best, pair, heights):
-    """Best heights at rate 1 of slot i with slots first <= j < last, none of them younger, into heights[: last - first].
+    """Best heights at rate 1 of slot i with slots first <= j < last, none younger, into heights[: last - first].
 
+    A pair that would merge before slot i appeared merges as soon as it has. Among such pairs the likelier one is to come
+    first: what is put down for them is no height but a smaller number, below slot i's and below those of less likely pairs.
     Only the smallest are asked for: pairs certain not to be among the ``len(best)`` smallest of the block and
     of the ascending heights `best` may come out infinite. `pair` is scratch.
     """
@@ -265,9 +274,13 @@ def _(forest, i, first, last, live, best, pair, heights):
         for k in range(n):
             gap = row[k] - yi
             heights[k] += gap * gap
-    offset = height[i] - v[i]
+    floor, offset = height[i], height[i] - v[i]
     for k in range(n):
         j = first + k
-        s = 2 * heights[k] / (math.sqrt(n_columns * n_columns + 4 * heights[k]) + n_columns)
-        h = max(0.5 * (s + offset + height[j] - v[j]), height[i])
+        d2 = heights[k]
+        s = 2 * d2 / (math.sqrt(n_columns * n_columns + 4 * d2) + n_columns)
+        h = 0.5 * (s + offset + height[j] - v[j])
+        if h <= floor:
+            s = v[i] + v[j] + (floor - height[j])
+            h = rank_by_likelihood(-0.5 * (n_columns * (LOG_2PI + math.log(s)) + d2 / s) - forest.log_scale)
         heights[k] = h if live[j] else math.inf

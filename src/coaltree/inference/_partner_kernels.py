@@ -5,7 +5,9 @@ ever die, none is added. A short sorted list of its best partners, made once, th
 them are dead; only then is the lineage scanned again, and only if it comes to the top. Slots stand in order of age,
 so the youngest is the last one, and are closed up when an eighth of them is dead.
 
-The smallest (height, older slot, younger slot) over all lineages is kept at the top of a tournament tree.
+The smallest (height, older slot, younger slot) over all lineages is kept at the top of a tournament tree. A pair that
+would have liked to merge before its younger lineage appeared has a number below that lineage's height instead, see
+`block_heights`; it merges at once, so that heights never fall from merge to merge.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..compiled import inlined, jit, kernel
 from ..process import operations as op
+from . import _stationary_pair_kernels  # noqa: F401  supplies its own heights
 from ._pair_kernels import block_heights, insert
 
 LIST_LENGTH = 5
@@ -67,7 +70,7 @@ def _find_partners(forest, partners, i, pair, block):
     partners.place[i] = 0
     best = heights[:LIST_LENGTH]
     first, size = 0, LIST_LENGTH
-    while first < i and best[-1] > forest.height[i]:  # no height is below the younger one's own
+    while first < i:
         last = min(first + size, i)
         block_heights(forest, i, first, last, partners.live, best, pair, block)
         for j in range(first, last):
@@ -151,7 +154,7 @@ def replace_pair(forest, partners, i, j, node):
     for dead in (i, j):
         partners.heights[dead, :] = math.inf
         _replay_games(partners, dead)
-    partners.heights[new, :] = forest.height[new]
+    partners.heights[new, :] = -math.inf
     partners.slots[new, :] = STALE
     partners.place[new] = 0
     _replay_games(partners, new)

@@ -9,7 +9,8 @@ Three rules say which pair is best (`c` is the weight of waiting, ``delta`` the 
 ``min-duration``
     c = the number of live pairs; the pair with the smallest ``delta`` wins.
 
-Ties go to the smaller pair of node numbers.
+A pair whose best height would be below its younger lineage's merges as soon as that one has appeared, the likeliest such
+pair first. Other ties go to the smaller pair of node numbers.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def rate1_merges(
         if i < 0:
             heights[n + k :] = math.nan
             return
+        h = max(h, forest.height[j])  # slot j is the younger one
         children[k, 0], children[k, 1], heights[n + k] = partners.node[i], partners.node[j], h
         new = partners.counts[0]
         op.merge(forest, i, j, h, new)

@@ -80,7 +80,7 @@ def alternate(
     """
     best = find(process, 0)
     log_joints = [best.log_joint]
-    best_score = _score(best, X) if rounds > 0 else 0.0
+    best_score = _score(best, X, hold_noise) if rounds > 0 else 0.0
     searched = not hold_noise and noise_of(process) > 0
     factor, upwards, failures = FIRST_FACTOR, True, 0
     for number in range(1, rounds + 1):
@@ -90,7 +90,7 @@ def alternate(
         trial = calibrate(trial, best.trees, X, best.weights, hold_noise=True)
         found = find(trial, number)
         log_joints.append(found.log_joint)
-        score = _score(found, X)
+        score = _score(found, X, hold_noise)
         if score > best_score + LEAST_GAIN:
             best, best_score, failures = found, score, 0
             continue
@@ -104,8 +104,8 @@ def alternate(
     return Calibrated(best, log_joints)
 
 
-def _score(found: Found[Result], X: FloatArray) -> float:
-    return found.log_joint + log_parameter_prior(found.process, X)
+def _score(found: Found[Result], X: FloatArray, hold_noise: bool) -> float:
+    return found.log_joint + log_parameter_prior(found.process, X, hold_noise)
 
 
 def noise_of(process: Process) -> float:

@@ -1,25 +1,19 @@
-"""Files for the user: what goes into them, and writing them whole or not at all."""
+"""Files for the user: what goes into them."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 import math
-import os
-import secrets
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import __version__
-from ..errors import InputError, MissingDependencyError
+from ..errors import MissingDependencyError
 from ..inference.smc_result import SMCResult
 from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
@@ -41,157 +35,15 @@ class FittedClustering(Protocol):
     labels_: NDArray[np.intp]
     n_clusters_: int
     log_joint_: float
+    log_joints_: NDArray[np.float64]
     log_likelihood_: float
+    parameters_: dict[str, dict[str, Any]]
     sample_: SMCResult  # only where the inference is "smc"
 
 
 # Up to this many leaves are named in a picture, and above it the picture grows no more.
 MAX_NAMED_LEAVES = 300
 _DPI = 150
-
-
-def write_whole(path: str | Path, data: str | bytes) -> None:
-    """Write a file whole or not at all: whatever goes wrong, an earlier file of that name stays as it was.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; its folder must exist.
-    data : str or bytes
-        The content; text is written as UTF-8.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written; the message says why.
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path} cannot be written: it is a folder; choose another name.")
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        _write_synced(part, data)
-        os.replace(part, path)
-    except OSError as error:
-        raise _not_written(path, error) from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-class OutputFolder:
-    """A folder into which several files are written, all of them or none.
-
-    Used as a context manager. On entering, the folder is made and tried, so that a long computation does not
-    end at a locked door. Files are added in memory; they are written when the block ends well. If anything
-    goes wrong, in the block or in writing, earlier files stay as they were, and a folder that was made is
-    removed.
-
-    Parameters
-    ----------
-    path : str or Path
-        The folder. Files in it that have the name of a new one are replaced, others are left alone.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be made or written; the message says why.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._files: dict[str, str | bytes | None] = {}
-        self._made: list[Path] = []
-
-    def add(self, name: str, data: str | bytes) -> None:
-        """Add a file; text is written as UTF-8."""
-        self._files[name] = data
-
-    def leave_out(self, name: str) -> None:
-        """Let a file of that name, of an earlier run, go when the others are written: it would not belong to them."""
-        self._files[name] = None
-
-    def __enter__(self) -> Self:
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path} is a file, and a folder is needed: choose another output folder.")
-        try:
-            self._make(self.path)
-            self._new_stage().rmdir()
-        except OSError as error:
-            self._unmake()
-            raise InputError(
-                f"The folder {self.path} cannot be written: {_reason(error)}; choose another output folder, "
-                "or change its permissions."
-            ) from None
-        except BaseException:
-            self._unmake()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self._write_all()
-                self._made.clear()
-        finally:
-            self._unmake()
-
-    def _make(self, folder: Path) -> None:
-        if not folder.is_dir():
-            self._make(folder.parent)
-            folder.mkdir(exist_ok=True)
-            self._made.append(folder)
-
-    def _unmake(self) -> None:
-        for folder in reversed(self._made):
-            with contextlib.suppress(OSError):  # somebody else has put a file there
-                folder.rmdir()
-        self._made.clear()
-
-    def _new_stage(self) -> Path:
-        stage = self.path / f".coaltree-{secrets.token_hex(4)}.part"
-        stage.mkdir()
-        return stage
-
-    def _write_all(self) -> None:
-        for name in self._files:
-            if (self.path / name).is_dir():
-                raise InputError(f"{self.path / name} cannot be written: it is a folder; choose another output folder.")
-        stage = self.path
-        try:
-            stage = self._new_stage()
-            (stage / "new").mkdir()
-            (stage / "old").mkdir()
-            for name, data in self._files.items():
-                if data is not None:
-                    _write_synced(stage / "new" / name, data)
-            self._move_in(stage)
-        except OSError as error:
-            raise _not_written(self.path, error) from None
-        finally:
-            if stage != self.path:
-                shutil.rmtree(stage, ignore_errors=True)
-
-    def _move_in(self, stage: Path) -> None:
-        """Put the new files in the place of the old ones, or the old ones back."""
-        moved = []
-        try:
-            for name, data in self._files.items():
-                moved.append(name)
-                if (self.path / name).exists():
-                    os.replace(self.path / name, stage / "old" / name)
-                if data is not None:
-                    os.replace(stage / "new" / name, self.path / name)
-        except BaseException:
-            # What has happened is read off the folders: an interrupt may come between any two steps.
-            for name in moved:
-                if (stage / "old" / name).exists():
-                    os.replace(stage / "old" / name, self.path / name)
-                elif not (stage / "new" / name).exists():
-                    (self.path / name).unlink(missing_ok=True)
-            raise
 
 
 def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
@@ -208,10 +60,26 @@ def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
     -------
     str
     """
+    rows = list(zip(names, map(int, labels), strict=True))
+    return csv_text({"name": [name for name, _ in rows], "cluster": [label for _, label in rows]})
+
+
+def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
+    """Write columns of the same length as csv; None is an empty cell, floats have all their digits.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Cells by the name of their column.
+
+    Returns
+    -------
+    str
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["name", "cluster"])
-    writer.writerows((name, int(label)) for name, label in zip(names, labels, strict=True))
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue()
 
 
@@ -261,12 +129,14 @@ def facts_of(
         "inference": model.inference,
         "rule": model.rule if model.inference == "greedy" else None,
         "log_joint": model.log_joint_,
+        "log_joints": model.log_joints_.tolist(),
         "log_likelihood": model.log_likelihood_,
         "log_prior": log_prior(model.tree_),
         "tree_height": model.tree_.heights[-1],
         "n_clusters": model.n_clusters_,
         "clusters_chosen_by": clusters_chosen_by(model),
         "cluster_sizes": np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
+        "parameters": model.parameters_,
         "remarks": list(remarks),
         "settings": dict(settings or {}),
     }
@@ -366,18 +236,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write_synced(path: Path, data: str | bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data.encode(errors="replace") if isinstance(data, str) else data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _not_written(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} cannot be written: {_reason(error)}; nothing was changed, choose another place.")
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

@@ -90,12 +90,15 @@ def _fitted(process: Process, evidence: Evidence, hold_noise: bool) -> Process:
     raise InputError(f"The parameters of {process!r} cannot be fitted; only those of coaltree's own processes can.")
 
 
-def log_parameter_prior(process: Process, X: FloatArray) -> float:
-    """Return the log density of a process's parameters under their weak priors, up to a constant."""
+def log_parameter_prior(process: Process, X: FloatArray, hold_noise: bool = False) -> float:
+    """Return the log density of a process's parameters under their weak priors, up to a constant.
+
+    With `hold_noise` the noise of real columns is given, and has no prior.
+    """
     if isinstance(process, Mixed):
-        return sum(log_parameter_prior(part, X[:, columns]) for part, columns in process.parts)
+        return sum(log_parameter_prior(part, X[:, columns], hold_noise) for part, columns in process.parts)
     if isinstance(process, Gaussian):
-        return gaussian_log_prior(process, X)
+        return gaussian_log_prior(process, X, hold_noise)
     if isinstance(process, Multinomial):
         return multinomial_log_prior(process, X)
     raise InputError(f"The parameters of {process!r} have no prior; only those of coaltree's own processes have.")

@@ -123,18 +123,22 @@ def fit_brownian(process: Brownian, evidence: Evidence, hold_noise: bool) -> Bro
             ),
             noise,
         )
-        return _log_density(squares, counts, logs, found.variance) + gaussian_log_prior(found, evidence.X), found
+        return _log_density(squares, counts, logs, found.variance) + gaussian_log_prior(
+            found, evidence.X, hold_noise
+        ), found
 
     noise = process.noise
     if not hold_noise:
         noise = _best_positive(lambda trial: best_at(trial)[0], noise, NOISE_RANGE)
-    return _most_probable([process, best_at(process.noise)[1], best_at(noise)[1]], evidence)
+    return _most_probable([process, best_at(process.noise)[1], best_at(noise)[1]], evidence, hold_noise)
 
 
-def gaussian_log_prior(process: Gaussian, X: FloatArray) -> float:
-    """Return the log density of the parameters under their priors, up to a constant."""
+def gaussian_log_prior(process: Gaussian, X: FloatArray, hold_noise: bool = False) -> float:
+    """Return the log density of the parameters under their priors, up to a constant; of all but the noise if that is held."""
     spread = _spread(X)
-    total = _variance_log_prior(process.variance, spread) + _noise_log_prior(process.noise)
+    total = _variance_log_prior(process.variance, spread)
+    if not hold_noise:
+        total += _noise_log_prior(process.noise)
     own, least = process.deviations(X.shape[1]) ** 2 * process.noise, _rounding(X)
     if process.variance.ndim == 0:
         own, least = own.mean(), least.mean()
@@ -153,7 +157,7 @@ def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, hold_noise: b
         # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
         sums = [_contrasts(evidence, tree, -np.expm1(-2 * rate * tree.heights), noise) for tree in evidence.trees]
         remaining = [math.exp(-2 * rate * tree.heights[-1]) for tree in evidence.trees]
-        return _best_stationary(process.variance.ndim, rate, noise, sums, remaining, evidence)
+        return _best_stationary(process.variance.ndim, rate, noise, sums, remaining, evidence, hold_noise)
 
     rate, noise = process.rate, process.noise
     if hold_noise:
@@ -173,11 +177,19 @@ def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, hold_noise: b
             },
         )
         rate, noise = np.exp(found.x).tolist()
-    return _most_probable([process, best_at(process.rate, process.noise)[1], best_at(rate, noise)[1]], evidence)
+    return _most_probable(
+        [process, best_at(process.rate, process.noise)[1], best_at(rate, noise)[1]], evidence, hold_noise
+    )
 
 
 def _best_stationary(
-    shape: int, rate: float, noise: float, sums: list[Contrasts], remaining: list[float], evidence: Evidence
+    shape: int,
+    rate: float,
+    noise: float,
+    sums: list[Contrasts],
+    remaining: list[float],
+    evidence: Evidence,
+    hold_noise: bool,
 ) -> tuple[float, OrnsteinUhlenbeck]:
     """Return the log posterior and the process at the best mean and variance for a rate and a noise."""
     weights, spread, middle = evidence.weights, _spread(evidence.X), _middle(evidence.X)
@@ -212,12 +224,14 @@ def _best_stationary(
             mean = (pull / variance + middle / spread) / (precision / variance + 1 / spread)
     found = OrnsteinUhlenbeck(rate, mean, variance, noise)
     density = _log_density(with_root(mean), counts, logs, variance)
-    return density + gaussian_log_prior(found, evidence.X), found
+    return density + gaussian_log_prior(found, evidence.X, hold_noise), found
 
 
-def _most_probable(candidates: list[AnyGaussian], evidence: Evidence) -> AnyGaussian:
+def _most_probable(candidates: list[AnyGaussian], evidence: Evidence, hold_noise: bool) -> AnyGaussian:
     """Return the process with the highest posterior; the first one is not left for a worse one."""
-    return max(candidates, key=lambda found: evidence.log_likelihood(found) + gaussian_log_prior(found, evidence.X))
+    return max(
+        candidates, key=lambda found: evidence.log_likelihood(found) + gaussian_log_prior(found, evidence.X, hold_noise)
+    )
 
 
 def _middle(X: FloatArray) -> FloatArray:

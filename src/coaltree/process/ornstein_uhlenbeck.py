@@ -49,7 +49,7 @@ class OrnsteinUhlenbeck(Gaussian):
     >>> import coaltree as ct
     >>> tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
     >>> round(ct.OrnsteinUhlenbeck(rate=0.5).log_likelihood(tree, [[0.0], [1.0], [2.0]]), 4)
-    -4.9902
+    -5.1055
     """
 
     def __init__(self, rate: float = 1.0, mean: ArrayLike = 0.0, variance: ArrayLike = 1.0, noise: float = 0.0) -> None:

@@ -226,7 +226,6 @@ class Predictor:
 
     def cells(self, X: FloatArray) -> Predictions:
         """Return what the cells of rows would show, each row placed by its observed ones."""
-
         if len(X) == 0:
             return self.tables.predictions.take(slice(0))
 

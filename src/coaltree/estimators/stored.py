@@ -1,0 +1,234 @@
+"""Fitted estimators in files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import InputError
+from ..inference.greedy import explain
+from ..output.files import clusters_chosen_by
+from ..output.model_file import ModelState, later, read_state, unusable
+from ..output.whole import write_whole
+from ..table.encoding import EncodedTable, Encoding
+from ..tree.sample import TreeSample
+from .base import CoalescentModel
+from .clustering import CoalescentClustering
+from .imputer import CoalescentImputer
+from .modelling import parameters_by_name
+
+ESTIMATORS: dict[str, type[CoalescentModel]] = {
+    "CoalescentClustering": CoalescentClustering,
+    "CoalescentImputer": CoalescentImputer,
+}
+
+
+def save_model(model: CoalescentModel, path: str | Path) -> None:
+    """Write a fitted estimator into a file, whole or not at all; an earlier file of that name is replaced.
+
+    Nothing in the file is pickled, and the same model makes the same file. A ``random_state`` that is a generator, and
+    the diagnostics of a sample of trees, are not kept.
+
+    Parameters
+    ----------
+    model : CoalescentClustering or CoalescentImputer, fitted
+    path : str or Path
+        The file, for example ``"model.coaltree"``.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    write_whole(path, model_bytes(model))
+
+
+def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
+    """Read a fitted estimator from a file that its method ``save`` or the command ``coaltree fit`` wrote.
+
+    It answers as the one that was saved, bit for bit; ``sample_`` is a `TreeSample`. Files need not be trusted: nothing
+    in them is run, and what does not make a model is refused.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    CoalescentClustering or CoalescentImputer
+
+    Raises
+    ------
+    InputError
+        When there is no such file, or it does not hold a whole model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import coaltree as ct
+    >>> model = ct.CoalescentClustering(n_clusters=2).fit([[0.0], [0.1], [4.0], [4.2]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(folder + "/model.coaltree")
+    ...     again = ct.load_model(folder + "/model.coaltree")
+    >>> again.predict([[3.5]]).tolist()
+    [1]
+    """
+    return model_of(read_state(path), str(path))
+
+
+def load_imputer(path: str | Path, n_jobs: int | None = None) -> CoalescentImputer:
+    """Read a fitted estimator of any kind as one that fills cells, which takes the same tree and process.
+
+    Parameters
+    ----------
+    path : str or Path
+    n_jobs : int, optional
+        Threads, if not as the model has it.
+
+    Returns
+    -------
+    CoalescentImputer
+    """
+    state = read_state(path)
+    if n_jobs is not None:
+        state = replace(state, parameters=state.parameters | {"n_jobs": n_jobs})
+    if state.estimator == "CoalescentClustering":
+        kept = CoalescentImputer._get_param_names()
+        state = replace(
+            state,
+            estimator="CoalescentImputer",
+            parameters={name: value for name, value in state.parameters.items() if name in kept},
+            labels=None,
+        )
+    model = model_of(state, str(path))
+    if not isinstance(model, CoalescentImputer):
+        raise unusable(str(path), InputError(f"it is a {state.estimator}"))
+    return model
+
+
+def model_bytes(model: CoalescentModel) -> bytes:
+    """Return what `save_model` writes."""
+    check_is_fitted(model)
+    if type(model) not in ESTIMATORS.values():
+        raise InputError(f"A {type(model).__name__} cannot be saved: only {' and '.join(ESTIMATORS)} themselves can.")
+    return state_of(model).to_bytes()
+
+
+def state_of(model: CoalescentModel) -> ModelState:
+    """Return all that has to be kept of a fitted estimator."""
+    encoding, predictor = model.encoding_, model._predictor
+    sample = getattr(model, "sample_", None)
+    # The command line reads tables itself, and its columns have names.
+    named = getattr(model, "feature_names_in_", None if hasattr(model, "n_features_in_") else encoding.column_names)
+    state = ModelState(
+        type(model).__name__,
+        model.get_params(deep=False),
+        encoding,
+        model.process_,
+        predictor.given_X,
+        model.tree_ if sample is None else sample,
+        model.log_joints_,
+        tuple(model.remarks_),
+        None if named is None else tuple(map(str, named)),
+        None if sample is None else model.log_evidence_,
+    )
+    if isinstance(model, CoalescentClustering):
+        return replace(state, labels=model.labels_, clusters_chosen_by=clusters_chosen_by(model))
+    constants = tuple(
+        constant if kind == "real" else None for constant, kind in zip(model._constants, encoding.kinds, strict=True)
+    )
+    return replace(state, constants=constants, indicator_features=tuple(model.indicator_features_.tolist()))
+
+
+def model_of(state: ModelState, source: str) -> CoalescentClustering | CoalescentImputer:
+    """Return the estimator whose state it is; `source` is where it comes from, for messages."""
+    if state.estimator not in ESTIMATORS:
+        raise unusable(source, InputError(f"it is a {state.estimator!r}, which is not known"))
+    kind = ESTIMATORS[state.estimator]
+    unknown = sorted(set(state.parameters) - set(kind._get_param_names()))
+    if unknown:  # a parameter that was added since has changed nothing in how the file is written
+        raise later(source, None)
+    try:
+        model: CoalescentClustering | CoalescentImputer = _restored(kind(**state.parameters), state)
+        return model
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        # Whatever a number may do that no fit has found, it is the file's fault.
+        raise unusable(source, error) from (None if isinstance(error, InputError) else error)
+
+
+def _restored(model: Any, state: ModelState) -> Any:
+    model._check_parameters(len(state.matrix))
+    encoding = state.encoding
+    model.n_features_in_ = len(encoding.column_names)
+    if state.feature_names is not None:
+        model.feature_names_in_ = np.array(state.feature_names, dtype=object)
+    model.encoding_ = encoding
+    model.log_joints_ = state.log_joints
+    model.parameters_ = parameters_by_name(state.process, _encoded(state), encoding)
+    model.remarks_ = list(state.remarks)
+    found = state.found
+    if isinstance(found, TreeSample):
+        model.sample_, model.log_evidence_ = found, state.log_evidence
+        model._settle(found, state.matrix, state.process)
+    else:
+        model._settle(explain(found, state.matrix, state.process), state.matrix, state.process)
+    if isinstance(model, CoalescentClustering):
+        if state.labels is None:
+            raise InputError("it has no labels")
+        model.labels_, model.n_clusters_ = state.labels, int(state.labels.max()) + 1
+    else:
+        model.indicator_features_ = np.array(_with_holes(state), dtype=np.intp)
+        model._constants = _constants(state)
+    return model
+
+
+def _encoded(state: ModelState) -> EncodedTable:
+    """Return the encoded table of the fit, with the names of its columns."""
+    encoding = state.encoding
+    real, categorical = (
+        tuple(encoding.column_names[j] for j in _used(encoding, kind)) for kind in ("real", "categorical")
+    )
+    codes = state.matrix[:, len(real) : len(real) + len(categorical)]
+    return EncodedTable(
+        state.matrix[:, : len(real)],
+        np.where(np.isnan(codes), -1, codes).astype(np.intp),
+        real,
+        categorical,
+        tuple(len(encoding.categories_by_name[name]) for name in categorical),
+    )
+
+
+def _with_holes(state: ModelState) -> tuple[int, ...]:
+    """Return the columns that had missing cells; of the state of a clustering, those of them that take part."""
+    if state.indicator_features is not None:
+        return state.indicator_features
+    order = [*_used(state.encoding, "real"), *_used(state.encoding, "categorical")]
+    holes: list[bool] = np.isnan(state.matrix).any(axis=0).tolist()  # type: ignore[assignment, union-attr, unused-ignore]
+    return tuple(sorted(j for j, has_holes in zip(order, holes, strict=False) if has_holes))
+
+
+def _constants(state: ModelState) -> list[Any]:
+    """Return for each column the one value that it had; None if it had several, or none, or nobody knows."""
+    encoding = state.encoding
+    categories, centers = iter(encoding.categories), iter(encoding.center.tolist())
+    constants: list[Any] = []
+    for j, (kind, used) in enumerate(zip(encoding.kinds, encoding.informative.tolist(), strict=True)):
+        if kind == "categorical":
+            own = next(categories)
+            constants.append(own[0] if len(own) == 1 else None)
+            continue
+        center = next(centers)
+        if state.constants is not None:
+            constants.append(state.constants[j])
+        else:
+            # The mean of a constant column is its value; 0 may also stand for a column that was never observed.
+            constants.append(center if not used and center != 0 else None)
+    return constants
+
+
+def _used(encoding: Encoding, kind: str) -> list[int]:
+    return [j for j, own in enumerate(encoding.kinds) if own == kind and encoding.informative[j]]
