@@ -1,0 +1,331 @@
+"""The commands ``fit`` and ``demo``: a table in, a folder with a tree, clusters, a picture and the model out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..console import Notes, progress_bar, reported
+from ..errors import InputError
+from ..table.wording import count
+from .application import app
+from .options import (
+    CalibrateOption,
+    CategoricalOption,
+    DebugOption,
+    DropOption,
+    IdColumnOption,
+    Inference,
+    NaValueOption,
+    NoIdOption,
+    NoiseOption,
+    ParticlesOption,
+    QuietOption,
+    RealProcessOption,
+    RunsOption,
+    check_jobs,
+    check_number,
+    check_sampling,
+    check_whole,
+    given_only,
+)
+from .tables import opening_words, read_table, reading_settings
+
+if TYPE_CHECKING:
+    from ..estimators.clustering import CoalescentClustering
+    from ..output.whole import OutputFolder
+    from ..table.columns import Table
+
+_DEMO_SEED = 0
+_DEMO_MISSING = 0.1
+_CULTIVARS = ("Barolo", "Grignolino", "Barbera")
+
+# Parameters of the estimator that the summary tells, whether they were given or not.
+_TOLD = ("calibrate", "real_process", "covariance", "noise", "standardize", "n_clusters", "height_threshold")
+_TOLD_OF = {
+    "greedy": ("rule",),
+    "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
+}
+
+
+class Rule(StrEnum):
+    """Which pair merges next."""
+
+    rate1 = "rate1"
+    max_prob = "max-prob"
+    min_duration = "min-duration"
+
+
+class Proposal(StrEnum):
+    """How sequential Monte Carlo draws merges."""
+
+    post_post = "post-post"
+    race = "race"
+    prior_post = "prior-post"
+    prior_prior = "prior-prior"
+
+
+class Summary(StrEnum):
+    """Which tree stands for a sample."""
+
+    mcc = "mcc"
+    consensus = "consensus"
+
+
+class Covariance(StrEnum):
+    """How many variances real columns have."""
+
+    diagonal = "diagonal"
+    spherical = "spherical"
+    full = "full"
+
+
+@app.command()
+def fit(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="A csv, tsv or parquet file with a row for each leaf.")
+    ],
+    outdir: Annotated[Path, typer.Option("--outdir", "-o", metavar="OUTDIR", help="Folder for the results.")],
+    id_column: IdColumnOption = None,
+    no_id: NoIdOption = False,
+    categorical: CategoricalOption = None,
+    drop: DropOption = None,
+    na_value: NaValueOption = None,
+    n_clusters: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of clusters. By default the model decides.")
+    ] = None,
+    height_threshold: Annotated[
+        float | None, typer.Option(metavar="H", help="Cut the tree at this height instead.")
+    ] = None,
+    inference: Annotated[
+        Inference,
+        typer.Option(metavar="HOW", help="greedy: one good tree; smc: a sample of trees, with support values."),
+    ] = Inference.greedy,
+    rule: Annotated[
+        Rule | None,
+        typer.Option(metavar="RULE", help="greedy: which pair merges next, rate1 (default), max-prob or min-duration."),
+    ] = None,
+    particles: ParticlesOption = None,
+    runs: RunsOption = None,
+    proposal: Annotated[
+        Proposal | None,
+        typer.Option(metavar="HOW", help="smc: post-post (default), race (faster), prior-post or prior-prior."),
+    ] = None,
+    summary: Annotated[
+        Summary | None,
+        typer.Option(metavar="TREE", help="smc: the tree that stands for the sample, mcc (default) or consensus."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="smc: seed of the random numbers, 0 by default.")
+    ] = None,
+    calibrate: CalibrateOption = None,
+    real_process: RealProcessOption = None,
+    covariance: Annotated[
+        Covariance | None,
+        typer.Option(
+            metavar="HOW",
+            help="Real columns: diagonal (default), a variance each; spherical, one for all; full, for complete tables.",
+        ),
+    ] = None,
+    noise: NoiseOption = None,
+    no_standardize: Annotated[
+        bool, typer.Option("--no-standardize", help="Take real columns in the units they are in.")
+    ] = False,
+    n_jobs: Annotated[
+        int, typer.Option(metavar="N", help="Threads; -1 takes all processors. The result is the same.")
+    ] = -1,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Cluster the rows of a table.
+
+    Writes tree.nwk, clusters.csv, dendrogram.png, summary.json and model.coaltree, for score, place and impute, into
+    OUTDIR; with --inference smc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights.
+    """
+    with reported(debug):
+        _check_cut(n_clusters, height_threshold)
+        check_number("--noise", noise)
+        check_jobs(n_jobs)
+        check_whole("--calibrate", calibrate, 0)
+        sampling = {"--proposal": proposal, "--particles": particles, "--runs": runs, "--summary": summary}
+        check_sampling(inference, sampling | {"--seed": seed})
+        check_whole("--particles", particles, 1)
+        check_whole("--runs", runs, 1)
+        check_whole("--seed", seed, 0)
+        if rule is not None and inference is not Inference.greedy:
+            raise InputError("--rule is an option of --inference greedy; leave it out.")
+        settings = reading_settings(id_column, no_id, drop, categorical, na_value)
+        from ..estimators.clustering import CoalescentClustering
+        from ..output.whole import OutputFolder
+
+        notes = Notes(quiet)
+        file, rows = read_table(table, settings, notes)
+        if n_clusters is not None and n_clusters > rows.n_rows:
+            raise InputError(f"--n-clusters is {n_clusters}, but {table.name} has {count(rows.n_rows, 'row')}.")
+        parameters = given_only(
+            {
+                "rule": rule,
+                "proposal": proposal,
+                "n_particles": particles,
+                "n_runs": runs,
+                "summary": summary,
+                "random_state": 0 if seed is None and inference is Inference.smc else seed,
+                "calibrate": calibrate,
+                "real_process": real_process,
+                "covariance": covariance,
+                "noise": noise,
+                "n_clusters": n_clusters,
+                "height_threshold": height_threshold,
+            }
+        )
+        model = CoalescentClustering(
+            inference=inference.value, standardize=not no_standardize, n_jobs=n_jobs, **parameters
+        )
+        told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
+        with OutputFolder(outdir) as folder:
+            facts = _fit_and_draw(model, rows, table.name, file.id_column, settings | told, notes, folder)
+        if not quiet:
+            typer.echo(_closing_words(facts, outdir))
+
+
+@app.command()
+def demo(
+    outdir: Annotated[Path, typer.Option("--outdir", "-o", metavar="OUTDIR", help="Folder for the results.")] = Path(
+        "coaltree-demo"
+    ),
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Cluster 178 wines, a tenth of whose measurements have been erased.
+
+    The wines are of three cultivars. The model sees the measurements only and is asked for three clusters;
+    tree and clusters are compared with the cultivars at the end. Writes the same files as fit.
+    """
+    with reported(debug):
+        from ..estimators.clustering import CoalescentClustering
+        from ..output.whole import OutputFolder
+
+        table, classes = _demo_table()
+        settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED, "n_clusters": len(_CULTIVARS)}
+        notes = Notes(quiet)
+        model = CoalescentClustering(n_clusters=len(_CULTIVARS), n_jobs=-1)
+        with OutputFolder(outdir) as folder:
+            facts = _fit_and_draw(model, table, "wine", None, settings, notes, folder)
+        if not quiet:
+            typer.echo(_closing_words(facts, outdir))
+            typer.echo("\n" + _comparison(model, classes))
+            typer.echo("\nWith a table of your own: coaltree fit TABLE.csv -o OUTDIR")
+
+
+def _fit_and_draw(
+    model: CoalescentClustering,
+    table: Table,
+    source: str,
+    id_column: str | None,
+    settings: dict[str, Any],
+    notes: Notes,
+    folder: OutputFolder,
+) -> dict[str, Any]:
+    """Fit the model and put the files into the folder; returns what stands in the summary."""
+    from ..estimators.stored import model_bytes
+    from ..output.files import cluster_table, dendrogram_png, facts_of, json_text
+    from ..tree.summary import SummaryTree
+
+    if not notes.quiet:
+        typer.echo(opening_words(table, source, id_column), err=True)
+    with notes.taken(), progress_bar(not notes.quiet) as report:
+        model._fit(table, report)
+    notes.add(model.remarks_)
+    facts = facts_of(model, table, source=source, id_column=id_column, remarks=notes.sentences, settings=settings)
+    tree, labels = model.tree_, model.labels_
+    folder.add("tree.nwk", tree.to_newick() + "\n")
+    folder.add("clusters.csv", cluster_table(tree.leaf_names, labels.tolist()))
+    folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
+    folder.add("summary.json", json_text(facts))
+    folder.add("model.coaltree", model_bytes(model))
+    if isinstance(tree, SummaryTree):
+        folder.add("tree.nex", tree.to_nexus())
+        folder.add("sample.trees", model.sample_.to_nexus())
+    else:
+        folder.leave_out("tree.nex")
+        folder.leave_out("sample.trees")
+    return facts
+
+
+def _closing_words(facts: dict[str, Any], outdir: Path) -> str:
+    reasons = {
+        "n_clusters": "as asked for",
+        "height": "cut at the height",
+        "likelihood ratio": "chosen by the model",
+    }
+    files = "clusters.csv, dendrogram.png, summary.json, model.coaltree"
+    lines = {
+        "rows": f"{facts['n_rows']}",
+        "columns": f"{facts['n_columns']}, of which {sum(c['used'] for c in facts['columns'])} used",
+        "missing": f"{100 * facts['missing_share']:.3g} % of the cells",
+        "tree height": _number(facts["tree_height"]),
+        "log joint": _number(facts["log_joint"]),
+        "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}",
+        "cluster sizes": _listed(facts["cluster_sizes"], 12),
+        "results": f"tree.nwk, {files} in {outdir}",
+    }
+    if facts["inference"] == "smc":
+        error = facts["log_evidence_se"]
+        del lines["results"]  # it stays the last line
+        lines |= {
+            "log evidence": _number(facts["log_evidence"])
+            + (f", standard error {error:.2g}" if error is not None else ""),
+            "sample": f"{facts['n_trees']} trees, {facts['n_distinct_trees']} distinct, as good as "
+            f"{facts['effective_size']:.1f} of equal weight",
+            "results": f"tree.nwk, tree.nex, sample.trees, {files} in {outdir}",
+        }
+    return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
+
+
+def _listed(values: Sequence[object], limit: int) -> str:
+    if len(values) <= limit:
+        return ", ".join(map(str, values))
+    return f"{', '.join(map(str, values[:limit]))}, and {len(values) - limit} more"
+
+
+def _number(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.6g}"
+
+
+def _check_cut(n_clusters: int | None, height_threshold: float | None) -> None:
+    """Refuse ways to cut the tree that make no sense, before any work is done."""
+    if n_clusters is not None and height_threshold is not None:
+        raise InputError("--n-clusters and --height-threshold were both given; give one of them, or neither.")
+    check_whole("--n-clusters", n_clusters, 1)
+    check_number("--height-threshold", height_threshold)
+
+
+def _demo_table() -> tuple[Table, list[int]]:
+    import numpy as np
+    from sklearn.datasets import load_wine
+
+    from ..table.columns import read_columns
+
+    wine = load_wine()
+    cells = wine.data.copy()
+    cells[np.random.default_rng(_DEMO_SEED).random(cells.shape) < _DEMO_MISSING] = np.nan
+    classes = wine.target.tolist()
+    names = [f"{_CULTIVARS[c]} {classes[: i + 1].count(c)}" for i, c in enumerate(classes)]
+    return read_columns(cells, feature_names=list(wine.feature_names), row_names=names), classes
+
+
+def _comparison(model: CoalescentClustering, classes: Sequence[int]) -> str:
+    """Compare tree and clusters with the cultivars."""
+    from sklearn.metrics import adjusted_rand_score
+
+    from ..metrics import dendrogram_purity
+
+    return (
+        "Against the three cultivars, which the model has not seen: dendrogram purity of the tree "
+        f"{dendrogram_purity(model.tree_, classes):.3f},\nadjusted Rand index of the clusters "
+        f"{adjusted_rand_score(classes, model.labels_):.2f}."
+    )
