@@ -13,7 +13,7 @@ from ..tree.tree import Tree, checked_tree
 from .brownian import Brownian
 from .evidence import Evidence
 from .gaussian import Gaussian
-from .gaussian_calibration import fit_brownian, fit_stationary, gaussian_log_prior
+from .gaussian_calibration import GaussianPrior, fit_brownian, fit_stationary
 from .interface import Process, as_matrix, check_process
 from .mixed import Mixed
 from .multinomial import Multinomial
@@ -98,7 +98,7 @@ def log_parameter_prior(process: Process, X: FloatArray, hold_noise: bool = Fals
     if isinstance(process, Mixed):
         return sum(log_parameter_prior(part, X[:, columns], hold_noise) for part, columns in process.parts)
     if isinstance(process, Gaussian):
-        return gaussian_log_prior(process, X, hold_noise)
+        return GaussianPrior.of(X).log_density(process, hold_noise)
     if isinstance(process, Multinomial):
         return multinomial_log_prior(process, X)
     raise InputError(f"The parameters of {process!r} have no prior; only those of coaltree's own processes have.")

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tree.tree import Tree
-from .interface import Process
 
 FloatArray = NDArray[np.float64]
 
@@ -28,8 +27,3 @@ class Evidence(NamedTuple):
     def columns(self, columns: Sequence[int]) -> Evidence:
         """Return the same trees with some of the columns."""
         return self._replace(X=self.X[:, list(columns)])
-
-    def log_likelihood(self, process: Process) -> float:
-        """Return the mean log likelihood over the trees."""
-        logs = [process.log_likelihood(tree, self.X) for tree in self.trees]
-        return float(np.dot(self.weights, logs))
