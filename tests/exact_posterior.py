@@ -1,14 +1,19 @@
 """The posterior over trees of three or four leaves by enumeration of all histories and quadrature over their heights.
 
-Written from the model's definitions, without messages: whole covariance matrices of contrasts for real columns, all states
-of the interior nodes for categorical ones. `test_smc.py` checks it against the likelihoods of `reference.py`.
+Written from the model's definitions, without messages: whole covariance matrices (of contrasts, where the root is flat) for
+real columns, all states of the interior nodes for categorical ones. The tests check it against the likelihoods of
+`reference.py`. Only `sampled` runs the library, to be compared with the truth.
 """
 
+import math
 from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
 
 import reference
+from coaltree.inference.smc import Settings, sample_histories
+from coaltree.inference.smc_result import normalised
 
 POINTS = 34  # a dimension; the logarithms of the waiting times are spread evenly
 LOWEST, HIGHEST = -13.0, 3.2
@@ -55,6 +60,16 @@ def real_column(x, variance, noise, common):
     return -0.5 * (len(z) * reference.LOG_2PI + log_det + solved @ z)
 
 
+def stationary_column(x, rate, mean, variance, noise, common):
+    """Log density of the observed rows, which have a common equilibrium and are correlated by ``exp(-2 rate h)``."""
+    rows = np.flatnonzero(~np.isnan(x))
+    z = x[rows] - mean
+    covariance = variance * (np.exp(-2 * rate * common[:, rows[:, None], rows[None, :]]) + noise * np.eye(len(rows)))
+    _, log_det = np.linalg.slogdet(covariance)
+    solved = np.linalg.solve(covariance, np.broadcast_to(z[:, None], (len(common), len(z), 1)))[:, :, 0]
+    return -0.5 * (len(z) * reference.LOG_2PI + log_det + solved @ z)
+
+
 def categorical_column(codes, rate, q, children, heights):
     """Log probability of a column: the sum over all states of the interior nodes, and of leaves not observed."""
     n, K = len(codes), len(q)
@@ -82,6 +97,10 @@ def log_likelihoods(children, heights, X, process):
             variances = np.broadcast_to(part.variance, columns.shape[1])
             for x, variance in zip(columns.T, variances, strict=True):
                 total += real_column(x, variance, part.noise, common)
+        elif reference.kind(part) == "OrnsteinUhlenbeck":
+            variances, means = (np.broadcast_to(given, columns.shape[1]) for given in (part.variance, part.mean))
+            for x, mean, variance in zip(columns.T, means, variances, strict=True):
+                total += stationary_column(x, part.rate, mean, variance, part.noise, common)
         else:
             rates = np.broadcast_to(part.rate, columns.shape[1])
             for codes, rate, q in zip(columns.T, rates, reference.equilibria_of(part, columns), strict=True):
@@ -89,8 +108,22 @@ def log_likelihoods(children, heights, X, process):
     return total
 
 
+class History(NamedTuple):
+    children: list
+    mass: float  # the integral of p(x, tree) over the heights
+    moment: float  # the integral of p(x, tree) times the root's height
+
+
+class Truth(NamedTuple):
+    histories: list
+
+    @property
+    def evidence(self):
+        return sum(history.mass for history in self.histories)
+
+
 def integrals(X, process):
-    """Return ``(children, integral of p(x, tree), integral of p(x, tree) times the root's height)`` for each history."""
+    """Integrate p(x, tree) over the heights of every history."""
     n = len(X)
     axis = np.linspace(LOWEST, HIGHEST, POINTS)
     logs = np.stack(np.meshgrid(*[axis] * (n - 1), indexing="ij"), axis=-1).reshape(-1, n - 1)
@@ -102,5 +135,41 @@ def integrals(X, process):
     results = []
     for children in histories(n):
         mass = np.exp(log_likelihoods(children, heights, X, process) + log_prior + log_cell)
-        results.append((children, mass.sum(), (mass * heights[:, -1]).sum()))
-    return results
+        results.append(History(children, mass.sum(), (mass * heights[:, -1]).sum()))
+    return Truth(results)
+
+
+def clades(children):
+    n = len(children) + 1
+    below = [frozenset([leaf]) for leaf in range(n)]
+    for left, right in children:
+        below.append(below[left] | below[right])
+    return frozenset(below[n:])
+
+
+def sampled(X, process, proposal, truth, n_runs=30):
+    """Return mean, standard error of the mean and true value of what runs of the sampler estimate without bias.
+
+    That is the evidence, and times the evidence: the root's height, the probability of every first merge and topology.
+    """
+    estimates = {key: np.zeros(n_runs) for key in ["evidence", "root height"]}
+    wanted = dict.fromkeys(estimates, 0.0)
+    settings = Settings(proposal, 2000, threshold=0.8, resampling="systematic")
+    runs = [sample_histories(X, process, settings, seed, 2, None) for seed in range(n_runs)]
+    shares = [normalised(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
+    for seed, (run, share) in enumerate(zip(runs, shares, strict=True)):
+        estimates["evidence"][seed] = share.sum()
+        estimates["root height"][seed] = share @ run.particles.heights[:, -1]
+    for children, mass, moment in truth.histories:
+        wanted["evidence"] += mass
+        wanted["root height"] += moment
+        found = [
+            share @ np.all(run.particles.children == children, axis=(1, 2))
+            for run, share in zip(runs, shares, strict=True)
+        ]
+        for key in (("first", frozenset(children[0])), ("topology", clades(children))):
+            wanted[key] = wanted.get(key, 0.0) + mass
+            estimates[key] = estimates.get(key, 0.0) + np.array(found)
+    return {
+        key: (values.mean(), values.std(ddof=1) / math.sqrt(n_runs), wanted[key]) for key, values in estimates.items()
+    }

@@ -103,6 +103,25 @@ def brownian_log_likelihood(tree, X, variance, noise):
     return total
 
 
+def normal_log_density(x, covariance):
+    """Return ``log N(x; 0, covariance)``."""
+    return -0.5 * (len(x) * LOG_2PI + np.linalg.slogdet(covariance)[1] + x @ np.linalg.solve(covariance, x))
+
+
+def stationary_log_likelihood(tree, X, rate, mean, variance, noise):
+    """Rows whose lineages meet at height h have the correlation ``exp(-2 rate h)`` at equilibrium."""
+    X = np.asarray(X, dtype=float) - mean
+    n, n_columns = X.shape
+    covariance = np.exp(-2 * rate * common_heights(tree)) + noise * np.eye(n)
+    if np.ndim(variance) == 2:
+        return normal_log_density(X.ravel(), np.kron(covariance, variance))
+    total = 0.0
+    for x, one_variance in zip(X.T, np.broadcast_to(variance, n_columns), strict=True):
+        seen = np.flatnonzero(~np.isnan(x))
+        total += normal_log_density(x[seen], one_variance * covariance[np.ix_(seen, seen)])
+    return total
+
+
 def transition(q, rate, time):
     """Return the matrix of ``P(state after time | state before)``, a row for each state before."""
     stay = np.exp(-rate * time)
@@ -146,6 +165,8 @@ def log_likelihood(tree, X, process):
     for part, columns in parts_of(process, X):
         if kind(part) == "Brownian":
             total += brownian_log_likelihood(tree, columns, part.variance, part.noise)
+        elif kind(part) == "OrnsteinUhlenbeck":
+            total += stationary_log_likelihood(tree, columns, part.rate, part.mean, part.variance, part.noise)
         else:
             total += multinomial_log_likelihood(tree, columns, part.rate, equilibria_of(part, columns))
     return total
@@ -226,6 +247,69 @@ class RealColumns:
         return -0.5 * np.sum(LOG_2PI + np.log(variance) + gap**2 / variance)
 
 
+class StationaryColumns:
+    """Gaussian messages ``(y, f, v)`` in units of the equilibrium: ``y = f z + N(0, v)`` for the state z at the top.
+
+    A column not observed below has ``f = 0``: its y says nothing of z.
+    """
+
+    def __init__(self, process, X):
+        self.rate, self.noise = process.rate, process.noise
+        self.mean = np.broadcast_to(process.mean, X.shape[1])
+        full = np.ndim(process.variance) == 2
+        variance = process.variance if full else np.diag(np.broadcast_to(process.variance, X.shape[1]))
+        self.factor = np.linalg.cholesky(variance)
+        self.deviations = np.sqrt(np.diag(variance))
+        self.full = full
+
+    def white(self, x):
+        gap = x - self.mean
+        return np.linalg.solve(self.factor, gap) if self.full else gap / self.deviations
+
+    def leaf(self, x):
+        seen = ~np.isnan(x)
+        return np.where(seen, self.white(x), 0.0), seen * 1.0, np.where(seen, self.noise, 1.0)
+
+    def leaf_log_z(self, x):
+        white = self.white(x)
+        logs = -0.5 * (LOG_2PI + np.log1p(self.noise) + white**2 / (1 + self.noise)) - np.log(np.diag(self.factor))
+        return np.where(np.isnan(x), 0.0, logs).sum()
+
+    def log_z(self, left, right, climb):
+        """The density of both y's with one z at the merge, over that of each with a z of its own."""
+        (y_l, f_l, v_l), (y_r, f_r, v_r) = left, right
+        path = self.rate * np.asarray(climb)[..., None]
+        kept = np.exp(-path)
+        A, B, C = f_l**2 + v_l, f_r**2 + v_r, f_l * f_r * kept
+        # A B - C^2, A - C and B - C, written so that nothing cancels where the y's are all but the same
+        det = -((f_l * f_r) ** 2) * np.expm1(-2 * path) + f_l**2 * v_r + v_l * f_r**2 + v_l * v_r
+        a = v_l + f_l * ((f_l - f_r) - f_r * np.expm1(-path))
+        b = v_r + f_r * ((f_r - f_l) - f_l * np.expm1(-path))
+        together = -0.5 * (np.log(det) + (C * (y_l - y_r) ** 2 + b * y_l**2 + a * y_r**2) / det)
+        apart = -0.5 * (np.log(A * B) + y_l**2 / A + y_r**2 / B)
+        return np.sum(together - apart, axis=-1)
+
+    def merge(self, left, right, climb_l, climb_r):
+        y, f, v = np.zeros_like(left[0]), np.zeros_like(left[0]), np.ones_like(left[0])
+        for d in range(len(y)):
+            found = []  # what each side says of the state: a value and its variance
+            for message, climb in ((left, climb_l), (right, climb_r)):
+                own_y, own_f, own_v = (part[d] for part in message)
+                up_f = own_f * np.exp(-self.rate * climb)
+                up_v = own_v - own_f**2 * np.expm1(-2 * self.rate * climb)
+                if up_f > 1e-60 * np.sqrt(1 + up_v):  # of less nothing is left
+                    found.append((own_y / up_f, up_v / up_f**2))
+            if len(found) == 2:
+                (y_l, v_l), (y_r, v_r) = found
+                y[d], f[d], v[d] = (v_r * y_l + v_l * y_r) / (v_l + v_r), 1.0, v_l * v_r / (v_l + v_r)
+            elif found:
+                y[d], f[d], v[d] = found[0][0], 1.0, found[0][1]
+        return y, f, v
+
+    def root_log_density(self, message):
+        return 0.0  # messages are likelihood ratios already
+
+
 class CategoricalColumns:
     """Messages over states, a vector M a column with ``q . M = 1``."""
 
@@ -275,8 +359,13 @@ class Model:
 
     def __init__(self, process, X):
         self.tables = parts_of(process, X)
-        kinds = {"Brownian": RealColumns, "Multinomial": CategoricalColumns}
+        kinds = {
+            "Brownian": RealColumns,
+            "OrnsteinUhlenbeck": StationaryColumns,
+            "Multinomial": CategoricalColumns,
+        }
         self.parts = [kinds[kind(part)](part, columns) for part, columns in self.tables]
+        self.noisy = any(getattr(part, "noise", 0) > 0 for part, _ in self.tables)
 
     def leaf(self, row):
         return Lineage(
@@ -379,6 +468,9 @@ class Choice(NamedTuple):
     n_peaks: int  # largest number of distinct maxima of any pair
 
 
+CUT_OFF = -1e6  # below every height; likelihoods of pairs that are cut off are told apart to nine digits
+
+
 class GreedyReference:
     """Weighs every live pair before every merge."""
 
@@ -413,10 +505,14 @@ class GreedyReference:
             clear &= all(peak.value < best.value - self.margin for peak in others)
             keys[pair] = -best.value if self.rule == "max-prob" else best.height
             heights[pair] = best.height
+            if self.rule == "rate1" and self.model.noisy and self._is_cut_off(pair, best.height):
+                # Such pairs merge before all others, the likeliest first.
+                keys[pair] = CUT_OFF - best.value
         pair = min(keys, key=lambda each: (keys[each], each))
         rivals = [each for each in keys if each != pair and keys[each] - keys[pair] < self.margin]
         # Heights cut off at a lineage's own are equal to the last digit, so that the rule for ties decides.
-        exact = self.rule != "max-prob" and all(self._is_cut_off(each, heights[each]) for each in [pair, *rivals])
+        exact = all(self._is_cut_off(each, heights[each]) for each in [pair, *rivals])
+        exact &= self.rule != "max-prob" and all(keys[each] == keys[pair] for each in rivals)
         clear &= not rivals or exact
         shortfall = {each: keys[each] - keys[pair] for each in keys}
         return Choice(pair, max(heights[pair], self.clock), clear, shortfall, most)

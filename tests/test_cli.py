@@ -14,14 +14,14 @@ import pytest
 
 import coaltree
 from coaltree import Tree
-from coaltree.__main__ import main
 from coaltree.errors import InputWarning
 from coaltree.estimators.clustering import CoalescentClustering
 from coaltree.output import files
+from command_line import check_sentence, command_in
 
 # The package under test, for processes of their own that start in another folder.
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(coaltree.__file__).resolve().parents[1])}
-RESULTS = ["clusters.csv", "dendrogram.png", "summary.json", "tree.nwk"]
+RESULTS = ["clusters.csv", "dendrogram.png", "model.coaltree", "summary.json", "tree.nwk"]
 TEXT = (
     "id,x,y,c\n"
     "a,1.0,2.0,u\n"
@@ -34,45 +34,26 @@ TEXT = (
 
 @pytest.fixture
 def coaltree_command(monkeypatch, capsys, tmp_path):
-    """Run the command in this process; returns exit code, output and error output."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["coaltree", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit:
-            main()
-        captured = capsys.readouterr()
-        return exit.value.code or 0, captured.out, captured.err
-
-    return run
+    return command_in(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture
 def fit(coaltree_command, tmp_path):
-    """Write a table, fit it into the folder "out"; returns exit code, output and error output."""
+    """Write a table, fit it into the folder "out"; returns exit code, output and error output.
 
-    def run(content, *options, name="table.csv"):
+    The parameters are fitted only where a test is about that: their kernels take long to compile.
+    """
+
+    def run(content, *options, name="table.csv", calibrate=("--calibrate", "0")):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return coaltree_command("fit", path, "-o", tmp_path / "out", *options)
+        return coaltree_command("fit", path, "-o", tmp_path / "out", *calibrate, *options)
 
     return run
 
 
-def check_sentence(outcome, *parts, code=2):
-    found, out, err = outcome
-    assert found == code, err
-    assert out == ""
-    lines = [line for line in err.splitlines() if line.startswith("coaltree: ") and "compiling" not in line]
-    assert len(lines) == 1, err
-    assert err.splitlines()[-1] == lines[0]
-    assert "Traceback" not in err
-    for part in parts:
-        assert part in lines[0]
-
-
 def read_results(folder):
-    """Check the four files and return the rows of clusters, the tree and the summary."""
+    """Check the files and return the rows of clusters, the tree and the summary."""
     assert sorted(path.name for path in folder.iterdir()) == RESULTS
     with (folder / "clusters.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
@@ -91,7 +72,7 @@ def read_results(folder):
 # -- what comes out ----------------------------------------------------------------------------------
 
 
-def test_fit_writes_four_files(fit, tmp_path):
+def test_fit_writes_its_files(fit, tmp_path):
     code, out, err = fit(TEXT, "--n-clusters", "2")
     assert code == 0, err
     rows, tree, facts = read_results(tmp_path / "out")
@@ -117,11 +98,13 @@ def test_fit_writes_four_files(fit, tmp_path):
     assert "note" not in err
     assert "clusters       2, as asked for" in out
     assert "20 % of the cells" in out
-    assert str(tmp_path / "out") in out
+    assert out.splitlines()[-1].endswith(
+        f"tree.nwk, clusters.csv, dendrogram.png, summary.json, model.coaltree in {tmp_path / 'out'}"
+    )
 
 
 def test_fit_is_what_the_estimator_finds(fit, tmp_path):
-    assert fit(TEXT)[0] == 0
+    assert fit(TEXT, calibrate=())[0] == 0
     rows, tree, facts = read_results(tmp_path / "out")
     frame = pl.DataFrame(
         {
@@ -135,7 +118,36 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
     np.testing.assert_allclose(tree.heights, model.tree_.heights, rtol=1e-12, atol=1e-15)
     assert [int(label) for _, label in rows] == model.labels_.tolist()
     assert facts["log_joint"] == model.log_joint_
+    assert facts["log_joints"] == model.log_joints_.tolist()
+    assert len(facts["log_joints"]) > 1
+    assert facts["parameters"] == model.parameters_
     assert facts["clusters_chosen_by"] == "likelihood ratio"
+    assert {name: facts["settings"][name] for name in ("calibrate", "real_process", "covariance", "noise")} == {
+        name: getattr(model, name) for name in ("calibrate", "real_process", "covariance", "noise")
+    }
+    loaded = coaltree.load_model(tmp_path / "out" / "model.coaltree")
+    assert loaded.tree_ == model.tree_.rename(tree.leaf_names)
+    assert loaded.parameters_ == model.parameters_
+    np.testing.assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
+    assert loaded.feature_names_in_.tolist() == ["x", "y", "c"]
+
+
+@pytest.mark.parametrize("options", [["--covariance", "spherical"], ["--real-process", "brownian", "--noise", "0.2"]])
+def test_the_model_of_real_columns(fit, tmp_path, options):
+    text = "".join(line.rpartition(",")[0] + "\n" for line in TEXT.splitlines())
+    code, _, err = fit(text, "--calibrate", "1", *options)
+    assert code == 0, err
+    model = coaltree.load_model(tmp_path / "out" / "model.coaltree")
+    settings = read_results(tmp_path / "out")[2]["settings"]
+    assert (model.calibrate, settings["calibrate"]) == (1, 1)
+    if "spherical" in options:
+        assert isinstance(model.process_, coaltree.OrnsteinUhlenbeck)
+        assert model.process_.variance.shape == ()
+        assert (model.covariance, settings["covariance"]) == ("spherical", "spherical")
+    else:
+        assert isinstance(model.process_, coaltree.Brownian)
+        assert model.process_.noise == settings["noise"] == 0.2
+        assert settings["real_process"] == "brownian"
 
 
 def test_kinds_of_files_give_the_same_results(coaltree_command, tmp_path):
@@ -145,7 +157,7 @@ def test_kinds_of_files_give_the_same_results(coaltree_command, tmp_path):
         csv.writer(file, delimiter="\t").writerows(csv.reader(TEXT.splitlines()))
     found = set()
     for suffix in ("csv", "tsv", "parquet"):
-        code, _, err = coaltree_command("fit", tmp_path / f"t.{suffix}", "-o", tmp_path / suffix)
+        code, _, err = coaltree_command("fit", f"t.{suffix}", "-o", suffix, "--calibrate", "0")
         assert code == 0, err
         read_results(tmp_path / suffix)
         found.add(tuple((tmp_path / suffix / name).read_bytes() for name in ("tree.nwk", "clusters.csv")))
@@ -158,9 +170,12 @@ def test_a_second_run_replaces_the_first_and_leaves_other_files(fit, tmp_path):
     assert read_results(tmp_path / "out")[2]["n_clusters"] == 2
     first = {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS}
     (tmp_path / "out" / "mine.txt").write_text("kept")
-    assert fit(TEXT, "--n-clusters", "2", "--n-jobs", "1")[0] == 0
+    assert fit(TEXT, "--n-clusters", "2")[0] == 0
     assert (tmp_path / "out" / "mine.txt").read_text() == "kept"
     assert {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS} == first
+    assert fit(TEXT, "--n-clusters", "2", "--n-jobs", "1")[0] == 0
+    del first["model.coaltree"]  # which knows of the threads
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in first} == first
 
 
 def test_options_reach_the_table_and_the_model(fit, tmp_path):
@@ -219,8 +234,8 @@ def tree_text(folder):
 
 def test_version_and_help(coaltree_command):
     assert coaltree_command("--version") == (0, f"coaltree {coaltree.__version__}\n", "")
-    for arguments in (["--help"], ["fit", "--help"], ["demo", "--help"]):
-        code, out, _ = coaltree_command(*arguments)
+    for command in ((), ("fit",), ("demo",), ("score",), ("place",), ("impute",)):
+        code, out, _ = coaltree_command(*command, "--help")
         assert code == 0
         assert "Usage" in out
 
@@ -239,7 +254,7 @@ def test_as_a_module_in_a_process_of_its_own(tmp_path):
     (tmp_path / "t.csv").write_text("Ωmega,x\nä,1\nb,2\nc,4\n", encoding="utf-8")
     # Names that the terminal cannot show are spelled out.
     done = subprocess.run(
-        [sys.executable, "-m", "coaltree", "fit", "t.csv", "-o", "out"],
+        [sys.executable, "-m", "coaltree", "fit", "t.csv", "-o", "out", "--calibrate", "0"],
         cwd=tmp_path, capture_output=True, timeout=300, check=False,
         env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1"},
     )  # fmt: skip
@@ -365,7 +380,7 @@ def test_other_warnings_are_passed_on(fit, monkeypatch):
         (TEXT, ["--categorical", "Y"], ["no column 'Y'"]),
         (TEXT, ["--id-column", "ident"], ["no column 'ident'"]),
         (TEXT, ["--id-column", "id", "--no-id"], ["--no-id and --id-column were both given"]),
-        (TEXT, ["--n-clusters", "0"], ["--n-clusters is 0; it must be at least 1"]),
+        (TEXT, ["--n-clusters", "0"], ["--n-clusters is 0; it must be a whole number of at least 1"]),
         (TEXT, ["--n-clusters", "-3"], ["--n-clusters is -3"]),
         (TEXT, ["--n-clusters", "6"], ["--n-clusters is 6, but table.csv has 5 rows"]),
         (TEXT, ["--height-threshold", "-0.5"], ["--height-threshold is -0.5"]),
@@ -373,6 +388,8 @@ def test_other_warnings_are_passed_on(fit, monkeypatch):
         (TEXT, ["--noise", "-1"], ["--noise is -1"]),
         (TEXT, ["--noise", "inf"], ["--noise is inf"]),
         (TEXT, ["--n-jobs", "0"], ["--n-jobs is 0"]),
+        (TEXT, ["--calibrate", "-1"], ["--calibrate is -1; it must be a whole number of at least 0"]),
+        (TEXT, ["--covariance", "full"], ["missing", "full covariance"]),
         (TEXT, ["--n-clusters", "2", "--height-threshold", "1"], ["were both given"]),
     ],
 )  # fmt: skip
@@ -382,7 +399,8 @@ def test_bad_input_is_one_sentence(fit, tmp_path, text, options, parts):
 
 
 @pytest.mark.parametrize(
-    "options", [["--n-clusters", "two"], ["--rule", "best"], ["--noise", "x"], ["--no-such-option"]]
+    "options",
+    [["--n-clusters", "two"], ["--rule", "best"], ["--noise", "x"], ["--covariance", "some"], ["--no-such-option"]],
 )
 def test_bad_usage(fit, tmp_path, options):
     code, out, err = fit(TEXT, *options)

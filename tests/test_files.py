@@ -14,7 +14,8 @@ import pytest
 from coaltree import Tree
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.output import files
-from coaltree.output.files import OutputFolder, cluster_table, dendrogram_png, json_text, write_whole
+from coaltree.output.files import cluster_table, csv_text, dendrogram_png, json_text
+from coaltree.output.whole import OutputFolder, check_place, write_together, write_whole
 
 
 def everything(folder):
@@ -63,6 +64,87 @@ def test_a_file_in_the_place_of_a_folder_or_in_no_folder(tmp_path):
     with pytest.raises(InputError, match="No such file or directory"):
         write_whole(tmp_path / "nowhere" / "out.txt", "text")
     assert everything(tmp_path) == []
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("n_good", range(6))
+def test_files_in_several_folders_are_written_together_or_not_at_all(tmp_path, monkeypatch, function, error, n_good):
+    """Two of three files are there already, so that five moves and three writes are due; fail at each."""
+    (tmp_path / "sub").mkdir()
+    paths = [tmp_path / "x.txt", tmp_path / "sub" / "y.txt", tmp_path / "sub" / "z.txt"]
+    paths[0].write_text("old x")
+    paths[2].write_text("old z")
+    real, calls = getattr(os, function), []
+
+    def fail_once(*arguments):
+        calls.append(arguments)
+        if len(calls) == n_good + 1:
+            raise error
+        return real(*arguments)
+
+    monkeypatch.setattr(os, function, fail_once)
+    files_to_write = {path: f"new {path.name[0]}" for path in paths}
+    if n_good >= {"fsync": 3, "replace": 5}[function]:
+        write_together(files_to_write)
+        assert [path.read_text() for path in paths] == ["new x", "new y", "new z"]
+        assert everything(tmp_path) == ["sub", "sub/y.txt", "sub/z.txt", "x.txt"]
+        return
+    with pytest.raises((InputError, KeyboardInterrupt)) as caught:
+        write_together(files_to_write)
+    assert isinstance(error, KeyboardInterrupt) or "No space left on device; nothing was changed" in str(caught.value)
+    assert everything(tmp_path) == ["sub", "sub/z.txt", "x.txt"]
+    assert [paths[k].read_text() for k in (0, 2)] == ["old x", "old z"]
+
+
+def test_what_cannot_be_put_back_is_kept_beside(tmp_path, monkeypatch):
+    (tmp_path / "x.txt").write_text("old")
+    real = os.replace
+
+    def break_after_the_first(*arguments):
+        monkeypatch.setattr(os, "replace", fail)
+        real(*arguments)
+
+    def fail(*arguments):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", break_after_the_first)
+    with pytest.raises(InputError, match="Input/output error"):
+        write_together({tmp_path / "x.txt": "new"})
+    kept = everything(tmp_path)
+    assert len(kept) == 1
+    assert (tmp_path / kept[0]).read_text() == "old"
+
+
+def test_files_together_are_not_written_over_a_folder(tmp_path):
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(InputError, match="sub cannot be written: it is a folder"):
+        write_together({tmp_path / "x.txt": "x", tmp_path / "sub": "y"})
+    assert everything(tmp_path) == ["sub"]
+    write_together({})
+
+
+def test_a_place_is_tried_without_a_trace(tmp_path):
+    check_place(tmp_path / "x.txt")
+    (tmp_path / "y.txt").write_text("kept")
+    check_place(tmp_path / "y.txt")
+    assert everything(tmp_path) == ["y.txt"]
+    assert (tmp_path / "y.txt").read_text() == "kept"
+    for path, reason in (
+        (tmp_path, "it is a folder"),
+        (tmp_path / "no" / "x.txt", "No such file"),
+        (tmp_path / "y.txt" / "x.txt", "Not a directory"),
+    ):
+        with pytest.raises(InputError, match=f"cannot be written: {reason}"):
+            check_place(path)
+
+
+def test_tables_as_csv():
+    text = csv_text({"a, b": ["x", 'say "y"'], "n": [0.1 + 0.2, 3], "empty": [None, ""]})
+    assert text == '"a, b",n,empty\nx,0.30000000000000004,\n"say ""y""",3,\n'
+    assert csv_text({"a": []}) == "a\n"
+    with pytest.raises(ValueError, match="zip"):
+        csv_text({"a": [1], "b": []})
 
 
 def test_a_folder_gets_all_files_at_the_end(tmp_path):

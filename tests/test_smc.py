@@ -16,8 +16,7 @@ import coaltree as ct
 import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference.smc import PROPOSALS, Settings, sample_histories
-from coaltree.inference.smc_result import normalised
+from coaltree.inference.smc import PROPOSALS
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -75,13 +74,6 @@ def test_the_enumeration_itself(kind, n, missing):
         assert exact_posterior.log_likelihoods(children, heights, X, process)[0] == pytest.approx(expected, abs=1e-9)
 
 
-def clades(children, n):
-    below = [frozenset([leaf]) for leaf in range(n)]
-    for left, right in children:
-        below.append(below[left] | below[right])
-    return frozenset(below[n:])
-
-
 @pytest.mark.parametrize("proposal", PROPOSALS)
 @pytest.mark.parametrize(("kind", "n", "missing"), CASES)
 def test_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact):
@@ -91,31 +83,11 @@ def test_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact):
     """
     X, process = table(kind, n, missing)
     truth = exact(kind, n, missing)
-    n_runs = 30
-    estimates = {key: np.zeros(n_runs) for key in ["evidence", "root height"]}
-    wanted = dict.fromkeys(estimates, 0.0)
-    settings = Settings(proposal, 2000, threshold=0.8, resampling="systematic")
-    runs = [sample_histories(X, process, settings, seed, 2, None) for seed in range(n_runs)]
-    shares = [normalised(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
-    for seed, (run, share) in enumerate(zip(runs, shares, strict=True)):
-        estimates["evidence"][seed] = share.sum()
-        estimates["root height"][seed] = share @ run.particles.heights[:, -1]
-    for children, mass, moment in truth:
-        wanted["evidence"] += mass
-        wanted["root height"] += moment
-        found = [
-            share @ np.all(run.particles.children == children, axis=(1, 2))
-            for run, share in zip(runs, shares, strict=True)
-        ]
-        for key in (("first", frozenset(children[0])), ("topology", clades(children, n))):
-            wanted[key] = wanted.get(key, 0.0) + mass
-            estimates[key] = estimates.get(key, 0.0) + np.array(found)
-    for key, values in estimates.items():
-        error = np.std(values, ddof=1) / math.sqrt(n_runs)
+    for what, (mean, error, wanted) in exact_posterior.sampled(X, process, proposal, truth).items():
         # quadrature is exact to 1e-3
-        assert abs(np.mean(values) - wanted[key]) < 6 * error + 1e-3 * wanted["evidence"], key
-        if key == "evidence":
-            assert error < 0.05 * wanted[key], "the test would see nothing"
+        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+        if what == "evidence":
+            assert error < 0.05 * wanted, "the test would see nothing"
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)

@@ -44,10 +44,17 @@ class Notes:
 
 
 @contextlib.contextmanager
+def hushed(quiet: bool) -> Iterator[None]:
+    """Keep the word that kernels are being compiled off standard error, if all is to be quiet."""
+    with contextlib.redirect_stderr(io.StringIO()) if quiet else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
 def progress_bar(wanted: bool) -> Iterator[Callable[[float, str], None] | None]:
     """Show a bar on standard error while the block runs, if that is a terminal."""
     if not wanted:
-        with contextlib.redirect_stderr(io.StringIO()):  # the word that kernels are being compiled
+        with hushed(True):
             yield None
         return
     if not sys.stderr.isatty():

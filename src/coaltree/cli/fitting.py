@@ -1,8 +1,7 @@
-"""The commands ``fit`` and ``demo``: a table in, a folder with a tree, clusters, a picture and the model out."""
+"""The command ``fit``: a table in, a folder with a tree, clusters, a picture and the model out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,16 +32,12 @@ from .options import (
     check_whole,
     given_only,
 )
-from .tables import opening_words, read_table, reading_settings
+from .tables import listed, opening_words, read_table, reading_settings
 
 if TYPE_CHECKING:
     from ..estimators.clustering import CoalescentClustering
     from ..output.whole import OutputFolder
     from ..table.columns import Table
-
-_DEMO_SEED = 0
-_DEMO_MISSING = 0.1
-_CULTIVARS = ("Barolo", "Grignolino", "Barbera")
 
 # Parameters of the estimator that the summary tells, whether they were given or not.
 _TOLD = ("calibrate", "real_process", "covariance", "noise", "standardize", "n_clusters", "height_threshold")
@@ -187,41 +182,12 @@ def fit(
         )
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
         with OutputFolder(outdir) as folder:
-            facts = _fit_and_draw(model, rows, table.name, file.id_column, settings | told, notes, folder)
+            facts = fit_and_draw(model, rows, table.name, file.id_column, settings | told, notes, folder)
         if not quiet:
-            typer.echo(_closing_words(facts, outdir))
+            typer.echo(closing_words(facts, outdir))
 
 
-@app.command()
-def demo(
-    outdir: Annotated[Path, typer.Option("--outdir", "-o", metavar="OUTDIR", help="Folder for the results.")] = Path(
-        "coaltree-demo"
-    ),
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Cluster 178 wines, a tenth of whose measurements have been erased.
-
-    The wines are of three cultivars. The model sees the measurements only and is asked for three clusters;
-    tree and clusters are compared with the cultivars at the end. Writes the same files as fit.
-    """
-    with reported(debug):
-        from ..estimators.clustering import CoalescentClustering
-        from ..output.whole import OutputFolder
-
-        table, classes = _demo_table()
-        settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED, "n_clusters": len(_CULTIVARS)}
-        notes = Notes(quiet)
-        model = CoalescentClustering(n_clusters=len(_CULTIVARS), n_jobs=-1)
-        with OutputFolder(outdir) as folder:
-            facts = _fit_and_draw(model, table, "wine", None, settings, notes, folder)
-        if not quiet:
-            typer.echo(_closing_words(facts, outdir))
-            typer.echo("\n" + _comparison(model, classes))
-            typer.echo("\nWith a table of your own: coaltree fit TABLE.csv -o OUTDIR")
-
-
-def _fit_and_draw(
+def fit_and_draw(
     model: CoalescentClustering,
     table: Table,
     source: str,
@@ -256,7 +222,8 @@ def _fit_and_draw(
     return facts
 
 
-def _closing_words(facts: dict[str, Any], outdir: Path) -> str:
+def closing_words(facts: dict[str, Any], outdir: Path) -> str:
+    """Say what was found, and where it is."""
     reasons = {
         "n_clusters": "as asked for",
         "height": "cut at the height",
@@ -270,7 +237,7 @@ def _closing_words(facts: dict[str, Any], outdir: Path) -> str:
         "tree height": _number(facts["tree_height"]),
         "log joint": _number(facts["log_joint"]),
         "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}",
-        "cluster sizes": _listed(facts["cluster_sizes"], 12),
+        "cluster sizes": listed(facts["cluster_sizes"], 12),
         "results": f"tree.nwk, {files} in {outdir}",
     }
     if facts["inference"] == "smc":
@@ -286,12 +253,6 @@ def _closing_words(facts: dict[str, Any], outdir: Path) -> str:
     return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
 
 
-def _listed(values: Sequence[object], limit: int) -> str:
-    if len(values) <= limit:
-        return ", ".join(map(str, values))
-    return f"{', '.join(map(str, values[:limit]))}, and {len(values) - limit} more"
-
-
 def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.6g}"
 
@@ -302,30 +263,3 @@ def _check_cut(n_clusters: int | None, height_threshold: float | None) -> None:
         raise InputError("--n-clusters and --height-threshold were both given; give one of them, or neither.")
     check_whole("--n-clusters", n_clusters, 1)
     check_number("--height-threshold", height_threshold)
-
-
-def _demo_table() -> tuple[Table, list[int]]:
-    import numpy as np
-    from sklearn.datasets import load_wine
-
-    from ..table.columns import read_columns
-
-    wine = load_wine()
-    cells = wine.data.copy()
-    cells[np.random.default_rng(_DEMO_SEED).random(cells.shape) < _DEMO_MISSING] = np.nan
-    classes = wine.target.tolist()
-    names = [f"{_CULTIVARS[c]} {classes[: i + 1].count(c)}" for i, c in enumerate(classes)]
-    return read_columns(cells, feature_names=list(wine.feature_names), row_names=names), classes
-
-
-def _comparison(model: CoalescentClustering, classes: Sequence[int]) -> str:
-    """Compare tree and clusters with the cultivars."""
-    from sklearn.metrics import adjusted_rand_score
-
-    from ..metrics import dendrogram_purity
-
-    return (
-        "Against the three cultivars, which the model has not seen: dendrogram purity of the tree "
-        f"{dendrogram_purity(model.tree_, classes):.3f},\nadjusted Rand index of the clusters "
-        f"{adjusted_rand_score(classes, model.labels_):.2f}."
-    )

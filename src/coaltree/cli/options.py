@@ -51,17 +51,13 @@ CategoricalOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Column of categories that look like numbers; also NAME,NAME."),
 ]
-DropOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Column to leave out; also NAME,NAME.")
-]
+DropOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Column to leave out; also NAME,NAME.")]
 NaValueOption = Annotated[
     list[str] | None,
     typer.Option(metavar="TEXT", help="Also take this text as a missing cell, besides NA, ?, null, ..."),
 ]
 
-ParticlesOption = Annotated[
-    int | None, typer.Option(metavar="N", help="smc: particles in each run, 50 by default.")
-]
+ParticlesOption = Annotated[int | None, typer.Option(metavar="N", help="smc: particles in each run, 50 by default.")]
 RunsOption = Annotated[int | None, typer.Option(metavar="N", help="smc: independent runs, 1 by default.")]
 CalibrateOption = Annotated[
     int | None,
@@ -69,7 +65,9 @@ CalibrateOption = Annotated[
 ]
 RealProcessOption = Annotated[
     RealProcess | None,
-    typer.Option(metavar="HOW", help="Real columns: ornstein-uhlenbeck (default), which stay near a mean, or brownian."),
+    typer.Option(
+        metavar="HOW", help="Real columns: ornstein-uhlenbeck (default), which stay near a mean, or brownian."
+    ),
 ]
 NoiseOption = Annotated[
     float | None,
@@ -85,11 +83,14 @@ NewTableArgument = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A csv, tsv or parquet file with the columns of the fit, by name.")
 ]
 CsvOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="OUT.csv", help="File to write; by default, and for -, standard output.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT.csv", help="File to write; by default, and for -, standard output."),
 ]
 UnseenOption = Annotated[
     Unseen | None,
-    typer.Option(metavar="HOW", help="Categories that the fit did not know: missing or error; by default as the fit said."),
+    typer.Option(
+        metavar="HOW", help="Categories that the fit did not know: missing or error; by default as the fit said."
+    ),
 ]
 
 
@@ -110,7 +111,11 @@ def id_setting(id_column: str | None, no_id: bool) -> str | None:
 
 def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what was not given, so that the estimators' own defaults hold."""
-    return {name: value.value if isinstance(value, StrEnum) else value for name, value in options.items() if value is not None}
+    return {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in options.items()
+        if value is not None
+    }
 
 
 def check_whole(option: str, value: int | None, least: int) -> None:

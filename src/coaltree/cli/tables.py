@@ -103,7 +103,7 @@ def _in_known_letters(column: Any, known: Sequence[Category]) -> Any:
 def opening_words(table: Table, source: str, id_column: str | None) -> str:
     """Say how the table was understood."""
     kinds = [
-        f"{len(columns)} {kind} ({_first([column.name for column in columns], 4)})"
+        f"{len(columns)} {kind} ({listed([column.name for column in columns], 4)})"
         for kind, columns in (("real", table.real), ("categorical", table.categorical))
         if columns
     ]
@@ -111,3 +111,10 @@ def opening_words(table: Table, source: str, id_column: str | None) -> str:
     if table.row_names is None:
         names = ", numbered from 0"
     return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
+
+
+def listed(values: Sequence[object], limit: int) -> str:
+    """List the first of some values, and say how many more there are."""
+    if len(values) <= limit:
+        return ", ".join(map(str, values))
+    return f"{', '.join(map(str, values[:limit]))}, and {len(values) - limit} more"

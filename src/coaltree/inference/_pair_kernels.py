@@ -185,9 +185,13 @@ def _block_by_search(forest, i, first, last, live, best, pair, heights):
                 unsettled[k] = False
             if tops[-1] == limit:  # a finer look at the same interval
                 pieces *= 4
+    at_floor = 0
     for k in range(n):
         if unsettled[k]:
             heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
+        at_floor += heights[k] == forest.height[i]
+        if at_floor == len(tops):
+            break  # none can be lower, and of equals the first ones count
 
 
 @inlined
@@ -212,7 +216,7 @@ def _pair_height(forest, i, j, shift, tops, pair):
     floor = forest.height[i]
     # the next larger number: a pair as good as the last one kept may have the smaller index
     h = best_height(forest, pair, shift, 1.0, floor, np.nextafter(max(tops[-1], floor), math.inf))
-    if h == floor:
+    if h == floor and op.noisy(forest):
         h = rank_by_likelihood(op.log_z(forest, pair, floor))
     insert(tops, h)
     return h
@@ -251,8 +255,8 @@ def insert(ascending, value):
 def _block_heights(forest, i, first, last, live, best, pair, heights):
     """Best heights at rate 1 of slot i with slots first <= j < last, none younger, into heights[: last - first].
 
-    A pair that would merge before slot i appeared merges as soon as it has. Among such pairs the likelier one is to come
-    first: what is put down for them is no height but a smaller number, below slot i's and below those of less likely pairs.
+    A pair that would merge before slot i appeared merges as soon as it has. Where there is noise there are many such pairs, and
+    the likelier ones are to come first: what is put down for them is no height but a negative number.
     Only the smallest are asked for: pairs certain not to be among the ``len(best)`` smallest of the block and
     of the ascending heights `best` may come out infinite. `pair` is scratch.
     """
@@ -281,6 +285,8 @@ def _(forest, i, first, last, live, best, pair, heights):
         s = 2 * d2 / (math.sqrt(n_columns * n_columns + 4 * d2) + n_columns)
         h = 0.5 * (s + offset + height[j] - v[j])
         if h <= floor:
+            h = floor
+        if h == floor and forest.noisy:
             s = v[i] + v[j] + (floor - height[j])
             h = rank_by_likelihood(-0.5 * (n_columns * (LOG_2PI + math.log(s)) + d2 / s) - forest.log_scale)
         heights[k] = h if live[j] else math.inf

@@ -5,9 +5,9 @@ ever die, none is added. A short sorted list of its best partners, made once, th
 them are dead; only then is the lineage scanned again, and only if it comes to the top. Slots stand in order of age,
 so the youngest is the last one, and are closed up when an eighth of them is dead.
 
-The smallest (height, older slot, younger slot) over all lineages is kept at the top of a tournament tree. A pair that
-would have liked to merge before its younger lineage appeared has a number below that lineage's height instead, see
-`block_heights`; it merges at once, so that heights never fall from merge to merge.
+The smallest (height, older slot, younger slot) over all lineages is kept at the top of a tournament tree. With noise, a
+pair that would have liked to merge before its younger lineage appeared has a negative number instead, see `block_heights`;
+it merges at once, so that heights never fall from merge to merge.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def _find_partners(forest, partners, i, pair, block):
     partners.place[i] = 0
     best = heights[:LIST_LENGTH]
     first, size = 0, LIST_LENGTH
-    while first < i:
+    # no height is below the younger one's own, but where there is noise there are ranks
+    while first < i and (best[-1] > forest.height[i] or op.noisy(forest)):
         last = min(first + size, i)
         block_heights(forest, i, first, last, partners.live, best, pair, block)
         for j in range(first, last):

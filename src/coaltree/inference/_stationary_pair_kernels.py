@@ -94,6 +94,8 @@ def _(forest, i, first, last, live, best, pair, heights):
                 heights[k] = search_height(forest, pair, paths[k] / rate, 1.0, floor, limit)
                 settled = heights[k] == floor
             if settled:
+                heights[k] = floor
+            if settled and forest.noisy:
                 one = lost[k] * (1 + kept[k])
                 log_z = -0.5 * (n_columns * math.log(one) + d2[k] * kept[k] * kept[k] / one)
                 heights[k] = rank_by_likelihood(log_z + m[k] * kept[k] / (1 + kept[k]))

@@ -9,8 +9,8 @@ Three rules say which pair is best (`c` is the weight of waiting, ``delta`` the 
 ``min-duration``
     c = the number of live pairs; the pair with the smallest ``delta`` wins.
 
-A pair whose best height would be below its younger lineage's merges as soon as that one has appeared, the likeliest such
-pair first. Other ties go to the smaller pair of node numbers.
+A pair whose best height would be below its younger lineage's merges as soon as that one has appeared; under ``rate1``, where
+real cells have noise and there are many such pairs, the likeliest first. Other ties go to the smaller pair of node numbers.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ class CompleteForest(NamedTuple):
     log_scale: float  # log |Lambda| / 2, the Jacobian of the units
     center: FloatArray  # (columns,), what was taken off every row
     root_variance: float
+    noisy: bool
 
 
 class DiagonalForest(NamedTuple):
@@ -45,6 +46,7 @@ class DiagonalForest(NamedTuple):
     log_scales: FloatArray  # (columns,), log Lambda_d / 2
     center: FloatArray  # (columns,), what was taken off every row
     root_variance: float
+    noisy: bool
 
 
 # -- complete tables: pair = [heights, squared distance, variances] ------------------------------------------------
@@ -146,6 +148,11 @@ def _(forest, source, target):
     forest.v[target] = forest.v[source]
     for d in range(forest.y.shape[0]):
         forest.y[d, target] = forest.y[d, source]
+
+
+@op.NOISY.supply(CompleteForest)
+def _(forest):
+    return forest.noisy
 
 
 @op.ROOT_LOG_DENSITY.supply(CompleteForest)
@@ -299,6 +306,11 @@ def _(forest, source, target):
     for d in range(forest.y.shape[0]):
         forest.y[d, target] = forest.y[d, source]
         forest.v[d, target] = forest.v[d, source]
+
+
+@op.NOISY.supply(DiagonalForest)
+def _(forest):
+    return forest.noisy
 
 
 @op.ROOT_LOG_DENSITY.supply(DiagonalForest)

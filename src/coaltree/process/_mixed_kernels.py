@@ -93,6 +93,11 @@ def _(forest, source, target):
     op.move(forest.second, source, target)
 
 
+@op.NOISY.supply(PairForest)
+def _(forest):
+    return op.noisy(forest.first) or op.noisy(forest.second)
+
+
 @op.ROOT_LOG_DENSITY.supply(PairForest)
 def _(forest, i):
     return op.root_log_density(forest.first, i) + op.root_log_density(forest.second, i)

@@ -264,6 +264,11 @@ def _(forest, source, target):
         forest.growth[d, target] = forest.growth[d, source]
 
 
+@op.NOISY.supply(CategoricalForest)
+def _(forest):
+    return False
+
+
 @op.ROOT_LOG_DENSITY.supply(CategoricalForest)
 def _(forest, i):
     return 0.0

@@ -40,6 +40,7 @@ class StationaryForest(NamedTuple):
     a: FloatArray  # (columns, slots)
     lost: FloatArray  # (slots,), 1 - f
     rate: float
+    noisy: bool
 
 
 class StationaryDiagonalForest(NamedTuple):
@@ -50,6 +51,7 @@ class StationaryDiagonalForest(NamedTuple):
     lost: FloatArray  # (columns, slots)
     least_lost: FloatArray  # (slots,), the smallest over the columns
     rate: float
+    noisy: bool
 
 
 # Terms of one column, or of many that share their rho, from rho and gap = 1 - rho.
@@ -265,6 +267,11 @@ def _(forest, source, target):
         forest.a[d, target] = forest.a[d, source]
 
 
+@op.NOISY.supply(StationaryForest)
+def _(forest):
+    return forest.noisy
+
+
 @op.ROOT_LOG_DENSITY.supply(StationaryForest)
 def _(forest, i):
     return 0.0
@@ -420,6 +427,11 @@ def _(forest, source, target):
     for d in range(forest.a.shape[0]):
         forest.a[d, target] = forest.a[d, source]
         forest.lost[d, target] = forest.lost[d, source]
+
+
+@op.NOISY.supply(StationaryDiagonalForest)
+def _(forest):
+    return forest.noisy
 
 
 @op.ROOT_LOG_DENSITY.supply(StationaryDiagonalForest)

@@ -63,11 +63,11 @@ class Brownian(Gaussian):
         if observed.all():
             v = np.zeros(capacity)
             v[:n] = np.maximum(self.noise, least_noise(scale))
-            return CompleteForest(height, y, v, float(log_scales.sum()), means, scale)
+            return CompleteForest(height, y, v, float(log_scales.sum()), means, scale, self.noise > 0)
         noise = np.maximum(self.noise, least_noise(np.where(spread > 0, spread, scale)))
         v = np.zeros((n_columns, capacity))
         v[:, :n] = np.where(observed.T, noise[:, None], np.inf)
-        return DiagonalForest(height, y, v, v.min(axis=0), log_scales, means, scale)
+        return DiagonalForest(height, y, v, v.min(axis=0), log_scales, means, scale, self.noise > 0)
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return zeros: a leaf's message is a density and needs no constant."""

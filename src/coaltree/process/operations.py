@@ -79,6 +79,10 @@ def _root_log_density(forest: Any, i: int) -> float:  # type: ignore[empty-body]
     """Log of what a proper root at the top of slot i would add to the likelihood; 0 where messages are ratios."""
 
 
+def _noisy(forest: Any) -> bool:  # type: ignore[empty-body]
+    """Whether leaves have noise, so that many pairs would merge before they live: then the likelier ones come first."""
+
+
 PAIR_SIZE = Operation(_pair_size)
 LOAD_PAIR = Operation(_load_pair)
 LOG_Z = Operation(_log_z)
@@ -91,6 +95,7 @@ ADD_LEAST_SLOPES = Operation(_add_least_slopes)
 MERGE = Operation(_merge)
 MOVE = Operation(_move)
 ROOT_LOG_DENSITY = Operation(_root_log_density)
+NOISY = Operation(_noisy)
 
 pair_size = PAIR_SIZE.function
 load_pair = LOAD_PAIR.function
@@ -104,3 +109,4 @@ add_least_slopes = ADD_LEAST_SLOPES.function
 merge = MERGE.function
 move = MOVE.function
 root_log_density = ROOT_LOG_DENSITY.function
+noisy = NOISY.function

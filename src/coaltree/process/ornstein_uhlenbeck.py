@@ -117,10 +117,10 @@ class OrnsteinUhlenbeck(Gaussian):
         if complete:
             lost_of_slots = np.ones(capacity)
             lost_of_slots[:n] = lost[0]
-            return StationaryForest(height, a, lost_of_slots, self.rate)
+            return StationaryForest(height, a, lost_of_slots, self.rate, self.noise > 0)
         lost_of_cells = np.ones((n_columns, capacity))
         lost_of_cells[:, :n] = np.where(observed.T, lost[:, None], 1.0)
-        return StationaryDiagonalForest(height, a, lost_of_cells, lost_of_cells.min(axis=0), self.rate)
+        return StationaryDiagonalForest(height, a, lost_of_cells, lost_of_cells.min(axis=0), self.rate, self.noise > 0)
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the log density of each row at equilibrium, noise included."""

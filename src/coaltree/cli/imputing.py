@@ -1,0 +1,226 @@
+"""The command ``impute``: a table with holes in, the same table without them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..console import Notes, hushed, progress_bar, reported
+from ..errors import InputError
+from .application import app
+from .fills import by_name, cells_csv, closing_words, content, fills_of, n_missing
+from .options import (
+    STANDARD_OUTPUT,
+    CalibrateOption,
+    CategoricalOption,
+    DebugOption,
+    IdColumnOption,
+    Inference,
+    NaValueOption,
+    NoIdOption,
+    NoiseOption,
+    ParticlesOption,
+    QuietOption,
+    RealProcessOption,
+    RunsOption,
+    check_jobs,
+    check_number,
+    check_sampling,
+    check_whole,
+    given_only,
+)
+from .results import check_result, deliver
+from .tables import opening_words, read_new_table, read_table, reading_settings
+
+if TYPE_CHECKING:
+    from ..estimators.imputer import CoalescentImputer
+    from ..table.columns import Table
+    from ..table.reading import FileTable
+
+_KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@app.command()
+def impute(
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A csv, tsv or parquet file with missing cells.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="The filled file, of the kind of TABLE; - is standard output."
+        ),
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Fill from this model.coaltree. By default one is fitted to the table."),
+    ] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Draw the cells N times instead: OUT becomes out.1.csv, out.2.csv, ..."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of --draws and of --inference smc, 0 by default.")
+    ] = None,
+    sd: Annotated[
+        Path | None,
+        typer.Option("--sd", metavar="OUT2.csv", help="Also write a csv of the filled cells, with sd or probability."),
+    ] = None,
+    id_column: IdColumnOption = None,
+    no_id: NoIdOption = False,
+    categorical: CategoricalOption = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Column to leave as it is and not to learn from; also NAME,NAME."),
+    ] = None,
+    na_value: NaValueOption = None,
+    inference: Annotated[
+        Inference | None,
+        typer.Option(metavar="HOW", help="greedy (default): one good tree; smc: a sample of trees."),
+    ] = None,
+    particles: ParticlesOption = None,
+    runs: RunsOption = None,
+    calibrate: CalibrateOption = None,
+    real_process: RealProcessOption = None,
+    noise: NoiseOption = None,
+    n_jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads; -1, the default, takes all processors.")
+    ] = None,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Fill the missing cells of a table.
+
+    Real cells get their mean, categorical ones their most probable category. All other cells keep their exact text; the
+    column of row names and those of --drop stay as they are. A table without missing cells is copied.
+    """
+    with reported(debug):
+        fitting = {
+            "--inference": inference,
+            "--particles": particles,
+            "--runs": runs,
+            "--calibrate": calibrate,
+            "--real-process": real_process,
+            "--noise": noise,
+        }
+        _check_options(fitting, draws, seed, n_jobs)
+        settings = reading_settings(id_column, no_id, drop, categorical, na_value)
+        if model is not None:
+            _check_fitted(fitting | {"--categorical": categorical})
+        targets = _targets(table, output, draws)
+        if sd is not None and sd in targets:
+            raise InputError(f"--sd and --output are both {sd}; they are two files.")
+        for target in (*targets, sd):
+            check_result(target, {"the table": table, "the model": model})
+        notes = Notes(quiet)
+        if model is None:
+            file, rows = read_table(table, settings, notes)
+            if n_missing(rows) and not quiet:
+                typer.echo(opening_words(rows, table.name, file.id_column), err=True)
+            imputer = _fitted(rows, fitting, seed, n_jobs, notes)
+        else:
+            imputer, file, rows = _opened(model, table, n_jobs, settings, notes)
+        if not n_missing(rows):
+            notes.add([f"{table.name} has no missing cell in the columns that are used, and is copied as it is."])
+        with hushed(quiet), notes.taken():
+            found = fills_of(imputer, file, rows, draws, seed or 0)
+            results: dict[Path | None, str | bytes] = {
+                target: content(table, by_name(fills, file, rows), settings["na_values"], target)
+                for target, fills in zip(targets, found or [{}] * len(targets), strict=True)
+            }
+            if sd is not None:
+                results[sd] = cells_csv(imputer, file, rows)
+        words = closing_words(rows, found, notes)
+        deliver(results)
+        if not quiet:
+            typer.echo(words, err=True)
+
+
+def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
+    """Refuse options that do not go together, and numbers out of range."""
+    check_sampling(fitting["--inference"], {name: fitting[name] for name in ("--particles", "--runs")})
+    for option, value, least in (
+        ("--particles", fitting["--particles"], 1),
+        ("--runs", fitting["--runs"], 1),
+        ("--calibrate", fitting["--calibrate"], 0),
+        ("--draws", draws, 1),
+        ("--seed", seed, 0),
+    ):
+        check_whole(option, value, least)
+    check_number("--noise", fitting["--noise"])
+    check_jobs(n_jobs)
+    if seed is not None and draws is None and fitting["--inference"] is not Inference.smc:
+        raise InputError("--seed is an option of --draws and of --inference smc; add one of them, or leave --seed out.")
+
+
+def _check_fitted(options: Mapping[str, Any]) -> None:
+    """Refuse options of a fit where there is none."""
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(f"{option} is for fitting a model, and --model has been fitted; leave one of the two out.")
+
+
+def _targets(table: Path, output: Path, draws: int | None) -> list[Path]:
+    """Return the files to write the filled tables to, which must be of the kind of the table."""
+    from ..table.opening import table_suffix
+
+    kind = _KINDS[table_suffix(table)]
+    if output == STANDARD_OUTPUT:
+        if kind == "parquet":
+            raise InputError(f"{table.name} is a parquet file, which is not written to standard output: name a file.")
+        if draws is not None:
+            raise InputError("--draws writes several files, and standard output is one: name a file with --output.")
+        return [output]
+    if _kind(output) != _kind(table):
+        ending = "".join(_endings(table))
+        raise InputError(
+            f"{output.name} is to be a file of the kind of {table.name}: choose a name that ends with {ending}."
+        )
+    if draws is None:
+        return [output]
+    ending = "".join(_endings(output))
+    stem = output.name[: len(output.name) - len(ending)]
+    return [output.with_name(f"{stem}.{k}{ending}") for k in range(1, draws + 1)]
+
+
+def _endings(path: Path) -> list[str]:
+    """Return the ending of a name, which are two for a compressed file."""
+    return path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
+
+
+def _kind(path: Path) -> list[str | None]:
+    return [_KINDS.get(ending.lower(), ending.lower()) for ending in _endings(path)]
+
+
+def _fitted(
+    rows: Table, fitting: Mapping[str, Any], seed: int | None, n_jobs: int | None, notes: Notes
+) -> CoalescentImputer | None:
+    """Fit an imputer to a table, unless there is nothing to fill."""
+    from ..estimators.imputer import CoalescentImputer
+
+    if not n_missing(rows):
+        return None
+    names = {"--particles": "n_particles", "--runs": "n_runs"}
+    parameters = given_only(
+        {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
+    )
+    imputer = CoalescentImputer(**parameters, random_state=seed or 0, n_jobs=-1 if n_jobs is None else n_jobs)
+    with notes.taken(), progress_bar(not notes.quiet) as report:
+        imputer._fit(rows, report)
+    notes.add(imputer.remarks_)
+    return imputer
+
+
+def _opened(
+    path: Path, table: Path, n_jobs: int | None, settings: dict[str, Any], notes: Notes
+) -> tuple[CoalescentImputer, FileTable, Table]:
+    """Return a fitted model, and the table that it is to fill."""
+    from ..estimators.stored import load_imputer
+
+    with hushed(notes.quiet):
+        imputer = load_imputer(path, n_jobs)
+    imputer.add_indicator = False
+    file = read_new_table(table, imputer.encoding_, settings, notes)
+    with notes.taken():
+        return imputer, file, imputer._new_rows(file.frame).table

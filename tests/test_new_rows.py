@@ -1,0 +1,347 @@
+"""New rows through CoalescentClustering: densities in the table's units, places with names, clusters."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import norm
+from sklearn.exceptions import NotFittedError
+
+import coaltree as ct
+from coaltree.errors import InputError, InputWarning
+from coaltree.questions import predictor as predictor_module
+from test_predictor import BruteForce
+
+nan = np.nan
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Three groups far apart, in columns of very different units, with holes."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1, 2], 8)
+    table = pd.DataFrame(
+        {
+            "length": 50.0 * group + rng.normal(size=24),
+            "weight": 1e-3 * (5.0 * group**2 + rng.normal(size=24)),
+            "colour": np.array(["red", "blue", "green"])[group],
+        },
+        index=[f"animal {i}" for i in range(24)],
+    )
+    table.loc["animal 3", "length"] = nan
+    table.loc["animal 9", "colour"] = None
+    return table
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return ct.CoalescentClustering(n_clusters=3, calibrate=1).fit(frame)
+
+
+@pytest.fixture(scope="module")
+def new_rows(frame):
+    rng = np.random.default_rng(1)
+    rows = frame.sample(40, replace=True, random_state=2).reset_index(drop=True)
+    rows["length"] += rng.normal(size=40)
+    rows["weight"] += 1e-3 * rng.normal(size=40)
+    rows.loc[::5, "length"] = nan
+    rows.loc[::7, "colour"] = None
+    rows.loc[5, ["length", "weight"]] = 300.0, 2.0
+    return rows
+
+
+# -- densities ---------------------------------------------------------------------------------------------------------
+
+
+def test_densities_of_one_real_column_add_up_to_one_in_its_own_units(frame):
+    model = ct.CoalescentClustering(calibrate=1).fit(frame[["weight"]])
+    x = np.linspace(-0.2, 0.2, 20_001)
+    density = np.exp(model.score_samples(pd.DataFrame({"weight": x})))
+    assert np.trapezoid(density, x) == pytest.approx(1.0, abs=1e-4)
+    assert density.max() > 10  # the column's values lie within hundredths
+
+
+def test_densities_of_a_mixed_table_add_up_to_one(model):
+    x = np.linspace(-1000, 1100, 21_001)
+    total = 0.0
+    for colour in ("red", "blue", "green"):
+        rows = pd.DataFrame({"length": x, "weight": nan, "colour": colour})
+        total += np.trapezoid(np.exp(model.score_samples(rows)), x)
+    assert total == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
+    settings = {"calibrate": 1, "standardize": standardize}
+    base = ct.CoalescentClustering(**settings).fit(frame).score_samples(new_rows)
+    scaled = ct.CoalescentClustering(**settings).fit(frame.assign(weight=1000 * frame["weight"]))
+    found = scaled.score_samples(new_rows.assign(weight=1000 * new_rows["weight"]))
+    np.testing.assert_allclose(found, base - np.where(new_rows["weight"].isna(), 0, np.log(1000)), rtol=1e-6)
+    shifted = ct.CoalescentClustering(**settings).fit(frame.assign(length=frame["length"] - 20))
+    found = shifted.score_samples(new_rows.assign(length=new_rows["length"] - 20))
+    np.testing.assert_allclose(found, base, rtol=1e-6)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_a_density_by_brute_force(covariance):
+    """The tree with one leaf more, everywhere, in standardised units; then the units of the table."""
+    rng = np.random.default_rng(4)
+    X = np.array([3.0, 0.02]) * rng.normal(size=(7, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [100.0, -1.0]
+    model = ct.CoalescentClustering(covariance=covariance, calibrate=1, noise=0.1).fit(X)
+    assert model.process_.variance.ndim == (2 if covariance == "full" else 1)
+    row = X[2] + [2.0, -1.0]
+    white, new = ((table - X.mean(axis=0)) / X.std(axis=0) for table in (X, row))
+    brute = BruteForce(model.tree_, white, model.process_, new)
+    expected = brute.log_density - np.log(X.std(axis=0)).sum()
+    assert model.score_samples(row[None])[0] == pytest.approx(expected, abs=2e-3)
+    placed = model.place(row[None])
+    assert placed.branch[0] == brute.branches.argmax()
+    assert placed.probability[0] == pytest.approx(brute.branches.max(), abs=3e-3)
+    assert placed.height[0] == pytest.approx(brute.mean_height, rel=5e-3)
+    assert placed.log_density[0] == model.score_samples(row[None])[0]
+
+
+def test_a_full_covariance_matrix_needs_complete_rows():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    model = ct.CoalescentClustering(covariance="full", calibrate=0).fit(X)
+    with pytest.raises(InputError, match=r"missing.*complete"):
+        model.score_samples([[0.0, nan]])
+
+
+def test_a_row_without_any_cell(model, frame):
+    empty = pd.DataFrame({"length": [nan], "weight": [nan], "colour": [None]}, dtype=object)
+    assert model.score_samples(empty)[0] == pytest.approx(0.0, abs=1e-9)
+    # without data the clusters are about as probable as they are large
+    assert model.predict_proba(empty)[0] == pytest.approx([1 / 3] * 3, abs=0.15)
+
+
+def test_score_is_the_mean(model, new_rows):
+    assert model.score(new_rows) == np.mean(model.score_samples(new_rows))
+
+
+def test_columns_that_did_not_vary_take_no_part(frame, model, new_rows):
+    with pytest.warns(InputWarning, match="ignored"):
+        other = ct.CoalescentClustering(n_clusters=3, calibrate=1).fit(frame.assign(same=7.0, one="x", none=nan))
+    rows = new_rows.assign(same=np.arange(40.0), one="x", none=3.0)
+    np.testing.assert_allclose(other.score_samples(rows), model.score_samples(new_rows), rtol=1e-9)
+    np.testing.assert_array_equal(other.predict(rows), model.predict(new_rows))
+
+
+def test_nothing_to_go_by():
+    with pytest.warns(InputWarning, match="nothing tells the rows apart"):
+        model = ct.CoalescentClustering().fit(np.ones((4, 2)))
+    assert model.score_samples([[1.0, 5.0]]).tolist() == pytest.approx([0.0])
+    assert model.predict([[1.0, 5.0]]).tolist() == [0]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_and_two_rows(n):
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 1.0]})[:n]
+    model = ct.CoalescentClustering(calibrate=1)
+    if n == 1:
+        with pytest.warns(InputWarning, match="one row"):
+            model.fit(table)
+    else:
+        model.fit(table)
+    new = pd.DataFrame({"a": [1.1, nan], "b": [2.0, 2.0]})
+    assert np.all(np.isfinite(model.score_samples(new)))
+    np.testing.assert_allclose(model.predict_proba(new).sum(axis=1), 1.0)
+    assert set(model.place(new).nearest[0]) == set(model.tree_.leaf_names)
+
+
+def test_rows_like_those_of_the_fit_are_denser_than_others(model, frame):
+    away = pd.DataFrame({"length": [25.0], "weight": [0.012], "colour": ["red"]})
+    assert model.score_samples(away)[0] < model.score_samples(frame.dropna()).min()
+
+
+# -- clusters ----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_the_fit_belong_to_their_clusters(model, frame):
+    assert model.labels_.tolist() == [0] * 8 + [1] * 8 + [2] * 8
+    np.testing.assert_array_equal(model.predict(frame), model.labels_)
+
+
+def test_probabilities_of_clusters(model, new_rows):
+    found = model.predict_proba(new_rows)
+    assert found.shape == (40, 3)
+    assert found.min() >= 0
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(new_rows), found.argmax(axis=1))
+    between = pd.DataFrame({"length": [25.0], "weight": [nan], "colour": [None]})
+    assert model.predict_proba(between)[0, 2] < model.predict_proba(between)[0, :2].min()
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def test_places_have_names_and_heights(model, frame, new_rows):
+    placed = model.place(new_rows, n_nearest=4)
+    assert len(placed) == 40
+    assert placed.row_names == tuple(map(str, range(40)))
+    assert model.place(frame[:2]).row_names == ("animal 0", "animal 1")
+    tree = model.tree_
+    np.testing.assert_array_equal(placed.n_below, [len(tree.leaves_below(node)) for node in placed.branch])
+    assert np.all((placed.probability > 0) & (placed.probability <= 1))
+    assert np.all((placed.height_low <= placed.height_high) & (placed.height_low > 0))
+    assert all(len(set(names)) == 4 and set(names) <= set(frame.index) for names in placed.nearest)
+    np.testing.assert_array_equal(placed.log_density, model.score_samples(new_rows))
+    # nearest leaves are in the row's own group
+    groups = dict(zip(frame.index, model.labels_, strict=True))
+    sure = model.predict_proba(new_rows).max(axis=1) > 0.99
+    for names, label in zip(np.array(placed.nearest)[sure], model.predict(new_rows)[sure], strict=True):
+        assert {groups[name] for name in names} == {label}
+
+
+def test_a_twin_is_the_nearest_leaf(frame):
+    complete = frame[["length", "weight"]].dropna()
+    placed = ct.CoalescentClustering(calibrate=0, noise=1e-6).fit(complete).place(complete, n_nearest=1)
+    assert [names[0] for names in placed.nearest] == complete.index.tolist()
+
+
+def test_a_wider_level_is_a_wider_interval(model, new_rows):
+    narrow, wide = (model.place(new_rows, level=level) for level in (0.5, 0.95))
+    assert np.all(wide.height_low <= narrow.height_low)
+    assert np.all(wide.height_high >= narrow.height_high)
+    assert np.any(wide.height_high > narrow.height_high)
+
+
+def test_placements_as_tables(model, frame):
+    placed = model.place(frame[:3], n_nearest=2)
+    table = placed.to_pandas()
+    assert table.index.tolist() == ["animal 0", "animal 1", "animal 2"]
+    columns = ["branch", "n_below", "probability", "height", "height_low", "height_high", "log_density"]
+    assert list(table) == [*columns, "nearest_1", "nearest_1_height", "nearest_2", "nearest_2_height"]
+    np.testing.assert_array_equal(table["height"], placed.height)
+    np.testing.assert_array_equal(table["nearest_2_height"], placed.nearest_height[:, 1])
+    assert table["nearest_1"].tolist() == [names[0] for names in placed.nearest]
+    assert placed.to_polars().equals(pl.from_pandas(table.reset_index()))
+    assert "3 rows" in repr(placed)
+    assert "animal 0: branch" in repr(placed)
+    assert list(model.place(frame[:3], n_nearest=0).to_pandas()) == columns
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"n_nearest": -1}, "n_nearest is -1"),
+        ({"n_nearest": True}, "n_nearest is True"),
+        ({"n_nearest": 1.5}, "n_nearest is 1.5"),
+        ({"level": 0.0}, "level is 0.0"),
+        ({"level": 1}, "level is 1;"),
+        ({"level": "0.9"}, "level is '0.9'"),
+    ],
+)
+def test_wrong_questions(model, frame, settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        model.place(frame, **settings)
+
+
+def test_more_nearest_leaves_than_there_are(model, frame):
+    assert model.place(frame[:1], n_nearest=100).nearest_height.shape == (1, 24)
+
+
+# -- a sample of trees -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sampled(frame):
+    settings = {"inference": "smc", "n_particles": 30, "n_clusters": 3, "calibrate": 0, "noise": 0.01}
+    return ct.CoalescentClustering(**settings, random_state=0).fit(frame[["length", "weight"]])
+
+
+def test_a_sample_of_trees_is_asked_as_a_whole(sampled, frame):
+    rows = frame[["length", "weight"]]
+    np.testing.assert_array_equal(sampled.predict(rows), sampled.labels_)
+    np.testing.assert_allclose(sampled.predict_proba(rows).sum(axis=1), 1.0)
+    white = (rows - rows.mean()) / rows.std(ddof=0)
+    new = white[:3].to_numpy() + 0.1
+    # the weighted mean of the densities on the single trees
+    logs, weights = [], []
+    for tree, weight in zip(sampled.sample_.trees, sampled.sample_.weights, strict=True):
+        if weight > 1e-4:
+            alone = predictor_module.Predictor([tree], np.ones(1), white.to_numpy(), sampled.process_)
+            logs.append(alone.log_density(new))
+            weights.append(weight)
+    expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()
+    found = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_places_of_a_sample_are_on_the_tree_that_sums_it_up(sampled, frame):
+    placed = sampled.place(frame[["length", "weight"]][:5])
+    assert np.all(placed.branch < sampled.tree_.n_nodes)
+    np.testing.assert_array_equal(placed.n_below, sampled.tree_.leaf_counts[placed.branch])
+    assert np.all((placed.probability > 0) & (placed.probability <= 1))
+    assert set(placed.nearest[0]) < set(frame.index)
+
+
+# -- the same answers --------------------------------------------------------------------------------------------------
+
+
+def answers(model, rows):
+    placed = model.place(rows)
+    return (
+        model.score_samples(rows),
+        model.predict_proba(rows),
+        placed.probability,
+        placed.height,
+        placed.nearest_height,
+    )
+
+
+def test_threads_change_nothing(model, frame, new_rows):
+    twin = ct.CoalescentClustering(n_clusters=3, calibrate=1, n_jobs=2).fit(frame)
+    for a, b in zip(answers(model, new_rows), answers(twin, new_rows), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_rows_do_not_depend_on_each_other(model, new_rows):
+    whole = answers(model, new_rows)
+    for some in (np.arange(40)[::-1], np.array([11]), np.array([2, 2, 30])):
+        for a, b in zip(answers(model, new_rows.iloc[some].reset_index(drop=True)), whole, strict=True):
+            np.testing.assert_allclose(a, b[some], rtol=1e-9)
+
+
+# -- what is read ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "score_samples", "score", "place"])
+def test_nothing_is_known_before_the_fit(method, frame):
+    with pytest.raises(NotFittedError):
+        getattr(ct.CoalescentClustering(), method)(frame)
+
+
+def test_columns_are_found_by_name(model, new_rows):
+    expected = model.score_samples(new_rows)
+    np.testing.assert_array_equal(model.score_samples(new_rows[["colour", "weight", "length"]]), expected)
+    np.testing.assert_array_equal(model.score_samples(pl.from_pandas(new_rows)), expected)
+    with pytest.warns(InputWarning, match="'tail' did not occur"):
+        found = model.score_samples(new_rows.assign(tail=1.0))
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(InputError, match="lacks the column 'weight'"):
+        model.predict(new_rows[["length", "colour"]])
+
+
+def test_arrays_of_another_width():
+    model = ct.CoalescentClustering(calibrate=0).fit(np.random.default_rng(0).normal(size=(6, 3)))
+    with pytest.raises(InputError, match="X has 2 features, but CoalescentClustering is expecting 3 features"):
+        model.predict(np.zeros((2, 2)))
+
+
+def test_categories_that_the_fit_did_not_know(model, new_rows, frame):
+    purple = new_rows[:1].assign(colour="purple")
+    with pytest.warns(InputWarning, match="purple"):
+        found = model.score_samples(purple)
+    assert found[0] == model.score_samples(purple.assign(colour=None))[0]
+    strict = ct.CoalescentClustering(unseen_categories="error", calibrate=0).fit(frame)
+    with pytest.raises(InputError, match="purple"):
+        strict.predict(purple)
+
+
+def test_the_density_of_a_cell_at_equilibrium():
+    """A row that is nearly independent of all others: the prior has no more to say than the process itself."""
+    X = np.random.default_rng(2).normal(size=(40, 1))
+    model = ct.CoalescentClustering(calibrate=0, noise=50.0).fit(X)
+    x = np.array([[0.5], [2.0]])
+    np.testing.assert_allclose(model.score_samples(x), norm.logpdf(x[:, 0], X.mean(), X.std()), atol=0.05)
