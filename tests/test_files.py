@@ -116,6 +116,15 @@ def test_what_cannot_be_put_back_is_kept_beside(tmp_path, monkeypatch):
     assert (tmp_path / kept[0]).read_text() == "old"
 
 
+def test_a_device_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for write in (lambda path: write_whole(path, "x"), lambda path: write_together({path: "x"}), check_place):
+        with pytest.raises(InputError, match="pipe cannot be written: it is not a plain file"):
+            write(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+    assert everything(tmp_path) == ["pipe"]
+
+
 def test_files_together_are_not_written_over_a_folder(tmp_path):
     (tmp_path / "sub").mkdir()
     with pytest.raises(InputError, match="sub cannot be written: it is a folder"):

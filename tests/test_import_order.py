@@ -61,7 +61,13 @@ def test_imports_point_back(path):
 
 
 def test_the_rule_sees_relative_imports():
-    assert set(imported_layers(PACKAGE / "estimators" / "base.py")) >= {"errors", "inference", "process", "table", "tree"}
+    assert set(imported_layers(PACKAGE / "estimators" / "base.py")) >= {
+        "errors",
+        "inference",
+        "process",
+        "table",
+        "tree",
+    }
 
 
 @pytest.mark.parametrize("statement", ["import coaltree", "from coaltree import Tree, simulate_tree, log_prior"])

@@ -246,7 +246,7 @@ def test_more_nearest_leaves_than_there_are(model, frame):
 
 @pytest.fixture(scope="module")
 def sampled(frame):
-    settings = {"inference": "smc", "n_particles": 30, "n_clusters": 3, "calibrate": 0, "noise": 0.01}
+    settings = {"inference": "smc", "n_particles": 30, "n_clusters": 3, "calibrate": 0, "noise": 0.1}
     return ct.CoalescentClustering(**settings, random_state=0).fit(frame[["length", "weight"]])
 
 

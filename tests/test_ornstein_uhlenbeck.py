@@ -310,7 +310,7 @@ setups = st.sampled_from(SETUPS)
 patient = settings(deadline=None, max_examples=100, derandomize=True)
 
 
-@settings(patient, max_examples=300)
+@settings(patient, max_examples=200)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
 def test_no_height_beats_the_best_height(setup, seed, c):
     problem = Problem(setup, seed)

@@ -97,11 +97,11 @@ def load_imputer(path: str | Path, n_jobs: int | None = None) -> CoalescentImput
     if n_jobs is not None:
         state = replace(state, parameters=state.parameters | {"n_jobs": n_jobs})
     if state.estimator == "CoalescentClustering":
-        kept = CoalescentImputer._get_param_names()
+        own = {*CoalescentClustering._get_param_names()} - {*CoalescentImputer._get_param_names()}
         state = replace(
             state,
             estimator="CoalescentImputer",
-            parameters={name: value for name, value in state.parameters.items() if name in kept},
+            parameters={name: value for name, value in state.parameters.items() if name not in own},
             labels=None,
         )
     model = model_of(state, str(path))
@@ -151,7 +151,7 @@ def model_of(state: ModelState, source: str) -> CoalescentClustering | Coalescen
     kind = ESTIMATORS[state.estimator]
     unknown = sorted(set(state.parameters) - set(kind._get_param_names()))
     if unknown:  # a parameter that was added since has changed nothing in how the file is written
-        raise later(source, None)
+        raise later(source, state.version)
     try:
         model: CoalescentClustering | CoalescentImputer = _restored(kind(**state.parameters), state)
         return model
@@ -207,8 +207,7 @@ def _with_holes(state: ModelState) -> tuple[int, ...]:
     if state.indicator_features is not None:
         return state.indicator_features
     order = [*_used(state.encoding, "real"), *_used(state.encoding, "categorical")]
-    holes: list[bool] = np.isnan(state.matrix).any(axis=0).tolist()  # type: ignore[assignment, union-attr, unused-ignore]
-    return tuple(sorted(j for j, has_holes in zip(order, holes, strict=False) if has_holes))
+    return tuple(sorted(j for column, j in enumerate(order) if np.isnan(state.matrix[:, column]).any()))
 
 
 def _constants(state: ModelState) -> list[Any]:

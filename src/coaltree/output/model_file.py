@@ -90,6 +90,8 @@ class ModelState:
         For each column the one number that all of its cells are, if it is real and they are; None if nobody knows.
     indicator_features : tuple of int or None
         The columns that had missing cells; None if nobody knows.
+    version : str
+        The version of coaltree that wrote the file.
     """
 
     estimator: str
@@ -106,6 +108,7 @@ class ModelState:
     clusters_chosen_by: str | None = None
     constants: tuple[float | None, ...] | None = None
     indicator_features: tuple[int, ...] | None = None
+    version: str = __version__
 
     def to_bytes(self) -> bytes:
         """Return the content of a file; the same for the same model."""
@@ -259,6 +262,7 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         _optional(fact("clusters_chosen_by"), _choice),
         _optional(fact("constants"), lambda value: _read_constants(value, encoding)),
         _optional(fact("indicator_features"), lambda value: _read_positions(value, encoding)),
+        read_text(fact("coaltree_version"), "coaltree_version"),
     )
 
 

@@ -30,7 +30,7 @@ def write_whole(path: str | Path, data: str | bytes) -> None:
         When it cannot be written; the message says why.
     """
     path = Path(path)
-    _check_no_folder(path)
+    _check_replaceable(path)
     part = _beside(path, "part")
     try:
         _write_synced(part, data)
@@ -56,7 +56,7 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
         When one of them cannot be written; earlier files of all names are then as they were.
     """
     for path in files:
-        _check_no_folder(path)
+        _check_replaceable(path)
     new = {path: _beside(path, "part") for path in files}
     old = {path: _beside(path, "old") for path in files}
     at = next(iter(files), Path())
@@ -91,7 +91,7 @@ def check_place(path: Path) -> None:
     InputError
         When it cannot; the message says why.
     """
-    _check_no_folder(path)
+    _check_replaceable(path)
     part = _beside(path, "part")
     try:
         part.touch(exist_ok=False)
@@ -228,9 +228,11 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{ending}")
 
 
-def _check_no_folder(path: Path) -> None:
-    if path.is_dir():
-        raise InputError(f"{path} cannot be written: it is a folder; choose another name.")
+def _check_replaceable(path: Path) -> None:
+    """Refuse to put a file in the place of something else, such as /dev/null."""
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a plain file"
+        raise InputError(f"{path} cannot be written: it is {kind}; choose another name.")
 
 
 def _write_synced(path: Path, data: str | bytes) -> None:
