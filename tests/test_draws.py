@@ -143,10 +143,10 @@ def test_a_mixed_table_is_drawn_part_by_part():
     # 3 means, 3 variances, and the mean of a code
     X = np.column_stack([[nan, nan, 1.0, nan, 0.0], CHERRY_MISSING[:, 0], [0.0, 0.0, nan, 1.0, 1.0]])
     mutation = ct.Multinomial([0.5, 2.0], [[0.5, 0.5], [0.4, 0.6]])
-    process = ct.Mixed((mutation, [0, 2]), (ct.Brownian(2.0, 0.3), [1]))
+    process = ct.Mixed((ct.OrnsteinUhlenbeck(0.6, 0.5, 2.0, 0.3), [1]), (mutation, [0, 2]))
     drawn = draws(process, X, 10_000, seed=7)
-    states = 2.0 * (TREE.heights[-1] - reference.common_heights(TREE))
-    mean, covariance = dense(X[:, 1], states, 0.6)
+    states = 2.0 * np.exp(-1.2 * reference.common_heights(TREE))
+    mean, covariance = dense(X[:, 1], states, 0.6, mean=0.5)
     for leaf in (0, 1, 3):
         assert_normal_moments(drawn[:, [leaf], 1], mean[[leaf]], covariance[[leaf]][:, [leaf]])
     codes = X[:, 2].copy()
@@ -177,7 +177,8 @@ def test_draws_of_new_rows_have_the_moments_of_their_cells():
     # 4 means, 4 variances, 6 shares
     X = np.array([[0.1, 0, 2.0], [nan, 1, 1.2], [-1.0, nan, nan], [-1.4, 1, -0.2], [2.0, 2, nan]])
     mutation = ct.Multinomial(0.5, [[0.5, 0.3, 0.2]])
-    predictor = predictor_of(X, ct.Mixed((ct.Brownian([1.0, 2.0], 0.2), [0, 2]), (mutation, [1])))
+    stationary = ct.OrnsteinUhlenbeck(0.5, 0.2, [1.0, 2.0], 0.2)
+    predictor = predictor_of(X, ct.Mixed((stationary, [0, 2]), (mutation, [1])))
     rows = np.array([[0.3, nan, nan], [nan, 2, 1.0]])
     size = 20_000
     drawn = predictor.draw(rows, size, np.random.default_rng(0))

@@ -27,13 +27,13 @@ REAL = np.array([[0.1, 2.0], [0.4, 1.2], [-1.0, 0.3], [-1.4, -0.2], [2.0, -1.1]]
 HOLES = np.array([[0.1, 2.0], [nan, 1.2], [-1.0, nan], [-1.4, -0.2], [2.0, nan]])
 CODES = np.array([[0.0, 1.0], [0.0, nan], [1.0, 0.0], [nan, 0.0], [2.0, 1.0]])
 MUTATION = ct.Multinomial([0.5, 2.0], [[0.5, 0.3, 0.2], [0.4, 0.6]])
-MIXED = ct.Mixed((MUTATION, [0, 2]), (ct.Brownian([1.5, 0.4], 0.1), [1, 3]))
+MIXED = ct.Mixed((ct.OrnsteinUhlenbeck(0.4, [0.5, 0.0], [1.5, 0.4], 0.1), [3, 1]), (MUTATION, [0, 2]))
 FULL = [[1.0, -0.6], [-0.6, 0.8]]
 GAUSS = np.polynomial.legendre.leggauss(6)
 
 
 def mixed_table(real, codes):
-    return np.column_stack([codes[:, 0], real[:, 0], codes[:, 1], real[:, 1]])
+    return np.column_stack([codes[:, 0], real[:, 1], codes[:, 1], real[:, 0]])
 
 
 class Grid(NamedTuple):

@@ -237,7 +237,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
             raise InputError(f"n_draws is {n_draws!r}; it must be a whole number of at least 1.")
         rng = as_generator(random_state)
         rows = self._new_rows(X)
-        at = np.flatnonzero(_any_missing(rows.table))
+        at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
         known = self._predictor.rows_of_fit(rows.matrix)[at]
         drawn = np.empty((n_draws, len(at), rows.matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
@@ -267,9 +267,9 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         return np.array([*names, *(f"missingindicator_{names[j]}" for j in self.indicator_features_)], dtype=object)
 
     def _cells(self, rows: NewRows) -> tuple[IntArray, Predictions]:
-        """Return the rows with missing cells, and what the model says of their cells."""
+        """Return the rows with missing cells in the columns that take part, and what the model says of their cells."""
         predictor = self._predictor
-        at = np.flatnonzero(_any_missing(rows.table))
+        at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
         known = predictor.rows_of_fit(rows.matrix)[at]
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         parts = []

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.brownian import Brownian
-from ..process.calibration import calibrate, log_parameter_prior
+from ..process.calibration import fitted, log_parameter_prior
 from ..process.gaussian import Gaussian
 from ..process.interface import Process
 from ..process.mixed import Mixed
@@ -87,7 +87,7 @@ def alternate(
         trial = best.process
         if searched:
             trial = with_noise(trial, noise_of(trial) * (factor if upwards else 1 / factor))
-        trial = calibrate(trial, best.trees, X, best.weights, hold_noise=True)
+        trial = fitted(trial, best.trees, best.weights, X, "held" if hold_noise else "tried")
         found = find(trial, number)
         log_joints.append(found.log_joint)
         score = _score(found, X, hold_noise)

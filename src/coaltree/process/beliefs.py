@@ -86,7 +86,14 @@ class Beliefs:
         Predictions
             With a row for each point.
         """
-        at_nodes, at_heights = np.asarray(nodes, dtype=np.intp).ravel(), np.asarray(heights, dtype=np.float64).ravel()
+        try:
+            given, at_heights = (np.asarray(values, dtype=np.float64).ravel() for values in (nodes, heights))
+            whole = bool(np.all(given == np.floor(given)))
+        except (TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise InputError(f"nodes are {nodes!r} and heights {heights!r}; they must be whole numbers and numbers.")
+        at_nodes = given.astype(np.intp)
         self._check_points(at_nodes, at_heights)
         return Predictions.stacked(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from ..tree.tree import Tree, checked_tree
+from ..tree.sample import TreeSample
+from ..tree.sample_invariants import checked_trees, checked_weights
+from ..tree.tree import Tree
 from .brownian import Brownian
-from .evidence import Evidence
+from .evidence import Evidence, Noise
 from .gaussian import Gaussian
 from .gaussian_calibration import GaussianPrior, fit_brownian, fit_stationary
 from .interface import Process, as_matrix, check_process
@@ -25,7 +26,7 @@ FloatArray = NDArray[np.float64]
 
 def calibrate(
     process: Process,
-    trees: Tree | Sequence[Tree],
+    trees: Tree | TreeSample | Sequence[Tree],
     X: ArrayLike,
     weights: ArrayLike | None = None,
     *,
@@ -37,11 +38,11 @@ def calibrate(
     ----------
     process : Process
         Where the search begins. Whether a variance or a rate is one number, one a column or a matrix stays as it is.
-    trees : Tree or sequence of Tree
+    trees : Tree, TreeSample or sequence of Tree
     X : array-like of shape (n_leaves, n_columns)
         Row i belongs to leaf i; NaN is a missing cell.
     weights : array-like of shape (n_trees,), optional
-        Weights of the trees; all the same by default.
+        Weights of the trees; by default all the same, or those of the sample.
     hold_noise : bool, default False
         Leave the noise of real columns as it is.
 
@@ -60,31 +61,35 @@ def calibrate(
     True
     """
     check_process(process)
-    drawn = [trees] if isinstance(trees, Tree) else list(trees)
-    for tree in drawn:
-        checked_tree(tree, "trees")
     matrix = as_matrix(X)
-    shares = np.full(len(drawn), 1.0) if weights is None else np.asarray(weights, dtype=np.float64)
-    if not drawn or shares.shape != (len(drawn),) or not np.all(shares >= 0) or not 0 < shares.sum() < math.inf:
+    if isinstance(trees, TreeSample):
+        weights = trees.weights if weights is None else weights
+        trees = trees.trees
+    drawn = checked_trees([trees] if isinstance(trees, Tree) else trees)
+    if drawn[0].n_leaves != len(matrix):
         raise InputError(
-            "There must be at least one tree, and weights, if given, one non-negative number for each tree."
+            f"The table has {len(matrix)} row(s) and the trees have {drawn[0].n_leaves} leaves; row i is leaf i."
         )
-    known = shares > 0
-    evidence = Evidence([t for t, k in zip(drawn, known, strict=True) if k], shares[known] / shares.sum(), matrix)
-    resolved = process.resolve(matrix)
-    if len(matrix) == 1:
-        return resolved
-    return _fitted(resolved, evidence, hold_noise)
+    shares = checked_weights(np.ones(len(drawn)) if weights is None else weights, len(drawn))
+    return fitted(process.resolve(matrix), drawn, shares, matrix, "held" if hold_noise else "fitted")
 
 
-def _fitted(process: Process, evidence: Evidence, hold_noise: bool) -> Process:
+def fitted(process: Process, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, noise: Noise) -> Process:
+    """Fit the parameters of a resolved process; see `calibrate`, which looks at its arguments first."""
+    if len(X) == 1:
+        return process
+    known = weights > 0
+    return _fitted(process, Evidence([t for t, k in zip(trees, known, strict=True) if k], weights[known], X), noise)
+
+
+def _fitted(process: Process, evidence: Evidence, noise: Noise) -> Process:
     if isinstance(process, Mixed):
-        parts = [(_fitted(part, evidence.columns(columns), hold_noise), columns) for part, columns in process.parts]
+        parts = [(_fitted(part, evidence.columns(columns), noise), columns) for part, columns in process.parts]
         return Mixed(*parts)
     if isinstance(process, Brownian):
-        return fit_brownian(process, evidence, hold_noise)
+        return fit_brownian(process, evidence, noise)
     if isinstance(process, OrnsteinUhlenbeck):
-        return fit_stationary(process, evidence, hold_noise)
+        return fit_stationary(process, evidence, noise)
     if isinstance(process, Multinomial):
         return fit_multinomial(process, evidence)
     raise InputError(f"The parameters of {process!r} cannot be fitted; only those of coaltree's own processes can.")
@@ -93,12 +98,13 @@ def _fitted(process: Process, evidence: Evidence, hold_noise: bool) -> Process:
 def log_parameter_prior(process: Process, X: FloatArray, hold_noise: bool = False) -> float:
     """Return the log density of a process's parameters under their weak priors, up to a constant.
 
-    With `hold_noise` the noise of real columns is given, and has no prior.
+    With `hold_noise` the noise of real columns is given: it has no prior, and may be below that of rounding.
     """
     if isinstance(process, Mixed):
         return sum(log_parameter_prior(part, X[:, columns], hold_noise) for part, columns in process.parts)
     if isinstance(process, Gaussian):
-        return GaussianPrior.of(X).log_density(process, hold_noise)
+        noise: Noise = "held" if hold_noise else "fitted"
+        return GaussianPrior.of(X, noise).log_density(process)
     if isinstance(process, Multinomial):
         return multinomial_log_prior(process, X)
     raise InputError(f"The parameters of {process!r} have no prior; only those of coaltree's own processes have.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
+
+# Whether noise is to be fitted, is tried out as it is, or is what the user wants: then it has no prior, and no least value.
+Noise: TypeAlias = Literal["fitted", "tried", "held"]
 
 # Precisions, in units of the column's own, and rates have a Gamma prior of this shape and scale.
 SHAPE, SCALE = 1.1, 1.1

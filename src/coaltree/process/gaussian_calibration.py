@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 
 from ..compiled import announced_compilation
+from ..errors import InputError
 from ._statistics_kernels import contrasts
 from .brownian import Brownian
-from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence
+from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence, Noise
 from .gaussian import Gaussian
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck
 
 FloatArray = NDArray[np.float64]
+AnyGaussian = TypeVar("AnyGaussian", bound=Gaussian)
 
 # Noise has an inverse Gamma prior, which keeps it from 0 where rows repeat and the likelihood would have it there.
 NOISE_SHAPE, NOISE_SCALE = 1.0, 0.05
@@ -35,10 +37,11 @@ class GaussianPrior(NamedTuple):
 
     spread: FloatArray  # (columns,), variance of the observed cells; 1 where they do not vary
     middle: FloatArray  # (columns,), their mean; 0 where there are none
-    rounding: FloatArray  # (columns,), the variance that rounding gave them
+    rounding: FloatArray  # (columns,), the variance that rounding gave them; 0 if noise is held
+    noise: Noise
 
     @classmethod
-    def of(cls, X: FloatArray) -> Self:
+    def of(cls, X: FloatArray, noise: Noise) -> Self:
         """Look at the columns of a table.
 
         Rounding has a twelfth of the squared step between values. Columns of few distinct values, such as counts, would
@@ -53,14 +56,16 @@ class GaussianPrior(NamedTuple):
         for d, column in enumerate(X.T):
             gaps = np.diff(np.unique(column[observed[:, d]]))
             steps[d] = gaps.min() if len(gaps) else 0.0
-        return cls(spread, middle, np.minimum(steps**2 / 12, MOST_ROUNDING * spread))
+        if noise == "held":
+            steps[:] = 0.0
+        return cls(spread, middle, np.minimum(steps**2 / 12, MOST_ROUNDING * spread), noise)
 
-    def log_density(self, process: Gaussian, hold_noise: bool) -> float:
+    def log_density(self, process: Gaussian) -> float:
         """Return the log density of parameters, up to a constant; of all but the noise if that is held."""
         if process.noise > 0 and np.any(self._own_noise(process) < (1 - 1e-9) * self._shaped_rounding(process)):
             return -math.inf
         total = self._of_variance(process.variance)
-        if not hold_noise:
+        if self.noise != "held":
             total += _noise_log_prior(process.noise)
         if isinstance(process, OrnsteinUhlenbeck):
             total += (SHAPE - 1) * math.log(process.rate) - process.rate / SCALE
@@ -110,14 +115,16 @@ class Contrasts(NamedTuple):
     weights: FloatArray  # (trees,)
 
     @classmethod
-    def of(cls, evidence: Evidence, heights: list[FloatArray], noise: float) -> Self:
+    def of(cls, evidence: Evidence, prior: GaussianPrior, heights: list[FloatArray], noise: float) -> Self:
         """Climb all trees, their heights perhaps warped."""
         n, n_columns = evidence.X.shape
+        units = np.sqrt(prior.spread)  # in which nothing is too large or too small
+        X = (evidence.X - prior.middle) / units
         counts, logs, squares = np.zeros(n_columns), np.zeros(n_columns), np.zeros((n_columns, n_columns))
         means, variances = [], []
         for tree, own, weight in zip(evidence.trees, heights, evidence.weights, strict=True):
             gaps, spans = np.empty((n - 1, n_columns)), np.empty((n - 1, n_columns))
-            forest = Brownian(1.0, noise).forest(evidence.X, n, np.zeros(n))
+            forest = Brownian(1.0, noise).forest(X, n, np.zeros(n))
             with announced_compilation():
                 root = contrasts(forest, tree.children, own, gaps, spans)
             scaled = gaps / np.sqrt(spans)
@@ -125,8 +132,9 @@ class Contrasts(NamedTuple):
             counts += weight * seen.sum(axis=0)
             logs += weight * np.nansum(np.log(spans), axis=0)
             squares += weight * (scaled.T @ scaled if seen.all() else np.diag(np.nansum(scaled**2, axis=0)))
-            means.append(forest.y[:, root] + forest.center)
+            means.append(prior.middle + units * (forest.y[:, root] + forest.center))
             variances.append(np.broadcast_to(forest.v[..., root], n_columns))
+        squares *= np.outer(units, units)
         return cls(counts, logs, squares, np.array(means), np.array(variances), evidence.weights)
 
     def log_density(self, variance: FloatArray) -> float:
@@ -150,50 +158,70 @@ class Contrasts(NamedTuple):
         )
 
 
-def fit_brownian(process: Brownian, evidence: Evidence, hold_noise: bool) -> Brownian:
+def fit_brownian(process: Brownian, evidence: Evidence, noise: Noise) -> Brownian:
     """Return the most probable variance and noise."""
-    prior = GaussianPrior.of(evidence.X)
+    prior = GaussianPrior.of(evidence.X, noise)
     heights = [tree.heights for tree in evidence.trees]
 
+    @_if_possible(process)
     def best_at(noise: float) -> tuple[float, Brownian]:
-        sums = Contrasts.of(evidence, heights, noise)
+        sums = Contrasts.of(evidence, prior, heights, noise)
         found = Brownian(prior.best_variance(process.variance.ndim, sums.squares, sums.counts, noise), noise)
-        return sums.log_density(found.variance) + prior.log_density(found, hold_noise), found
+        return sums.log_density(found.variance) + prior.log_density(found), found
 
-    given = Contrasts.of(evidence, heights, process.noise).log_density(process.variance)
-    candidates = [(given + prior.log_density(process, hold_noise), process), best_at(process.noise)]
-    if not hold_noise:
+    given = Contrasts.of(evidence, prior, heights, process.noise).log_density(process.variance)
+    candidates = [(given + prior.log_density(process), process), best_at(process.noise)]
+    if noise == "fitted":
         candidates.append(best_at(_best_positive(lambda trial: best_at(trial)[0], process.noise, NOISE_RANGE)))
     return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
-def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, hold_noise: bool) -> OrnsteinUhlenbeck:
+def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, noise: Noise) -> OrnsteinUhlenbeck:
     """Return the most probable rate, noise, mean and variance."""
-    prior = GaussianPrior.of(evidence.X)
+    prior = GaussianPrior.of(evidence.X, noise)
 
     def contrasts_at(rate: float, noise: float) -> Contrasts:
         # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
-        sums = Contrasts.of(evidence, [-np.expm1(-2 * rate * tree.heights) for tree in evidence.trees], noise)
+        heights = [-np.expm1(-2 * rate * tree.heights) for tree in evidence.trees]
+        sums = Contrasts.of(evidence, prior, heights, noise)
         remaining = np.array([[math.exp(-2 * rate * tree.heights[-1])] for tree in evidence.trees])
         return sums._replace(root_variances=sums.root_variances + remaining)
 
+    @_if_possible(process)
     def best_at(rate: float, noise: float) -> tuple[float, OrnsteinUhlenbeck]:
         sums = contrasts_at(rate, noise)
         mean, variance = _best_mean_and_variance(process.variance.ndim, sums, prior, noise)
         found = OrnsteinUhlenbeck(rate, mean, variance, noise)
-        return sums.with_roots(mean).log_density(variance) + prior.log_density(found, hold_noise), found
+        return sums.with_roots(mean).log_density(variance) + prior.log_density(found), found
 
     given = contrasts_at(process.rate, process.noise).with_roots(process.mean).log_density(process.variance)
     candidates = [
-        (given + prior.log_density(process, hold_noise), process),
+        (given + prior.log_density(process), process),
         best_at(process.rate, process.noise),
     ]
-    if hold_noise:
+    if noise != "fitted":
         rate = _best_positive(lambda trial: best_at(trial, process.noise)[0], process.rate, RATE_RANGE)
         candidates.append(best_at(rate, process.noise))
     else:
         candidates.append(best_at(*_best_two(lambda rate, noise: best_at(rate, noise)[0], process)))
     return max(candidates, key=lambda candidate: candidate[0])[1]
+
+
+def _if_possible(
+    process: AnyGaussian,
+) -> Callable[[Callable[..., tuple[float, AnyGaussian]]], Callable[..., tuple[float, AnyGaussian]]]:
+    """Let a search go on where equal rows without noise leave a covariance matrix that cannot be inverted."""
+
+    def decorate(best_at: Callable[..., tuple[float, AnyGaussian]]) -> Callable[..., tuple[float, AnyGaussian]]:
+        def guarded(*arguments: float) -> tuple[float, AnyGaussian]:
+            try:
+                return best_at(*arguments)
+            except (InputError, np.linalg.LinAlgError):
+                return -math.inf, process
+
+        return guarded
+
+    return decorate
 
 
 def _best_mean_and_variance(

@@ -99,8 +99,8 @@ def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
     idle = ((1 - shares) * weights) @ lengths
     if pooled:
         idle = np.full(len(shares), idle.sum())
-    low, high = np.full(len(rate), RATE_RANGE[0]), np.full(len(rate), RATE_RANGE[1])
-    rate = np.clip(rate, low, high)
+    low, high = np.minimum(rate, RATE_RANGE[0]), np.maximum(rate, RATE_RANGE[1])
+    rate = np.clip(rate, RATE_RANGE[0], RATE_RANGE[1])
     for _ in range(60):
         x = np.minimum(rate[:, None] * lengths, 700.0)
         growth = np.expm1(x)

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._stationary_kernels import StationaryDiagonalForest, StationaryForest
-from .gaussian import LARGEST_VALUE, Gaussian, least_noise
+from .gaussian import LARGEST_VALUE, Gaussian, check_size, least_noise
 from .interface import check_width
 from .predictions import Predictions
 
@@ -68,8 +68,11 @@ class OrnsteinUhlenbeck(Gaussian):
             raise InputError(f"mean is {mean!r}; it must be one number or one a column.") from None
         if self.mean.ndim > 1 or self.mean.size == 0 or not np.all(np.isfinite(self.mean)):
             raise InputError("mean must be one finite number, or one a column.")
-        if self.mean.ndim and self.variance.ndim:
-            check_width(len(self.mean), len(self.variance), "OrnsteinUhlenbeck's variance")
+        if self.mean.ndim and self.variance.ndim and len(self.mean) != len(self.variance):
+            raise InputError(
+                f"mean has {len(self.mean)} numbers, but variance describes {len(self.variance)} columns; "
+                "they must be as many."
+            )
         self.mean.setflags(write=False)
 
     @property
@@ -94,10 +97,10 @@ class OrnsteinUhlenbeck(Gaussian):
     def _noises(self, white: FloatArray) -> FloatArray:
         """Return the noise of each column, at least what keeps densities finite."""
         observed = ~np.isnan(white)
-        counts = np.maximum(observed.sum(axis=0), 1)
-        means = np.where(observed, white, 0.0).sum(axis=0) / counts
-        spread = (np.where(observed, white - means, 0.0) ** 2).sum(axis=0) / counts
-        return np.maximum(self.noise, least_noise(np.where(spread > 0, spread, 1.0)))
+        centred = np.where(observed, white - _means(white, observed), 0.0)
+        spread = (centred**2).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+        # of the equilibrium's scale at the most: rows may lie far out, and still be as far from each other as they are
+        return np.maximum(self.noise, least_noise(np.where(spread > 0, np.minimum(spread, 1.0), 1.0)))
 
     def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> StationaryForest | StationaryDiagonalForest:
         """Return the leaves' messages in units of the equilibrium."""
@@ -106,6 +109,7 @@ class OrnsteinUhlenbeck(Gaussian):
         observed = ~np.isnan(white)
         white = np.where(observed, white, 0.0)
         _check_distance(white)
+        check_size(np.where(observed, white - _means(white, observed), 0.0))
         noise = self._noises(np.where(observed, white, np.nan))
         complete = bool(observed.all())
         if complete:
@@ -200,6 +204,10 @@ class OrnsteinUhlenbeck(Gaussian):
         if self.n_columns is not None:
             check_width(X.shape[1], self.n_columns, "OrnsteinUhlenbeck's parameters")
         return super().resolve(X)
+
+
+def _means(white: FloatArray, observed: NDArray[np.bool_]) -> FloatArray:
+    return np.asarray(np.where(observed, white, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
 
 
 def _check_distance(white: FloatArray) -> None:
