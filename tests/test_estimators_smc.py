@@ -116,7 +116,7 @@ def test_fit_samples_trees(table, tmp_path):
     done = CliRunner().invoke(app, [*arguments, "--particles", "40", "--runs", "2", "--n-clusters", "3"])
     assert done.exit_code == 0, done.output
     out = tmp_path / "out"
-    files = {"tree.nwk", "tree.nex", "sample.trees", "clusters.csv", "dendrogram.png", "summary.json"}
+    files = {"tree.nwk", "tree.nex", "sample.trees", "clusters.csv", "dendrogram.png", "summary.json", "model.coaltree"}
     assert {path.name for path in out.iterdir()} == files
     facts = json.loads((out / "summary.json").read_text())
     assert facts["inference"] == "smc"
