@@ -11,12 +11,10 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # No window may open, whatever the machine has.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# Numba's cache on disk is not made for several processes that compile different signatures of one function at the same
-# time: each worker has its own, for the sources as they are.
+# A cache of compiled kernels for the sources as they are, shared by all workers.
 sources = sorted((ROOT / "src" / "coaltree").rglob("*.py"))
 digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / digest / worker)
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / digest)
 
 # The first call of a kernel compiles it, so no deadline; on the server the same examples every time.
 settings.register_profile("coaltree", deadline=None, derandomize="CI" in os.environ)

@@ -16,6 +16,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 import numba
 from numba.core import event, types
 from numba.extending import overload
@@ -25,13 +30,40 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 #: Set COALTREE_KERNEL_CACHE=0 to compile in memory only.
 USE_DISK_CACHE = os.environ.get("COALTREE_KERNEL_CACHE", "1") != "0"
 
-# Three decorators: `kernel` for what Python calls, kept on disk; `jit` for what only kernels call, and becomes part of them;
-# `inlined` for what is called in one place. Each layer of `jit` has LLVM optimise all that is beneath it once more, so
-# that a layer fewer makes the first fit a second or two shorter.
+# Three decorators: `kernel`, below, for what Python calls, kept on disk; `jit` for what only kernels call, and becomes part
+# of them; `inlined` for what is called in one place. Each layer of `jit` has LLVM optimise all that is beneath it once
+# more, so that a layer fewer makes the first fit a second or two shorter.
 # No fastmath: infinities stand for flat messages and impossible events. nogil lets threads share the work.
-kernel = numba.njit(cache=USE_DISK_CACHE, nogil=True, error_model="numpy")
+_kernel = numba.njit(cache=USE_DISK_CACHE, nogil=True, error_model="numpy")
 jit = numba.njit(nogil=True, error_model="numpy")
 inlined = numba.njit(nogil=True, error_model="numpy", inline="always")
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile what Python calls, and keep it on disk."""
+    compiled = _kernel(function)
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if file is not None and fcntl is not None:
+        file.save = _one_at_a_time(file.save, Path(file._cache_path))
+    return compiled
+
+
+def _one_at_a_time(save: Callable[..., None], folder: Path) -> Callable[..., None]:
+    """Let one process at a time add to the kernels on disk: two might give theirs the same file name."""
+
+    @functools.wraps(save)
+    def guarded(*arguments: Any) -> None:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = (folder / "kernels.lock").open("a")
+        except OSError:  # nothing can be kept here anyway
+            return
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # given back when the file is closed
+            save(*arguments)
+
+    return guarded
 
 
 class Operation:
