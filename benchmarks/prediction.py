@@ -1,30 +1,32 @@
 """How good predictions are: hidden cells and held-out rows of real tables, ours beside scikit-learn's, in one run.
 
-Run with ``python benchmarks/prediction.py``; it takes some minutes on two cores. ``--markdown`` prints the tables of docs/prediction.md,
-``--quick`` is a smoke run on one small table. Nothing is downloaded: all tables come with scikit-learn.
+Run with ``python benchmarks/prediction.py``; it takes some minutes on two cores. ``--markdown`` prints the tables of
+docs/prediction.md, ``--quick`` is a smoke run on one small table. Nothing is downloaded: all tables come with scikit-learn.
 
-*The tables.* Iris, wine and breast cancer are as they come. Diabetes has its sex as a category, which densities leave out. Digits are
-the first 600 rows, to keep the run short, without the pixels that are 0 in more than nine rows of ten, whose few
-other cells would make up most of any mean over standardised columns. "wine, mixed" has the cultivar and three of the measurements,
-cut into thirds, as categories.
+*The tables.* Iris, wine and breast cancer are as they come. Diabetes has its sex as a category, which densities leave out.
+Digits are the first 600 rows, to keep the run short, without the pixels that are 0 in more than nine rows of ten: their
+few other cells would make up most of any mean over standardised columns. "wine, mixed" has the cultivar and three of the
+measurements, cut into thirds, as categories.
 
-*Hidden cells.* A share of the cells is hidden at random, three times; a row keeps at least one. Errors are in standard deviations of
-the complete column, log scores are natural logarithms of the density of the hidden cell in the same units, a mean over cells.
-Everybody's density is a Gaussian, everybody's interval its central 90 %. Ours have mean and sd from `predictive`. SimpleImputer
-has the column's mean and standard deviation, or its shares. KNNImputer and IterativeImputer (Bayesian ridge regression) see
-standardised columns, with a column of zeros and ones for every category but the first (with all of them the regressions have
-nothing to find out). They give no sd, so a further tenth of the observed
-cells is hidden three times: the sd of a column is the root mean square of what they miss there by, and probabilities
-are mixed with the column's shares in the proportion that scores best there. "its own sd" is what the last round of Bayesian ridge
-regressions says with `return_std`. "tree as it stands" is our default, read off the greedy tree by `Beliefs.leaves` without
-taking the rows off first.
+*Hidden cells.* A share of the cells is hidden at random, three times; a row keeps at least one. Errors are in standard
+deviations of the complete column; log scores are natural logarithms of the density of the hidden cell in the same units, a
+mean over cells. Everybody's density is a Gaussian with an sd of at least 0.001, everybody's interval its central 90 %.
 
-*Held-out rows.* Five folds; mean log density of a row, in standard deviations of the fold's training rows. Digits get uniform noise as
-wide as the step between their values, for a density of rounded values has no bound. GaussianMixture has one to ten
-components, full and diagonal, and 0.001 on the diagonal; "best" is the one that is best on the held-out rows themselves, which nobody
-could know. KernelDensity chooses its bandwidth by five folds inside.
+- Ours: mean, sd and probabilities of `predictive`, with default settings, with ``noise=0.3`` held instead of fitted, and with
+  Brownian motion. "ours, fixed tree" reads the default's cells off its greedy tree by `Beliefs.leaves`, the rows left where
+  they are. A sample of trees ("ours, smc", by race) takes long, so it has tables of its own, of 60 random rows.
+- SimpleImputer: the column's mean and standard deviation, or its shares.
+- KNNImputer and IterativeImputer (Bayesian ridge regressions), default settings, see standardised columns, with a column of
+  zeros and ones for every category but the first. They give no sd, so a further tenth of the observed cells is hidden three
+  times: the sd of a column is the root mean square of what they miss there by, and probabilities are mixed with the column's
+  shares in the proportion that scores best there. "own sd" is what the last round of regressions says with `return_std`.
 
-Standard errors are over repeats, or over folds; they are of each figure by itself, while differences between neighbours are surer.
+*Held-out rows.* Five folds; mean log density of a row, in standard deviations of the fold's training rows. Digits get uniform
+noise as wide as the step between their values, for a density of rounded values has no bound. GaussianMixture has one to ten
+components, full and diagonal, chosen by BIC; "best" is the one that is best on the held-out rows themselves, which nobody
+could know. Both mixtures have 0.001 added on the diagonal. KernelDensity chooses its bandwidth by five folds inside.
+
+Standard errors are over repeats, or over folds; they are of each figure by itself, while differences along a line are surer.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ SHARES = (0.1, 0.3)
 REPEATS = 3
 N_JOBS = 2
 REACH = 1.6448536269514722  # half of a central 90 % interval, in standard deviations
-FLOOR = 1e-3  # standard deviations, under which nobody's sd is taken at its word
+FLOOR = 1e-3  # of a standard deviation: no sd is taken to be smaller
+WORST = -100  # figures below are not worth their digits
 
 
 class Table(NamedTuple):
@@ -64,13 +67,16 @@ class Table(NamedTuple):
     step: float = 0.0  # between the values of rounded columns
 
     def rows(self, rows):
+        """Return some rows."""
         return self._replace(real=self.real[rows], codes=self.codes[rows])
 
     @property
     def n_states(self):
+        """How many categories each categorical column has."""
         return [int(np.nanmax(column)) + 1 for column in self.codes.T]
 
     def frame(self):
+        """Return a frame, as the estimators like it."""
         columns = {f"r{j}": column for j, column in enumerate(self.real.T)}
         for j, column in enumerate(self.codes.T):
             columns[f"c{j}"] = pd.Categorical([None if np.isnan(code) else f"{int(code)}" for code in column])
@@ -177,6 +183,7 @@ class Peer:
         self.said = said._replace(sd=np.tile(sd, (len(said.mean), 1)), probability=mixed)
 
     def fill(self, holes):
+        """Return what the imputer fills in, and its own sd where it has one."""
         n = holes.real.shape[1]
         dummies = [
             np.where(np.isnan(own)[:, None], np.nan, own[:, None] == np.arange(1, states))
@@ -223,9 +230,17 @@ def score_cells(table, said, real, codes):
     return scores
 
 
+def compile_first(table):
+    """Have the kernels for this kind of table in memory before time is taken."""
+    few, _, _ = hide(table.rows(slice(None, None, max(1, len(table.real) // 20))), 0.2, np.random.default_rng(0))
+    for process in ("ornstein-uhlenbeck", "brownian"):
+        ours(few, real_process=process, calibrate=1)
+
+
 def impute(table, share, repeat, with_sample=False):
     """Hide cells of a table once; return everybody's scores by name."""
     warnings.simplefilter("ignore")
+    compile_first(table)
     rng = np.random.default_rng([repeat, round(100 * share)])
     holes, real, codes = hide(table, share, rng)
     said, seconds = {}, {}
@@ -236,17 +251,19 @@ def impute(table, share, repeat, with_sample=False):
         seconds[name] = time.process_time() - start
         return found
 
-    said["ours"], said["tree as it stands"] = timed("ours", lambda: ours(holes))
+    said["ours"], said["ours, fixed tree"] = timed("ours", lambda: ours(holes))
+    said["ours, noise 0.3"], _ = timed("ours, noise 0.3", lambda: ours(holes, noise=0.3))
     said["ours, brownian"], _ = timed("ours, brownian", lambda: ours(holes, real_process="brownian"))
     if with_sample:
         options = {"inference": "smc", "proposal": "race", "random_state": repeat}
         said["ours, smc"], _ = timed("ours, smc", lambda: ours(holes, **options))
-    said["column's mean"] = timed("column's mean", lambda: by_column(holes))
-    said["neighbours"] = timed("neighbours", lambda: Peer(KNNImputer(), holes, rng)).said
-    regressions = timed("regressions", lambda: Peer(IterativeImputer(random_state=0), holes, rng))
-    said["regressions"] = regressions.said
-    said["its own sd"] = regressions.said._replace(sd=regressions.own_sd, probability=[])
+    said["SimpleImputer"] = timed("SimpleImputer", lambda: by_column(holes))
+    said["KNNImputer"] = timed("KNNImputer", lambda: Peer(KNNImputer(), holes, rng)).said
+    regressions = timed("IterativeImputer", lambda: Peer(IterativeImputer(random_state=0), holes, rng))
+    said["IterativeImputer"] = regressions.said
+    said["IterativeImputer, own sd"] = regressions.said._replace(sd=regressions.own_sd, probability=[])
     scores = {name: score_cells(table, own, real, codes) for name, own in said.items()}
+    del scores["IterativeImputer, own sd"]["rmse"]  # the same
     for name, took in seconds.items():
         scores[name]["seconds"] = took
     return scores
@@ -275,16 +292,17 @@ def densities(X, fold, n_folds, most):
     for name, options in {
         "ours": {},
         "ours, full": {"covariance": "full"},
+        "ours, noise 0.3": {"noise": 0.3},
         "ours, brownian": {"real_process": "brownian"},
         "ours, not fitted": {"calibrate": 0},
         "brownian, not fitted": {"real_process": "brownian", "calibrate": 0},
     }.items():
         scores[name] = ct.CoalescentClustering(**options).fit(train).score(test)
-    scores["mixture, BIC"], scores["mixture, best"] = mixture_scores(train, test, most)
+    scores["GaussianMixture, BIC"], scores["GaussianMixture, best"] = mixture_scores(train, test, most)
     model = BayesianGaussianMixture(n_components=10, reg_covar=1e-3, max_iter=500, random_state=0)
-    scores["Bayesian mixture"] = model.fit(train).score(test)
+    scores["BayesianGaussianMixture"] = model.fit(train).score(test)
     kernel = GridSearchCV(KernelDensity(), {"bandwidth": np.geomspace(0.05, 2, 25)}, cv=5).fit(train)
-    scores["kernels"] = kernel.score(test) / len(test)
+    scores["KernelDensity"] = kernel.score(test) / len(test)
     return {name: {"density": score} for name, score in scores.items()}
 
 
@@ -295,6 +313,8 @@ def figure(values, digits):
     values = [value for value in values if value is not None]
     if not values:
         return "-"
+    if np.mean(values) < WORST:
+        return f"< {WORST}"
     error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     shown = f"{np.mean(values):.{digits}f}"
     return shown if math.isnan(error) else f"{shown} ± {error:.{digits}f}"
@@ -302,8 +322,11 @@ def figure(values, digits):
 
 def show(title, results, measure, digits, markdown):
     """Print one measure: a line for each table, a column for each method."""
-    methods = [name for name in next(iter(results.values()))[0]]
-    methods = [m for m in methods if any(measure in one[m] for runs in results.values() for one in runs)]
+    methods = [
+        m
+        for m in next(iter(results.values()))[0]
+        if any(measure in one[m] for runs in results.values() for one in runs)
+    ]
     lines = [["", *methods]]
     for label, runs in results.items():
         cells = [figure([one[m].get(measure) for one in runs], digits) for m in methods]
@@ -324,7 +347,9 @@ def show(title, results, measure, digits, markdown):
 def together(jobs):
     """Do labelled jobs on two cores; return the results of each label in order."""
     with joblib.parallel_config("loky", n_jobs=N_JOBS, inner_max_num_threads=1):
-        done = joblib.Parallel(verbose=5 if sys.stderr.isatty() else 0)(joblib.delayed(work)(*args) for _, work, args in jobs)
+        done = joblib.Parallel(verbose=5 if sys.stderr.isatty() else 0)(
+            joblib.delayed(work)(*args) for _, work, args in jobs
+        )
     results = {}
     for (label, _, _), one in zip(jobs, done, strict=True):
         results.setdefault(label, []).append(one)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import coaltree as ct
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference._pair_kernels import best_height, pair_shift
+from coaltree.inference._pair_kernels import best_height, pair_shift, rank_by_likelihood
 from coaltree.process import operations as op
 
 RULES = ["rate1", "max-prob", "min-duration"]
@@ -372,9 +372,6 @@ def test_slopes_of_a_block_are_added_in_place():
 # -- many rows: the bookkeeping of partners ------------------------------------------------------------------------
 
 
-CUT_OFF = -1e6  # below every height, for pairs that would merge before they live
-
-
 def replay(process, X, tree):
     """Weigh all live pairs before every merge of a `rate1` tree.
 
@@ -393,7 +390,7 @@ def replay(process, X, tree):
         floor = float(forest.height[younger])
         best[older, younger] = best_height(forest, pair, shift, 1.0, floor, np.inf)
         if op.noisy(forest) and best[older, younger] == floor:
-            best[older, younger] = CUT_OFF - op.log_z(forest, pair, floor)  # the likeliest of these first
+            best[older, younger] = rank_by_likelihood(op.log_z(forest, pair, floor))  # the likeliest of these first
 
     for younger in range(n):
         for older in range(younger):

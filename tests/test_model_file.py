@@ -564,7 +564,7 @@ def huge_array(shape):
         ({}, {"process": {"kind": "magic"}}, "kind 'magic'"),
         ({}, {"process": {"kind": "mixed", "parts": []}}, "at least one pair"),
         ({}, {"of": of_process(variance=-1.0)}, "variances must be positive"),
-        ({}, {"of": of_process(variance=[1.0, 2.0])}, "Ornstein|another number of columns"),
+        ({}, {"of": of_process(variance=[1.0, 2.0])}, "mean has|another number of columns"),
         ({}, {"of": of_process(variance=[[[1.0]]])}, "not a number"),
         ({}, {"of": of_process(mean=[[0.0]])}, "mean must be one finite number"),
         ({}, {"of": of_process(rate="inf")}, "rate of the process is 'inf'"),

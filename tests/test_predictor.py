@@ -139,7 +139,7 @@ class TestBruteForce:
         placed = predictor.place(rows, TREE, 0, level)
         for k, each in enumerate(brute):
             tails = each.below(placed.height_low[k]), 1 - each.below(placed.height_high[k])
-            np.testing.assert_allclose(tails, 0.5 * (1 - level), atol=0.03)
+            np.testing.assert_allclose(tails, 0.5 * (1 - level), atol=0.06)
 
     def test_nearest_leaves(self, case):
         """A row on a branch merges with a leaf where the branch does, or where the row attaches if the leaf is below it."""
@@ -412,15 +412,6 @@ def test_rows_of_the_fit_in_any_order():
     some = predictor.fitted_cells(holed[order])
     for name in ("mean", "sd", "probability"):
         np.testing.assert_allclose(getattr(some, name), getattr(whole, name)[order], rtol=1e-12)
-
-
-def test_rows_of_the_fit_without_holes():
-    """Their cells would show what those of a new row at their place would; rows with holes come out as they do alone."""
-    X, process, _ = CASES["brownian, noise, holes"]
-    predictor = single(X, process)
-    found = predictor.fitted_cells(np.array([0, 1, 3]))
-    assert found.n_rows == 3
-    np.testing.assert_allclose(found.mean[1], predictor.fitted_cells(np.array([1])).mean[0], rtol=1e-12)
 
 
 def test_groups_of_rows_are_taken_off_together(many):

@@ -238,14 +238,15 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         rng = as_generator(random_state)
         rows = self._new_rows(X)
         at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
-        known = self._predictor.rows_of_fit(rows.matrix)[at]
+        predictor = self._predictor
+        known = at if predictor.is_fit(rows.matrix) else predictor.rows_of_fit(rows.matrix)[at]
         drawn = np.empty((n_draws, len(at), rows.matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         if len(old):
             distinct, place = np.unique(known[old], return_inverse=True)
-            drawn[:, old] = self._predictor.draw_fitted(distinct, int(n_draws), rng)[:, place]
+            drawn[:, old] = predictor.draw_fitted(distinct, int(n_draws), rng)[:, place]
         if len(new):
-            drawn[:, new] = self._predictor.draw(rows.matrix[at[new]], int(n_draws), rng)
+            drawn[:, new] = predictor.draw(rows.matrix[at[new]], int(n_draws), rng)
         return [fill_cells(X, self._fills_from(rows.table, at, table)) for table in drawn]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

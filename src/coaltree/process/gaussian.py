@@ -130,7 +130,7 @@ class Gaussian(Process):
         if self.n_columns is None:
             return 1 if n_columns is None else n_columns
         if n_columns is not None:
-            check_width(n_columns, self.n_columns, f"{type(self).__name__}'s parameters")
+            check_width(n_columns, self.n_columns, f"{type(self).__name__}'s variance")
         return self.n_columns
 
 

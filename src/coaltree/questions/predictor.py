@@ -28,6 +28,7 @@ IntArray = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
 NUMBERS_AT_ONCE = 2_000_000  # rows times places in memory, for each thread
+ROWS_AT_ONCE = 256
 LEAST_PROBABILITY = 1e-300
 LEAST_LOG = -1e300  # of a row so far out that its density is 0 in double precision, wherever it attaches
 FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
@@ -101,9 +102,7 @@ class Predictor:
         return {row.tobytes(): k for k, row in reversed(list(enumerate(_plain(self.given_X))))}
 
     def rows_of_fit(self, X: FloatArray) -> IntArray:
-        """Return which row of the fit each row is, cell by cell and hole by hole; -1 for others."""
-        if X.shape == self.given_X.shape and np.array_equal(X, self.given_X, equal_nan=True):
-            return np.arange(len(X))
+        """Return which row of the fit each row is, cell by cell and hole by hole, of equal ones the first; -1 for others."""
         return np.array([self._first_rows.get(row.tobytes(), -1) for row in _plain(X)], dtype=np.intp)
 
     def fitted_cells(self, rows: IntArray) -> Predictions:
@@ -116,7 +115,8 @@ class Predictor:
             return _mixture([beliefs.leaves().take(rows) for beliefs in self.beliefs], self.weights)
         found: list[Predictions] = []
         order: list[IntArray] = []
-        for group in self._groups(FOLDS):
+        whole = np.flatnonzero(~np.isnan(self.X).any(axis=1))
+        for group in [*self._groups(FOLDS), *(whole[k : k + 1] for k in range(len(whole)))]:
             asked = np.flatnonzero(np.isin(rows, group))
             if len(asked):
                 held_out = self._held_out(self.trees[0], group)
@@ -146,6 +146,10 @@ class Predictor:
         rows = np.flatnonzero(np.isnan(self.X).any(axis=1))
         count = min(count, len(rows))
         return [rows[k::count] for k in range(count)]
+
+    def is_fit(self, X: FloatArray) -> bool:
+        """Say whether a table is that of the fit."""
+        return X.shape == self.given_X.shape and np.array_equal(X, self.given_X, equal_nan=True)
 
     def _held_out(self, tree: Tree, rows: IntArray) -> Predictor:
         return Predictor([without_leaves(tree, rows)], np.ones(1), np.delete(self.X, rows, axis=0), self.process)
@@ -198,8 +202,7 @@ class Predictor:
         """Do the work on blocks of rows: it gets the rows, the posterior shares of the places, and log densities."""
         _, white, _ = self.given_process.unmixed(X)
         n_places = len(self.places.nodes)
-        step = max(1, NUMBERS_AT_ONCE // n_places)
-        step = max(1, min(step, -(-len(X) // self.n_threads)))
+        step = max(1, min(NUMBERS_AT_ONCE // n_places, ROWS_AT_ONCE))  # the same for any number of threads
 
         def answer(first: int) -> Answer:
             rows = slice(first, first + step)
@@ -278,8 +281,9 @@ class Predictor:
             best = branches.argmax(axis=1)
             _, merge_heights = self._over_leaves(shares)
             nearest = np.argsort(merge_heights, axis=1, kind="stable")[:, :n_nearest]
-            cumulative = np.cumsum(shares[:, order], axis=1)
-            low, high = (sorted_heights[np.minimum((cumulative < tail).sum(axis=1), len(order) - 1)] for tail in tails)
+            inside = shares[:, order]
+            cumulative = np.cumsum(inside, axis=1) - 0.5 * inside  # half of a place's share lies below its height
+            low, high = np.array([np.interp(tails, own, sorted_heights) for own in cumulative]).T
             return Placed(
                 best,
                 np.minimum(branches[np.arange(len(best)), best], 1.0),
