@@ -115,8 +115,8 @@ class Predictor:
             return _mixture([beliefs.leaves().take(rows) for beliefs in self.beliefs], self.weights)
         found: list[Predictions] = []
         order: list[IntArray] = []
-        whole = np.flatnonzero(~np.isnan(self.X).any(axis=1))
-        for group in [*self._groups(FOLDS), *(whole[k : k + 1] for k in range(len(whole)))]:
+        whole = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
+        for group in [*self._groups(FOLDS), *whole[:, None]]:
             asked = np.flatnonzero(np.isin(rows, group))
             if len(asked):
                 held_out = self._held_out(self.trees[0], group)
