@@ -139,7 +139,8 @@ class TestBruteForce:
         placed = predictor.place(rows, TREE, 0, level)
         for k, each in enumerate(brute):
             tails = each.below(placed.height_low[k]), 1 - each.below(placed.height_high[k])
-            np.testing.assert_allclose(tails, 0.5 * (1 - level), atol=0.06)
+            # a tree of five leaves has few places, between which the distribution of heights is taken to be linear
+            np.testing.assert_allclose(tails, 0.5 * (1 - level), atol=0.1)
 
     def test_nearest_leaves(self, case):
         """A row on a branch merges with a leaf where the branch does, or where the row attaches if the leaf is below it."""

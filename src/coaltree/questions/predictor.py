@@ -283,7 +283,7 @@ class Predictor:
             nearest = np.argsort(merge_heights, axis=1, kind="stable")[:, :n_nearest]
             inside = shares[:, order]
             cumulative = np.cumsum(inside, axis=1) - 0.5 * inside  # half of a place's share lies below its height
-            low, high = np.array([np.interp(tails, own, sorted_heights) for own in cumulative]).T
+            low, high = np.array([np.interp(tails, [0.0, *own], [0.0, *sorted_heights]) for own in cumulative]).T
             return Placed(
                 best,
                 np.minimum(branches[np.arange(len(best)), best], 1.0),
