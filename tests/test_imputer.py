@@ -575,9 +575,6 @@ def simulated(kind, n_real, seed):
         ("mixed", 8, 4),
     ],
 )
-@pytest.mark.xfail(
-    reason="with parameters fitted to a greedy tree, intervals cover 83 to 91 %, not yet 87 to 93 %", strict=False
-)
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_intervals_cover_what_they_say(kind, n_real, n_tables):
     """90 % intervals of hidden cells, over tables drawn from the model, cover 87 to 93 % of them.

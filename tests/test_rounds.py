@@ -1,14 +1,15 @@
-"""Rounds of inference and fitting: which one is kept, how noise is searched, and what estimators show of it."""
+"""Rounds of inference and fitting: which one is kept, how the clock is set, and what estimators show of it."""
 
-import math
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import coaltree as ct
-from coaltree.inference.rounds import Found, alternate, noise_of, with_noise
+from coaltree.inference.rounds import Found, alternate, clock_factor
 from coaltree.process.calibration import log_parameter_prior
+from coaltree.process.scales import noise_share, slowed, with_noise_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -28,11 +29,6 @@ class Script:
         self.processes.append(process)
         return Found(f"round {number}", process, [TREE], np.ones(1), self.log_joints[number])
 
-    @property
-    def factors(self):
-        """What noise was tried, in units of the first."""
-        return [noise_of(process) / noise_of(self.processes[0]) for process in self.processes]
-
 
 def run(log_joints, process=None, rounds=None, **more):
     script = Script(log_joints)
@@ -50,97 +46,122 @@ def test_the_best_round_is_kept_and_all_are_shown():
     assert found.log_joints == log_joints
 
 
-def test_the_first_round_may_be_the_best():
+def test_the_first_round_may_be_the_best_and_two_failures_end_them():
     found, script = run([0.0, -5000.0, -6000.0, -7000.0])
     assert found.best.result == "round 0"
-    assert len(found.log_joints) == len(script.processes) == 4
+    assert found.log_joints == [0.0, -5000.0, -6000.0]
+    assert len(script.processes) == 3
 
 
 def test_no_rounds():
     found, script = run([-5.0], rounds=0)
     assert found.log_joints == [-5.0]
     assert len(script.processes) == 1
-    assert noise_of(script.processes[0]) == 0.3
-
-
-def test_noise_is_tried_both_ways_by_shorter_steps_until_they_are_short():
-    found, script = run([0.0] + [-5000.0] * 30)
-    root, fourth = math.sqrt(3), 3**0.25
-    expected = [1, 3, 1 / 3, root, 1 / root, fourth, 1 / fourth]
-    assert script.factors == pytest.approx(expected)
-    assert len(found.log_joints) == 7
-
-
-def test_noise_goes_on_in_the_direction_that_helped():
-    _, script = run([0.0, 1000.0, 2000.0, 3000.0])
-    assert script.factors == pytest.approx([1, 3, 9, 27])
-    _, script = run([0.0, -1000.0, 2000.0, 3000.0, 1000.0, 1500.0])
-    assert script.factors == pytest.approx([1, 3, 1 / 3, 1 / 9, 1 / 27, 1 / 3])
+    assert script.processes[0].noise == 0.3
 
 
 def test_a_round_that_brings_next_to_nothing_is_not_taken():
     """Gains count in the log posterior: the log joint and the log prior of the parameters."""
     process = ct.Brownian(np.ones(3))
-    first = log_parameter_prior(process, X, hold_noise=True)
-    second = log_parameter_prior(ct.calibrate(process, TREE, X, hold_noise=True), X, hold_noise=True)
+    _, script = run([0.0, 0.0], process)
+    first, second = (log_parameter_prior(own, X, hold_noise=True) for own in script.processes)
     for gain, best in ((0.005, "round 0"), (0.02, "round 1")):
-        found, _ = run([-100.0, -100.0 + first - second + gain, -1e9], process, hold_noise=True)
+        found, _ = run([-100.0, -100.0 + first - second + gain, -1e9], process)
         assert found.best.result == best
 
 
-def test_where_there_is_no_noise_to_search_rounds_end_with_the_first_that_fails():
-    codes = ct.Multinomial(1.0, [[0.5, 0.5]] * 3).simulate(TREE, 0)
-    script = Script([0.0, 1000.0, 500.0, 9000.0])
-    found = alternate(script, ct.Multinomial(1.0, [[0.5, 0.5]] * 3), codes, 3)
-    assert found.best.result == "round 1"
-    assert found.log_joints == [0.0, 1000.0, 500.0]
-    found = alternate(Script([0.0, 1000.0, 2000.0, 3000.0]), script.processes[0], codes, 3)
-    assert found.best.result == "round 3"
+@pytest.mark.parametrize("noise", ["tried", "held"])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3])
+def test_the_share_of_noise_stays(noise, share):
+    for process in (
+        ct.Brownian(np.ones(3), 0.1),
+        ct.Brownian(1.0, 0.1),
+        ct.OrnsteinUhlenbeck(1.0, 0.0, np.ones(3), 0.1),
+    ):
+        start = with_noise_share(process, share, X, "held")
+        _, script = run([0.0, 1000.0, 2000.0], start, noise=noise)
+        assert [noise_share(own, X) for own in script.processes] == pytest.approx([share] * 3, rel=1e-6)
+        assert not np.allclose(script.processes[1].variance, script.processes[2].variance) or share == 0
 
 
-def test_noise_that_is_given_is_held():
-    found, script = run([0.0, 1000.0, 2000.0, 1500.0, 9000.0], hold_noise=True)
-    assert [noise_of(process) for process in script.processes] == [0.3] * 4
-    assert found.best.result == "round 2"
-    found, script = run([0.0, 1000.0, 500.0, 9000.0], ct.Brownian(np.ones(3)), hold_noise=True)
-    assert [noise_of(process) for process in script.processes] == [0.0] * 3
-    assert found.best.result == "round 1"
+def test_noise_is_at_least_that_of_rounding_unless_it_is_held():
+    rounded = np.round(X, 0)
+    start = ct.Brownian(np.ones(3), 1e-5)
+    for noise, below in (("tried", False), ("held", True)):
+        script = Script([0.0, 1000.0])
+        alternate(script, start, rounded, 1, noise)
+        process = script.processes[1]
+        assert np.all((process.noise * process.variance < 0.999 / 12) == below)
 
 
-def test_other_parameters_are_fitted_to_the_best_tree_at_the_noise_that_is_tried():
-    _, script = run([0.0, -1000.0, -1000.0])
-    for process in script.processes[1:]:
-        expected = ct.calibrate(with_noise(script.processes[0], process.noise), TREE, X, hold_noise=True)
-        np.testing.assert_allclose(process.variance, expected.variance)
-
-
-def test_the_trees_of_the_best_round_are_those_that_count():
-    """Fitting after a failure goes back to the tree of the best round, with its weights."""
+def test_parameters_are_fitted_to_the_trees_of_the_round_before_by_their_weights():
     other = ct.simulate_tree(12, 5)
     seen = []
 
     def find(process, number):
         seen.append(process)
-        trees, weights = ([TREE, other], np.array([0.9, 0.1])) if number == 0 else ([other], np.ones(1))
-        return Found(number, process, trees, weights, -5000.0 * number)
+        return Found(number, process, [TREE, other], np.array([0.9, 0.1]), -5000.0 * number)
 
     alternate(find, ct.Brownian(np.ones(3), 0.3), X, 2)
-    start = with_noise(seen[0], seen[2].noise)
-    expected = ct.calibrate(start, [TREE, other], X, [0.9, 0.1], hold_noise=True)
-    np.testing.assert_allclose(seen[2].variance, expected.variance)
+    for before, after in pairwise(seen):
+        fit = ct.calibrate(before, [TREE, other], X, [0.9, 0.1], hold_noise=True)
+        total = -0.9 * ct.log_prior(TREE) - 0.1 * ct.log_prior(other)
+        np.testing.assert_allclose(after.variance, fit.variance * (total + 1) / 12)
 
 
-def test_noise_of_a_stationary_process_takes_from_its_variance():
-    process = ct.OrnsteinUhlenbeck(0.5, [1.0, 2.0], [3.0, 4.0], 0.5)
-    other = with_noise(process, 2.0)
-    np.testing.assert_allclose(other.variance * (1 + other.noise), process.variance * (1 + process.noise))
-    assert other.noise == 2.0
-    assert other.rate == 0.5
-    np.testing.assert_array_equal(other.mean, process.mean)
-    mixed = ct.Mixed((ct.Multinomial(), [0]), (ct.Brownian(2.0, 0.1), [1]), (process, [2, 3]))
-    assert noise_of(mixed) == 0.1
-    assert noise_of(ct.Multinomial()) == 0.0
-    assert [part.noise for part, _ in with_noise(mixed, 0.7).parts[1:]] == [0.7, 0.7]
+@pytest.mark.parametrize("height", [0.01, 1.0, 30.0])
+def test_the_clock_makes_trees_as_high_as_the_coalescent_expects(height):
+    """Under the prior the total has mean and variance n - 1: five standard deviations, a false alarm in 1.7 million."""
+    n = 2000
+    tree = ct.simulate_tree(n, 3)
+    tree = ct.Tree(tree.children, height * tree.heights)
+    found = Found(None, ct.Brownian(), [tree], np.ones(1), 0.0)
+    assert clock_factor(found) * height == pytest.approx(1.0, abs=5 / np.sqrt(n) + 0.001 + 1 / (n * height))
+
+
+def test_rounds_find_the_clock_of_a_process_that_began_far_off():
+    tree = ct.simulate_tree(150, 8)
+    codes = ct.Multinomial(0.7, [[0.3, 0.3, 0.4]] * 40).simulate(tree, 2)
+    for factor in (0.02, 1.0, 50.0):
+        start = ct.Multinomial(np.full(40, 0.7 * factor), [[0.3, 0.3, 0.4]] * 40)
+
+        def find(process, number):
+            found = ct.greedy(codes, process)
+            return Found(found, process, [found.tree], np.ones(1), found.log_joint)
+
+        best = alternate(find, start, codes, 10).best
+        assert 0.35 < np.median(best.process.rate) < 1.4
+
+
+# -- scales --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        ct.Brownian([2.0, 0.5, 1.0], 0.3),
+        ct.Brownian(np.eye(3) + 0.2),
+        ct.OrnsteinUhlenbeck(0.7, [1.0, 0.0, 2.0], 1.5, 0.2),
+        ct.Multinomial([0.5, 1.0, 2.0], [[0.5, 0.5], [0.1, 0.9], [0.3, 0.7]]),
+        ct.Mixed((ct.Brownian(2.0, 0.1), [0, 2]), (ct.Multinomial(0.6, [[0.2, 0.8]]), [1])),
+    ],
+    ids=["brownian", "full", "stationary", "multinomial", "mixed"],
+)
+@pytest.mark.parametrize("factor", [0.2, 7.0])
+def test_a_slower_process_on_a_higher_tree_says_the_same(process, factor):
+    table = process.simulate(TREE, 4, n_columns=3)
+    higher = ct.Tree(TREE.children, factor * TREE.heights)
+    expected = process.log_likelihood(TREE, table)
+    assert slowed(process, factor).log_likelihood(higher, table) == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_share_of_noise_is_in_units_of_the_table():
+    process = ct.Mixed((ct.Multinomial(1.0, [[0.5, 0.5]]), [0]), (ct.Brownian([2.0, 8.0], 0.25), [1, 2]))
+    table = np.column_stack([np.arange(40) % 2, np.tile([1.0, -1.0], 20), np.tile([-4.0, 4.0], 20)])
+    assert noise_share(process, table) == pytest.approx(0.25 * np.mean([2.0, 0.5]))
+    other = with_noise_share(process, 0.6, table, "held").parts[1][0]
+    np.testing.assert_allclose(other.noise * other.variance, 0.6 / 1.25 * np.array([2.0, 8.0]))
+    assert noise_share(ct.Multinomial(1.0, [[0.5, 0.5]]), table[:, :1]) == 0.0
 
 
 # -- estimators --------------------------------------------------------------------------------------------------------
@@ -169,20 +190,25 @@ def fitted(frame):
 def test_rounds_of_the_estimator(fitted, frame):
     assert 1 < len(fitted.log_joints_) <= 11
     assert np.any(np.isclose(fitted.log_joints_, fitted.log_joint_, rtol=1e-12))
-    # the first round is what there is without any, but for where noise begins
-    none = ct.CoalescentClustering(calibrate=0, noise=0.3).fit(frame)
+    none = ct.CoalescentClustering(calibrate=0).fit(frame)
     assert none.log_joints_.tolist() == [none.log_joint_]
-    assert fitted.log_joints_[0] == pytest.approx(none.log_joint_)
-    assert fitted.log_joint_ > none.log_joint_
-    few = ct.CoalescentClustering(calibrate=2).fit(frame)
-    np.testing.assert_array_equal(few.log_joints_, fitted.log_joints_[:3])
+    # the best one, but for the weak prior of the parameters
+    assert fitted.log_joint_ > fitted.log_joints_.max() - 5
+    few = ct.CoalescentClustering(calibrate=1).fit(frame)
+    np.testing.assert_array_equal(few.log_joints_, fitted.log_joints_[:2])
 
 
 def test_noise_that_the_user_gave_is_held(frame):
-    model = ct.CoalescentClustering(noise=0.05, calibrate=3).fit(frame)
-    assert noise_of(model.process_) == 0.05
-    real = model.parameters_["length"]
-    assert real["noise_sd"] == pytest.approx(np.sqrt(0.05) * real["sd"])
+    """As a share of the columns' variance, on average over them; without rounds in each of them."""
+    for calibrate in (0, 3):
+        for real_process in ("brownian", "ornstein-uhlenbeck"):
+            settings = {"calibrate": calibrate, "real_process": real_process}
+            model = ct.CoalescentClustering(noise=0.05, **settings).fit(frame)
+            shares = [
+                (model.parameters_[name]["noise_sd"] / frame[name].std(ddof=0)) ** 2 for name in ("length", "weight")
+            ]
+            assert np.mean(shares) == pytest.approx(0.05)
+            assert calibrate or shares == pytest.approx([0.05, 0.05])
 
 
 def test_parameters_have_the_names_and_units_of_the_columns(fitted, frame):

@@ -27,6 +27,7 @@ from ..table.encoding import describe, encode, fit_encoding
 from ..table.new_rows import read_new_rows
 from ..tree.sample import TreeSample
 from .modelling import COVARIANCES, FIRST_NOISE, REAL_PROCESSES, first_process, matrix_of, parameters_by_name
+from .noise import predictive_noise
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
@@ -73,7 +74,9 @@ class CoalescentModel(BaseEstimator):
         find = self._finder(matrix, table, rounds, progress)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # of all rounds; what the best one has to say follows
-            calibrated = alternate(find, process, matrix, rounds, hold_noise=self.noise is not None)
+            if rounds and self.noise is None and encoded.real.shape[1]:
+                process = predictive_noise(process, matrix, encoded.real.shape[1], n_jobs=self.n_jobs)
+            calibrated = alternate(find, process, matrix, rounds, "tried" if self.noise is None else "held")
         if progress:
             progress(1.0, "")
         best = calibrated.best.result

@@ -17,7 +17,7 @@ from ..table.encoding import EncodedTable, Encoding
 
 FloatArray = NDArray[np.float64]
 
-FIRST_NOISE = 0.3  # where the search for it begins
+FIRST_NOISE = 0.1  # where the search for it begins
 COVARIANCES = ("spherical", "diagonal", "full")
 REAL_PROCESSES = ("brownian", "ornstein-uhlenbeck")
 
@@ -47,7 +47,7 @@ def first_process(
         real: Process = Brownian(1.0, noise)
         middle, spread = _moments(matrix[:, :n_real])
         if real_process == "ornstein-uhlenbeck":
-            real = OrnsteinUhlenbeck(1.0, middle, _shaped(spread / (1 + noise), covariance), noise)
+            real = OrnsteinUhlenbeck(1.0, middle, _shaped(spread / (1 + noise), covariance), noise * (1 + noise))
         elif fitted:
             real = Brownian(_shaped(spread, covariance), noise)
         parts.append((real, np.arange(n_real)))

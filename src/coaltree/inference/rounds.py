@@ -1,13 +1,13 @@
-"""Tree and parameters in turn: rounds of inference, each with parameters fitted to the best round before it.
+"""Tree and parameters in turn: rounds of inference, each with parameters fitted to the trees of the round before.
 
-Parameters fitted to one tree lag behind: the tree was found with the old noise and fits it. So noise is tried out above and below
-the best so far, a tree for each, by steps that become shorter; all other parameters are fitted to the tree of the
-best round, given the noise that is tried.
+Nothing but the prior of the heights tells a slow process on a high tree from a fast one on a low tree, and the best
+tree is lower than it ought to be. So the clock is set after each round, such that the trees' total of ``k (k - 1) / 2`` times the
+length of every interval with k lineages is what the coalescent expects, n - 1 (this is expectation-maximisation with an expanded
+parameter). The share of the real columns' variance that is noise stays as it was: the best tree would explain noise away.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -15,22 +15,18 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.brownian import Brownian
 from ..process.calibration import fitted, log_parameter_prior
-from ..process.gaussian import Gaussian
+from ..process.evidence import Noise
 from ..process.interface import Process
-from ..process.mixed import Mixed
-from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from ..process.scales import noise_share, slowed, with_noise_share
+from ..tree.kingman import log_prior
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
 Result = TypeVar("Result")
 
-FIRST_FACTOR, LAST_FACTOR = (
-    3.0,
-    1.2,
-)  # by which noise is multiplied or divided, in the first and at least in the last step
 LEAST_GAIN = 0.01  # of the log posterior; a round that brings less changes nothing
+PATIENCE = 2  # rounds without a gain after which no more are tried
 
 
 @dataclass(frozen=True)
@@ -57,8 +53,7 @@ def alternate(
     process: Process,
     X: FloatArray,
     rounds: int,
-    *,
-    hold_noise: bool = False,
+    noise: Noise = "tried",
 ) -> Calibrated[Result]:
     """Find trees and fit parameters in turn, and return the best round.
 
@@ -67,60 +62,44 @@ def alternate(
     find : callable
         Infers with a process; also gets the number of the round.
     process : Process
-        Where to begin.
+        Where to begin; its share of noise stays.
     X : ndarray of shape (n, D)
     rounds : int
         Rounds after the first, at most.
-    hold_noise : bool, default False
-        Leave the noise of real columns as it is.
+    noise : {"tried", "held"}, default "tried"
+        Whether noise is at least that of rounding, or may be less because the user wants it so.
 
     Returns
     -------
     Calibrated
     """
-    best = find(process, 0)
+    share = noise_share(process, X)
+    best = found = find(process, 0)
     log_joints = [best.log_joint]
-    best_score = _score(best, X, hold_noise) if rounds > 0 else 0.0
-    searched = not hold_noise and noise_of(process) > 0
-    factor, upwards, failures = FIRST_FACTOR, True, 0
+    best_score = _score(best, X) if rounds > 0 else 0.0
+    failures = 0
     for number in range(1, rounds + 1):
-        trial = best.process
-        if searched:
-            trial = with_noise(trial, noise_of(trial) * (factor if upwards else 1 / factor))
-        trial = fitted(trial, best.trees, best.weights, X, "held" if hold_noise else "tried")
-        found = find(trial, number)
+        fit = slowed(fitted(found.process, found.trees, found.weights, X, noise), clock_factor(found))
+        found = find(with_noise_share(fit, share, X, noise), number)
         log_joints.append(found.log_joint)
-        score = _score(found, X, hold_noise)
+        score = _score(found, X)
         if score > best_score + LEAST_GAIN:
             best, best_score, failures = found, score, 0
-            continue
-        if not searched:
-            break
-        upwards, failures = not upwards, failures + 1
-        if failures == 2:
-            factor, failures = math.sqrt(factor), 0
-            if factor < LAST_FACTOR:
+        else:
+            failures += 1
+            if failures == PATIENCE:
                 break
     return Calibrated(best, log_joints)
 
 
-def _score(found: Found[Result], X: FloatArray, hold_noise: bool) -> float:
-    return found.log_joint + log_parameter_prior(found.process, X, hold_noise)
+def clock_factor(found: Found[Result]) -> float:
+    """Return by what heights have to be multiplied for the trees to be as high as the coalescent expects.
+
+    As if one merge more had been seen that took as long as expected: equal rows, which merge at once, say little of the clock.
+    """
+    total = -sum(float(weight) * log_prior(tree) for tree, weight in zip(found.trees, found.weights, strict=True))
+    return found.trees[0].n_leaves / (total + 1)
 
 
-def noise_of(process: Process) -> float:
-    """Return the noise of the first part with real columns; 0 if there is none."""
-    parts = [part for part, _ in process.parts] if isinstance(process, Mixed) else [process]
-    return next((part.noise for part in parts if isinstance(part, Gaussian)), 0.0)
-
-
-def with_noise(process: Process, noise: float) -> Process:
-    """Return a process with another noise for all real columns; a stationary one keeps its total variance."""
-    if isinstance(process, Mixed):
-        return Mixed(*((with_noise(part, noise), columns) for part, columns in process.parts))
-    if isinstance(process, Brownian):
-        return Brownian(process.variance, noise)
-    if isinstance(process, OrnsteinUhlenbeck):
-        variance = process.variance * ((1 + process.noise) / (1 + noise))
-        return OrnsteinUhlenbeck(process.rate, process.mean, variance, noise)
-    return process
+def _score(found: Found[Result], X: FloatArray) -> float:
+    return found.log_joint + log_parameter_prior(found.process, X, hold_noise=True)

@@ -66,7 +66,7 @@ class GaussianPrior(NamedTuple):
             return -math.inf
         total = self._of_variance(process.variance)
         if self.noise != "held":
-            total += _noise_log_prior(process.noise)
+            total += noise_log_prior(process.noise)
         if isinstance(process, OrnsteinUhlenbeck):
             total += (SHAPE - 1) * math.log(process.rate) - process.rate / SCALE
             total -= 0.5 * float(np.sum((process.mean - self.middle) ** 2 / self.spread))
@@ -100,7 +100,8 @@ class GaussianPrior(NamedTuple):
         return np.maximum((spread / SCALE + 0.5 * own) / (SHAPE - 1 + 0.5 * counts), least)
 
 
-def _noise_log_prior(noise: float) -> float:
+def noise_log_prior(noise: float) -> float:
+    """Return the log density of a noise, up to a constant."""
     return -(NOISE_SHAPE + 1) * math.log(noise) - NOISE_SCALE / noise if noise > 0 else -math.inf
 
 

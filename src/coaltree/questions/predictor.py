@@ -165,6 +165,8 @@ class Predictor:
         return Places(
             np.concatenate([own.nodes for own in found]),
             np.concatenate([own.heights for own in found]),
+            np.concatenate([own.low for own in found]),
+            np.concatenate([own.high for own in found]),
             np.concatenate([own.log_masses + math.log(w) for own, w in zip(found, self.weights, strict=True)]),
         )
 
@@ -272,8 +274,11 @@ class Predictor:
         """Return where rows attach, on branches of a reference tree, and which leaves are nearest."""
         at = self.places
         to_branch = self._branches_of(reference)
-        order = np.argsort(at.heights, kind="stable")
-        sorted_heights = at.heights[order]
+        # a place's share is spread evenly over the stretch that it stands for, and over a hair's breadth at least
+        lengths = np.maximum(at.high - at.low, 1e-9 * at.high.max())
+        edges = np.concatenate([at.low, at.low + lengths])
+        order = np.argsort(edges, kind="stable")
+        edges = edges[order]
         tails = [0.5 * (1 - level), 1 - 0.5 * (1 - level)]
 
         def work(rows: slice, shares: FloatArray, log_density: FloatArray) -> Placed:
@@ -281,9 +286,10 @@ class Predictor:
             best = branches.argmax(axis=1)
             _, merge_heights = self._over_leaves(shares)
             nearest = np.argsort(merge_heights, axis=1, kind="stable")[:, :n_nearest]
-            inside = shares[:, order]
-            cumulative = np.cumsum(inside, axis=1) - 0.5 * inside  # half of a place's share lies below its height
-            low, high = np.array([np.interp(tails, [0.0, *own], [0.0, *sorted_heights]) for own in cumulative]).T
+            densities = shares / lengths
+            slopes = np.cumsum(np.hstack([densities, -densities])[:, order], axis=1)[:, :-1]
+            below = np.maximum.accumulate(np.cumsum(slopes * np.diff(edges), axis=1), axis=1)
+            low, high = np.array([np.interp(tails, [0.0, *own], edges) for own in below]).T
             return Placed(
                 best,
                 np.minimum(branches[np.arange(len(best)), best], 1.0),

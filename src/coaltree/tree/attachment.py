@@ -28,6 +28,8 @@ class Places(NamedTuple):
 
     nodes: IntArray  # (points,), the node below
     heights: FloatArray  # (points,)
+    low: FloatArray  # (points,), where the stretch of the branch begins that a point stands for
+    high: FloatArray  # (points,), where it ends; the stretches of a branch follow one another
     log_masses: FloatArray  # (points,), adding up to one over all points
 
 
@@ -117,7 +119,7 @@ def places(tree: Tree, shift: float = 0.0, width: float = 1.1) -> Places:
     points.append(_open_end(survival, root, top))
     together = Places(*(np.concatenate(parts) for parts in zip(*points, strict=True)))
     order = np.argsort(together.nodes, kind="stable")
-    return Places(together.nodes[order], together.heights[order], together.log_masses[order])
+    return Places(together.nodes[order], *(part[order] for part in together[1:]))
 
 
 def _stem_cells(root_height: float, shift: float, width: float) -> tuple[FloatArray, FloatArray]:
@@ -131,7 +133,16 @@ def _stem_cells(root_height: float, shift: float, width: float) -> tuple[FloatAr
 def _open_end(survival: Survival, root: int, low: float) -> Places:
     """Return points on the stem from a height on; the prior falls off exponentially there."""
     start = float(survival.log_survival(np.array([low]))[0])
-    return Places(np.full(len(STEM_NODES), root), low + STEM_NODES, start + np.log(STEM_WEIGHTS))
+    gaps = np.concatenate(
+        [[0.0], -np.log1p(-np.cumsum(STEM_WEIGHTS[:-1])), [STEM_NODES[-1] + 1.0]]
+    )  # 1: what is left, on average
+    return Places(
+        np.full(len(STEM_NODES), root),
+        low + STEM_NODES,
+        low + gaps[:-1],
+        low + gaps[1:],
+        start + np.log(STEM_WEIGHTS),
+    )
 
 
 def _points(survival: Survival, nodes: IntArray, low: FloatArray, high: FloatArray, counts: IntArray) -> Places:
@@ -141,8 +152,11 @@ def _points(survival: Survival, nodes: IntArray, low: FloatArray, high: FloatArr
     for count in (1, 2, 3):
         own = np.flatnonzero((counts == count) & (masses > -np.inf))
         x, w = NODES[count - 1], NODE_WEIGHTS[count - 1]
+        edges = low[own, None] + (high - low)[own, None] * np.concatenate([[0.0], np.cumsum(0.5 * w)])
         heights = low[own, None] + 0.5 * (high - low)[own, None] * (1 + x)
         log_weights = np.log(w) + survival.log_survival(heights)
         log_weights -= np.logaddexp.reduce(log_weights, axis=1, keepdims=True)
-        found.append(Places(np.repeat(nodes[own], count), heights.ravel(), (masses[own, None] + log_weights).ravel()))
+        log_masses = masses[own, None] + log_weights
+        of_points = (heights, edges[:, :-1], edges[:, 1:], log_masses)
+        found.append(Places(np.repeat(nodes[own], count), *(part.ravel() for part in of_points)))
     return Places(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

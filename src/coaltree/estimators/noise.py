@@ -1,0 +1,133 @@
+"""How much of real columns is noise: as much as predicts best what was left out.
+
+The tree that explains a table best explains noise away, so its joint density with the table asks for too little noise. Rows
+that took no part in the tree do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.greedy import GreedyResult, greedy
+from ..inference.rounds import Found, alternate
+from ..process.gaussian_calibration import noise_log_prior
+from ..process.interface import Process
+from ..process.scales import noise_share, with_noise_share
+from ..questions.held_out import cell_log_scores
+from ..questions.predictor import Predictor
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+MOST_ROWS = 300  # of a larger table, rows of all kinds; a part of a coalescent's leaves has a coalescent of its own
+FOLDS = 5  # one part in so many is left out
+LEFT_OUT = 30  # rows at least are left out, if need be one part after the other
+FEWEST_ROWS = 5
+FIRST_FACTOR, LAST_FACTOR = (
+    3.0,
+    1.2,
+)  # by which noise is multiplied or divided, in the first and at least in the last step
+MOST_TRIALS = 14
+LARGEST_SHARE = 0.9
+FIRST_ROUNDS, ROUNDS = 3, 1  # in which a trial's other parameters are fitted
+
+
+class Trial(NamedTuple):
+    """A share of noise, with the processes that were fitted for it, one for each part left out."""
+
+    share: float
+    processes: list[Process]
+    score: float
+
+
+def predictive_noise(
+    process: Process,
+    X: FloatArray,
+    real_columns: int,
+    *,
+    n_jobs: int | None = None,
+    watch: Callable[[], None] = lambda: None,
+) -> Process:
+    """Return a process with the share of noise by which the cells of rows left out are best predicted from one another.
+
+    Parameters
+    ----------
+    process : Process
+        Where the search begins.
+    X : ndarray of shape (n, D)
+    real_columns : int
+        The first so many columns are real.
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+    watch : callable
+        Called before every trial.
+
+    Returns
+    -------
+    Process
+        Its other parameters are fitted to a part of the rows, a good place to go on from.
+    """
+    if len(X) < FEWEST_ROWS:
+        return process
+    parts = _parts(X, real_columns)
+
+    def trial(share: float, processes: list[Process], rounds: int) -> Trial:
+        watch()
+        fitted, score = [], noise_log_prior(share)
+        for (kept, left_out), start in zip(parts, processes, strict=True):
+            found = _fitted(with_noise_share(start, share, X[kept], "tried"), X[kept], rounds, n_jobs)
+            fitted.append(found.process)
+            predictor = Predictor(found.trees, found.weights, X[kept], found.process, n_jobs)
+            score += float(cell_log_scores(predictor, X[left_out]).sum())
+        return Trial(share, fitted, score)
+
+    best = trial(noise_share(process, X), [process] * len(parts), FIRST_ROUNDS)
+    factor, upwards, failures = FIRST_FACTOR, True, 0
+    for _ in range(MOST_TRIALS):
+        share = best.share * (factor if upwards else 1 / factor)
+        found = trial(share, best.processes, ROUNDS) if share < LARGEST_SHARE else None
+        if found and found.score > best.score:
+            best, failures = found, 0
+            continue
+        upwards, failures = not upwards, failures + 1
+        if failures == 2:
+            factor, failures = math.sqrt(factor), 0
+            if factor < LAST_FACTOR:
+                break
+    return with_noise_share(best.processes[0], best.share, X, "tried")
+
+
+def _fitted(process: Process, X: FloatArray, rounds: int, n_jobs: int | None) -> Found[GreedyResult]:
+    def find(process: Process, number: int) -> Found[GreedyResult]:
+        result = greedy(X, process, n_jobs=n_jobs)
+        return Found(result, result.process, [result.tree], np.ones(1), result.log_joint)
+
+    return alternate(find, process, X, rounds).best
+
+
+def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
+    """Return which rows are kept and which are left out, for as many parts as give enough of them.
+
+    Rows are dealt out by how far they are from the middle, so that neither their order nor that of the columns nor units count.
+    """
+    real = X[:, :real_columns]
+    observed = ~np.isnan(real)
+    counts = np.maximum(observed.sum(axis=0), 1)
+    gaps = np.where(observed, real, 0.0) - np.where(observed, real, 0.0).sum(axis=0) / counts
+    squares = np.where(observed, gaps**2, 0.0)
+    means = squares.sum(axis=0) / counts
+    scaled = np.sum(squares / np.where(means > 0, means, 1.0), axis=1) / np.maximum(observed.sum(axis=1), 1)
+    order = np.argsort(np.round(scaled, 9), kind="stable")
+    if len(order) > MOST_ROWS:
+        order = order[np.linspace(0, len(order) - 1, MOST_ROWS).round().astype(np.intp)]
+    n_parts = min(FOLDS, math.ceil(LEFT_OUT * FOLDS / len(order)))
+    found = []
+    for part in range(n_parts):
+        left_out = np.arange(len(order)) % FOLDS == part
+        found.append((np.sort(order[~left_out]), np.sort(order[left_out])))
+    return found
