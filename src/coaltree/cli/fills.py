@@ -24,7 +24,7 @@ Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
 
 def n_missing(rows: Table) -> int:
     """Return how many cells of a table are missing; categories that the fit did not know are not."""
-    from ..estimators.imputer import missing_cells
+    from ..table.columns import missing_cells
 
     return sum(int(missing_cells(column).sum()) for column in rows.columns)
 
@@ -43,8 +43,7 @@ def _fills(before: Table, after: Table) -> Fills:
     """Return for each column the rows that were missing and are not any more, with what they hold now."""
     import numpy as np
 
-    from ..estimators.imputer import missing_cells
-    from ..table.columns import RealColumn
+    from ..table.columns import RealColumn, missing_cells
 
     fills: Fills = {}
     for j, (old, new) in enumerate(zip(before.columns, after.columns, strict=True)):
@@ -102,7 +101,7 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
 
 def closing_words(rows: Table, filled: Sequence[Fills], notes: Notes) -> str:
     """Say how many cells were filled, and note which columns have cells that were not."""
-    from ..estimators.imputer import missing_cells
+    from ..table.columns import missing_cells
 
     fills = filled[0] if filled else {}
     left = {

@@ -22,7 +22,7 @@ from ..inference.smc_result import SMCResult
 from ..process.interface import Process
 from ..questions.predictor import Predictor
 from ..streams import as_generator
-from ..table.columns import Table, read_columns
+from ..table.columns import Table, constant_of, missing_cells, read_columns
 from ..table.encoding import describe, encode, fit_encoding
 from ..table.new_rows import read_new_rows
 from ..tree.sample import TreeSample
@@ -88,6 +88,8 @@ class CoalescentModel(BaseEstimator):
         else:
             remarks += best.process.remarks(best.tree, matrix)
         self.encoding_ = encoding
+        self._constants = [constant_of(column) for column in table.columns]
+        self._with_holes = tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any())
         self.log_joints_ = np.array(calibrated.log_joints)
         self.parameters_ = parameters_by_name(calibrated.best.process, encoded, encoding)
         self.remarks_ = remarks

@@ -15,10 +15,9 @@ from ..errors import InputError
 from ..process.predictions import Predictions
 from ..questions.cells import CategoricalCells, Predictive, RealCells
 from ..streams import as_generator
-from ..table.cells import Category
-from ..table.columns import CategoricalColumn, Column, RealColumn, Table
+from ..table.columns import RealColumn, Table, missing_cells
 from ..table.filling import fill_cells
-from .base import CoalescentModel, FloatArray, NewRows, Progress
+from .base import CoalescentModel, FloatArray, NewRows
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
@@ -144,13 +143,11 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, table: Table, progress: Progress | None = None) -> CoalescentImputer:
-        super()._fit(table, progress)
-        self.indicator_features_ = np.array(
-            [j for j, column in enumerate(table.columns) if missing_cells(column).any()], dtype=np.intp
-        )
-        self._constants = [_constant(column) for column in table.columns]
-        return self
+    @property
+    def indicator_features_(self) -> IntArray:
+        """The columns that had missing cells in the fit."""
+        check_is_fitted(self)
+        return np.array(self._with_holes, dtype=np.intp)
 
     def transform(self, X: Any) -> Any:
         """Fill the missing cells of a table.
@@ -360,22 +357,5 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         return tags
 
 
-def missing_cells(column: Column) -> BoolArray:
-    """Return which cells of a column are missing; a category that the fit did not know is not."""
-    if isinstance(column, RealColumn):
-        return np.isnan(column.values)
-    missing: BoolArray = column.codes < 0
-    missing[column.unseen] = False
-    return missing
-
-
 def _any_missing(table: Table) -> BoolArray:
     return np.asarray(np.logical_or.reduce([missing_cells(column) for column in table.columns]))
-
-
-def _constant(column: Column) -> Category | None:
-    """Return the one value that a column has, if it has just one."""
-    if isinstance(column, CategoricalColumn):
-        return column.categories[0] if len(column.categories) == 1 else None
-    observed = column.values[~np.isnan(column.values)]
-    return float(observed[0]) if len(observed) and bool(np.all(observed == observed[0])) else None

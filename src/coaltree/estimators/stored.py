@@ -133,15 +133,17 @@ def state_of(model: CoalescentModel) -> ModelState:
         model.tree_ if sample is None else sample,
         model.log_joints_,
         tuple(model.remarks_),
+        tuple(
+            float(own) if kind == "real" and own is not None else None
+            for own, kind in zip(model._constants, encoding.kinds, strict=True)
+        ),
+        model._with_holes,
         None if named is None else tuple(map(str, named)),
         None if sample is None else model.log_evidence_,
     )
     if isinstance(model, CoalescentClustering):
         return replace(state, labels=model.labels_, clusters_chosen_by=clusters_chosen_by(model))
-    constants = tuple(
-        constant if kind == "real" else None for constant, kind in zip(model._constants, encoding.kinds, strict=True)
-    )
-    return replace(state, constants=constants, indicator_features=tuple(model.indicator_features_.tolist()))
+    return state
 
 
 def model_of(state: ModelState, source: str) -> CoalescentClustering | CoalescentImputer:
@@ -180,9 +182,8 @@ def _restored(model: Any, state: ModelState) -> Any:
         if state.labels is None:
             raise InputError("it has no labels")
         model.labels_, model.n_clusters_ = state.labels, int(state.labels.max()) + 1
-    else:
-        model.indicator_features_ = np.array(_with_holes(state), dtype=np.intp)
-        model._constants = _constants(state)
+    model._with_holes = state.indicator_features
+    model._constants = _constants(state)
     return model
 
 
@@ -202,30 +203,13 @@ def _encoded(state: ModelState) -> EncodedTable:
     )
 
 
-def _with_holes(state: ModelState) -> tuple[int, ...]:
-    """Return the columns that had missing cells; of the state of a clustering, those of them that take part."""
-    if state.indicator_features is not None:
-        return state.indicator_features
-    order = [*_used(state.encoding, "real"), *_used(state.encoding, "categorical")]
-    return tuple(sorted(j for column, j in enumerate(order) if np.isnan(state.matrix[:, column]).any()))
-
-
 def _constants(state: ModelState) -> list[Any]:
-    """Return for each column the one value that it had; None if it had several, or none, or nobody knows."""
-    encoding = state.encoding
-    categories, centers = iter(encoding.categories), iter(encoding.center.tolist())
+    """Return for each column the one value that it had; None if it had several, or none."""
+    categories = iter(state.encoding.categories)
     constants: list[Any] = []
-    for j, (kind, used) in enumerate(zip(encoding.kinds, encoding.informative.tolist(), strict=True)):
-        if kind == "categorical":
-            own = next(categories)
-            constants.append(own[0] if len(own) == 1 else None)
-            continue
-        center = next(centers)
-        if state.constants is not None:
-            constants.append(state.constants[j])
-        else:
-            # The mean of a constant column is its value; 0 may also stand for a column that was never observed.
-            constants.append(center if not used and center != 0 else None)
+    for kind, number in zip(state.encoding.kinds, state.constants, strict=True):
+        own = next(categories) if kind == "categorical" else ()
+        constants.append(own[0] if len(own) == 1 else number)
     return constants
 
 

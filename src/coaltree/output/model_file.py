@@ -78,6 +78,10 @@ class ModelState:
         How the rounds of fitting went.
     remarks : tuple of str
         What was noticed.
+    constants : tuple of float or None
+        For each column the one number that all of its cells are, if it is real and they are.
+    indicator_features : tuple of int
+        The columns that had missing cells.
     feature_names : tuple of str or None
         Names of the columns, if the table had names.
     log_evidence : float or None
@@ -86,10 +90,6 @@ class ModelState:
         Flat clusters of the rows, of an estimator that has them.
     clusters_chosen_by : str or None
         What decided on them: "n_clusters", "height" or "likelihood ratio".
-    constants : tuple of float or None, or None
-        For each column the one number that all of its cells are, if it is real and they are; None if nobody knows.
-    indicator_features : tuple of int or None
-        The columns that had missing cells; None if nobody knows.
     version : str
         The version of coaltree that wrote the file.
     """
@@ -102,12 +102,12 @@ class ModelState:
     found: Tree | TreeSample
     log_joints: FloatArray
     remarks: tuple[str, ...]
+    constants: tuple[float | None, ...]
+    indicator_features: tuple[int, ...]
     feature_names: tuple[str, ...] | None = None
     log_evidence: float | None = None
     labels: IntArray | None = None
     clusters_chosen_by: str | None = None
-    constants: tuple[float | None, ...] | None = None
-    indicator_features: tuple[int, ...] | None = None
     version: str = __version__
 
     def to_bytes(self) -> bytes:
@@ -140,8 +140,8 @@ class ModelState:
             "log_joints": [written_number(value) for value in self.log_joints.tolist()],
             "clusters_chosen_by": self.clusters_chosen_by,
             "n_clusters": None if self.labels is None else int(self.labels.max()) + 1,
-            "constants": None if self.constants is None else list(self.constants),
-            "indicator_features": None if self.indicator_features is None else list(self.indicator_features),
+            "constants": list(self.constants),
+            "indicator_features": list(self.indicator_features),
             "remarks": list(self.remarks),
             "row_names": list(self.found.leaf_names),
         }
@@ -256,12 +256,12 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         found,
         np.array(rounds, dtype=np.float64),
         _texts(fact("remarks"), "remarks"),
+        _read_constants(fact("constants"), encoding),
+        _read_positions(fact("indicator_features"), encoding),
         features,
         evidence,
         labels,
         _optional(fact("clusters_chosen_by"), _choice),
-        _optional(fact("constants"), lambda value: _read_constants(value, encoding)),
-        _optional(fact("indicator_features"), lambda value: _read_positions(value, encoding)),
         read_text(fact("coaltree_version"), "coaltree_version"),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError, InputWarning
 from .cells import Category, Cells, FloatArray, IntArray, TextCells
@@ -314,3 +315,20 @@ def _check_number_of_categories(column: CategoricalColumn, example: str | None) 
             f"and at most {MAX_CATEGORIES} are allowed: drop it, group the rare values, or use it as row "
             "names."
         )
+
+
+def missing_cells(column: Column) -> NDArray[np.bool_]:
+    """Return which cells of a column are missing; a category that the fit did not know is not."""
+    if isinstance(column, RealColumn):
+        return np.isnan(column.values)
+    missing: NDArray[np.bool_] = column.codes < 0
+    missing[column.unseen] = False
+    return missing
+
+
+def constant_of(column: Column) -> Category | None:
+    """Return the one value that a column has, if it has just one."""
+    if isinstance(column, CategoricalColumn):
+        return column.categories[0] if len(column.categories) == 1 else None
+    observed = column.values[~np.isnan(column.values)]
+    return float(observed[0]) if len(observed) and bool(np.all(observed == observed[0])) else None
