@@ -220,7 +220,7 @@ def test_real_tables(load, least):
     """Classical tables with a tenth of the cells missing: classes are found far above a third, which is chance."""
     X, y = load(return_X_y=True)
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
-    model = ct.CoalescentClustering(n_clusters=3, noise=0.1).fit(X)
+    model = ct.CoalescentClustering(n_clusters=3).fit(X)
     assert ct.metrics.dendrogram_purity(model.tree_, y) > least
 
 
