@@ -72,7 +72,7 @@ RealProcessOption = Annotated[
 NoiseOption = Annotated[
     float | None,
     typer.Option(
-        metavar="X", help="Variance of noise on real cells, in units of the column's. By default it is fitted."
+        metavar="X", help="Variance of noise on real cells, as a share of the column's. By default it is fitted."
     ),
 ]
 

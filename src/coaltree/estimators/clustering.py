@@ -51,8 +51,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     covariance : {"diagonal", "spherical", "full"}, default "diagonal"
         One variance for each real column, one for all, or a covariance matrix, for which the real columns must be complete.
     noise : float, optional
-        Variance of the noise on real cells, in units of the column's variance. By default it is fitted if ``calibrate > 0``, and
-        0 otherwise.
+        Variance of the noise on real cells, as a share of the columns' variance. By default it is what predicts rows left out
+        best if ``calibrate > 0``, and 0 otherwise.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"

@@ -51,7 +51,8 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     covariance : {"diagonal", "spherical"}, default "diagonal"
         One variance for each real column, or one for all.
     noise : float, optional
-        Variance of the noise on real cells, in units of the column's variance; by default it is fitted.
+        Variance of the noise on real cells, as a share of the columns' variance; by default it is what predicts rows left out
+        best.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"

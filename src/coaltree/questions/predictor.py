@@ -288,8 +288,10 @@ class Predictor:
             nearest = np.argsort(merge_heights, axis=1, kind="stable")[:, :n_nearest]
             densities = shares / lengths
             slopes = np.cumsum(np.hstack([densities, -densities])[:, order], axis=1)[:, :-1]
-            below = np.maximum.accumulate(np.cumsum(slopes * np.diff(edges), axis=1), axis=1)
-            low, high = np.array([np.interp(tails, [0.0, *own], edges) for own in below]).T
+            below = np.zeros((len(shares), len(edges)))
+            np.cumsum(slopes * np.diff(edges), axis=1, out=below[:, 1:])
+            np.maximum.accumulate(below, axis=1, out=below)
+            low, high = np.array([np.interp(tails, own, edges) for own in below]).T
             return Placed(
                 best,
                 np.minimum(branches[np.arange(len(best)), best], 1.0),
