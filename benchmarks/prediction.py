@@ -13,8 +13,8 @@ deviations of the complete column; log scores are natural logarithms of the dens
 mean over cells. Everybody's density is a Gaussian with an sd of at least 0.001, everybody's interval its central 90 %.
 
 - Ours: mean, sd and probabilities of `predictive`, with default settings, with ``noise=0.3`` held instead of fitted, and with
-  Brownian motion. "ours, fixed tree" reads the default's cells off its greedy tree by `Beliefs.leaves`, the rows left where
-  they are. A sample of trees ("ours, smc", by race) takes long, so it has tables of its own, of 60 random rows.
+  the stationary diffusion. "ours, fixed tree" reads the default's cells off its greedy tree by `Beliefs.leaves`, the rows left
+  where they are. A sample of trees ("ours, smc", by race) takes long, so it has tables of its own, of 60 random rows.
 - SimpleImputer: the column's mean and standard deviation, or its shares.
 - KNNImputer and IterativeImputer (Bayesian ridge regressions), default settings, see standardised columns, with a column of
   zeros and ones for every category but the first. They give no sd, so a further tenth of the observed cells is hidden three
@@ -254,7 +254,7 @@ def impute(table, share, repeat, with_sample=False):
 
     said["ours"], said["ours, fixed tree"] = timed("ours", lambda: ours(holes))
     said["ours, noise 0.3"], _ = timed("ours, noise 0.3", lambda: ours(holes, noise=0.3))
-    said["ours, brownian"], _ = timed("ours, brownian", lambda: ours(holes, real_process="brownian"))
+    said["ours, stationary"], _ = timed("ours, stationary", lambda: ours(holes, real_process="ornstein-uhlenbeck"))
     if with_sample:
         options = {"inference": "smc", "proposal": "race", "random_state": repeat}
         said["ours, smc"], _ = timed("ours, smc", lambda: ours(holes, **options))

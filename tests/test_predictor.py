@@ -431,11 +431,11 @@ def test_groups_of_rows_are_taken_off_together(many):
 
 @pytest.mark.parametrize("name", ["brownian, noise, holes", "categorical", "mixed"])
 def test_cells_of_rows_of_the_fit_in_a_sample(name):
-    """Over several trees: the mixture of what each says of its own leaves."""
+    """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
     found = Predictor([TREE, OTHER], np.array([1.0, 3.0]), X, process).fitted_cells(rows)
-    parts = [ct.Beliefs(tree, X, process).leaves().take(rows) for tree in (TREE, OTHER)]
+    parts = [single(X, process, tree).fitted_cells(rows) for tree in (TREE, OTHER)]
     mean = 0.25 * parts[0].mean + 0.75 * parts[1].mean
     squares = 0.25 * (parts[0].sd ** 2 + parts[0].mean ** 2) + 0.75 * (parts[1].sd ** 2 + parts[1].mean ** 2)
     np.testing.assert_allclose(found.mean, mean)

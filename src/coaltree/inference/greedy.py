@@ -16,11 +16,9 @@ real cells have noise and there are many such pairs, the likeliest first. Other 
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +33,7 @@ from ..process.interface import Process, as_matrix, check_process
 from ..process.likelihood import merge_log_likelihoods
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
+from ._neighbour_kernels import slots_for as neighbour_slots_for
 from ._pair_kernels import best_height, pair_shift
 from ._partner_kernels import (
     Partners,
@@ -45,12 +44,14 @@ from ._partner_kernels import (
     slots_for,
     start_tournament,
 )
+from .neighbours import Round, merge_neighbours
+from .steps import Merges, in_steps, new_merges
 from .threads import thread_count
 
 RULES = ("rate1", "max-prob", "min-duration")
-SEARCHES = ("auto", "exact")
+SEARCHES = ("auto", "exact", "neighbors")
+MOST_EXACT = 20_000  # rows, up to which every pair is weighed
 SCAN_ROWS = 100  # rows a thread takes at a time, on average
-STEP_SECONDS = 0.2  # how long the compiled loop runs before Python gets a turn
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -68,7 +69,7 @@ def rate1_merges(
         if i < 0:
             heights[n + k :] = math.nan
             return
-        h = max(h, forest.height[j])  # slot j is the younger one
+        h = max(h, heights[n + k - 1])
         children[k, 0], children[k, 1], heights[n + k] = partners.node[i], partners.node[j], h
         new = partners.counts[0]
         op.merge(forest, i, j, h, new)
@@ -130,6 +131,11 @@ class GreedyResult:
         independent ones.
     process : Process
         The process used, everything that it left open settled.
+    search : {"exact", "neighbors"}
+        How partners were looked for.
+    neighbors_held : float or None
+        Of lineages looked at in every round of the search by neighbours, the share whose best partner of all was among their
+        neighbours.
     """
 
     tree: Tree
@@ -137,6 +143,8 @@ class GreedyResult:
     log_likelihood: float
     log_ratios: NDArray[np.float64]
     process: Process
+    search: str = "exact"
+    neighbors_held: float | None = None
 
     def __repr__(self) -> str:
         return f"<GreedyResult: {self.tree.n_leaves} leaves, log joint {self.log_joint:.6g}>"
@@ -193,19 +201,37 @@ def greedy(
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
     report = progress or (lambda share: None)
+    search = _chosen(search, rule, matrix, resolved)
+    rounds: list[Round] = []
     with announced_compilation():
-        find = _rate1_tree if rule == "rate1" else partial(_all_pairs_tree, rule=rule)
-        children, heights = find(matrix, resolved, thread_count(n_jobs), report)
+        threads = thread_count(n_jobs)
+        if rule != "rate1":
+            children, heights = _all_pairs_tree(matrix, resolved, report, rule)
+        elif search == "exact":
+            children, heights = _exact_tree(matrix, resolved, threads, report)
+        else:
+            (children, heights), rounds = _neighbour_tree(matrix, resolved, threads, report)
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
             f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
             "table's or the process's units are beyond what double precision holds; rescale them."
         )
     report(1.0)
-    result = explain(Tree(children, heights, leaf_names), matrix, resolved)
+    result = replace(
+        explain(Tree(children, heights, leaf_names), matrix, resolved),
+        search=search,
+        neighbors_held=float(np.mean([held for _, held in rounds])) if rounds else None,
+    )
     for remark in resolved.remarks(result.tree, matrix):
         warnings.warn(remark, InputWarning, stacklevel=2)
     return result
+
+
+def _chosen(search: str, rule: str, X: FloatArray, process: Process) -> str:
+    """Return how to look for partners."""
+    if rule != "rate1" or search != "auto":
+        return search if rule == "rate1" else "exact"
+    return "neighbors" if len(X) > MOST_EXACT else "exact"
 
 
 def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
@@ -215,47 +241,56 @@ def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
     return GreedyResult(tree, log_likelihood + log_prior(tree), log_likelihood, merges.log_ratios, process)
 
 
-def _rate1_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[IntArray, FloatArray]:
+def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> Merges:
     n = len(X)
     forest = process.forest(X, slots_for(n), np.zeros(slots_for(n)))
-    partners = new_partners(n)
+    merges = new_merges(n)
+    _merge_exactly(forest, new_partners(n), 0, merges, n_threads, report)
+    return merges
+
+
+def _merge_exactly(
+    forest: Any, partners: Partners, done: int, merges: Merges, n_threads: int, report: Progress
+) -> None:
+    """Merge all live lineages, in the first slots in order of age, by the exact search; some merges are done already."""
+    n = int(partners.counts[1])
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
     scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
         delayed(find_partners)(forest, partners, first, last) for first, last in pairwise(bounds)
     )
-    for done, _ in enumerate(scans):
-        report(0.5 * (done + 1) / (len(bounds) - 1))
+    for scanned, _ in enumerate(scans):
+        report(0.5 * (scanned + 1) / (len(bounds) - 1))
     start_tournament(partners)
-    return _merge_in_steps(
-        n, lambda *step: rate1_merges(forest, partners, *step), lambda k: report(1 - 0.5 * (1 - k / n) ** 2)
+    in_steps(
+        lambda first, last: rate1_merges(forest, partners, first, last, *merges),
+        done,
+        len(merges.children),
+        lambda k: report(1 - 0.5 * (1 - (k - done) / n) ** 2),
     )
 
 
-def _all_pairs_tree(
-    X: FloatArray, process: Process, n_threads: int, report: Progress, rule: str
-) -> tuple[IntArray, FloatArray]:
+def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[Merges, list[Round]]:
+    n = len(X)
+    capacity = neighbour_slots_for(n)
+    forest = process.forest(X, capacity, np.zeros(capacity))
+    merges = new_merges(n)
+    lists, done, rounds = merge_neighbours(forest, process, n, n_threads, merges, lambda k: report(0.95 * k / n))
+    live = int(lists.counts[1])
+    partners = new_partners(live)
+    partners.node[:live] = lists.node[:live]
+    _merge_exactly(forest, partners, done, merges, n_threads, lambda share: report(0.95 + 0.05 * share))
+    return merges, rounds
+
+
+def _all_pairs_tree(X: FloatArray, process: Process, report: Progress, rule: str) -> Merges:
     n = len(X)
     forest = process.forest(X, n + 1, np.zeros(n + 1))
-    node = np.arange(n + 1)
-    return _merge_in_steps(
-        n,
-        lambda *step: all_pairs_merges(forest, rule == "max-prob", node, *step),
+    node, merges = np.arange(n + 1), new_merges(n)
+    in_steps(
+        lambda first, last: all_pairs_merges(forest, rule == "max-prob", node, first, last, *merges),
+        0,
+        n - 1,
         lambda k: report(1 - (1 - k / n) ** 3),
     )
-
-
-def _merge_in_steps(n: int, merge: Callable[..., None], report: Progress) -> tuple[IntArray, FloatArray]:
-    """Run a compiled loop a few merges at a time, so that Ctrl-C and progress get their turn."""
-    children = np.zeros((n - 1, 2), dtype=np.intp)
-    heights = np.zeros(2 * n - 1)
-    first, step = 0, 16
-    while first < n - 1:
-        last = min(first + step, n - 1)
-        start = time.perf_counter()
-        merge(first, last, children, heights)
-        elapsed = time.perf_counter() - start
-        step = max(1, min(2 * step, int(step * STEP_SECONDS / max(elapsed, 1e-6))))
-        first = last
-        report(first)
-    return children, heights
+    return merges

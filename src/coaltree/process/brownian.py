@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._brownian_kernels import CompleteForest, DiagonalForest
-from .gaussian import Gaussian, check_size, least_noise
+from .gaussian import Gaussian, check_size, in_single_precision, least_noise
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -107,6 +107,12 @@ class Brownian(Gaussian):
         leaves = states[: tree.n_leaves]
         leaves += np.sqrt(self.noise) * rng.standard_normal(leaves.shape)
         return self.coloured(leaves) + np.asarray(root, dtype=np.float64)
+
+    def coordinates(self, forest: CompleteForest | DiagonalForest, n: int, height: float) -> NDArray[np.float32]:
+        """Return the means of the messages, in units of what a path of that height adds to their variance."""
+        v = forest.v[..., :n]
+        span = 2 * (np.median(v[v < np.inf]) if np.any(v < np.inf) else 0.0) + 2 * height
+        return in_single_precision(forest.y[:, :n], span)
 
     @property
     def settled_height(self) -> float:

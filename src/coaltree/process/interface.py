@@ -68,6 +68,14 @@ class Process(ABC):
         """A height so near to the leaves that what a new leaf shows does not depend on where below it attaches."""
         return 0.0
 
+    @abstractmethod
+    def coordinates(self, forest: Any, n: int, height: float) -> NDArray[np.float32]:
+        """Return points for the lineages in the first n slots, such that those near each other are likely to merge.
+
+        Squared distances are about the log likelihood that is lost where two lineages merge near a height, so that those of
+        several processes can be added; shape ``(coordinates, n)``.
+        """
+
     def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
         """Return an equal process with independent columns, X as it has to see it, and the log Jacobian of a row."""
         return self, X, 0.0

@@ -102,6 +102,12 @@ class Mixed(Process):
             forest = forest.second
         return [*found, forest]
 
+    def coordinates(self, forest: Any, n: int, height: float) -> NDArray[np.float32]:
+        """Return the coordinates of all parts."""
+        forests = self.forests(forest)
+        own = [part.coordinates(its, n, height) for (part, _), its in zip(self.parts, forests, strict=True)]
+        return np.concatenate(own)
+
     @property
     def settled_height(self) -> float:
         """The smallest of the parts'."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -157,6 +159,15 @@ class Multinomial(Process):
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = np.where(kept[node], states[parents[node]], states[node])
         return states[: tree.n_leaves]
+
+    def coordinates(self, forest: CategoricalForest, n: int, height: float) -> NDArray[np.float32]:
+        """Return the messages, every column's of a length that says how much it loses where states differ."""
+        points = forest.m[:, :n].astype(np.float32)
+        for d, (first, last) in enumerate(pairwise(forest.start)):
+            own = points[first:last]
+            weight = math.log1p(1 / max(2 * forest.rate[d] * height, 1e-6))
+            own *= np.float32(math.sqrt(0.5 * weight)) / np.sqrt((own**2).sum(axis=0))
+        return points
 
     @property
     def settled_height(self) -> float:

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._stationary_kernels import StationaryDiagonalForest, StationaryForest
-from .gaussian import LARGEST_VALUE, Gaussian, check_size, least_noise
+from .gaussian import LARGEST_VALUE, Gaussian, check_size, in_single_precision, least_noise
 from .interface import check_width
 from .predictions import Predictions
 
@@ -157,6 +157,14 @@ class OrnsteinUhlenbeck(Gaussian):
             states[node] = kept[node] * states[parents[node]] + fresh[node] * states[node]
         leaves = states[: tree.n_leaves]
         return self.coloured(leaves + math.sqrt(self.noise) * rng.standard_normal(leaves.shape))
+
+    def coordinates(
+        self, forest: StationaryForest | StationaryDiagonalForest, n: int, height: float
+    ) -> NDArray[np.float32]:
+        """Return the messages, in units of what they differ by after a path of that height."""
+        lost = forest.lost[..., :n]
+        span = 2 * (np.median(lost[lost < 1]) if np.any(lost < 1) else 0.0) + 4 * self.rate * height
+        return in_single_precision(forest.a[:, :n], span)
 
     @property
     def settled_height(self) -> float:

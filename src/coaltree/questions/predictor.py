@@ -32,7 +32,7 @@ ROWS_AT_ONCE = 256
 LEAST_PROBABILITY = 1e-300
 LEAST_LOG = -1e300  # of a row so far out that its density is 0 in double precision, wherever it attaches
 FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
-DRAW_FOLDS = 20
+DRAW_FOLDS = SAMPLE_FOLDS = 20
 
 
 class PlaceTables(NamedTuple):
@@ -108,19 +108,22 @@ class Predictor:
     def fitted_cells(self, rows: IntArray) -> Predictions:
         """Return what cells of rows of the fit would show, over all trees.
 
-        Where there is one tree only, it is too sure of the rows' places: each row is taken off it, and placed anew by what was
-        observed of it.
+        One tree, or a sample that has forgotten all but one of its early merges, is too sure of the rows' places: each row is
+        taken off the trees, and placed anew by what was observed of it. For trees from the posterior that changes nothing
+        on average, as a step of Gibbs sampling does not.
         """
-        if len(self.trees) > 1 or len(self.X) == 1:
+        if len(self.X) == 1:
             return _mixture([beliefs.leaves().take(rows) for beliefs in self.beliefs], self.weights)
+        return _mixture([self._placed_anew(tree, rows) for tree in self.trees], self.weights)
+
+    def _placed_anew(self, tree: Tree, rows: IntArray) -> Predictions:
         found: list[Predictions] = []
         order: list[IntArray] = []
         whole = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
-        for group in [*self._groups(FOLDS), *whole[:, None]]:
+        for group in [*self._groups(FOLDS if len(self.trees) == 1 else SAMPLE_FOLDS), *whole[:, None]]:
             asked = np.flatnonzero(np.isin(rows, group))
             if len(asked):
-                held_out = self._held_out(self.trees[0], group)
-                found.append(held_out.cells(self.X[rows[asked]]))
+                found.append(self._held_out(tree, group).cells(self.X[rows[asked]]))
                 order.append(asked)
         return Predictions.stacked(found).take(np.argsort(np.concatenate(order), kind="stable"))
 
