@@ -578,7 +578,7 @@ def simulated(kind, n_real, seed):
 @pytest.mark.parametrize(
     ("kind", "n_real", "n_tables"),
     [
-        ("brownian", 6, 6),
+        ("brownian", 6, 12),
         ("brownian", 12, 3),
         ("ornstein-uhlenbeck", 6, 6),
         ("ornstein-uhlenbeck", 12, 3),

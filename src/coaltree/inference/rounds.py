@@ -8,6 +8,7 @@ parameter). The share of the real columns' variance that is noise stays as it wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -72,12 +73,12 @@ def alternate(
     Returns
     -------
     Calibrated
+        The best of the rounds with fitted parameters, if there were any.
     """
     share = noise_share(process, X)
     best = found = find(process, 0)
     log_joints = [best.log_joint]
-    best_score = _score(best, X) if rounds > 0 else 0.0
-    failures = 0
+    best_score, failures = -math.inf, 0  # by another clock, the first round's log joint is not to be compared
     for number in range(1, rounds + 1):
         fit = slowed(fitted(found.process, found.trees, found.weights, X, noise), clock_factor(found))
         found = find(with_noise_share(fit, share, X, noise), number)

@@ -62,8 +62,11 @@ class GaussianPrior(NamedTuple):
 
     def log_density(self, process: Gaussian) -> float:
         """Return the log density of parameters, up to a constant; of all but the noise if that is held."""
-        if process.noise > 0 and np.any(self._own_noise(process) < (1 - 1e-9) * self._shaped_rounding(process)):
-            return -math.inf
+        if process.noise > 0:
+            own = process.deviations(len(self.spread)) ** 2
+            least = self.least_variance(process.noise)
+            if np.any((own < (1 - 1e-9) * least) if process.variance.ndim else own.mean() < (1 - 1e-9) * least.mean()):
+                return -math.inf
         total = self._of_variance(process.variance)
         if self.noise != "held":
             total += noise_log_prior(process.noise)
@@ -72,12 +75,9 @@ class GaussianPrior(NamedTuple):
             total -= 0.5 * float(np.sum((process.mean - self.middle) ** 2 / self.spread))
         return total
 
-    def _own_noise(self, process: Gaussian) -> FloatArray:
-        own = process.deviations(len(self.spread)) ** 2 * process.noise
-        return np.asarray(own if process.variance.ndim else own.mean())
-
-    def _shaped_rounding(self, process: Gaussian) -> FloatArray:
-        return np.asarray(self.rounding if process.variance.ndim else self.rounding.mean())
+    def least_variance(self, noise: float) -> FloatArray:
+        """Return the variance of each column with which its noise is that of rounding; the column's own at the most."""
+        return np.minimum(self.rounding / noise, self.spread) if noise > 0 else np.zeros(len(self.spread))
 
     def _of_variance(self, variance: FloatArray) -> float:
         if variance.ndim == 2:
@@ -89,7 +89,7 @@ class GaussianPrior(NamedTuple):
 
     def best_variance(self, shape: int, squares: FloatArray, counts: FloatArray, noise: float) -> FloatArray:
         """Return the most probable variance given contrasts: one number (shape 0), one a column (1) or a matrix (2)."""
-        least = self.rounding / noise if noise > 0 else np.zeros(len(self.spread))
+        least = self.least_variance(noise)
         if shape == 2:
             # of a Wishart prior for the precision that is the Gamma prior where there is one column
             variance = (2 / SCALE * np.diag(self.spread) + squares) / (2 * SHAPE - 2 + counts[0])

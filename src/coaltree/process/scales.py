@@ -52,7 +52,7 @@ def with_noise_share(process: Process, share: float, X: FloatArray, noise: Noise
     ratio = share / _mean_share(process, prior)
     variance = process.variance
     if ratio > 0:
-        least = prior.rounding / ratio
+        least = prior.least_variance(ratio)
         if variance.ndim == 2:
             variance = variance + np.diag(np.maximum(least - np.diag(variance), 0.0))
         else:

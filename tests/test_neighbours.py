@@ -1,0 +1,162 @@
+"""The search by neighbours: as good as the exact one, whatever the table looks like."""
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+import coaltree as ct
+from coaltree.errors import InputError
+from coaltree.inference import neighbours
+from coaltree.inference.neighbours import CELL, nearest
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+MIXED = ct.Mixed((ct.Brownian(1.0, 0.1), [0, 1, 2]), (ct.Multinomial(0.5, [[0.3, 0.7]] * 4), [3, 4, 5, 6]))
+PROCESSES = {
+    "brownian": ct.Brownian(1.0),
+    "noise": ct.Brownian(1.0, 0.1),
+    "missing": ct.Brownian(1.0, 0.1),
+    "stationary": ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0, 0.1),
+    "multinomial": ct.Multinomial(0.5, [[0.2, 0.3, 0.5]] * 20),
+    "mixed": MIXED,
+}
+
+
+def simulated(name, n=700):
+    process = PROCESSES[name]
+    rng = np.random.default_rng(5)
+    columns = {"multinomial": 20, "mixed": 7}.get(name, 6)
+    X = process.simulate(ct.simulate_tree(n, rng), rng, n_columns=columns)
+    if name in ("missing", "mixed"):
+        X[rng.random(X.shape) < 0.1] = np.nan
+    return process, X
+
+
+@pytest.fixture
+def few_exact(monkeypatch):
+    """Leave but a few lineages to the exact search, so that small tables have rounds."""
+    monkeypatch.setattr(neighbours, "EXACT_BELOW", 60)
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
+    process, X = simulated(name)
+    exact = ct.greedy(X, process, search="exact")
+    found = ct.greedy(X, process, search="neighbors")
+    assert (exact.search, exact.neighbors_held) == ("exact", None)
+    assert found.search == "neighbors"
+    assert found.neighbors_held > (0.95 if name in ("brownian", "noise", "stationary") else 0.5)
+    assert found.log_joint > exact.log_joint - 1e-3 * abs(exact.log_joint)
+    if name == "brownian":
+        np.testing.assert_array_equal(found.tree.children, exact.tree.children)
+        np.testing.assert_allclose(found.tree.heights, exact.tree.heights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["noise", "multinomial"])
+def test_threads_and_the_order_of_the_rows_do_not_matter(name, few_exact):
+    process, X = simulated(name, 400)
+    if name == "multinomial":  # without ties: every state somewhat different in weight
+        process = ct.Multinomial(np.linspace(0.3, 0.9, 20), [[0.2, 0.3, 0.5]] * 20)
+    found = ct.greedy(X, process, search="neighbors")
+    assert ct.greedy(X, process, search="neighbors", n_jobs=2).tree == found.tree
+    order = np.random.default_rng(0).permutation(400)
+    moved = ct.greedy(X[order], process, search="neighbors")
+    if name == "noise":
+        assert moved.log_joint == pytest.approx(found.log_joint, rel=1e-10)
+        np.testing.assert_allclose(moved.tree.heights, found.tree.heights, rtol=1e-9)
+    else:  # rows that agree in all columns are ties
+        assert moved.log_joint == pytest.approx(found.log_joint, rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [100, 3000])
+@pytest.mark.parametrize("columns", [1, 8])
+def test_neighbours_are_the_nearest(n, columns):
+    points = np.random.default_rng(n).normal(size=(columns, n)).astype(np.float32)
+    found = nearest(points, 10, 2, 0)
+    _, true = cKDTree(points.T).query(points.T, 11)
+    held = np.mean([len(set(a) & set(b)) for a, b in zip(found, true[:, 1:], strict=True)]) / 10
+    assert held == 1.0 if n <= CELL else held > 0.95
+    assert np.mean(found[:, 0] == true[:, 1]) > 0.98
+    assert not np.any(found == np.arange(n)[:, None])
+    gaps = np.linalg.norm(points[:, found] - points[:, :, None], axis=0)
+    assert np.all(np.diff(gaps, axis=1) >= -1e-6)
+
+
+def test_fewer_points_than_places_in_the_list():
+    found = nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, 1, 0)
+    assert found[:, :2].tolist() == [[1, 2], [0, 2], [1, 0]]
+    assert np.all(found[:, 2:] == -1)
+
+
+def equal_rows(rng):
+    return rng.normal(size=(10, 3))[rng.integers(10, size=4000)]
+
+
+def a_line(rng):
+    return np.outer(np.arange(4000.0), [1.0, -2.0, 0.5])
+
+
+def a_clump_and_far_ones(rng):
+    X = 1e-3 * rng.normal(size=(4000, 3))
+    X[::500] = 1e6 * rng.normal(size=(8, 3))
+    return X
+
+
+def heavy_tails(rng):
+    return rng.standard_cauchy(size=(4000, 2))
+
+
+def one_column(rng):
+    return rng.normal(size=(4000, 1))
+
+
+def empty_rows(rng):
+    X = rng.normal(size=(4000, 2))
+    X[:1500] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "shape", [equal_rows, a_line, a_clump_and_far_ones, heavy_tails, one_column, empty_rows], ids=lambda f: f.__name__
+)
+def test_awkward_shapes(shape, noise, monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT_BELOW", 500)
+    X = shape(np.random.default_rng(1))
+    process = ct.Brownian(1.0, noise)
+    found = ct.greedy(X, process, search="neighbors")
+    assert found.tree.n_leaves == len(X)
+    assert np.all(np.diff(found.tree.merge_heights) >= 0)
+    assert np.isfinite(found.log_joint)
+    exact = ct.greedy(X[::4], process, search="exact"), ct.greedy(X[::4], process, search="neighbors")
+    assert exact[1].log_joint > exact[0].log_joint - 2e-3 * abs(exact[0].log_joint)
+
+
+def test_work_does_not_grow_with_the_square():
+    """Of ten distinct rows, many times over: each round halves what lives, and the exact search gets little."""
+    X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=30_000), None]
+    shares = []
+    ct.greedy(X, ct.Brownian(1.0, 0.1), search="neighbors", progress=shares.append)
+    assert shares[-1] == 1.0
+    assert np.all(np.diff(shares) >= 0)
+
+
+def test_auto_takes_neighbours_for_many_rows_only(monkeypatch):
+    import coaltree.inference.greedy as module
+
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    assert ct.greedy(X, ct.Brownian()).search == "exact"
+    monkeypatch.setattr(module, "MOST_EXACT", 200)
+    assert ct.greedy(X, ct.Brownian()).search == "neighbors"
+    assert ct.greedy(X[:50], ct.Brownian(), rule="max-prob").search == "exact"
+
+
+def test_neighbours_are_for_rate1():
+    with pytest.raises(InputError, match="rate1"):
+        ct.greedy(np.zeros((3, 1)), ct.Brownian(), rule="max-prob", search="neighbors")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_rows(n):
+    X = np.arange(float(n))[:, None]
+    assert ct.greedy(X, ct.Brownian(), search="neighbors").tree == ct.greedy(X, ct.Brownian(), search="exact").tree
