@@ -183,6 +183,22 @@ def test_set_output(fitted, numbers, container):
     np.testing.assert_array_equal(filled.to_numpy(), fitted.transform(numbers))
 
 
+@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_columns_in_another_order_or_too_many_come_out_as_in_the_fit(kind, container):
+    values = {"a": [1.0, 2.0, 3.0, 9.0], "b": [10.0, 20.0, None, 90.0], "c": ["x", "y", "x", "y"]}
+    imputer = ct.CoalescentImputer(calibrate=0).set_output(transform=container).fit(kind(values))
+    expected = imputer.transform(kind(values))
+    assert list(expected.columns) == ["a", "b", "c"]
+    assert list(expected["a"]) == values["a"]
+    for names in (["c", "b", "a"], ["b", "extra", "c", "a"]):
+        moved = kind({name: values.get(name, [5, 6, 7, 8]) for name in names})
+        assert expected.equals(imputer.transform(moved))
+        for draw in imputer.sample(moved, 2, 0):
+            assert list(draw.columns) == ["a", "b", "c"]
+
+
 def test_set_output_with_an_indicator(numbers, frame):
     numbers = numbers.copy()
     numbers[:, 3] = np.arange(40.0)

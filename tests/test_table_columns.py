@@ -603,7 +603,9 @@ def test_categories_match_by_text_when_types_differ():
 def test_new_rows_that_do_not_fit():
     with pytest.raises(InputError, match="lacks the categorical column 't'"):
         read_columns(MIXED[["n"]], categories={"t": ("a",)})
-    with pytest.raises(InputError, match=r"Column 't' holds 'a' in row 0 .*, but held numbers when the model was fit"):
+    with pytest.raises(
+        InputError, match=r"Column 't' holds 'a' in row 0 .*, but held numbers or dates when the model was fit"
+    ):
         read_columns(MIXED, categories={})
 
 

@@ -200,8 +200,8 @@ def test_text_where_the_fit_had_numbers(dtype):
     with pytest.raises(InputError) as error:
         read_new_rows(pd.DataFrame({"x": pd.Series(["1.5", "2"], dtype=dtype)}), encoding)
     assert str(error.value) == (
-        "Column 'x' holds '1.5' in row 0 (counted from 0), but held numbers when the model was fit: fix the cell, mark "
-        "it as missing, or convert the column to numbers."
+        "Column 'x' holds '1.5' in row 0 (counted from 0), but held numbers or dates when the model was fit: fix the cell, "
+        "mark it as missing, or convert the column."
     )
 
 
@@ -272,7 +272,7 @@ def test_unseen_categories_are_an_error():
         read_new_rows(X, ENCODING, unseen="error")
     assert str(error.value) == (
         "Column 't' holds 'z' in row 2 ('r'), which did not occur when the model was fit (known are 'a', 'b', 'c'): fix "
-        'the cell, mark it as missing, or have such cells read as missing (unseen="missing").'
+        'the cell, mark it as missing, or have such cells read as missing (unseen_categories="missing", on the command line --unseen missing).'
     )
     check(read_new_rows(NEW, ENCODING, unseen="error"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable
@@ -191,6 +192,11 @@ class CoalescentModel(BaseEstimator):
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
         if not isinstance(self.standardize, (bool, np.bool_)):
             raise InputError(f"standardize is {self.standardize!r}; it must be True or False.")
+        noise: Any = self.noise
+        if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < math.inf):
+            raise InputError(
+                f"noise is {noise!r}; it must be None or a number of at least 0: the noise's share of the columns' variance."
+            )
         as_generator(self.random_state)
         rounds: Any = self.calibrate
         if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 0:

@@ -16,7 +16,7 @@ from ..process.predictions import Predictions
 from ..questions.cells import CategoricalCells, Predictive, RealCells
 from ..streams import as_generator
 from ..table.columns import RealColumn, Table, missing_cells
-from ..table.filling import fill_cells
+from ..table.filling import fill_cells, take_columns
 from .base import CoalescentModel, FloatArray, NewRows
 
 BoolArray = NDArray[np.bool_]
@@ -164,11 +164,11 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         Returns
         -------
         frame or ndarray
-            Of the kind of X and with its columns, unless `set_output` asks for another. A cell stays missing only in a column
-            without any observed cell in the fit.
+            Of the kind of X and with the columns of the fit in their order, unless `set_output` asks for another. A cell stays
+            missing only in a column without any observed cell in the fit.
         """
         rows = self._new_rows(X)
-        filled = fill_cells(X, self._fills(rows))
+        filled = _filled(X, rows, self._fills(rows))
         return self._with_indicator(filled, rows.table) if self.add_indicator else filled
 
     def predictive(self, X: Any) -> Predictive:
@@ -246,7 +246,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
             drawn[:, old] = predictor.draw_fitted(distinct, int(n_draws), rng)[:, place]
         if len(new):
             drawn[:, new] = predictor.draw(rows.matrix[at[new]], int(n_draws), rng)
-        return [fill_cells(X, self._fills_from(rows.table, at, table)) for table in drawn]
+        return [_filled(X, rows, self._fills_from(rows.table, at, table)) for table in drawn]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that come out.
@@ -357,6 +357,10 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _filled(X: Any, rows: NewRows, fills: dict[int, tuple[IntArray, Any]]) -> Any:
+    return take_columns(fill_cells(X, fills), [column.index for column in rows.table.columns])
 
 
 def _any_missing(table: Table) -> BoolArray:

@@ -23,7 +23,7 @@ MAX_CATEGORIES = 1000
 """Most distinct values that a categorical column may have."""
 
 _HELD_NUMBERS = (
-    "but held numbers when the model was fit: fix the cell, mark it as missing, or convert the column to numbers"
+    "but held numbers or dates when the model was fit: fix the cell, mark it as missing, or convert the column"
 )
 
 
@@ -239,7 +239,8 @@ def _unseen_error(
     return InputError(
         f"Column {column.name!r} holds {column.categories[column.codes[row]]!r} in {row_label(row, row_names)}, which "
         f"did not occur when the model was fit (known are {listing(known, limit=10) or 'no categories'}): fix the cell, "
-        'mark it as missing, or have such cells read as missing (unseen="missing").'
+        'mark it as missing, or have such cells read as missing (unseen_categories="missing", on the command line '
+        "--unseen missing)."
     )
 
 

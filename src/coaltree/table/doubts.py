@@ -10,7 +10,7 @@ from .notation import example_of_numbers
 from .selection import Role
 from .wording import listing
 
-PLAINLY = "write plain numbers with a point, dates as 2020-12-31"
+PLAINLY = "write plain numbers with a point, dates as 2020-12-31 (in a frame, as a column of dates: pd.to_datetime)"
 """What to try with numbers that are read as text."""
 
 # In a smaller table a column of text without repeats is not yet a sign of identifiers.

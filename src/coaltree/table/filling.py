@@ -65,6 +65,16 @@ def fill_cells(X: Any, fills: Fills) -> Any:
     )
 
 
+def take_columns(X: Any, positions: Sequence[int]) -> Any:
+    """Return some columns of a frame, in an order; arrays have no names to be matched by, and stay as they are."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or list(positions) == list(range(len(frame.columns))):
+        return X
+    if frame.implementation.is_pandas_like():
+        return X.iloc[:, list(positions)]
+    return X.select([frame.columns[j] for j in positions])
+
+
 def _replacement(j: int, fill: tuple[ArrayLike, Sequence[Category] | NDArray[Any]], n_columns: int) -> Replacement:
     if not 0 <= j < n_columns:
         raise InputError(f"fills names the column {j}, but the columns of X go from 0 to {n_columns - 1}.")

@@ -66,7 +66,7 @@ def read_new_rows(
                 f"{'Column' if one else 'Columns'} {listing(extra)} did not occur when the model was fit and "
                 f"{'is' if one else 'are'} ignored.",
                 InputWarning,
-                stacklevel=2,
+                stacklevel=4,  # the line that asks an estimator
             )
     else:
         expected, found = len(encoding.column_names), len(source.names)
