@@ -272,7 +272,8 @@ def test_unseen_categories_are_an_error():
         read_new_rows(X, ENCODING, unseen="error")
     assert str(error.value) == (
         "Column 't' holds 'z' in row 2 ('r'), which did not occur when the model was fit (known are 'a', 'b', 'c'): fix "
-        'the cell, mark it as missing, or have such cells read as missing (unseen_categories="missing", on the command line --unseen missing).'
+        'the cell, mark it as missing, or have such cells read as missing (unseen_categories="missing", on '
+        "the command line --unseen missing)."
     )
     check(read_new_rows(NEW, ENCODING, unseen="error"))
 
