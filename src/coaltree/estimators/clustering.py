@@ -63,8 +63,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Number of flat clusters.
     height_threshold : float, optional
         Rows are in one flat cluster if they merge at this height or below.
-    search : {"auto", "exact"}, default "auto"
-        How greedy inference looks for partners.
+    search : {"auto", "exact", "neighbors"}, default "auto"
+        How greedy inference looks for partners: among all, or among near ones, for tables of more than 20,000 rows.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None

@@ -62,8 +62,8 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         Bring real columns to mean 0 and standard deviation 1 first.
     add_indicator : bool, default False
         Add a column for each column that had missing cells in the fit, which says where they were.
-    search : {"auto", "exact"}, default "auto"
-        How greedy inference looks for partners.
+    search : {"auto", "exact", "neighbors"}, default "auto"
+        How greedy inference looks for partners: among all, or among near ones, for tables of more than 20,000 rows.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None

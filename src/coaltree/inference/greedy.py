@@ -167,7 +167,7 @@ def greedy(
     X : array-like of shape (n, D)
         Rows are leaves; NaN is a missing cell. Nothing is rescaled.
     process : Process
-        `Brownian`, `Multinomial` or `Mixed`.
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next. ``rate1`` weighs ``n^2 / 2`` pairs at the start and as many after it, the others
         ``n^3 / 6`` in all.

@@ -188,7 +188,7 @@ def smc(
     X : array-like of shape (n, D)
         Rows are leaves; NaN is a missing cell. Nothing is rescaled.
     process : Process
-        `Brownian`, `Multinomial` or `Mixed`.
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
         How merges are drawn. ``post-post`` looks at ``n^3 / 6`` pairs for each particle, ``race`` at ``3 n^2 / 2``; the other two
         are for comparison.
