@@ -31,7 +31,11 @@ class RealCells:
     missing: NDArray[np.bool_]
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of central intervals of a Gaussian with this mean and standard deviation."""
+        """Return the ends of central intervals of a Gaussian with this mean and standard deviation.
+
+        Where a cell may belong to one of several clusters it is wide rather than narrow; quantiles of draws, by the imputer's
+        `sample`, follow the clusters.
+        """
         if not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         reach = float(ndtri(0.5 + 0.5 * level)) * self.sd
