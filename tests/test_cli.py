@@ -114,7 +114,8 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
         }
     )
     model = CoalescentClustering().fit(frame)
-    np.testing.assert_array_equal(tree.children, model.tree_.children)
+    # merges at the same height have no order in a Newick file
+    assert coaltree.robinson_foulds(tree, model.tree_.rename(tree.leaf_names)) == 0
     np.testing.assert_allclose(tree.heights, model.tree_.heights, rtol=1e-12, atol=1e-15)
     assert [int(label) for _, label in rows] == model.labels_.tolist()
     assert facts["log_joint"] == model.log_joint_

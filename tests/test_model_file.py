@@ -61,7 +61,7 @@ def new_rows(frame):
 
 @pytest.fixture(scope="module")
 def greedy(frame):
-    return ct.CoalescentClustering(calibrate=1, n_jobs=1).fit(frame)
+    return ct.CoalescentClustering(calibrate=1, n_jobs=1, real_process="brownian").fit(frame)
 
 
 @pytest.fixture(scope="module")

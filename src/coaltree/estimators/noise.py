@@ -17,7 +17,7 @@ from ..inference.greedy import GreedyResult, greedy
 from ..inference.rounds import Found, alternate
 from ..process.gaussian_calibration import noise_log_prior
 from ..process.interface import Process
-from ..process.scales import noise_share, with_noise_share
+from ..process.scales import noise_share, rounding_share, with_noise_share
 from ..questions.held_out import cell_log_scores
 from ..questions.predictor import Predictor
 
@@ -75,6 +75,9 @@ def predictive_noise(
     if len(X) < FEWEST_ROWS:
         return process
     parts = _parts(X, real_columns)
+    least = rounding_share(
+        X[:, :real_columns]
+    )  # less would be explained by values that repeat, at a density without bound
 
     def trial(share: float, processes: list[Process], rounds: int) -> Trial:
         watch()
@@ -86,11 +89,11 @@ def predictive_noise(
             score += float(cell_log_scores(predictor, X[left_out]).sum())
         return Trial(share, fitted, score)
 
-    best = trial(noise_share(process, X), [process] * len(parts), FIRST_ROUNDS)
+    best = trial(max(noise_share(process, X), least), [process] * len(parts), FIRST_ROUNDS)
     factor, upwards, failures = FIRST_FACTOR, True, 0
     for _ in range(MOST_TRIALS):
         share = best.share * (factor if upwards else 1 / factor)
-        found = trial(share, best.processes, ROUNDS) if share < LARGEST_SHARE else None
+        found = trial(share, best.processes, ROUNDS) if least <= share < LARGEST_SHARE else None
         if found and found.score > best.score:
             best, failures = found, 0
             continue

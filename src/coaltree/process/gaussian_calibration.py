@@ -76,8 +76,13 @@ class GaussianPrior(NamedTuple):
         return total
 
     def least_variance(self, noise: float) -> FloatArray:
-        """Return the variance of each column with which its noise is that of rounding; the column's own at the most."""
-        return np.minimum(self.rounding / noise, self.spread) if noise > 0 else np.zeros(len(self.spread))
+        """Return the variance of each column with which its noise is that of rounding.
+
+        Where noise is tried out it is the column's own at the most: noise that is too little for one of many columns is not
+        made up for by letting that column diffuse more widely than it does.
+        """
+        least = self.rounding / noise if noise > 0 else np.zeros(len(self.spread))
+        return np.minimum(least, self.spread) if self.noise == "tried" else least
 
     def _of_variance(self, variance: FloatArray) -> float:
         if variance.ndim == 2:

@@ -42,6 +42,12 @@ def noise_share(process: Process, X: FloatArray) -> float:
     return process.noise * _mean_share(process, GaussianPrior.of(X, "held")) if isinstance(process, Gaussian) else 0.0
 
 
+def rounding_share(X: FloatArray) -> float:
+    """Return the share of real columns' variance that rounding gave them, on average."""
+    prior = GaussianPrior.of(X, "tried")
+    return float(np.mean(prior.rounding / prior.spread))
+
+
 def with_noise_share(process: Process, share: float, X: FloatArray, noise: Noise) -> Process:
     """Return the process with another share of noise in all real columns, in each at least that of rounding unless held."""
     if isinstance(process, Mixed):
