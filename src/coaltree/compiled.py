@@ -93,6 +93,7 @@ class Operation:
                 return getattr(function, "py_func", function)  # Numba wants the plain function here
             return None
 
+        self.name = declaration.__name__.strip("_")
         self.function = dispatch
         self._supplied = supplied
 
@@ -100,6 +101,10 @@ class Operation:
         """Register the decorated function as this operation for a class of forest."""
 
         def register(function: Function) -> Function:
+            # Kernels on disk may come from different processes, and compiled functions are told apart there by their names and a
+            # number that counts them in the process: with one name for all, one might be taken for another.
+            plain = getattr(function, "py_func", function)
+            plain.__name__ = plain.__qualname__ = f"{self.name}_of_{forest_class.__name__}"
             self._supplied[forest_class] = function
             return function
 
