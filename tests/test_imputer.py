@@ -548,13 +548,13 @@ def test_wrong_numbers_of_draws(fitted, numbers, n_draws):
 def test_a_sample_of_trees_fills_too(numbers):
     """Placing rows anew on trees from the posterior changes nothing on average: what their beliefs say, but for chance.
 
-    Five of ten runs of 200 particles are compared with the others' beliefs: the standard error of the difference is known.
+    The standard error of the difference is that of six runs.
     """
     X = numbers[:14]
-    settings = {"inference": "smc", "calibrate": 0, "noise": 0.3, "n_particles": 200}
+    settings = {"inference": "smc", "calibrate": 0, "noise": 0.3, "n_particles": 100}
     middle, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     placed, believed = [], []
-    for seed in range(10):
+    for seed in range(6):
         imputer = ct.CoalescentImputer(**settings, random_state=seed).fit(X)
         filled = imputer.transform(X)
         np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
@@ -565,9 +565,9 @@ def test_a_sample_of_trees_fills_too(numbers):
         placed.append(filled[np.isnan(X)])
         believed.append((middle + spread * mean)[np.isnan(X)])
     gap = np.mean(np.subtract(placed, believed), axis=0)
-    error = np.std(np.subtract(placed, believed), axis=0, ddof=1) / np.sqrt(10)
-    # a few cells: beyond 6 standard errors of ten runs by chance once in 5,000
-    assert np.all(np.abs(gap) < 6 * error + 0.01 * spread.max())
+    error = np.std(np.subtract(placed, believed), axis=0, ddof=1) / np.sqrt(6)
+    # beyond 9 standard errors of six runs by chance once in 3,500 for each cell
+    assert np.all(np.abs(gap) < 9 * error + 0.01 * spread.max())
     drawn = imputer.sample(X, 3, random_state=0)
     assert all(np.all(np.isfinite(table)) for table in drawn)
 
@@ -596,8 +596,8 @@ def simulated(kind, n_real, seed):
         ("brownian", 6, 12),
         ("brownian", 12, 3),
         ("ornstein-uhlenbeck", 6, 6),
-        ("ornstein-uhlenbeck", 12, 3),
-        ("mixed", 8, 4),
+        pytest.param("ornstein-uhlenbeck", 12, 3, marks=pytest.mark.slow),
+        pytest.param("mixed", 8, 4, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

@@ -205,6 +205,7 @@ def test_a_categorical_column_without_cells(rule):
     assert_same(first, ct.greedy(wider, ct.Multinomial([*process.rate, 20.0]), rule=rule))
 
 
+@pytest.mark.slow
 @every_rule
 def test_a_part_of_its_own_for_some_of_the_columns(rule):
     """One Brownian over four columns is two Brownians over two each."""

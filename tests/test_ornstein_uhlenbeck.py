@@ -487,7 +487,7 @@ def test_slopes_of_a_block_are_added_in_place():
 # -- greedy inference ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setup", [*SETUPS, mixed_problem])
+@pytest.mark.parametrize("setup", [*SETUPS, pytest.param(mixed_problem, marks=pytest.mark.slow)])
 def test_every_merge_is_the_best_of_all(setup):
     steps = skipped = 0
     for seed, n in enumerate([2, 3, 4, 5, 6, 9]):
