@@ -47,7 +47,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     calibrate : int, default 10
         Rounds, at most, in which the parameters of the process are fitted and a tree is found with them.
     real_process : {"brownian", "ornstein-uhlenbeck"}, default "brownian"
-        How real columns diffuse: freely, which predicts cells at least as well and is the faster one; or pulled back to their
+        How real columns diffuse: freely, which predicts cells about as well and is the faster one; or pulled back to their
         mean.
     covariance : {"diagonal", "spherical"}, default "diagonal"
         One variance for each real column, or one for all.
