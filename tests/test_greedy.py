@@ -241,7 +241,7 @@ setups = st.sampled_from(SETUPS)
 patient = settings(deadline=None, max_examples=150, derandomize=True)
 
 
-@settings(patient, max_examples=500)
+@settings(patient, max_examples=200)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
 def test_no_height_beats_the_best_height(setup, seed, c):
     problem = Problem(setup, seed)
@@ -255,7 +255,7 @@ def test_no_height_beats_the_best_height(setup, seed, c):
     assert value >= np.nanmax(values) - 1e-9
 
 
-@settings(patient, max_examples=600)
+@settings(patient, max_examples=250)
 @given(seeds)
 def test_no_height_beats_the_best_height_of_rows_with_rare_states_in_common(seed):
     problem = Problem(multinomial_rare, seed, n=3, n_merges=1)

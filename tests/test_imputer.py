@@ -595,7 +595,7 @@ def simulated(kind, n_real, seed):
     [
         ("brownian", 6, 12),
         ("brownian", 12, 3),
-        ("ornstein-uhlenbeck", 6, 6),
+        pytest.param("ornstein-uhlenbeck", 6, 6, marks=pytest.mark.slow),
         pytest.param("ornstein-uhlenbeck", 12, 3, marks=pytest.mark.slow),
         pytest.param("mixed", 8, 4, marks=pytest.mark.slow),
     ],

@@ -38,10 +38,10 @@ def few_exact(monkeypatch):
     monkeypatch.setattr(neighbours, "EXACT_BELOW", 60)
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("stationary", "mixed")]
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("missing", "stationary", "mixed")]
 
 
-@pytest.mark.parametrize("name", ["brownian", "noise", "missing", "multinomial", *SLOW])
+@pytest.mark.parametrize("name", ["brownian", "noise", "multinomial", *SLOW])
 def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
     process, X = simulated(name)
     exact = ct.greedy(X, process, search="exact")
