@@ -7,7 +7,6 @@ that took no part in the tree do not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..inference.greedy import GreedyResult, greedy
 from ..inference.rounds import Found, alternate
-from ..process.gaussian_calibration import noise_log_prior
+from ..process.gaussian_calibration import GaussianPrior, noise_log_prior
 from ..process.interface import Process
 from ..process.scales import noise_share, rounding_share, with_noise_share
 from ..questions.held_out import cell_log_scores
@@ -45,14 +44,7 @@ class Trial(NamedTuple):
     score: float
 
 
-def predictive_noise(
-    process: Process,
-    X: FloatArray,
-    real_columns: int,
-    *,
-    n_jobs: int | None = None,
-    watch: Callable[[], None] = lambda: None,
-) -> Process:
+def predictive_noise(process: Process, X: FloatArray, real_columns: int, *, n_jobs: int | None = None) -> Process:
     """Return a process with the share of noise by which the cells of rows left out are best predicted from one another.
 
     Parameters
@@ -64,8 +56,6 @@ def predictive_noise(
         The first so many columns are real.
     n_jobs : int, optional
         Threads. The result does not depend on it.
-    watch : callable
-        Called before every trial.
 
     Returns
     -------
@@ -80,7 +70,6 @@ def predictive_noise(
     )  # less would be explained by values that repeat, at a density without bound
 
     def trial(share: float, processes: list[Process], rounds: int) -> Trial:
-        watch()
         fitted, score = [], noise_log_prior(share)
         for (kept, left_out), start in zip(parts, processes, strict=True):
             found = _fitted(with_noise_share(start, share, X[kept], "tried"), X[kept], rounds, n_jobs)
@@ -120,11 +109,9 @@ def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
     """
     real = X[:, :real_columns]
     observed = ~np.isnan(real)
-    counts = np.maximum(observed.sum(axis=0), 1)
-    gaps = np.where(observed, real, 0.0) - np.where(observed, real, 0.0).sum(axis=0) / counts
-    squares = np.where(observed, gaps**2, 0.0)
-    means = squares.sum(axis=0) / counts
-    scaled = np.sum(squares / np.where(means > 0, means, 1.0), axis=1) / np.maximum(observed.sum(axis=1), 1)
+    prior = GaussianPrior.of(real, "held")
+    squares = np.where(observed, (real - prior.middle) ** 2, 0.0)
+    scaled = np.sum(squares / prior.spread, axis=1) / np.maximum(observed.sum(axis=1), 1)
     order = np.argsort(np.round(scaled, 9), kind="stable")
     if len(order) > MOST_ROWS:
         order = order[np.linspace(0, len(order) - 1, MOST_ROWS).round().astype(np.intp)]
