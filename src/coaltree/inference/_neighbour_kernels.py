@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..compiled import inlined, jit, kernel
 from ..process import operations as op
 from . import _stationary_pair_kernels  # noqa: F401  supplies its own heights
-from ._pair_kernels import best_height, pair_shift, rank_by_likelihood
+from ._pair_kernels import best_height, insert_partner, pair_shift, rank_by_likelihood
 
 NONE = -1
 
@@ -119,19 +119,6 @@ def pair_key(forest, i, j, pair):
     return h
 
 
-@inlined
-def _insert(lists, i, key, j):
-    """Put a partner into the list of slot i, the worst one dropping out."""
-    keys, slots = lists.keys[i], lists.slots[i]
-    q = len(keys)
-    while q > 0 and (key < keys[q - 1] or (key == keys[q - 1] and j < slots[q - 1])):
-        q -= 1
-        if q + 1 < len(keys):
-            keys[q + 1], slots[q + 1] = keys[q], slots[q]
-    if q < len(keys):
-        keys[q], slots[q] = key, j
-
-
 @kernel
 def weigh_neighbours(forest, lists, neighbours, first, last):
     """Make the lists of slots first <= i < last from their neighbours; threads may share the slots."""
@@ -143,7 +130,7 @@ def weigh_neighbours(forest, lists, neighbours, first, last):
             if j >= 0:
                 key = pair_key(forest, i, j, pair)
                 if key < math.inf:
-                    _insert(lists, i, key, j)
+                    insert_partner(lists.keys[i], lists.slots[i], key, j)
 
 
 @kernel
@@ -264,7 +251,7 @@ def _inherit(forest, lists, parent, new, pair):
             lists.seen[j] = new
             key = pair_key(forest, new, j, pair)
             if key < math.inf:
-                _insert(lists, new, key, j)
+                insert_partner(lists.keys[new], lists.slots[new], key, j)
 
 
 @kernel

@@ -252,6 +252,18 @@ def insert(ascending, value):
     return place
 
 
+@jit
+def insert_partner(keys, slots, key, slot):
+    """Put a partner into its place in an ascending list, of equal keys the smaller slot first, the last one dropping out."""
+    q = len(keys)
+    while q > 0 and (key < keys[q - 1] or (key == keys[q - 1] and slot < slots[q - 1])):
+        q -= 1
+        if q + 1 < len(keys):
+            keys[q + 1], slots[q + 1] = keys[q], slots[q]
+    if q < len(keys):
+        keys[q], slots[q] = key, slot
+
+
 def _block_heights(forest, i, first, last, live, best, pair, heights):
     """Best heights at rate 1 of slot i with slots first <= j < last, none younger, into heights[: last - first].
 
@@ -283,10 +295,10 @@ def _(forest, i, first, last, live, best, pair, heights):
         j = first + k
         d2 = heights[k]
         s = 2 * d2 / (math.sqrt(n_columns * n_columns + 4 * d2) + n_columns)
-        h = 0.5 * (s + offset + height[j] - v[j])
+        h = 0.5 * (s + (offset + (height[j] - v[j])))
         if h <= floor:
             h = floor
         if h == floor and forest.noisy:
-            s = v[i] + v[j] + (floor - height[j])
+            s = v[i] + (floor - (height[j] - v[j]))
             h = rank_by_likelihood(-0.5 * (n_columns * (LOG_2PI + math.log(s)) + d2 / s) - forest.log_scale)
         heights[k] = h if live[j] else math.inf

@@ -13,15 +13,17 @@ it merges at once, so that heights never fall from merge to merge.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import inlined, jit, kernel
+from ..compiled import Operation, inlined, jit, kernel
 from ..process import operations as op
+from ..process._brownian_kernels import CompleteForest
 from . import _stationary_pair_kernels  # noqa: F401  supplies its own heights
-from ._pair_kernels import block_heights, insert
+from ._pair_kernels import block_heights, insert_partner
+from ._space_kernels import Space, build_space, new_space, renumber_space, replace_in_space, scan_space
 
 LIST_LENGTH = 5
 LARGEST_BLOCK = 256
@@ -37,62 +39,133 @@ class Partners(NamedTuple):
     heights: NDArray[np.float64]  # (slots, LIST_LENGTH + 1), ascending
     slots: NDArray[np.intp]  # (slots, LIST_LENGTH + 1), partners, then NONE or STALE
     place: NDArray[np.intp]  # (slots,), first entry of the list not known to be dead
-    winners: NDArray[np.intp]  # (2 * leaves of the tournament,), a slot each
-    counts: NDArray[np.intp]  # [slots in use, live ones]
+    winners: NDArray[np.intp]  # (2 * leaves of the tournament at most,), a slot each
+    counts: NDArray[np.intp]  # [slots in use, live ones, leaves of the tournament]
+    space: Space  # where lineages are, for those kinds of messages that are looked for in space
 
 
-def new_partners(n: int) -> Partners:
+def new_partners(forest: Any, n: int) -> Partners:
     """Return empty lists for n leaves."""
+    n_columns = len(forest.y) if isinstance(forest, CompleteForest) else 0
     capacity = slots_for(n)
-    size = 1 << max(capacity - 1, 1).bit_length()
     return Partners(
         node=np.arange(capacity),
         live=np.arange(capacity) < n,
         heights=np.full((capacity, LIST_LENGTH + 1), math.inf),
         slots=np.full((capacity, LIST_LENGTH + 1), NONE),
         place=np.zeros(capacity, dtype=np.intp),
-        winners=np.zeros(2 * size, dtype=np.intp),
-        counts=np.array([n, n]),
+        winners=np.zeros(2 * tournament_size(n), dtype=np.intp),
+        counts=np.array([n, n, tournament_size(n)]),
+        space=new_space(n, capacity, n_columns),
     )
 
 
+@jit
 def slots_for(n: int) -> int:
     """Return how many slots a forest of n leaves needs, with room for lineages that await closing up."""
     return n + n // 8 + 2
 
 
+def _scan(forest, partners, i, keys, slots, pair, block):
+    """Fill the list of slot i's best partners among the older ones; `pair` and `block` are scratch."""
+
+
 @inlined
-def _find_partners(forest, partners, i, pair, block):
-    """Make the list of slot i's best partners among the older ones."""
-    heights, slots = partners.heights[i], partners.slots[i]
-    heights[:] = math.inf
-    slots[:] = NONE
-    partners.place[i] = 0
-    best = heights[:LIST_LENGTH]
-    first, size = 0, LIST_LENGTH
+def scan_blocks(forest, partners, i, keys, slots, pair, block):
+    first, size = 0, len(keys)
     # no height is below the younger one's own, but where there is noise there are ranks
-    while first < i and (best[-1] > forest.height[i] or op.noisy(forest)):
+    while first < i and (keys[-1] > forest.height[i] or op.noisy(forest)):
         last = min(first + size, i)
-        block_heights(forest, i, first, last, partners.live, best, pair, block)
+        block_heights(forest, i, first, last, partners.live, keys, pair, block)
         for j in range(first, last):
-            if block[j - first] < best[-1]:
-                place = insert(best, block[j - first])
-                for k in range(LIST_LENGTH - 1, place, -1):
-                    slots[k] = slots[k - 1]
-                slots[place] = j
+            if block[j - first] < keys[-1]:
+                insert_partner(keys, slots, block[j - first], j)
         first, size = last, LARGEST_BLOCK
-    if slots[LIST_LENGTH - 1] >= 0:
-        heights[LIST_LENGTH] = best[-1]
-        slots[LIST_LENGTH] = STALE
+
+
+SCAN = Operation(_scan, default=scan_blocks)
+scan = SCAN.function
+
+
+@SCAN.supply(CompleteForest)
+def _(forest, partners, i, keys, slots, pair, block):
+    if partners.space.built[2]:
+        scan_space(forest, partners.space, i, keys, slots)
+    else:
+        scan_blocks(forest, partners, i, keys, slots, pair, block)
+
+
+def _enter(forest, partners):
+    """Note where all live lineages are."""
+
+
+def _enter_nothing(forest, partners):
+    pass
+
+
+def _succeed(forest, partners, i, j, new):
+    """Note that a slot has taken the place of two."""
+
+
+def _succeed_nowhere(forest, partners, i, j, new):
+    pass
+
+
+def _renumber(forest, partners, new_slot, n):
+    """Note that the live lineages, n of them, have new slots, in the same order."""
+
+
+def _renumber_nothing(forest, partners, new_slot, n):
+    pass
+
+
+ENTER = Operation(_enter, default=_enter_nothing)
+SUCCEED = Operation(_succeed, default=_succeed_nowhere)
+RENUMBER = Operation(_renumber, default=_renumber_nothing)
+enter = ENTER.function
+succeed = SUCCEED.function
+renumber = RENUMBER.function
+
+
+@ENTER.supply(CompleteForest)
+def _(forest, partners):
+    build_space(forest, partners.space, partners.counts[0])
+
+
+@SUCCEED.supply(CompleteForest)
+def _(forest, partners, i, j, new):
+    if partners.space.built[2]:
+        replace_in_space(forest, partners.space, i, j, new)
+
+
+@RENUMBER.supply(CompleteForest)
+def _(forest, partners, new_slot, n):
+    if 2 * n < partners.space.built[0]:
+        build_space(forest, partners.space, n)
+    elif partners.space.built[2]:
+        renumber_space(partners.space, new_slot)
 
 
 @kernel
-def find_partners(forest, partners, first, last):
-    """Make the lists of slots first <= i < last; ranges are independent, so threads may share them."""
+def enter_all(forest, partners):
+    """Make it known where all live lineages are, the first slots; to be done before any list is made."""
+    enter(forest, partners)
+
+
+@kernel
+def find_partners(forest, partners, which):
+    """Make the lists of some slots; they are independent, so threads may share them."""
     pair = np.empty(op.pair_size(forest))
     block = np.empty(LARGEST_BLOCK)
-    for i in range(first, last):
-        _find_partners(forest, partners, i, pair, block)
+    for i in which:
+        heights, slots = partners.heights[i], partners.slots[i]
+        heights[:] = math.inf
+        slots[:] = NONE
+        partners.place[i] = 0
+        scan(forest, partners, i, heights[:LIST_LENGTH], slots[:LIST_LENGTH], pair, block)
+        if slots[LIST_LENGTH - 1] >= 0:
+            heights[LIST_LENGTH] = heights[LIST_LENGTH - 1]
+            slots[LIST_LENGTH] = STALE
 
 
 @jit
@@ -105,10 +178,20 @@ def _beats(partners, a, b):
     return slot_a < slot_b or (slot_a == slot_b and a < b)
 
 
+@jit
+def tournament_size(n):
+    """Return how many leaves a tournament needs for n lineages and those that follow until slots are closed up."""
+    size = 2
+    while size < slots_for(n):
+        size *= 2
+    return size
+
+
 @kernel
 def start_tournament(partners):
     """Play the whole tournament."""
-    size = len(partners.winners) // 2
+    size = tournament_size(partners.counts[0])
+    partners.counts[2] = size
     for leaf in range(size):
         partners.winners[size + leaf] = min(leaf, len(partners.node) - 1)
     for game in range(size - 1, 0, -1):
@@ -118,7 +201,7 @@ def start_tournament(partners):
 
 @jit
 def _replay_games(partners, slot):
-    game = (len(partners.winners) // 2 + slot) // 2
+    game = (partners.counts[2] + slot) // 2
     while game > 0:
         a, b = partners.winners[2 * game], partners.winners[2 * game + 1]
         partners.winners[game] = a if _beats(partners, a, b) else b
@@ -135,7 +218,7 @@ def most_recent(forest, partners):
         if j == NONE:
             return NONE, NONE, math.inf
         if j == STALE:
-            find_partners(forest, partners, i, i + 1)
+            find_partners(forest, partners, np.array([i]))
         elif not partners.live[j]:
             partners.place[i] += 1
         else:
@@ -152,6 +235,7 @@ def replace_pair(forest, partners, i, j, node):
     partners.node[new] = node
     partners.live[i] = partners.live[j] = False
     partners.live[new] = True
+    succeed(forest, partners, i, j, new)
     for dead in (i, j):
         partners.heights[dead, :] = math.inf
         _replay_games(partners, dead)
@@ -194,3 +278,4 @@ def _close_up(forest, partners):
     partners.live[target:] = False
     partners.heights[target:used, :] = math.inf
     partners.counts[0] = target
+    renumber(forest, partners, new_slot, target)

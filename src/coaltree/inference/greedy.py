@@ -37,6 +37,7 @@ from ._neighbour_kernels import slots_for as neighbour_slots_for
 from ._pair_kernels import best_height, pair_shift
 from ._partner_kernels import (
     Partners,
+    enter_all,
     find_partners,
     most_recent,
     new_partners,
@@ -248,7 +249,7 @@ def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progres
     n = len(X)
     forest = process.forest(X, slots_for(n), np.zeros(slots_for(n)))
     merges = new_merges(n)
-    _merge_exactly(forest, new_partners(n), 0, merges, n_threads, report)
+    _merge_exactly(forest, new_partners(forest, n), 0, merges, n_threads, report)
     return merges
 
 
@@ -257,10 +258,12 @@ def _merge_exactly(
 ) -> None:
     """Merge all live lineages, in the first slots in order of age, by the exact search; some merges are done already."""
     n = int(partners.counts[1])
+    enter_all(forest, partners)
+    order = np.argsort(partners.space.bucket[:n], kind="stable")  # near ones in turn, while they are at hand
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
     scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
-        delayed(find_partners)(forest, partners, first, last) for first, last in pairwise(bounds)
+        delayed(find_partners)(forest, partners, order[first:last]) for first, last in pairwise(bounds)
     )
     for scanned, _ in enumerate(scans):
         report(0.5 * (scanned + 1) / (len(bounds) - 1))
@@ -280,7 +283,7 @@ def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Pro
     merges = new_merges(n)
     lists, done, rounds = merge_neighbours(forest, process, n, n_threads, merges, lambda k: report(0.95 * k / n))
     live = int(lists.counts[1])
-    partners = new_partners(live)
+    partners = new_partners(forest, live)
     partners.node[:live] = lists.node[:live]
     _merge_exactly(forest, partners, done, merges, n_threads, lambda share: report(0.95 + 0.05 * share))
     return merges, rounds

@@ -1,0 +1,353 @@
+"""Complete real rows in a tree of boxes, so that most pairs are ruled out many at a time; what is found is what a scan finds.
+
+The best height of a pair grows with its distance and with the two lineages' offsets, their height less their variance. A box
+that lies too far away for its least offset has no partner that would enter a list. Points are kept in buckets, copied
+side by side; a merged lineage takes the place of one of its parts, whose box is widened to hold it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiled import inlined, jit
+from ..process._brownian_kernels import LOG_2PI
+from ._pair_kernels import insert_partner, rank_by_likelihood
+
+BUCKET = 32  # points, at most
+SAMPLE = 64  # points of a box that say along which column it is cut
+COLUMNS_AT_ONCE = 16  # of a distance, before it is seen whether it is too far already
+PROBES, PROBE_LENGTH = 32, 5  # lists that are made to see how many pairs are looked at;
+WORTHWHILE = 0.3  # a larger share of them costs more than it takes to look at all
+SLACK = 1e-9  # bounds are widened by this share, far more than rounding takes
+FAN = 8  # boxes that make a larger one
+DEEPEST = 24  # levels of boxes at most, and two more
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+class Space(NamedTuple):
+    """Boxes within boxes: buckets are those of the first level, and eight boxes in a row make one of the next level.
+
+    Boxes are numbered through all levels, each of which begins at a multiple of eight; the eight parts of a box are a
+    row of the arrays of bounds, so that a point is compared with all of them at once.
+    """
+
+    bucket: IntArray  # (slots,), where a slot's point is
+    place: IntArray  # (slots,), its place in the bucket
+    members: IntArray  # (buckets, BUCKET), slots
+    filled: IntArray  # (buckets,)
+    y: FloatArray  # (buckets, columns, BUCKET)
+    offset: FloatArray  # (buckets, BUCKET), height less variance
+    low: FloatArray  # (boxes / 8, columns, 8)
+    high: FloatArray  # (boxes / 8, columns, 8)
+    least_offset: FloatArray  # (boxes,)
+    most_offset: FloatArray  # (boxes,)
+    oldest: IntArray  # (boxes,), the smallest slot
+    levels: IntArray  # [how many, the first box of each, the first box beyond them]
+    built: IntArray  # [points, buckets when boxes were last made; whether they are of use]
+
+
+def new_space(n: int, n_slots: int, n_columns: int) -> Space:
+    """Return room for n points; none where there are no columns."""
+    levels = np.zeros(DEEPEST, dtype=np.intp)
+    n_buckets = set_levels(levels, n) if n_columns else 0
+    n_boxes = levels[levels[0] + 1]
+    return Space(
+        bucket=np.zeros(n_slots, dtype=np.intp),
+        place=np.zeros(n_slots, dtype=np.intp),
+        members=np.zeros((n_buckets, BUCKET), dtype=np.intp),
+        filled=np.zeros(n_buckets, dtype=np.intp),
+        y=np.zeros((n_buckets, n_columns, BUCKET)),
+        offset=np.zeros((n_buckets, BUCKET)),
+        low=np.zeros((n_boxes // FAN, n_columns, FAN)),
+        high=np.zeros((n_boxes // FAN, n_columns, FAN)),
+        least_offset=np.zeros(n_boxes),
+        most_offset=np.zeros(n_boxes),
+        oldest=np.zeros(n_boxes, dtype=np.intp),
+        levels=levels,
+        built=np.zeros(3, dtype=np.intp),
+    )
+
+
+@jit
+def set_levels(levels, n):
+    """Say where levels begin for n points; return the number of buckets, a power of two."""
+    n_buckets = 1
+    while n > n_buckets * BUCKET:
+        n_buckets *= 2
+    n_levels, first, boxes = 0, 0, n_buckets
+    while True:
+        n_levels += 1
+        levels[n_levels] = first
+        first += FAN * math.ceil(boxes / FAN)
+        if boxes <= FAN:
+            break
+        boxes //= FAN
+    levels[n_levels + 1] = first
+    levels[0] = n_levels
+    return n_buckets
+
+
+# -- building ------------------------------------------------------------------------------------------------------------
+
+
+@jit
+def build_space(forest, space, n):
+    """Put the first n slots into boxes, and see whether those rule enough pairs out."""
+    n_buckets = set_levels(space.levels, n)
+    space.built[0], space.built[1] = n, n_buckets
+    n_boxes = space.levels[space.levels[0] + 1]
+    space.low[: n_boxes // FAN] = math.inf
+    space.high[: n_boxes // FAN] = -math.inf
+    space.least_offset[:n_boxes] = math.inf
+    space.most_offset[:n_boxes] = -math.inf
+    space.oldest[:n_boxes] = len(space.bucket)
+    order = np.arange(n)
+    bounds = _halved(forest, order, n_buckets)
+    for bucket in range(n_buckets):
+        members = order[bounds[bucket] : bounds[bucket + 1]]
+        space.filled[bucket] = len(members)
+        for p in range(len(members)):
+            _put(forest, space, bucket, p, members[p])
+    looked_at = all_older = 0
+    for i in range(n // PROBES, n, max(1, n // PROBES)):
+        looked_at += scan_space(forest, space, i, np.full(PROBE_LENGTH, math.inf), np.full(PROBE_LENGTH, -1))
+        all_older += i
+    space.built[2] = looked_at < WORTHWHILE * all_older
+
+
+@inlined
+def _halved(forest, order, n_parts):
+    """Cut the points in two across their widest column, again and again; return where the parts begin, and the end."""
+    n = len(order)
+    bounds = np.full(n_parts + 1, n)
+    bounds[0] = 0
+    along = np.empty(n)
+    step = n_parts
+    while step > 1:
+        for part in range(0, n_parts, step):
+            first, last = bounds[part], bounds[part + step]
+            middle = (first + last) // 2
+            row = forest.y[_widest_column(forest, order[first:last])]
+            for p in range(first, last):
+                along[p] = row[order[p]]
+            _select(along, order, first, last, middle)
+            bounds[part + step // 2] = middle
+        step //= 2
+    return bounds
+
+
+@inlined
+def _widest_column(forest, members):
+    """Return the column in which some of the members spread most."""
+    step = max(1, len(members) // SAMPLE)
+    widest, width = 0, -1.0
+    for d in range(forest.y.shape[0]):
+        low, high = math.inf, -math.inf
+        for p in range(0, len(members), step):
+            x = forest.y[d, members[p]]
+            low, high = min(low, x), max(high, x)
+        if high - low > width:
+            widest, width = d, high - low
+    return widest
+
+
+@inlined
+def _select(values, order, first, last, middle):
+    """Reorder values[first:last], and order with it, so that none before the middle is larger than one behind it."""
+    low, high = first, last - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        a, b = low, high
+        while a <= b:
+            while values[a] < pivot:
+                a += 1
+            while values[b] > pivot:
+                b -= 1
+            if a <= b:
+                values[a], values[b] = values[b], values[a]
+                order[a], order[b] = order[b], order[a]
+                a += 1
+                b -= 1
+        if middle <= b:
+            high = b
+        elif middle >= a:
+            low = a
+        else:
+            break
+
+
+@jit
+def _put(forest, space, bucket, p, slot):
+    """Put a slot into its place in a bucket, and widen all boxes that this one is in."""
+    offset = forest.height[slot] - forest.v[slot]
+    space.bucket[slot], space.place[slot] = bucket, p
+    space.members[bucket, p], space.offset[bucket, p] = slot, offset
+    for d in range(forest.y.shape[0]):
+        space.y[bucket, d, p] = forest.y[d, slot]
+    within = bucket
+    for level in range(1, space.levels[0] + 1):
+        box = space.levels[level] + within
+        low, high = space.low[box // FAN], space.high[box // FAN]
+        part = box % FAN
+        for d in range(forest.y.shape[0]):
+            x = forest.y[d, slot]
+            low[d, part], high[d, part] = min(low[d, part], x), max(high[d, part], x)
+        space.least_offset[box] = min(space.least_offset[box], offset)
+        space.most_offset[box] = max(space.most_offset[box], offset)
+        space.oldest[box] = min(space.oldest[box], slot)
+        within //= FAN
+
+
+@inlined
+def replace_in_space(forest, space, i, j, new):
+    """Let a new slot take the place of slot i, and slot j go."""
+    bucket, p = space.bucket[j], space.place[j]
+    space.filled[bucket] -= 1
+    last = space.filled[bucket]
+    if p != last:
+        moved = space.members[bucket, last]
+        space.members[bucket, p], space.place[moved] = moved, p
+        space.offset[bucket, p] = space.offset[bucket, last]
+        for d in range(forest.y.shape[0]):
+            space.y[bucket, d, p] = space.y[bucket, d, last]
+    _put(forest, space, space.bucket[i], space.place[i], new)
+
+
+@jit
+def renumber_space(space, new_slot):
+    """Give the points their new slots, which are in the order of the old ones."""
+    for bucket in range(space.built[1]):
+        for p in range(space.filled[bucket]):
+            slot = new_slot[space.members[bucket, p]]
+            space.members[bucket, p] = slot
+            space.bucket[slot], space.place[slot] = bucket, p
+    # of boxes whose oldest is dead the next one that lives, whoever that is
+    following = len(space.bucket)
+    for i in range(len(new_slot) - 1, -1, -1):
+        following = new_slot[i] if new_slot[i] >= 0 else following
+        new_slot[i] = following
+    for box in range(space.levels[space.levels[0] + 1]):
+        if space.oldest[box] < len(new_slot):
+            space.oldest[box] = new_slot[space.oldest[box]]
+
+
+# -- searching -----------------------------------------------------------------------------------------------------------
+
+
+@jit
+def scan_space(forest, space, i, keys, slots):
+    """Fill the list of slot i's best partners among the older ones; return how many points were looked at."""
+    looked_at = 0
+    n_columns = forest.y.shape[0]
+    worst = len(keys) - 1
+    own = np.empty(n_columns)
+    for d in range(n_columns):
+        own[d] = forest.y[d, i]
+    floor, v = forest.height[i], forest.v[i]
+    squares = np.empty(BUCKET)
+    # boxes still to be looked at: their level, their number on it, their squared distance
+    waiting, far = np.empty((FAN * DEEPEST, 2), dtype=np.intp), np.empty(FAN * DEEPEST)
+    n_waiting = _await_parts(space, space.levels[0], 0, i, own, math.inf, waiting, far, 0, squares)
+    while n_waiting > 0:
+        n_waiting -= 1
+        level, within = waiting[n_waiting, 0], waiting[n_waiting, 1]
+        box = space.levels[level] + within
+        reach = _reach(forest, space, box, floor, v, keys[worst])
+        # of equals the older ones count
+        tied = keys[worst] == floor and space.oldest[box] > slots[worst] and not forest.noisy
+        if not far[n_waiting] <= reach or tied:
+            continue
+        if level > 1:
+            n_waiting = _await_parts(space, level - 1, within, i, own, reach, waiting, far, n_waiting, squares)
+            continue
+        size = space.filled[within]
+        looked_at += size
+        if not _squares_within(space.y[within], own, size, reach, squares):
+            continue
+        for k in range(size):
+            j = space.members[within, k]
+            if squares[k] <= reach and j < i:
+                key = _height(forest, floor, v, squares[k], space.offset[within, k])
+                if key < keys[worst] or (key == keys[worst] and j < slots[worst]):
+                    insert_partner(keys, slots, key, j)
+    return looked_at
+
+
+@jit
+def _await_parts(space, level, group, i, own, reach, waiting, far, n_waiting, squares):
+    """Let the boxes of a group that are within reach wait, the nearest last; return how many wait then."""
+    first = space.levels[level] + FAN * group
+    low, high = space.low[first // FAN], space.high[first // FAN]
+    squares[:FAN] = 0.0
+    for d in range(len(own)):
+        x, lows, highs = own[d], low[d], high[d]
+        for part in range(FAN):
+            gap = max(max(lows[part] - x, x - highs[part]), 0.0)
+            squares[part] += gap * gap
+    last = n_waiting
+    for part in range(FAN):
+        if squares[part] <= reach and space.oldest[first + part] < i:
+            at = last
+            while at > n_waiting and far[at - 1] < squares[part]:
+                far[at], waiting[at, 0], waiting[at, 1] = far[at - 1], waiting[at - 1, 0], waiting[at - 1, 1]
+                at -= 1
+            far[at], waiting[at, 0], waiting[at, 1] = squares[part], level, FAN * group + part
+            last += 1
+    return last
+
+
+@inlined
+def _height(forest, floor, v, square, offset):
+    """Return the best height of a pair, or its rank, see `block_heights`."""
+    n_columns = forest.y.shape[0]
+    s = 2 * square / (math.sqrt(n_columns * n_columns + 4 * square) + n_columns)
+    h = max(0.5 * (s + ((floor - v) + offset)), floor)
+    if h == floor and forest.noisy:
+        s = v + (floor - offset)
+        h = rank_by_likelihood(-0.5 * (n_columns * (LOG_2PI + math.log(s)) + square / s) - forest.log_scale)
+    return h
+
+
+@jit
+def _reach(forest, space, box, floor, v, limit):
+    """Return a squared distance beyond which no point of a box has a key up to a limit."""
+    n_columns = forest.y.shape[0]
+    if limit == math.inf:
+        return math.inf
+    if limit >= floor:
+        rest = (floor - v) + space.least_offset[box]
+        s = 2 * limit - rest + SLACK * (abs(limit) + abs(floor) + v + abs(space.least_offset[box]))
+        return s * (s + n_columns) * (1 + SLACK) if s >= 0 else -1.0
+    # A rank: d2 <= s (a - D log s) for a variance s of the difference, which is largest where log s = a / D - 1
+    log_z = 0.5 * (-limit + 1 / limit)
+    a = -2 * (log_z - SLACK * (1 + abs(log_z)) + forest.log_scale) - n_columns * LOG_2PI
+    s = math.exp(min(a / n_columns - 1, 700.0))
+    s = min(max(s, v + (floor - space.most_offset[box])), v + (floor - space.least_offset[box]))
+    return s * (a - n_columns * math.log(s)) * (1 + SLACK)
+
+
+@jit
+def _squares_within(points, own, size, reach, squares):
+    """Put squared distances to the points of a bucket down; return whether any is within reach."""
+    squares[:size] = 0.0
+    first = 0
+    while first < len(own):
+        last = min(first + COLUMNS_AT_ONCE, len(own))
+        for d in range(first, last):
+            x, row = own[d], points[d, :size]
+            for k in range(size):
+                gap = row[k] - x
+                squares[k] += gap * gap
+        least = math.inf
+        for k in range(size):
+            least = min(least, squares[k])
+        if not least <= reach:
+            return False
+        first = last
+    return True

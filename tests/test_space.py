@@ -1,0 +1,92 @@
+"""The exact search through boxes: the tree that comparing all pairs gives, whether boxes rule pairs out or not."""
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+from coaltree.inference._partner_kernels import enter_all, new_partners, slots_for
+
+N = 300
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+
+def tree_by_all_pairs(X, noise):
+    """Return the merges of `rate1` for Brownian motion of variance 1: all pairs compared before each, in plain numpy."""
+    n, n_columns = X.shape
+    mean, variance, height, node = X - X.mean(axis=0), np.full(n, float(noise)), np.zeros(n), np.arange(n)
+    children, heights = [], []
+    for k in range(n - 1):
+        square = ((mean[:, None] - mean[None]) ** 2).sum(axis=2)
+        path = 2 * square / (np.sqrt(n_columns**2 + 4 * square) + n_columns)
+        best = (path + (height - variance)[:, None] + (height - variance)[None]) / 2
+        floor = np.maximum(height[:, None], height[None])
+        spread = variance[:, None] + variance[None] + 2 * floor - height[:, None] - height[None]
+        at_once = best <= floor * (1 + 1e-12)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            likelihood = -0.5 * (n_columns * np.log(2 * np.pi * spread) + square / spread)
+        order = np.where(at_once & (noise > 0), -np.inf, np.maximum(best, floor))
+        candidates = np.triu(np.ones((len(mean), len(mean)), dtype=bool), 1)
+        first = candidates & (order == order[candidates].min())
+        if noise > 0 and order[first][0] == -np.inf:
+            first &= likelihood == likelihood[first].max()
+        i, j = min(zip(*np.nonzero(first), strict=True), key=lambda pair: sorted(node[list(pair)]))
+        h = max(best[i, j], floor[i, j])
+        reach_i, reach_j = variance[i] + h - height[i], variance[j] + h - height[j]
+        weight = reach_j / (reach_i + reach_j) if reach_i + reach_j > 0 else 0.5
+        children.append(sorted((node[i], node[j])))
+        heights.append(h)
+        kept = np.delete(np.arange(len(mean)), [i, j])
+        merged = weight * mean[i] + (1 - weight) * mean[j]
+        mean = np.vstack([mean[kept], merged])
+        variance = np.append(variance[kept], weight * reach_i)
+        height, node = np.append(height[kept], h), np.append(node[kept], n + k)
+    return np.array(children), np.array(heights)
+
+
+def table(kind):
+    rng = np.random.default_rng(3)
+    if kind == "clusters":
+        return 5 * rng.normal(size=(40, 4))[rng.integers(40, size=N)] + 0.3 * rng.normal(size=(N, 4))
+    if kind == "line":
+        return rng.normal(size=(N, 1)).cumsum(axis=0)
+    if kind == "clump and outliers":
+        return np.vstack([1e-3 * rng.normal(size=(N - 20, 3)), 1e3 * rng.normal(size=(20, 3))])
+    if kind == "many columns":
+        return rng.normal(size=(N, 40)) + 8 * rng.normal(size=(10, 40))[rng.integers(10, size=N)]
+    if kind == "no structure":
+        return rng.normal(size=(N, 30))
+    return ct.Brownian(1.0).simulate(ct.simulate_tree(N, rng), rng, n_columns=6)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize(
+    "kind", ["clusters", "line", "clump and outliers", "many columns", "no structure", "from the model"]
+)
+def test_the_tree_is_that_of_all_pairs(kind, noise):
+    X = table(kind)
+    found = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
+    children, heights = tree_by_all_pairs(X, noise)
+    np.testing.assert_allclose(found.heights[N:], heights, rtol=1e-9)
+    np.testing.assert_array_equal(np.sort(found.children, axis=1), children)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_of_equal_rows_the_first_ones_merge_first(noise):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(12, 3))[rng.integers(12, size=N)]
+    found = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
+    children, heights = tree_by_all_pairs(X, noise)
+    if noise == 0:
+        np.testing.assert_array_equal(found.children[: N - 12], children[: N - 12])
+    np.testing.assert_allclose(found.heights[N:], heights, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "worthwhile"), [("clusters", True), ("line", True), ("no structure", False)])
+def test_boxes_are_used_where_they_rule_pairs_out(kind, worthwhile):
+    X = np.tile(table(kind), (4, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(4 * N, 1))
+    n = len(X)
+    forest = ct.Brownian(1.0).resolve(X).forest(X, slots_for(n), np.zeros(slots_for(n)))
+    partners = new_partners(forest, n)
+    enter_all(forest, partners)
+    assert bool(partners.space.built[2]) == worthwhile
