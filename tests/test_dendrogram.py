@@ -9,12 +9,14 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from scipy.cluster.hierarchy import fcluster
 
 from coaltree.errors import InputError, MissingDependencyError
-from coaltree.output.dendrogram import MIXED, PALETTE, plot_dendrogram
+from coaltree.output.dendrogram import plot_dendrogram
+from coaltree.output.palette import MIXED, PALETTE
 from coaltree.tree.kingman import simulate_tree
 from coaltree.tree.layout import elbows, node_positions
 from coaltree.tree.tree import Tree
@@ -251,7 +253,7 @@ def test_the_smallest_trees_and_no_heights_at_all(pyplot, text):
 
 
 def test_ten_thousand_leaves_are_drawn(pyplot):
-    ax = plot_dendrogram(simulate_tree(10_000, 0), labels=np.arange(10_000) % 3)
+    ax = plot_dendrogram(simulate_tree(10_000, 0), labels=np.arange(10_000) % 3, collapse=None)
     assert len(lines(ax).get_segments()) == 19_998
     assert save(ax).startswith(b"\x89PNG")
 
@@ -259,9 +261,154 @@ def test_ten_thousand_leaves_are_drawn(pyplot):
 def test_a_deep_caterpillar_is_drawn_without_recursion(ax):
     n = 20_000
     assert n > 2 * sys.getrecursionlimit()
-    plot_dendrogram(caterpillar(n), ax=ax, orientation="top")
+    plot_dendrogram(caterpillar(n), ax=ax, orientation="top", collapse=None)
     assert len(lines(ax).get_segments()) == 2 * n - 2
     save(ax)
+
+
+# -- collapsed clades --------------------------------------------------------------------------
+
+
+def wedges(ax):
+    """Triangles as (places, heights) of their three corners, the tree drawn with its root on top."""
+    (collection,) = (c for c in ax.collections if isinstance(c, PolyCollection))
+    return [path.vertices[:3].T for path in collection.get_paths()], collection
+
+
+def test_collapsed_clades_are_those_of_a_cut_and_their_sizes_add_up(pyplot):
+    n, k = 3000, 40
+    tree = simulate_tree(n, 5, leaf_names=[f"leaf {i}" for i in range(n)])
+    ax = plot_dendrogram(tree, collapse=k, orientation="top", leaf_names=True)
+    texts = names_written(ax, "x")
+    sizes = [int(text[4:].replace(",", "")) if text.startswith("n = ") else 1 for text in texts]
+    flat = fcluster(tree.to_linkage(), k, criterion="maxclust")
+    assert len(texts) == k
+    assert sum(sizes) == n
+    assert sorted(sizes) == sorted(np.bincount(flat)[1:].tolist())
+    # From left to right they come as the leaves do, and a clade of one leaf has its name.
+    order = tree.leaf_order.tolist()
+    starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    for text, begin, end in zip(texts, starts[:-1], starts[1:], strict=True):
+        assert len({flat[leaf] for leaf in order[begin:end]}) == 1
+        assert text == (f"n = {end - begin:,}" if end - begin > 1 else tree.leaf_names[order[begin]])
+    assert len(lines(ax).get_segments()) == 2 * k - 2
+
+
+def test_wedges_reach_from_the_clades_roots_to_the_leaves(ax):
+    tree = simulate_tree(500, 6)
+    plot_dendrogram(tree, collapse=20, orientation="top", leaf_names=True, ax=ax)
+    flat = fcluster(tree.to_linkage(), 20, criterion="maxclust")[tree.leaf_order]
+    clades = [np.flatnonzero(flat == c) for c in dict.fromkeys(flat.tolist())]
+    # The root of a clade is the lowest merge with all of its leaves.
+    spans = list(zip(tree.first_positions.tolist(), (tree.first_positions + tree.leaf_counts).tolist(), strict=True))
+    expected = [
+        min(tree.heights[node] for node, (first, end) in enumerate(spans) if first <= c[0] and c[-1] < end)
+        for c in clades
+        if len(c) > 1
+    ]
+    triangles, _ = wedges(ax)
+    assert [heights.tolist() for _, heights in triangles] == [[height, 0, 0] for height in expected]
+    # Wedges are apart, wider for more leaves, and stand where the branch above them ends.
+    sides = [(places.min(), places.max()) for places, _ in triangles]
+    assert all(a[1] < b[0] for a, b in pairwise(sides))
+    sizes = [len(c) for c in clades if len(c) > 1]
+    widths = [high - low for low, high in sides]
+    assert np.argsort(sizes, kind="stable").tolist() == np.argsort(widths, kind="stable").tolist()
+    ends = {tuple(line[0]) for line in lines(ax).get_segments()}
+    assert all((places[0], heights[0]) in ends for places, heights in triangles)
+    save(ax)
+
+
+@pytest.mark.parametrize("orientation", ["left", "right", "top", "bottom"])
+def test_collapsed_pictures_of_all_orientations_hold_everything(pyplot, orientation):
+    tree = simulate_tree(4000, 7)
+    ax = plot_dendrogram(tree, labels=np.arange(4000) % 3, orientation=orientation)
+    along = "y" if orientation in ("left", "right") else "x"
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in getattr(ax, f"get_{along}ticklabels")()]
+    assert len(boxes) == 50
+    spans = sorted((getattr(box, f"{along}0"), getattr(box, f"{along}1")) for box in boxes)
+    assert all(end <= start + 1 for (_, end), (start, _) in pairwise(spans))
+    whole = ax.figure.bbox
+    assert all(whole.x0 <= b.x0 and b.x1 <= whole.x1 and whole.y0 <= b.y0 and b.y1 <= whole.y1 for b in boxes)
+    side = 1 if along == "y" else 0
+    low, high = sorted(getattr(ax, f"get_{along}lim")())
+    corners = np.concatenate([path.vertices[:3] for path in wedges(ax)[1].get_paths()])
+    assert low < corners[:, side].min()
+    assert corners[:, side].max() < high
+
+
+def test_clades_have_the_colour_of_their_cluster_or_are_grey(ax):
+    tree = Tree.from_newick("(((a:1,b:1):1,(c:1,d:1):1):2,((e:1,f:1):1,g:2):2);")
+    plot_dendrogram(tree, collapse=4, labels=list("xxyxzzz"), orientation="top", ax=ax)
+    triangles, collection = wedges(ax)
+    assert names_written(ax, "x") == ["n = 2", "n = 2", "n = 2", "g"]
+    x, _, z = map(to_rgba, PALETTE[:3])
+    assert [tuple(color) for color in collection.get_edgecolor()] == [x, to_rgba(MIXED), z]
+    assert [tuple(color[:3]) for color in collection.get_facecolor()] == [x[:3], to_rgba(MIXED)[:3], z[:3]]
+    shade = {
+        tuple(line[0]): tuple(color)
+        for line, color in zip(lines(ax).get_segments(), lines(ax).get_colors(), strict=True)
+    }
+    assert [shade[places[0], heights[0]] for places, heights in triangles] == [x, to_rgba(MIXED), z]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["x", "y", "z"]
+    ax.clear()
+    plot_dendrogram(tree, collapse=2, colors="purple", ax=ax)
+    assert [tuple(color) for color in wedges(ax)[1].get_edgecolor()] == [to_rgba("purple")] * 2
+
+
+def test_support_is_written_at_the_merges_that_are_drawn(ax):
+    tree = simulate_tree(30, 8)
+    shares = np.arange(29) / 100
+    plot_dendrogram(tree, collapse=5, support=shares, orientation="top", ax=ax)
+    # Four merges are drawn, the 26th to the 29th; the last is the root.
+    written = {text.get_text(): text.xy[1] for text in ax.texts}
+    assert written == {str(k): tree.merge_heights[k] for k in (25, 26, 27)}
+
+
+def test_up_to_2000_leaves_are_drawn_whole_unless_asked_otherwise():
+    for n, collapse, n_tips in [(2000, "auto", 2000), (2001, "auto", 50), (2001, None, 2001), (9, 9, 9), (9, 99, 9)]:
+        ax = Figure().subplots()
+        plot_dendrogram(simulate_tree(n, 0), ax=ax, collapse=collapse)
+        assert len(lines(ax).get_segments()) == 2 * n_tips - 2
+        assert any(isinstance(c, PolyCollection) for c in ax.collections) == (n_tips < n)
+
+
+def test_a_whole_tree_may_be_one_clade(ax):
+    plot_dendrogram(SMALL, collapse=1, orientation="top", ax=ax)
+    triangles, _ = wedges(ax)
+    assert [heights.tolist() for _, heights in triangles] == [[3, 0, 0]]
+    assert names_written(ax, "x") == ["n = 4"]
+    save(ax)
+
+
+def test_names_of_clades_that_have_no_room_are_left_out_smallest_first():
+    figure = Figure(figsize=(3, 1.5))
+    FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    tree = simulate_tree(10_000, 9)
+    plot_dendrogram(tree, ax=ax)
+    figure.canvas.draw()
+    texts = names_written(ax)
+    largest = np.bincount(fcluster(tree.to_linkage(), 50, criterion="maxclust")).max()
+    assert 3 < len(texts) < 50
+    assert f"n = {largest:,}" in texts
+    boxes = sorted((t.get_window_extent().y0, t.get_window_extent().y1) for t in ax.get_yticklabels())
+    assert all(end <= start for (_, end), (start, _) in pairwise(boxes))
+
+
+@pytest.mark.parametrize("shape", ["kingman", "caterpillar", "equal heights"])
+def test_large_trees_of_any_shape_are_drawn(ax, shape):
+    n = 200_000
+    if shape == "caterpillar":
+        tree = caterpillar(n)
+    else:
+        tree = simulate_tree(n, 1)
+        if shape == "equal heights":
+            tree = Tree(tree.children, np.concatenate([np.zeros(n), np.arange(n - 1) // (n // 3)]))
+    plot_dendrogram(tree, labels=np.arange(n) % 2, ax=ax)
+    assert len(lines(ax).get_segments()) == 98
+    assert save(ax).startswith(b"\x89PNG")
 
 
 # -- manners -----------------------------------------------------------------------------------
@@ -322,6 +469,12 @@ def test_a_missing_matplotlib_is_named_with_its_cure(monkeypatch):
         ({"linewidth": -1}, "linewidth is -1"),
         ({"linewidth": float("nan")}, "linewidth is nan"),
         ({"ax": 3}, "ax is of type int"),
+        ({"collapse": 0}, "collapse is 0; it must be a whole number of clades"),
+        ({"collapse": 2.5}, "collapse is 2.5"),
+        ({"collapse": True}, "collapse is True"),
+        ({"collapse": float("nan")}, "collapse is nan"),
+        ({"collapse": float("inf")}, "collapse is inf"),
+        ({"collapse": "all"}, "collapse is 'all'"),
     ],
 )
 def test_options_of_the_wrong_kind(options, part):

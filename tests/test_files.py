@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -234,6 +235,23 @@ def test_writing_that_fails_midway_changes_nothing(tmp_path, monkeypatch, functi
     assert [(tmp_path / f"{c}.txt").read_text() for c in "xz"] == ["old x", "old z"]
 
 
+@pytest.mark.parametrize("n_good", range(6))
+def test_an_interrupt_right_after_a_folder_was_made(tmp_path, monkeypatch, n_good):
+    """Two folders and the one to try on entering, three more for writing."""
+    mkdir, made = Path.mkdir, []
+
+    def interrupted(path, *arguments, **options):
+        mkdir(path, *arguments, **options)
+        made.append(path)
+        if len(made) == n_good + 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), OutputFolder(tmp_path / "a" / "b") as folder:
+        folder.add("x.txt", "x")
+    assert everything(tmp_path) == []
+
+
 def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file is a file, and a folder is needed"):
@@ -241,11 +259,15 @@ def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"cannot be written: (Not a directory|File exists)"):
         OutputFolder(tmp_path / "file" / "below").__enter__()
 
-    def refuse(*arguments, **options):
-        raise PermissionError(13, "Permission denied")
+    mkdir = Path.mkdir
+
+    def refuse(path, *arguments, **options):
+        if path.suffix == ".part":
+            raise PermissionError(13, "Permission denied")
+        mkdir(path, *arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OutputFolder, "_new_stage", refuse)
+        patch.setattr(Path, "mkdir", refuse)
         with pytest.raises(InputError, match=r"new cannot be written: Permission denied; choose another"):
             OutputFolder(tmp_path / "new").__enter__()
     assert everything(tmp_path) == ["file"]

@@ -612,7 +612,7 @@ def test_progress_only_grows_and_ends_at_one(rule, n):
     shares = []
     X = np.random.default_rng(0).normal(size=(n, 2))
     quiet = ct.greedy(X, ct.Brownian(noise=0.1), rule=rule)
-    result = ct.greedy(X, ct.Brownian(noise=0.1), rule=rule, progress=shares.append)
+    result = ct.greedy(X, ct.Brownian(noise=0.1), rule=rule, progress=lambda share, live: shares.append(share))
     assert result.tree == quiet.tree
     assert shares[-1] == 1.0
     assert shares == sorted(shares)

@@ -1,13 +1,16 @@
 """The search by neighbours: as good as the exact one, whatever the table looks like."""
 
+import importlib
+
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.inference import neighbours
 from coaltree.inference.neighbours import CELL, nearest
+
+greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -35,7 +38,8 @@ def simulated(name, n=700):
 @pytest.fixture
 def few_exact(monkeypatch):
     """Leave but a few lineages to the exact search, so that small tables have rounds."""
-    monkeypatch.setattr(neighbours, "EXACT_BELOW", 60)
+    monkeypatch.setattr(greedy, "FEW", 60)
+    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 60)
 
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("missing", "stationary", "mixed")]
@@ -128,7 +132,8 @@ def empty_rows(rng):
     "shape", [equal_rows, a_line, a_clump_and_far_ones, heavy_tails, one_column, empty_rows], ids=lambda f: f.__name__
 )
 def test_awkward_shapes(shape, noise, monkeypatch):
-    monkeypatch.setattr(neighbours, "EXACT_BELOW", 500)
+    monkeypatch.setattr(greedy, "FEW", 500)
+    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 500)
     X = shape(np.random.default_rng(1))
     process = ct.Brownian(1.0, noise)
     found = ct.greedy(X, process, search="neighbors")
@@ -143,19 +148,36 @@ def test_work_does_not_grow_with_the_square():
     """Of ten distinct rows, many times over: each round halves what lives, and the exact search gets little."""
     X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=30_000), None]
     shares = []
-    ct.greedy(X, ct.Brownian(1.0, 0.1), search="neighbors", progress=shares.append)
+    ct.greedy(X, ct.Brownian(1.0, 0.1), search="neighbors", progress=lambda share, live: shares.append(share))
     assert shares[-1] == 1.0
     assert np.all(np.diff(shares) >= 0)
 
 
 def test_auto_takes_neighbours_for_many_rows_only(monkeypatch):
-    import coaltree.inference.greedy as module
-
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    assert ct.greedy(X, ct.Brownian()).search == "exact"
-    monkeypatch.setattr(module, "MOST_EXACT", 200)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    monkeypatch.setattr(greedy, "MOST_EXACT", 100)
+    monkeypatch.setattr(greedy, "MOST_EXACT_IN_SPACE", 200)
     assert ct.greedy(X, ct.Brownian()).search == "neighbors"
+    assert ct.greedy(X[:200], ct.Brownian()).search == "exact"
+    assert ct.greedy(X[:, :3], ct.Brownian()).search == "exact"  # however many there are
     assert ct.greedy(X[:50], ct.Brownian(), rule="max-prob").search == "exact"
+    holes = np.where(rng.random((150, 4)) < 0.1, np.nan, X[:150])
+    assert ct.greedy(holes, ct.Brownian()).search == "neighbors"
+    assert ct.greedy(holes[:100], ct.Brownian()).search == "exact"
+
+
+def test_neighbours_of_rows_with_holes():
+    """Clusters far apart: whatever is missing, the neighbours of a row are of its own cluster."""
+    rng = np.random.default_rng(2)
+    labels = rng.integers(20, size=3000)
+    points = 30 * rng.normal(size=(20, 6))[labels] + rng.normal(size=(3000, 6))
+    points[rng.random(points.shape) < 0.2] = np.nan
+    points[np.isnan(points).all(axis=1), 0] = 0.0
+    found = nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, 2, 0)
+    whole = np.isnan(points).sum(axis=1) < 3  # of others one column or two may not tell the cluster
+    assert np.mean(labels[found[whole]] == labels[whole, None]) > 0.95
+    assert not np.any(found == np.arange(3000)[:, None])
 
 
 def test_neighbours_are_for_rate1():

@@ -10,6 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError
+from coaltree.tree.newick_reader import Reader, numbered_by_height
+from coaltree.tree.plain_newick import read_plain
 from coaltree.tree.tree import Tree
 
 with warnings.catch_warnings():
@@ -312,3 +314,84 @@ def test_messages_stay_short():
     with pytest.raises(InputError) as error:
         Tree.from_newick("x" * 100_000)
     assert len(str(error.value)) < 300
+
+
+# -- the reader of plain texts -----------------------------------------------------------------
+
+
+def read_by_tokens(text, preserve_underscores, tolerance=1e-6):
+    """What the reader makes of a text that knows all of Newick, None if it refuses it."""
+    reader = Reader(text, preserve_underscores)
+    try:
+        reader.read()
+        reader.check_ultrametric(tolerance)
+    except InputError:
+        return None
+    return *numbered_by_height(reader.children, reader.heights), reader.names
+
+
+def same(a, b):
+    return np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1]) and a[2] == b[2]
+
+
+@given(trees().filter(lambda tree: tree.n_leaves > 1), st.booleans())
+def test_both_readers_agree_on_what_we_write(tree, preserve_underscores):
+    text = tree.to_newick()
+    assert same(read_plain(text, preserve_underscores, 1e-6), read_by_tokens(text, preserve_underscores))
+
+
+@given(trees(st.text("ab'_ (", min_size=1, max_size=3)), st.booleans(), st.data())
+def test_the_plain_reader_reads_nothing_that_the_other_refuses(tree, preserve_underscores, data):
+    text = tree.to_newick()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        gone = data.draw(st.integers(0, 3))
+        text = text[:at] + data.draw(st.text("(),:;'_e-+.1a [", max_size=3)) + text[at + gone :]
+    plain = read_plain(text, preserve_underscores, 1e-6)
+    if plain is not None:
+        assert same(plain, read_by_tokens(text, preserve_underscores))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((a:1,b:1)x:2,c:3)'the root':4;",
+        "((a:1,b:1)'':2,'c''d':3);\n",
+        "((O'Brien:1,b_c:1):2,c:3)",
+        "((a:1e0,b:-0):0.0,c:1);",
+    ],
+)
+def test_plain_texts_are_read_by_both(text):
+    for preserve_underscores in (False, True):
+        tolerance = 10.0  # depths may differ
+        plain = read_plain(text, preserve_underscores, tolerance)
+        assert same(plain, read_by_tokens(text, preserve_underscores, tolerance))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a;",
+        "(a:1,b:1,c:1);",
+        "((a:1):1,b:2);",
+        "(a:1,a:1);",
+        "(a:1,b:2);",
+        "(a:-1,b:-1);",
+        "(a:1e999,b:1e999);",
+        "(a:1,b:1):1,(c:1,d:1):1;",
+        "(a:1,b:1));",
+        "((a:1,b:1);",
+        "(a:1,:1);",
+        "(a:1,'':1);",
+        "(a:1,b:1):1e;",
+        "(a:1,b:1)(c:1,d:1);",
+        "(a:1,b:1);;",
+    ],
+)
+def test_what_is_wrong_is_left_to_the_reader_that_knows_why(text):
+    assert read_plain(text, False, 1e-6) is None
+
+
+def test_a_text_that_is_not_plain_deep_inside_takes_no_longer_than_its_length():
+    assert read_plain("(" * 300_000 + " a:1", False, 1e-6) is None
+    assert read_plain("('" + "a''" * 300_000, False, 1e-6) is None

@@ -51,7 +51,7 @@ def table(kind):
     if kind == "line":
         return rng.normal(size=(N, 1)).cumsum(axis=0)
     if kind == "clump and outliers":
-        return np.vstack([1e-3 * rng.normal(size=(N - 20, 3)), 1e3 * rng.normal(size=(20, 3))])
+        return np.vstack([0.01 * rng.normal(size=(N - 20, 3)), 10 * rng.normal(size=(20, 3))])
     if kind == "many columns":
         return rng.normal(size=(N, 40)) + 8 * rng.normal(size=(10, 40))[rng.integers(10, size=N)]
     if kind == "no structure":

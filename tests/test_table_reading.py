@@ -257,10 +257,10 @@ def test_files_that_may_not_be_read(write, monkeypatch):
         path.chmod(0)
     else:  # root reads everything
 
-        def refuse(self):
+        def refuse(self, *arguments, **options):
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(type(path), "read_bytes", refuse)
+        monkeypatch.setattr(type(path), "open", refuse)
     with pytest.raises(InputError, match=r"table\.csv cannot be read: Permission denied"):
         read_file(path)
 

@@ -17,9 +17,13 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from .cli import run
+    try:
+        from .cli import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # before a command has begun; commands say so themselves
+        print("coaltree: interrupted.", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

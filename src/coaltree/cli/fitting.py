@@ -154,13 +154,16 @@ def fit(
         if rule is not None and inference is not Inference.greedy:
             raise InputError("--rule is an option of --inference greedy; leave it out.")
         settings = reading_settings(id_column, no_id, drop, categorical, na_value)
+        notes = Notes(quiet)
+        file, rows = read_table(table, settings, notes)
+        row_names_from = file.id_column
+        del file  # the cells are in `rows` as well, and the fit takes its time
+        if n_clusters is not None and n_clusters > rows.n_rows:
+            raise InputError(f"--n-clusters is {n_clusters}, but {table.name} has {count(rows.n_rows, 'row')}.")
+        # After the table, of which there may be something to say at once.
         from ..estimators.clustering import CoalescentClustering
         from ..output.whole import OutputFolder
 
-        notes = Notes(quiet)
-        file, rows = read_table(table, settings, notes)
-        if n_clusters is not None and n_clusters > rows.n_rows:
-            raise InputError(f"--n-clusters is {n_clusters}, but {table.name} has {count(rows.n_rows, 'row')}.")
         parameters = given_only(
             {
                 "rule": rule,
@@ -182,7 +185,7 @@ def fit(
         )
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
         with OutputFolder(outdir) as folder:
-            facts = fit_and_draw(model, rows, table.name, file.id_column, settings | told, notes, folder)
+            facts = fit_and_draw(model, rows, table.name, row_names_from, settings | told, notes, folder)
         if not quiet:
             typer.echo(closing_words(facts, outdir))
 
@@ -234,6 +237,7 @@ def closing_words(facts: dict[str, Any], outdir: Path) -> str:
         "rows": f"{facts['n_rows']}",
         "columns": f"{facts['n_columns']}, of which {sum(c['used'] for c in facts['columns'])} used",
         "missing": f"{100 * facts['missing_share']:.3g} % of the cells",
+        "search": _search(facts),
         "tree height": _number(facts["tree_height"]),
         "log joint": _number(facts["log_joint"]),
         "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}",
@@ -241,6 +245,7 @@ def closing_words(facts: dict[str, Any], outdir: Path) -> str:
         "results": f"tree.nwk, {files} in {outdir}",
     }
     if facts["inference"] == "smc":
+        del lines["search"]
         error = facts["log_evidence_se"]
         del lines["results"]  # it stays the last line
         lines |= {
@@ -251,6 +256,14 @@ def closing_words(facts: dict[str, Any], outdir: Path) -> str:
             "results": f"tree.nwk, tree.nex, sample.trees, {files} in {outdir}",
         }
     return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
+
+
+def _search(facts: dict[str, Any]) -> str:
+    """Say how partners were looked for."""
+    held = facts["neighbors_held"]
+    if facts["search"] != "neighbors":
+        return "among all pairs"
+    return "among near rows" + ("" if held is None else f"; {100 * held:.0f} % of the lists held the best partner")
 
 
 def _number(value: float | None) -> str:

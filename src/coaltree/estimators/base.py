@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import InputError, InputWarning
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
-from ..inference.rounds import Found, alternate
+from ..inference.rounds import Calibrated, Found, alternate
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
+from ..process.evidence import Noise
 from ..process.interface import Process
 from ..questions.predictor import Predictor
 from ..streams import as_generator
@@ -28,10 +29,14 @@ from ..table.encoding import describe, encode, fit_encoding
 from ..table.new_rows import read_new_rows
 from ..tree.sample import TreeSample
 from .modelling import COVARIANCES, FIRST_NOISE, REAL_PROCESSES, first_process, matrix_of, parameters_by_name
-from .noise import predictive_noise
+from .noise import predictive_noise, rows_of_all_kinds
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
+
+
+MOST_CALIBRATED = 3_000  # rows that parameters are fitted to
+PART_OF_THE_WORK = 0.1  # that is thought to take, of so many rows that there are more
 
 
 class NewRows(NamedTuple):
@@ -39,6 +44,11 @@ class NewRows(NamedTuple):
 
     table: Table
     matrix: FloatArray
+
+
+def _stretched(progress: Progress | None, low: float, high: float) -> Progress | None:
+    """Return a report on a part of the work."""
+    return None if progress is None else lambda share, word: progress(low + (high - low) * share, word)
 
 
 class CoalescentModel(BaseEstimator):
@@ -64,7 +74,7 @@ class CoalescentModel(BaseEstimator):
     def _fit(self, table: Table, progress: Progress | None = None) -> Self:
         """Find the tree of a table that has been read already."""
         self._check_parameters(table.n_rows)
-        for name in ("sample_", "log_evidence_"):  # of an earlier fit
+        for name in ("sample_", "log_evidence_", "search_", "neighbors_held_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         encoding = fit_encoding(table, self.standardize)
         encoded = encode(table, encoding)
@@ -72,12 +82,11 @@ class CoalescentModel(BaseEstimator):
         rounds = 0 if len(matrix) == 1 or not encoding.informative.any() else int(self.calibrate)
         noise = self.noise if self.noise is not None else FIRST_NOISE if rounds else 0.0
         process = first_process(matrix, encoded, self.real_process, self.covariance, noise, rounds > 0)
-        find = self._finder(matrix, table, rounds, progress)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # of all rounds; what the best one has to say follows
             if rounds and self.noise is None and encoded.real.shape[1]:
                 process = predictive_noise(process, matrix, encoded.real.shape[1], n_jobs=self.n_jobs)
-            calibrated = alternate(find, process, matrix, rounds, "tried" if self.noise is None else "held")
+            calibrated = self._calibrated(process, matrix, encoded.real.shape[1], table.row_names, rounds, progress)
         if progress:
             progress(1.0, "")
         best = calibrated.best.result
@@ -87,6 +96,7 @@ class CoalescentModel(BaseEstimator):
             self.log_evidence_ = best.log_evidence
             remarks += best.remarks
         else:
+            self.search_, self.neighbors_held_ = best.search, best.neighbors_held
             remarks += best.process.remarks(best.tree, matrix)
         self.encoding_ = encoding
         self._constants = [constant_of(column) for column in table.columns]
@@ -126,8 +136,29 @@ class CoalescentModel(BaseEstimator):
         self.log_ratios_ = result.log_ratios
         self._predictor = Predictor(trees, weights, matrix, process, self.n_jobs)
 
+    def _calibrated(
+        self,
+        process: Process,
+        matrix: FloatArray,
+        real_columns: int,
+        row_names: Sequence[str] | None,
+        rounds: int,
+        progress: Progress | None,
+    ) -> Calibrated[GreedyResult | SMCResult]:
+        """Find the tree and its parameters; those of very many rows are fitted to a part of them."""
+        noise: Noise = "tried" if self.noise is None else "held"
+        if self.inference == "smc" or rounds == 0 or len(matrix) <= MOST_CALIBRATED:
+            return alternate(self._finder(matrix, row_names, rounds, progress), process, matrix, rounds, noise)
+        # A part of a coalescent's leaves has a coalescent of its own, by the same clock.
+        part = matrix[np.sort(rows_of_all_kinds(matrix, real_columns, MOST_CALIBRATED))]
+        find = self._finder(part, None, rounds, _stretched(progress, 0.0, PART_OF_THE_WORK))
+        fitted = alternate(find, process, part, rounds, noise)
+        search = self._finder(matrix, row_names, 0, _stretched(progress, PART_OF_THE_WORK, 1.0))
+        found = search(fitted.best.process, 0)
+        return Calibrated(found, [*fitted.log_joints, found.log_joint])
+
     def _finder(
-        self, matrix: FloatArray, table: Table, rounds: int, progress: Progress | None
+        self, matrix: FloatArray, row_names: Sequence[str] | None, rounds: int, progress: Progress | None
     ) -> Callable[[Process, int], Found[GreedyResult | SMCResult]]:
         """Return the inference that was asked for, as a function of the process and the number of the round."""
         rng = as_generator(self.random_state) if self.inference == "smc" and rounds else None
@@ -144,9 +175,11 @@ class CoalescentModel(BaseEstimator):
                 process,
                 self.rule,
                 self.search,
-                leaf_names=table.row_names,
+                leaf_names=row_names,
                 n_jobs=self.n_jobs,
-                progress=lambda share: report(number, share, f"round {number}" if rounds else ""),
+                progress=lambda share, live: report(
+                    number, share, (f"round {number}, " if rounds else "") + f"{live:,} lineages"
+                ),
             )
             return Found(result, result.process, [result.tree], np.ones(1), result.log_joint)
 
@@ -157,7 +190,7 @@ class CoalescentModel(BaseEstimator):
                 self.proposal,
                 self.n_particles,
                 n_runs=self.n_runs,
-                leaf_names=table.row_names,
+                leaf_names=row_names,
                 n_jobs=self.n_jobs,
                 random_state=seeds[number],
                 progress=lambda share, ess, log_evidence: report(

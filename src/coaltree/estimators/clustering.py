@@ -64,7 +64,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     height_threshold : float, optional
         Rows are in one flat cluster if they merge at this height or below.
     search : {"auto", "exact", "neighbors"}, default "auto"
-        How greedy inference looks for partners: among all, or among near ones, for tables of more than 20,000 rows.
+        How greedy inference looks for partners: among all, or among near ones; see `coaltree.greedy`.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
@@ -94,6 +94,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         The fitted parameters of every column, by its name and in its units.
     log_joints_ : ndarray
         ``log p(x, tree)`` of every round of fitting, of a sample the log evidence; the best round need not be the last.
+        Of more than 3,000 rows, parameters are fitted to a part, and the last one is that of the tree of all.
+    search_ : str
+        How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
+    neighbors_held_ : float or None
+        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search.
     encoding_ : Encoding
         How the columns were encoded.
     sample_ : SMCResult

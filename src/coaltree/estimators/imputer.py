@@ -63,7 +63,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     add_indicator : bool, default False
         Add a column for each column that had missing cells in the fit, which says where they were.
     search : {"auto", "exact", "neighbors"}, default "auto"
-        How greedy inference looks for partners: among all, or among near ones, for tables of more than 20,000 rows.
+        How greedy inference looks for partners: among all, or among near ones; see `coaltree.greedy`.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None

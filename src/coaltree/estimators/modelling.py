@@ -24,11 +24,15 @@ REAL_PROCESSES = ("brownian", "ornstein-uhlenbeck")
 
 def matrix_of(encoded: EncodedTable) -> FloatArray:
     """Put the encoded columns side by side, real ones first, NaN for missing."""
-    codes = np.where(encoded.codes < 0, np.nan, encoded.codes)
-    if encoded.real.shape[1] + codes.shape[1] == 0:
+    n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
+    if n_real + n_categorical == 0:
         # Nothing tells the rows apart: one column in which nothing was observed says just that.
-        return np.full((len(codes), 1), np.nan)
-    return np.hstack([encoded.real, codes])
+        return np.full((len(encoded.codes), 1), np.nan)
+    matrix = np.empty((len(encoded.codes), n_real + n_categorical))
+    matrix[:, :n_real] = encoded.real
+    matrix[:, n_real:] = encoded.codes
+    matrix[:, n_real:][encoded.codes < 0] = np.nan
+    return matrix
 
 
 def first_process(

@@ -103,21 +103,32 @@ def _fitted(process: Process, X: FloatArray, rounds: int, n_jobs: int | None) ->
 
 
 def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
-    """Return which rows are kept and which are left out, for as many parts as give enough of them.
-
-    Rows are dealt out by how far they are from the middle, so that neither their order nor that of the columns nor units count.
-    """
-    real = X[:, :real_columns]
-    observed = ~np.isnan(real)
-    prior = GaussianPrior.of(real, "held")
-    squares = np.where(observed, (real - prior.middle) ** 2, 0.0)
-    scaled = np.sum(squares / prior.spread, axis=1) / np.maximum(observed.sum(axis=1), 1)
-    order = np.argsort(np.round(scaled, 9), kind="stable")
-    if len(order) > MOST_ROWS:
-        order = order[np.linspace(0, len(order) - 1, MOST_ROWS).round().astype(np.intp)]
+    """Return which rows are kept and which are left out, for as many parts as give enough of them."""
+    order = rows_of_all_kinds(X, real_columns, MOST_ROWS)
     n_parts = min(FOLDS, math.ceil(LEFT_OUT * FOLDS / len(order)))
     found = []
     for part in range(n_parts):
         left_out = np.arange(len(order)) % FOLDS == part
         found.append((np.sort(order[~left_out]), np.sort(order[left_out])))
     return found
+
+
+def rows_of_all_kinds(X: FloatArray, real_columns: int, most: int) -> IntArray:
+    """Return some of the rows, from the most usual to the oddest.
+
+    They are put in order by how far they are from the middle and how rare their categories are, so that neither the order of
+    rows or columns nor units count.
+    """
+    real = X[:, :real_columns]
+    observed = ~np.isnan(real)
+    prior = GaussianPrior.of(real, "held")
+    squares = np.where(observed, (real - prior.middle) ** 2, 0.0)
+    oddness = np.sum(squares / prior.spread, axis=1) / np.maximum(observed.sum(axis=1), 1)
+    for codes in X[:, real_columns:].T:
+        seen = ~np.isnan(codes)
+        counts = np.bincount(codes[seen].astype(np.intp), minlength=1)
+        oddness[seen] -= np.log(counts[codes[seen].astype(np.intp)] / max(int(seen.sum()), 1))
+    order = np.argsort(np.round(oddness, 9), kind="stable")
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).round().astype(np.intp)]
+    return order

@@ -140,6 +140,8 @@ def state_of(model: CoalescentModel) -> ModelState:
         model._with_holes,
         None if named is None else tuple(map(str, named)),
         None if sample is None else model.log_evidence_,
+        search=getattr(model, "search_", None),
+        neighbors_held=getattr(model, "neighbors_held_", None),
     )
     if isinstance(model, CoalescentClustering):
         return replace(state, labels=model.labels_, clusters_chosen_by=clusters_chosen_by(model))
@@ -177,6 +179,7 @@ def _restored(model: Any, state: ModelState) -> Any:
         model.sample_, model.log_evidence_ = found, state.log_evidence
         model._settle(found, state.matrix, state.process)
     else:
+        model.search_, model.neighbors_held_ = state.search, state.neighbors_held
         model._settle(explain(found, state.matrix, state.process), state.matrix, state.process)
     if isinstance(model, CoalescentClustering):
         if state.labels is None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..compiled import inlined, jit, kernel
 from ..process import operations as op
 from . import _stationary_pair_kernels  # noqa: F401  supplies its own heights
-from ._pair_kernels import best_height, insert_partner, pair_shift, rank_by_likelihood
+from ._pair_kernels import LARGEST_BLOCK, block_heights, insert_partner, key_up_to, pair_shift
 
 NONE = -1
 
@@ -57,14 +57,13 @@ def slots_for(n: int) -> int:
 
 
 @kernel
-def neighbours_in_cells(points, order, bounds, first, last, distances, neighbours):
+def neighbours_in_cells(points, order, bounds, distances, neighbours, first, last):
     """Look at all pairs within each cell of points, order[bounds[c] : bounds[c + 1]] for first <= c < last.
 
     Every point keeps the nearest that it has ever been shown, by their squared distance; a point is in one cell only, so
     threads may share the cells.
     """
     n_columns = points.shape[0]
-    length = distances.shape[1]
     most = 0
     for c in range(first, last):
         most = max(most, bounds[c + 1] - bounds[c])
@@ -84,11 +83,64 @@ def neighbours_in_cells(points, order, bounds, first, last, distances, neighbour
                 for b in range(size):
                     gap = row[b] - x
                     squares[b] += gap * gap
-            squares[a] = math.inf
-            own, near = distances[members[a]], neighbours[members[a]]
+            _keep_nearest(distances[members[a]], neighbours[members[a]], squares, members, a)
+
+
+@kernel
+def neighbours_with_holes(points, order, bounds, distances, neighbours, first, last):
+    """The same for points with coordinates that are NaN: distances are averages over the coordinates that two points share."""
+    n_columns = points.shape[0]
+    most = 0
+    for c in range(first, last):
+        most = max(most, bounds[c + 1] - bounds[c])
+    cell, seen = np.empty((n_columns, most), dtype=np.float32), np.empty((n_columns, most), dtype=np.float32)
+    squares, shared = np.empty(most, dtype=np.float32), np.empty(most, dtype=np.float32)
+    for c in range(first, last):
+        members = order[bounds[c] : bounds[c + 1]]
+        size = len(members)
+        for d in range(n_columns):
+            for a in range(size):
+                x = points[d, members[a]]
+                seen[d, a] = not math.isnan(x)
+                cell[d, a] = x if seen[d, a] else 0.0
+        for a in range(size):
+            squares[:size] = 0.0
+            shared[:size] = 0.0
+            for d in range(n_columns):
+                if seen[d, a]:
+                    x = cell[d, a]
+                    row, own = cell[d, :size], seen[d, :size]
+                    for b in range(size):
+                        gap = (row[b] - x) * own[b]
+                        squares[b] += gap * gap
+                        shared[b] += own[b]
             for b in range(size):
-                if squares[b] < own[length - 1]:
-                    _keep(own, near, squares[b], members[b])
+                # without a common coordinate nothing keeps two lineages from merging at once
+                squares[b] /= max(shared[b], np.float32(1.0))
+            _keep_nearest(distances[members[a]], neighbours[members[a]], squares, members, a)
+
+
+@kernel
+def fill_holes(points, neighbours, filled, first, last):
+    """Put the mean over a point's neighbours where a coordinate is NaN, if any of them has it."""
+    for i in range(first, last):
+        for d in range(points.shape[0]):
+            if math.isnan(points[d, i]):
+                total, count = 0.0, 0
+                for j in neighbours[i]:
+                    if j >= 0 and not math.isnan(points[d, j]):
+                        total += points[d, j]
+                        count += 1
+                if count > 0:
+                    filled[d, i] = total / count
+
+
+@inlined
+def _keep_nearest(distances, neighbours, squares, members, own):
+    """Put those members of a cell that are nearer than what a point has into its list."""
+    for b in range(len(members)):
+        if squares[b] < distances[-1] and b != own:
+            _keep(distances, neighbours, squares[b], members[b])
 
 
 @jit
@@ -108,15 +160,10 @@ def _keep(distances, neighbours, distance, neighbour):
 
 
 @jit
-def pair_key(forest, i, j, pair):
-    """Return the best height of two lineages at rate 1; if they merge at once and there is noise, a negative rank."""
+def pair_key(forest, i, j, limit, pair):
+    """Return the best height of two lineages at rate 1, or its rank; infinity if that is certain to be above the limit."""
     i, j = max(i, j), min(i, j)  # i is the younger one
-    op.load_pair(forest, i, j, pair)
-    floor = forest.height[i]
-    h = best_height(forest, pair, pair_shift(forest, i, j), 1.0, floor, math.inf)
-    if h == floor and op.noisy(forest):
-        h = rank_by_likelihood(op.log_z(forest, pair, floor))
-    return h
+    return key_up_to(forest, i, j, pair_shift(forest, i, j), limit, pair)
 
 
 @kernel
@@ -128,22 +175,22 @@ def weigh_neighbours(forest, lists, neighbours, first, last):
         lists.slots[i, :] = NONE
         for j in neighbours[i]:
             if j >= 0:
-                key = pair_key(forest, i, j, pair)
+                key = pair_key(forest, i, j, math.inf, pair)
                 if key < math.inf:
                     insert_partner(lists.keys[i], lists.slots[i], key, j)
 
 
 @kernel
-def best_partners(forest, probes, n, partners, keys):
-    """Find the best partner of some slots among all n."""
-    pair = np.empty(op.pair_size(forest))
-    for p in range(len(probes)):
-        keys[p], partners[p] = math.inf, NONE
-        for j in range(n):
-            if j != probes[p]:
-                key = pair_key(forest, probes[p], j, pair)
-                if key < keys[p]:
-                    keys[p], partners[p] = key, j
+def best_older_keys(forest, probes, live, keys, first_probe, last_probe):
+    """Find the key of some slots' best partners among all older ones; threads may share the slots."""
+    pair, block = np.empty(op.pair_size(forest)), np.empty(LARGEST_BLOCK)
+    for p in range(first_probe, last_probe):
+        best = keys[p : p + 1]
+        best[0] = math.inf
+        for first in range(0, probes[p], LARGEST_BLOCK):
+            last = min(first + LARGEST_BLOCK, probes[p])
+            block_heights(forest, probes[p], first, last, live, best, pair, block)
+            best[0] = min(best[0], np.min(block[: last - first]))
 
 
 # -- a heap of slots -----------------------------------------------------------------------------------------------------
@@ -230,7 +277,7 @@ def next_pair(forest, lists, pair):
             return min(i, j), max(i, j), keys[0]
         # a partner that is dead is replaced by what it has become part of
         j = _heir(lists, j)
-        key = pair_key(forest, i, j, pair)
+        key = pair_key(forest, i, j, math.inf, pair)
         q = 0
         while q + 1 < len(keys) and keys[q + 1] < key:
             keys[q], slots[q] = keys[q + 1], slots[q + 1]
@@ -249,7 +296,7 @@ def _inherit(forest, lists, parent, new, pair):
         j = _heir(lists, j)
         if j != new and lists.seen[j] != new:
             lists.seen[j] = new
-            key = pair_key(forest, new, j, pair)
+            key = pair_key(forest, new, j, lists.keys[new, -1], pair)
             if key < math.inf:
                 insert_partner(lists.keys[new], lists.slots[new], key, j)
 

@@ -23,6 +23,8 @@ RESOLUTION = 1e-12  # intervals are not split below this share of their height
 PATIENCE = 200  # intervals after which the sweep is content with a grid:
 COARSE = 0.05  # intervals are then not split below this share of the path length
 
+LARGEST_BLOCK = 256  # pairs
+
 # How a block of pairs is thinned out, round by round: a pair that is shown to rise from its own height to the limit merges
 # there or above. Rounds go on while they cost less than the searches they may spare (a search costs about as much
 # as SEARCH_COST looks at one interval of one pair), and look in more pieces once the limit stands still.
@@ -211,14 +213,21 @@ def _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsett
 
 @inlined
 def _pair_height(forest, i, j, shift, tops, pair):
-    """Return the best height of one pair if it is among the smallest so far, and put it among them."""
+    """Return the key of one pair if it is among the smallest so far, and put it among them."""
+    key = key_up_to(forest, i, j, shift, tops[-1], pair)
+    insert(tops, key)
+    return key
+
+
+@jit
+def key_up_to(forest, i, j, shift, limit, pair):
+    """Return the best height of slot i with an older slot j, or its rank; infinity if that is certain to be above the limit."""
     op.load_pair(forest, i, j, pair)
     floor = forest.height[i]
     # the next larger number: a pair as good as the last one kept may have the smaller index
-    h = best_height(forest, pair, shift, 1.0, floor, np.nextafter(max(tops[-1], floor), math.inf))
+    h = best_height(forest, pair, shift, 1.0, floor, np.nextafter(max(limit, floor), math.inf))
     if h == floor and op.noisy(forest):
         h = rank_by_likelihood(op.log_z(forest, pair, floor))
-    insert(tops, h)
     return h
 
 

@@ -22,11 +22,10 @@ from ..compiled import Operation, inlined, jit, kernel
 from ..process import operations as op
 from ..process._brownian_kernels import CompleteForest
 from . import _stationary_pair_kernels  # noqa: F401  supplies its own heights
-from ._pair_kernels import block_heights, insert_partner
+from ._pair_kernels import LARGEST_BLOCK, block_heights, insert_partner
 from ._space_kernels import Space, build_space, new_space, renumber_space, replace_in_space, scan_space
 
 LIST_LENGTH = 5
-LARGEST_BLOCK = 256
 NONE = -1  # ends a list that holds every candidate there is
 STALE = -2  # ends a full list: there may be more, at this height or above
 
@@ -46,7 +45,7 @@ class Partners(NamedTuple):
 
 def new_partners(forest: Any, n: int) -> Partners:
     """Return empty lists for n leaves."""
-    n_columns = len(forest.y) if isinstance(forest, CompleteForest) else 0
+    n_columns = len(forest.y) if in_space(forest) else 0
     capacity = slots_for(n)
     return Partners(
         node=np.arange(capacity),
@@ -58,6 +57,11 @@ def new_partners(forest: Any, n: int) -> Partners:
         counts=np.array([n, n, tournament_size(n)]),
         space=new_space(n, capacity, n_columns),
     )
+
+
+def in_space(forest: Any) -> bool:
+    """Return whether the lineages' partners are looked for in space, most being ruled out many at a time."""
+    return isinstance(forest, CompleteForest)
 
 
 @jit
@@ -235,7 +239,9 @@ def replace_pair(forest, partners, i, j, node):
     partners.node[new] = node
     partners.live[i] = partners.live[j] = False
     partners.live[new] = True
-    succeed(forest, partners, i, j, new)
+    succeed(
+        forest, partners, j, i, new
+    )  # where the younger one was: a lineage that takes in many rows stays in one place
     for dead in (i, j):
         partners.heights[dead, :] = math.inf
         _replay_games(partners, dead)

@@ -24,6 +24,7 @@ PROBES, PROBE_LENGTH = 32, 5  # lists that are made to see how many pairs are lo
 WORTHWHILE = 0.3  # a larger share of them costs more than it takes to look at all
 SLACK = 1e-9  # bounds are widened by this share, far more than rounding takes
 FAN = 8  # boxes that make a larger one
+TIE = 1e-12  # keys that differ by a smaller share may count as equal
 DEEPEST = 24  # levels of boxes at most, and two more
 
 FloatArray = NDArray[np.float64]
@@ -216,7 +217,30 @@ def replace_in_space(forest, space, i, j, new):
         space.offset[bucket, p] = space.offset[bucket, last]
         for d in range(forest.y.shape[0]):
             space.y[bucket, d, p] = space.y[bucket, d, last]
-    _put(forest, space, space.bucket[i], space.place[i], new)
+    _find_oldest(space, bucket)
+    bucket, p = space.bucket[i], space.place[i]
+    _put(forest, space, bucket, p, new)
+    _find_oldest(space, bucket)
+
+
+@jit
+def _find_oldest(space, bucket):
+    """Look for the oldest slot of a bucket anew, and of all boxes that this one is in."""
+    oldest = len(space.bucket)
+    for p in range(space.filled[bucket]):
+        oldest = min(oldest, space.members[bucket, p])
+    within = bucket
+    for level in range(1, space.levels[0] + 1):
+        box = space.levels[level] + within
+        if level > 1:
+            first = space.levels[level - 1] + FAN * within
+            oldest = len(space.bucket)
+            for part in range(first, first + FAN):
+                oldest = min(oldest, space.oldest[part])
+        if space.oldest[box] == oldest:
+            break
+        space.oldest[box] = oldest
+        within //= FAN
 
 
 @jit
@@ -227,11 +251,6 @@ def renumber_space(space, new_slot):
             slot = new_slot[space.members[bucket, p]]
             space.members[bucket, p] = slot
             space.bucket[slot], space.place[slot] = bucket, p
-    # of boxes whose oldest is dead the next one that lives, whoever that is
-    following = len(space.bucket)
-    for i in range(len(new_slot) - 1, -1, -1):
-        following = new_slot[i] if new_slot[i] >= 0 else following
-        new_slot[i] = following
     for box in range(space.levels[space.levels[0] + 1]):
         if space.oldest[box] < len(new_slot):
             space.oldest[box] = new_slot[space.oldest[box]]
@@ -258,10 +277,12 @@ def scan_space(forest, space, i, keys, slots):
         n_waiting -= 1
         level, within = waiting[n_waiting, 0], waiting[n_waiting, 1]
         box = space.levels[level] + within
-        reach = _reach(forest, space, box, floor, v, keys[worst])
-        # of equals the older ones count
-        tied = keys[worst] == floor and space.oldest[box] > slots[worst] and not forest.noisy
-        if not far[n_waiting] <= reach or tied:
+        # of equals the older ones count, so that a box of younger ones has to be better than the worst on the list
+        younger = space.oldest[box] > slots[worst]
+        if younger and keys[worst] == floor and not forest.noisy:
+            continue
+        reach = _reach(forest, space, box, floor, v, keys[worst], -TIE if younger else SLACK)
+        if not far[n_waiting] <= reach:
             continue
         if level > 1:
             n_waiting = _await_parts(space, level - 1, within, i, own, reach, waiting, far, n_waiting, squares)
@@ -281,7 +302,7 @@ def scan_space(forest, space, i, keys, slots):
 
 @jit
 def _await_parts(space, level, group, i, own, reach, waiting, far, n_waiting, squares):
-    """Let the boxes of a group that are within reach wait, the nearest last; return how many wait then."""
+    """Let the boxes of a group that are within reach wait, the nearest and oldest last; return how many wait then."""
     first = space.levels[level] + FAN * group
     low, high = space.low[first // FAN], space.high[first // FAN]
     squares[:FAN] = 0.0
@@ -294,7 +315,13 @@ def _await_parts(space, level, group, i, own, reach, waiting, far, n_waiting, sq
     for part in range(FAN):
         if squares[part] <= reach and space.oldest[first + part] < i:
             at = last
-            while at > n_waiting and far[at - 1] < squares[part]:
+            while at > n_waiting and (
+                far[at - 1] < squares[part]
+                or (
+                    far[at - 1] == squares[part]
+                    and space.oldest[space.levels[level] + waiting[at - 1, 1]] < space.oldest[first + part]
+                )
+            ):
                 far[at], waiting[at, 0], waiting[at, 1] = far[at - 1], waiting[at - 1, 0], waiting[at - 1, 1]
                 at -= 1
             far[at], waiting[at, 0], waiting[at, 1] = squares[part], level, FAN * group + part
@@ -315,21 +342,21 @@ def _height(forest, floor, v, square, offset):
 
 
 @jit
-def _reach(forest, space, box, floor, v, limit):
-    """Return a squared distance beyond which no point of a box has a key up to a limit."""
+def _reach(forest, space, box, floor, v, limit, slack):
+    """Return a squared distance beyond which no point of a box has a key up to a limit, widened by some slack."""
     n_columns = forest.y.shape[0]
     if limit == math.inf:
         return math.inf
     if limit >= floor:
         rest = (floor - v) + space.least_offset[box]
-        s = 2 * limit - rest + SLACK * (abs(limit) + abs(floor) + v + abs(space.least_offset[box]))
-        return s * (s + n_columns) * (1 + SLACK) if s >= 0 else -1.0
+        s = 2 * limit - rest + slack * (abs(limit) + abs(floor) + v + abs(space.least_offset[box]))
+        return s * (s + n_columns) * (1 + slack) if s >= 0 else -1.0
     # A rank: d2 <= s (a - D log s) for a variance s of the difference, which is largest where log s = a / D - 1
     log_z = 0.5 * (-limit + 1 / limit)
-    a = -2 * (log_z - SLACK * (1 + abs(log_z)) + forest.log_scale) - n_columns * LOG_2PI
+    a = -2 * (log_z - slack * (1 + abs(log_z)) + forest.log_scale) - n_columns * LOG_2PI
     s = math.exp(min(a / n_columns - 1, 700.0))
     s = min(max(s, v + (floor - space.most_offset[box])), v + (floor - space.least_offset[box]))
-    return s * (a - n_columns * math.log(s)) * (1 + SLACK)
+    return s * (a - n_columns * math.log(s)) * (1 + slack)
 
 
 @jit

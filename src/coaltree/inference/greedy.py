@@ -16,6 +16,7 @@ real cells have noise and there are many such pairs, the likeliest first. Other 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..compiled import announced_compilation, kernel
 from ..errors import InputError, InputWarning
 from ..process import operations as op
+from ..process.brownian import Brownian
 from ..process.interface import Process, as_matrix, check_process
 from ..process.likelihood import merge_log_likelihoods
 from ..tree.kingman import log_prior
@@ -39,24 +41,31 @@ from ._partner_kernels import (
     Partners,
     enter_all,
     find_partners,
+    in_space,
     most_recent,
     new_partners,
     replace_pair,
     slots_for,
     start_tournament,
 )
+from .equal_rows import merge_equal_rows
 from .neighbours import Round, merge_neighbours
 from .steps import Merges, in_steps, new_merges
 from .threads import thread_count
 
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact", "neighbors")
-MOST_EXACT = 20_000  # rows, up to which every pair is weighed
+MOST_EXACT = 3_000  # rows, up to which every pair is weighed;
+MOST_EXACT_IN_SPACE = (
+    50_000  # complete real rows under Brownian motion, most pairs of which are ruled out many at a time
+)
+FEW_COLUMNS = 3  # such rows are searched exactly however many there are
+FEW, FEW_IN_SPACE = 1_000, 10_000  # lineages that the search by neighbours leaves to the exact one
 SCAN_ROWS = 100  # rows a thread takes at a time, on average
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-Progress = Callable[[float], None]
+Progress = Callable[[float, int], None]  # share of the work done, live lineages
 
 
 @kernel
@@ -174,13 +183,14 @@ def greedy(
         ``n^3 / 6`` in all.
     search : {"auto", "exact", "neighbors"}, default "auto"
         How ``rate1`` looks for partners: among all, ``n^2`` pairs; or among near ones only, in a time that grows little
-        faster than n. "auto" weighs every pair up to 20,000 rows.
+        faster than n. "auto" looks among all pairs of up to 3,000 rows; of complete real rows under Brownian motion, whose
+        pairs are ruled out many at a time, of up to 50,000, and of any number if they have at most three columns.
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
         Threads, as in scikit-learn. The result does not depend on it.
     progress : callable, optional
-        Called now and then with the share of the work done, 0 to 1.
+        Called now and then with the share of the work done, 0 to 1, and the number of lineages that live.
 
     Returns
     -------
@@ -201,10 +211,12 @@ def greedy(
         raise InputError(f"search is 'neighbors', and rule is {rule!r}: only 'rate1' can be searched by neighbours.")
     check_process(process)
     if progress is not None and not callable(progress):
-        raise InputError(f"progress is {progress!r}; it must be a function of the share of work done, or None.")
+        raise InputError(
+            f"progress is {progress!r}; it must be a function of the share of work done and the number of live lineages, or None."
+        )
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
-    report = progress or (lambda share: None)
+    report = progress or (lambda share, live: None)
     search = _chosen(search, rule, matrix, resolved)
     rounds: list[Round] = []
     with announced_compilation():
@@ -220,7 +232,7 @@ def greedy(
             f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
             "table's or the process's units are beyond what double precision holds; rescale them."
         )
-    report(1.0)
+    report(1.0, 1)
     result = replace(
         explain(Tree(children, heights, leaf_names), matrix, resolved),
         search=search,
@@ -235,7 +247,10 @@ def _chosen(search: str, rule: str, X: FloatArray, process: Process) -> str:
     """Return how to look for partners."""
     if search != "auto":
         return search
-    return "neighbors" if rule == "rate1" and len(X) > MOST_EXACT else "exact"
+    most = MOST_EXACT
+    if isinstance(process, Brownian) and not np.isnan(X).any():
+        most = MOST_EXACT_IN_SPACE if X.shape[1] > FEW_COLUMNS else sys.maxsize
+    return "neighbors" if rule == "rate1" and len(X) > most else "exact"
 
 
 def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
@@ -246,11 +261,24 @@ def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
 
 
 def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> Merges:
-    n = len(X)
-    forest = process.forest(X, slots_for(n), np.zeros(slots_for(n)))
-    merges = new_merges(n)
-    _merge_exactly(forest, new_partners(forest, n), 0, merges, n_threads, report)
+    merges = new_merges(len(X))
+    forest, nodes = _first_lineages(X, process, slots_for(len(X)), merges)
+    partners = new_partners(forest, len(nodes))
+    partners.node[: len(nodes)] = nodes
+    _merge_exactly(forest, partners, len(X) - len(nodes), merges, n_threads, report)
     return merges
+
+
+def _first_lineages(X: FloatArray, process: Process, slots: int, merges: Merges) -> tuple[Any, IntArray]:
+    """Return a forest of the rows, and the numbers in the tree of its lineages; equal rows may have been merged."""
+    forest = process.forest(X, slots, np.zeros(slots))
+    if not in_space(forest) or forest.noisy:
+        return forest, np.arange(len(X))
+    distinct = merge_equal_rows(X, merges)
+    live = len(distinct.nodes)
+    forest.y[:, :live] = forest.y[:, distinct.rows]
+    forest.v[:live] = forest.v[distinct.rows] / distinct.counts
+    return forest, distinct.nodes
 
 
 def _merge_exactly(
@@ -258,6 +286,8 @@ def _merge_exactly(
 ) -> None:
     """Merge all live lineages, in the first slots in order of age, by the exact search; some merges are done already."""
     n = int(partners.counts[1])
+    if n == 1:
+        return
     enter_all(forest, partners)
     order = np.argsort(partners.space.bucket[:n], kind="stable")  # near ones in turn, while they are at hand
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
@@ -266,26 +296,28 @@ def _merge_exactly(
         delayed(find_partners)(forest, partners, order[first:last]) for first, last in pairwise(bounds)
     )
     for scanned, _ in enumerate(scans):
-        report(0.5 * (scanned + 1) / (len(bounds) - 1))
+        report(0.5 * (scanned + 1) / (len(bounds) - 1), n)
     start_tournament(partners)
     in_steps(
         lambda first, last: rate1_merges(forest, partners, first, last, *merges),
         done,
         len(merges.children),
-        lambda k: report(1 - 0.5 * (1 - (k - done) / n) ** 2),
+        lambda k: report(1 - 0.5 * (1 - (k - done) / n) ** 2, n - (k - done)),
     )
 
 
 def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[Merges, list[Round]]:
     n = len(X)
-    capacity = neighbour_slots_for(n)
-    forest = process.forest(X, capacity, np.zeros(capacity))
     merges = new_merges(n)
-    lists, done, rounds = merge_neighbours(forest, process, n, n_threads, merges, lambda k: report(0.95 * k / n))
+    forest, nodes = _first_lineages(X, process, neighbour_slots_for(n), merges)
+    few = FEW_IN_SPACE if in_space(forest) else FEW
+    lists, done, rounds = merge_neighbours(
+        forest, process, nodes, few, n_threads, merges, lambda share, live: report(0.95 * share, live)
+    )
     live = int(lists.counts[1])
     partners = new_partners(forest, live)
     partners.node[:live] = lists.node[:live]
-    _merge_exactly(forest, partners, done, merges, n_threads, lambda share: report(0.95 + 0.05 * share))
+    _merge_exactly(forest, partners, done, merges, n_threads, lambda share, live: report(0.95 + 0.05 * share, live))
     return merges, rounds
 
 
@@ -297,6 +329,6 @@ def _all_pairs_tree(X: FloatArray, process: Process, report: Progress, rule: str
         lambda first, last: all_pairs_merges(forest, rule == "max-prob", node, first, last, *merges),
         0,
         n - 1,
-        lambda k: report(1 - (1 - k / n) ** 3),
+        lambda k: report(1 - (1 - k / n) ** 3, n - k),
     )
     return merges

@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from ..process.interface import Process
 from ._neighbour_kernels import (
     Lists,
-    best_partners,
+    best_older_keys,
     close_up,
+    fill_holes,
     neighbour_merges,
     neighbours_in_cells,
+    neighbours_with_holes,
     new_lists,
     start_heap,
     weigh_neighbours,
@@ -39,36 +41,46 @@ IntArray = NDArray[np.intp]
 
 LIST_LENGTH = 12
 DIVISIONS = 6
+FILLINGS = 3  # divisions more where cells are missing, after each of which points are put nearer to where they belong
 CELL = 400  # points in a cell, at most
-PROBE_PAIRS = 2_000_000  # weighed at most, to see how good the lists are
-FEWEST_PROBES, MOST_PROBES = 10, 200
+PROBE_PAIRS = 500_000  # weighed at most, to see how good the lists are
+FEWEST_PROBES, MOST_PROBES = 10, 100
+SHARES = 64  # of the work of a step, done by threads in turn
 KEPT = 0.5  # of the lineages are left when neighbours are looked for anew
-EXACT_BELOW = 3000  # live lineages, which the exact search takes on
 
 
 class Round(NamedTuple):
     """How one round began."""
 
     live: int
-    held: float  # share of the lineages looked at whose best partner of all was on their list
+    held: float  # share of the lineages looked at whose list had a partner as good as the best of all older ones
 
 
 def merge_neighbours(
-    forest: Any, process: Process, n: int, n_threads: int, merges: Merges, report: Callable[[int], None]
+    forest: Any,
+    process: Process,
+    nodes: IntArray,
+    few: int,
+    n_threads: int,
+    merges: Merges,
+    report: Callable[[float, int], None],
 ) -> tuple[Lists, int, list[Round]]:
-    """Merge leaves along lists of neighbours until few lineages live.
+    """Merge lineages along lists of neighbours until few live.
 
     Parameters
     ----------
     forest : forest
-        The messages of n leaves, with `slots_for(n)` slots.
+        The messages of n lineages, in the first slots in order of age, with `slots_for(n)` slots.
     process : Process
-    n : int
+    nodes : ndarray of shape (n,)
+        Their numbers in the tree.
+    few : int
+        Lineages that are left.
     n_threads : int
     merges : Merges
         Where they go.
     report : callable
-        Gets the number of merges made so far.
+        Gets the share of the work that is done, and the number of live lineages.
 
     Returns
     -------
@@ -78,29 +90,37 @@ def merge_neighbours(
         Merges that were made.
     rounds : list of Round
     """
-    lists = new_lists(n, LIST_LENGTH)
-    done, rounds = 0, []
-    while (live := int(lists.counts[1])) > EXACT_BELOW:
-        probes = np.linspace(0, live - 1, min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES)).astype(np.intp)
-        partners, keys = np.empty(len(probes), dtype=np.intp), np.empty(len(probes))
-        best_partners(forest, probes, live, partners, keys)
+    n = len(merges.children) + 1
+    lists = new_lists(len(nodes), LIST_LENGTH)
+    lists.node[: len(nodes)] = nodes
+    done, rounds = n - len(nodes), []
+    everyone = np.full(len(lists.node), True)
+    while (live := int(lists.counts[1])) > few:
+        n_probes = min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES)
+        probes = np.linspace(live // 2, live - 1, n_probes).astype(np.intp)
+        keys = np.empty(len(probes))
+        _shared(n_threads, len(probes), best_older_keys, forest, probes, everyone, keys)
         clock = float(merges.heights[n + done - 1])
         height = max(float(np.median(np.where(keys < np.inf, keys, clock))) - clock, 0.0)
-        neighbours = nearest(process.coordinates(forest, live, height), LIST_LENGTH, n_threads, live)
-        held = (neighbours[probes] == partners[:, None]).any(axis=1) | (keys == np.inf)
-        rounds.append(Round(live, float(held.mean())))
-        shares = np.linspace(0, live, 17).astype(np.intp)
-        Parallel(n_jobs=n_threads, require="sharedmem")(
-            delayed(weigh_neighbours)(forest, lists, neighbours, first, last) for first, last in pairwise(shares)
-        )
+
+        # a round takes a time in proportion to its lineages, about half of it to find neighbours
+        def found(share: float, live: int = live) -> None:
+            report(1 - live / n * (1 - (1 - KEPT) * 0.5 * share), live)
+
+        def merged(k: int, live: int = live) -> None:
+            report(1 - 0.5 * (live * KEPT + max(n - k, 0)) / n, n - k)
+
+        neighbours = nearest(process.coordinates(forest, live, height), LIST_LENGTH, n_threads, live, found)
+        _shared(n_threads, live, weigh_neighbours, forest, lists, neighbours)
+        rounds.append(Round(live, float(np.mean(lists.keys[probes, 0] <= keys))))
         start_heap(lists)
-        goal = max(int(KEPT * live), EXACT_BELOW)
+        goal = max(int(KEPT * live), few)
         before = done
         done = in_steps(
             lambda first, last, goal=goal: neighbour_merges(forest, lists, goal, first, last, *merges),  # type: ignore[misc]
             done,
             n - 1,
-            report,
+            merged,
         )
         close_up(forest, lists)
         if done == before:
@@ -108,7 +128,21 @@ def merge_neighbours(
     return lists, done, rounds
 
 
-def nearest(points: NDArray[np.float32], length: int, n_threads: int, seed: int) -> IntArray:
+def _shared(n_threads: int, n: int, work: Callable[..., None], *arguments: Any) -> None:
+    """Let threads do the work on ranges of n things; short ones, so that Ctrl-C gets its turn."""
+    bounds = np.linspace(0, n, min(n, SHARES) + 1).astype(np.intp)
+    Parallel(n_jobs=n_threads, require="sharedmem")(
+        delayed(work)(*arguments, a, b) for a, b in pairwise(bounds.tolist())
+    )
+
+
+def nearest(
+    points: NDArray[np.float32],
+    length: int,
+    n_threads: int,
+    seed: int,
+    report: Callable[[float], None] = lambda share: None,
+) -> IntArray:
     """Return for each point some of the nearest others, nearest first; -1 where there are none.
 
     Parameters
@@ -119,6 +153,8 @@ def nearest(points: NDArray[np.float32], length: int, n_threads: int, seed: int)
     n_threads : int
     seed : int
         Of the directions.
+    report : callable, optional
+        Gets the share of the work that is done.
 
     Returns
     -------
@@ -128,15 +164,26 @@ def nearest(points: NDArray[np.float32], length: int, n_threads: int, seed: int)
     rng = np.random.default_rng(seed)
     distances = np.full((n, length), math.inf, dtype=np.float32)
     neighbours = np.full((n, length), -1)
-    with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
-        for _ in range(DIVISIONS if n > CELL else 1):
-            order, bounds = _divided(points, rng)
-            shares = np.linspace(0, len(bounds) - 1, min(len(bounds) - 1, 16) + 1).astype(np.intp)
-            parallel(
-                delayed(neighbours_in_cells)(points, order, bounds, first, last, distances, neighbours)
-                for first, last in pairwise(shares)
-            )
+    holes = np.isnan(points)
+    within_cells = neighbours_with_holes if holes.any() else neighbours_in_cells
+    filled = np.where(holes, _means(points), points) if holes.any() else points
+
+    fillings = FILLINGS if holes.any() and n > CELL else 0
+    divisions = fillings + (DIVISIONS if n > CELL else 1)
+    for number in range(divisions):
+        order, bounds = _divided(filled, rng)
+        _shared(n_threads, len(bounds) - 1, within_cells, points, order, bounds, distances, neighbours)
+        if number < fillings:  # first where a row would be on average, then where its neighbours are
+            _shared(n_threads, n, fill_holes, points, neighbours, filled)
+        report((number + 1) / divisions)
     return neighbours
+
+
+def _means(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return each coordinate's mean over the points that have it, as a column."""
+    seen = ~np.isnan(points)
+    totals = np.where(seen, points, 0).sum(axis=1, keepdims=True, dtype=np.float64)
+    return np.asarray(totals / np.maximum(seen.sum(axis=1, keepdims=True), 1), dtype=np.float32)
 
 
 def _divided(points: NDArray[np.float32], rng: np.random.Generator) -> tuple[IntArray, IntArray]:

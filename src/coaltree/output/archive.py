@@ -60,7 +60,7 @@ def pack(members: Mapping[str, bytes]) -> bytes:
 def array_bytes(array: NDArray[Any], dtype: str) -> bytes:
     """Write an array as an .npy file, rows or columns first as it is in memory."""
     written = io.BytesIO()
-    np.lib.format.write_array(written, array.astype(dtype, order="K"), version=(1, 0), allow_pickle=False)
+    np.lib.format.write_array(written, array.astype(dtype, order="K", copy=False), version=(1, 0), allow_pickle=False)
     return written.getvalue()
 
 

@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import math
 import numbers
-import re
-import unicodedata
+from bisect import bisect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, MissingDependencyError
-from ..metrics import encode_labels
-from ..tree.layout import elbows, node_positions
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, checked_tree
+from .drawn import Drawn, columns, drawn_part, shown
+from .palette import paint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Paul Tol's "muted" scheme: nine colours that stay apart for colour-blind eyes, those that carry best first.
-PALETTE = (
-    "#332288",
-    "#CC6677",
-    "#44AA99",
-    "#999933",
-    "#88CCEE",
-    "#882255",
-    "#117733",
-    "#AA4499",
-    "#DDCC77",
-)
-PLAIN = "#3A3A3A"
-MIXED = "#A6A6A6"
-MAX_LEGEND = 12
-_NAME_CHARACTERS = 30
 _SMALLEST_FONT, _LARGEST_FONT = 4.0, 9.0
+_SMALLEST_CLADE_FONT = 6.0
 _SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
 
 Orientation = Literal["left", "right", "top", "bottom"]
@@ -56,15 +39,16 @@ def plot_dendrogram(
     linewidth: float | None = None,
     max_leaf_names: int = 150,
     support: Iterable[float] | bool | Literal["auto"] = "auto",
+    collapse: int | Literal["auto"] | None = "auto",
 ) -> Axes:
-    """Draw a tree.
+    """Draw a tree, or of a large one the top.
 
     Parameters
     ----------
     tree : Tree
     labels : iterable of hashable, length n, optional
-        Flat cluster of each leaf, in row order. A branch takes the colour of a cluster if all leaves below it
-        are of that cluster, and is grey otherwise. Up to twelve clusters are named in a legend outside of
+        Flat cluster of each leaf, in row order. A branch, or a collapsed clade, takes the colour of a cluster if all
+        leaves below it are of that cluster, and is grey otherwise. Up to twelve clusters are named in a legend outside of
         the axes.
     ax : matplotlib Axes, optional
         Where to draw. By default a new pyplot figure, of a size that suits the number of leaves.
@@ -82,10 +66,16 @@ def plot_dendrogram(
     linewidth : float, optional
         Width of the branches in points; by default thinner for more leaves.
     max_leaf_names : int, default 150
-        Largest number of leaves whose names ``"auto"`` writes.
+        Largest number of leaves, or of collapsed clades, whose names ``"auto"`` writes.
     support : iterable of float, bool or "auto", default "auto"
         Share of trees that have each merge's clade, most recent first, written in per cent beside the merge; NaN and the
         root's are not written. True takes the support of a :class:`SummaryTree`, and so does ``"auto"`` where names are written.
+    collapse : int, "auto" or None, default "auto"
+        Number of clades to which the tree is collapsed by keeping only its oldest merges, one fewer. Each is drawn as a wedge
+        from the height of its own root to the leaves' at 0, with its number of leaves beside it in place of a name; clades
+        of one leaf stay leaves. Along the leaves a clade takes ``1 + log10(leaves) / 3`` times the room of a leaf: twice as
+        much if it has a thousand, three times if it has a million. ``"auto"`` collapses trees of more than 2,000 leaves
+        to 50 clades; None draws every leaf. A tree of no more leaves than clades is drawn whole.
 
     Returns
     -------
@@ -104,6 +94,10 @@ def plot_dendrogram(
     >>> tree = ct.Tree.from_newick("((ape:1,man:1):2,owl:3);")
     >>> ax = ct.plot_dendrogram(tree, labels=[0, 0, 1])  # doctest: +SKIP
     >>> ax.figure.savefig("tree.png")  # doctest: +SKIP
+
+    The ten oldest clades of a large tree:
+
+    >>> ax = ct.plot_dendrogram(ct.simulate_tree(100_000, random_state=0), collapse=10)  # doctest: +SKIP
     """
     tree = checked_tree(tree)
     if orientation not in ("left", "right", "top", "bottom"):
@@ -119,7 +113,8 @@ def plot_dendrogram(
             f"ax is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
         )
     shares = _checked_support(tree, support)
-    paint, legend = _paint(tree, labels, colors)
+    drawn = drawn_part(tree, collapse)
+    shades, of_nodes, legend = paint(tree, drawn.nodes, drawn.n_tips, labels, colors)
     try:
         from matplotlib.collections import LineCollection
     except ImportError as error:
@@ -127,27 +122,31 @@ def plot_dendrogram(
             'Dendrograms are drawn with matplotlib, which is not installed; run: pip install "coaltree[plot]"'
         ) from error
 
-    n = tree.n_leaves
+    n = drawn.n_tips
     sideways = orientation in ("left", "right")
     wants_names = leaf_names is True or (leaf_names == "auto" and n <= max_leaf_names)
-    names = [_shown(tree.leaf_names[leaf]) for leaf in tree.leaf_order] if wants_names else []
+    names = drawn.texts() if wants_names else []
     points = None
     if ax is None:
-        ax, points = _new_axes(n, names, sideways)
+        ax, points = _new_axes(drawn, names, sideways)
+    width = float(np.clip(20 / n**0.5, 0.6, 1.4)) if linewidth is None else linewidth
+    branches = drawn.branches()
     ax.add_collection(
         LineCollection(
-            list(_branches(tree)[:, :, ::-1] if sideways else _branches(tree)),
-            colors=paint,
-            linewidths=float(np.clip(20 / n**0.5, 0.6, 1.4)) if linewidth is None else linewidth,
+            list(branches[:, :, ::-1] if sideways else branches),
+            colors=shades if labels is None else [shades[k] for k in of_nodes[drawn.tree.children.ravel()].tolist()],
+            linewidths=width,
             capstyle="butt",
             joinstyle="miter",
         ),
         autolim=False,
     )
-    _frame(ax, tree, orientation, height_label)
-    _write_names(ax, names, orientation, points, insist=leaf_names is True)
+    if n < tree.n_leaves:
+        _draw_wedges(ax, drawn, [shades[k] for k in of_nodes[:n].tolist()], width, sideways)
+    _frame(ax, drawn, orientation, height_label)
+    _write_names(ax, drawn, names, orientation, points, insist=leaf_names is True)
     if shares is not None and (names or not isinstance(support, str)):
-        _write_support(ax, tree, shares, orientation)
+        _write_support(ax, drawn, shares, orientation)
     if legend:
         _write_legend(ax, legend, orientation)
     return ax
@@ -157,91 +156,55 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
-def _branches(tree: Tree) -> NDArray[np.float64]:
-    """Lines of three points (position, height), two for each merge: up from the child, then across."""
-    points = elbows(tree)
-    middle = np.stack([node_positions(tree)[tree.n_leaves :], tree.merge_heights], axis=1)[:, None]
-    halves = np.stack(
-        [
-            np.concatenate([points[:, :2], middle], axis=1),
-            np.concatenate([points[:, :1:-1], middle], axis=1),
-        ],
-        axis=1,
+def _draw_wedges(ax: Axes, drawn: Drawn, shades: list[Any], width: float, sideways: bool) -> None:
+    """Draw the collapsed clades."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
+
+    tips, corners = drawn.wedges()
+    own = [shades[tip] for tip in tips.tolist()]
+    ax.add_collection(
+        PolyCollection(
+            list(corners[:, :, ::-1] if sideways else corners),
+            facecolors=[to_rgba(shade, 0.45) for shade in own],
+            edgecolors=own,
+            linewidths=width,
+            joinstyle="round",
+        ),
+        autolim=False,
     )
-    return halves.reshape(-1, 3, 2)
 
 
-def _paint(tree: Tree, labels: Iterable[Hashable] | None, colors: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Return the colour of each branch, and the colours of the clusters by name if a legend is due."""
-    if labels is None:
-        if colors is not None and not isinstance(colors, str):
-            raise InputError("colors must be one colour when there are no labels; pass labels to colour clusters.")
-        return [colors or PLAIN], {}
-    given = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else labels
-    codes, n_clusters = encode_labels(given, tree.n_leaves)
-    clusters: list[Any] = list(dict.fromkeys(given))
-    palette = _palette(clusters, codes[tree.leaf_order], colors)
-    below: list[int] = codes.tolist()
-    for left, right in tree.children.tolist():
-        below.append(below[left] if below[left] == below[right] else -1)
-    shades = [palette[code] for code in range(n_clusters)] + [MIXED]
-    paint = [shades[below[node]] for node in tree.children.ravel().tolist()]
-    if not 1 < n_clusters <= MAX_LEGEND:
-        return paint, {}
-    return paint, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)}
-
-
-def _palette(clusters: list[Any], drawn: NDArray[np.intp], colors: Any) -> dict[int, Any]:
-    """Return the colour of each cluster's code."""
-    if isinstance(colors, Mapping):
-        lacking = [cluster for cluster in clusters if cluster not in colors]
-        if lacking:
-            raise InputError(f"colors has no colour for the cluster {lacking[0]!r}.")
-        return {code: colors[cluster] for code, cluster in enumerate(clusters)}
-    choice = PALETTE if colors is None else [colors] if isinstance(colors, str) else list(colors)
-    if not choice:
-        raise InputError("colors is empty; give at least one colour.")
-    order = _sorted_codes(clusters)
-    if len(clusters) > len(choice):
-        # Colours come again: go along the leaves, so that neighbouring clusters never share one.
-        order = list(dict.fromkeys(drawn.tolist()))
-    return dict(zip(order, cycle(choice), strict=False))
-
-
-def _sorted_codes(clusters: list[Any]) -> list[int]:
-    """Sort clusters by value, or as text in which numbers count as numbers: c2 before c10."""
-    if not any(isinstance(cluster, str) for cluster in clusters):
-        try:
-            return sorted(range(len(clusters)), key=clusters.__getitem__)
-        except TypeError:
-            pass
-    pieces = [re.split(r"(\d+)", str(cluster)) for cluster in clusters]
-    keys = [[(int(p), "") if i % 2 else (0, p) for i, p in enumerate(piece)] for piece in pieces]
-    return sorted(range(len(clusters)), key=keys.__getitem__)
-
-
-def _new_axes(n_leaves: int, names: list[str], sideways: bool) -> tuple[Axes, float]:
+def _new_axes(drawn: Drawn, names: list[str], sideways: bool) -> tuple[Axes, float]:
     """Make a figure with room for every name, or of the usual size where there are none.
 
     Returns the axes and their extent along the leaves in points, which they have only once they are drawn.
     """
     import matplotlib.pyplot as plt
 
-    longest = max(map(_columns, names), default=0.0) * 0.6 * _LARGEST_FONT / 72
-    # Names move closer together as they become many, from 12 points a name to 8.
-    pitch = float(np.interp(n_leaves, [60, 150], [0.165, 0.11]))
-    across = float(np.clip(pitch * n_leaves, 1.1, 40.0)) if names else 4.6
+    longest = max(map(columns, names), default=0.0) * 0.6 * _LARGEST_FONT / 72
+    across = extent(drawn, 40.0) if names else 4.6
     size = (5.5 + longest, across + 0.9) if sideways else (max(across + 0.9, 3.0), 4.0 + longest)
     # The constrained layout keeps names and legend inside of the figure; it belongs to the figure alone.
     return plt.subplots(figsize=size, layout="constrained")[1], 72 * across
 
 
-def _frame(ax: Axes, tree: Tree, orientation: Orientation, height_label: str) -> None:
+def extent(drawn: Drawn, most: float = math.inf) -> float:
+    """Return how many inches the names of a picture need along the leaves."""
+    if drawn.n_tips < drawn.whole.n_leaves:
+        # Clades of many leaves have the room of several, so less is enough for one.
+        return float(np.clip(0.1 * drawn.span, 2.0, 16.0))
+    # Names move closer together as they become many, from 12 points a name to 8.
+    pitch = float(np.interp(drawn.n_tips, [60, 150], [0.165, 0.11]))
+    return float(np.clip(pitch * drawn.n_tips, 1.1, most))
+
+
+def _frame(ax: Axes, drawn: Drawn, orientation: Orientation, height_label: str) -> None:
     """Set limits, the axis of heights and the spines."""
-    root = float(tree.heights[-1]) or 1.0
+    root = float(drawn.heights[-1]) or 1.0
     limits = (-0.01 * root, 1.02 * root)
     # Leaves are read from the top down and from left to right.
-    places = (-0.6, tree.n_leaves - 0.4)
+    places = (-0.6, drawn.span - 0.4)
     if orientation in ("left", "right"):
         ax.set_xlim(limits[::-1] if orientation == "left" else limits)
         ax.set_ylim(places[::-1])
@@ -260,8 +223,10 @@ def _frame(ax: Axes, tree: Tree, orientation: Orientation, height_label: str) ->
     ax.spines[kept].set_bounds(0.0, root)
 
 
-def _write_names(ax: Axes, names: list[str], orientation: Orientation, points: float | None, *, insist: bool) -> None:
-    """Write the names beside their leaves, in a size in which they do not touch.
+def _write_names(
+    ax: Axes, drawn: Drawn, names: list[str], orientation: Orientation, points: float | None, *, insist: bool
+) -> None:
+    """Write the names beside their tips, in a size in which they do not touch.
 
     ``points`` is the room for all of them, if known better than from the axes as they stand.
     """
@@ -271,13 +236,20 @@ def _write_names(ax: Axes, names: list[str], orientation: Orientation, points: f
     if points is None:
         box = ax.get_window_extent()
         points = 72 * (box.height if sideways else box.width) / ax.figure.dpi
-    room = points / len(names)
-    if room < _SMALLEST_FONT and not insist:
-        return
+    order = drawn.tree.leaf_order
+    places = drawn.places[order]
+    pitch = points / drawn.span
+    room = pitch * float(np.min(np.diff(places), initial=drawn.span))
     size = float(np.clip(0.85 * room, _SMALLEST_FONT if room >= _SMALLEST_FONT else 1.0, _LARGEST_FONT))
+    if not insist and drawn.n_tips < drawn.whole.n_leaves:
+        size = max(size, _SMALLEST_CLADE_FONT)
+        kept = _apart(places * pitch, drawn.counts[order], size / 0.85)
+        places, names = places[kept], [names[k] for k in kept]
+    elif not insist and room < _SMALLEST_FONT:
+        return
     axis = ax.yaxis if sideways else ax.xaxis
     # Names are text: a dollar sign in one does not begin a formula.
-    axis.set_ticks(range(len(names)), labels=names, fontsize=size, parse_math=False)
+    axis.set_ticks(places.tolist(), labels=names, fontsize=size, parse_math=False)
     axis.set_tick_params(length=0, pad=3)
     if orientation == "left":
         ax.yaxis.tick_right()
@@ -287,6 +259,16 @@ def _write_names(ax: Axes, names: list[str], orientation: Orientation, points: f
     if not sideways:
         for text in axis.get_ticklabels():
             text.set_rotation(90)
+
+
+def _apart(places: NDArray[np.float64], counts: NDArray[np.intp], distance: float) -> list[int]:
+    """Choose what stands at least a distance apart, where more leaves are before where there are fewer."""
+    kept: list[int] = []
+    for k in np.argsort(-counts, kind="stable").tolist():
+        at = bisect(kept, k)
+        if all(abs(places[other] - places[k]) >= distance for other in kept[max(at - 1, 0) : at + 1]):
+            kept.insert(at, k)
+    return kept
 
 
 def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
@@ -312,15 +294,16 @@ def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
     return shares
 
 
-def _write_support(ax: Axes, tree: Tree, shares: NDArray[np.float64], orientation: Orientation) -> None:
+def _write_support(ax: Axes, drawn: Drawn, shares: NDArray[np.float64], orientation: Orientation) -> None:
     """Write per cents at the merges, on the side of the root, where no branch of theirs runs; the root's says nothing."""
     from matplotlib.patheffects import withStroke
 
-    places = node_positions(tree)[tree.n_leaves :]
+    n = drawn.n_tips
+    own = shares[len(shares) - n + 1 :]
     sideways = orientation in ("left", "right")
     away = {"left": (-2, 2), "right": (2, 2), "top": (2, 2), "bottom": (2, -2)}[orientation]
     align = {"left": "right", "right": "left", "top": "left", "bottom": "left"}[orientation]
-    merges = list(zip(shares.tolist(), places.tolist(), tree.merge_heights.tolist(), strict=True))
+    merges = list(zip(own.tolist(), drawn.places[n:].tolist(), drawn.heights[n:].tolist(), strict=True))
     for share, place, height in merges[:-1]:
         if share == share:
             ax.annotate(
@@ -342,9 +325,9 @@ def _write_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) ->
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=color, linewidth=2.5) for color in legend.values()]
-    names = [_shown(name) for name in legend]
+    names = [shown(name) for name in legend]
     below = orientation == "bottom"
-    rows = -(-len(names) // max(1, int(60 / (max(map(_columns, names)) + 7))))
+    rows = -(-len(names) // max(1, int(60 / (max(map(columns, names)) + 7))))
     drawn = ax.legend(
         handles,
         [" "] * len(names),
@@ -361,15 +344,3 @@ def _write_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) ->
     for text, name in zip(drawn.get_texts(), names, strict=True):
         text.set_parse_math(False)
         text.set_text(name)
-
-
-def _shown(name: str) -> str:
-    """Shorten a name, and replace what cannot be drawn on one line."""
-    if len(name) > _NAME_CHARACTERS:
-        name = name[: _NAME_CHARACTERS - 1] + "…"
-    return "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in name)
-
-
-def _columns(name: str) -> float:
-    """Count characters, wide ones as nearly two."""
-    return sum(1.7 if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in name)

@@ -19,7 +19,8 @@ from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
-from .dendrogram import plot_dendrogram
+from .dendrogram import extent, plot_dendrogram
+from .drawn import drawn_part
 from .fonts import any_script
 
 
@@ -128,6 +129,8 @@ def facts_of(
         "columns": columns,
         "inference": model.inference,
         "rule": model.rule if model.inference == "greedy" else None,
+        "search": getattr(model, "search_", None),
+        "neighbors_held": getattr(model, "neighbors_held_", None),
         "log_joint": model.log_joint_,
         "log_joints": model.log_joints_.tolist(),
         "log_likelihood": model.log_likelihood_,
@@ -193,11 +196,8 @@ def dendrogram_png(tree: Tree, labels: ArrayLike, title: str) -> bytes:
         raise MissingDependencyError(
             'Dendrograms are drawn with matplotlib, which is not installed: pip install "coaltree[cli]".'
         ) from error
-    n = tree.n_leaves
-    named = n <= MAX_NAMED_LEAVES
-    # Names move closer together as they become many, from 12 points a name to 8.
-    pitch = float(np.interp(n, [60, 150], [0.165, 0.11]))
-    figure = Figure(figsize=(6.0, max(pitch * n, 1.1) if named else 8.0), dpi=_DPI)
+    drawn = drawn_part(tree, "auto")
+    figure = Figure(figsize=(6.0, extent(drawn) if drawn.n_tips <= MAX_NAMED_LEAVES else 8.0), dpi=_DPI)
     FigureCanvasAgg(figure)
     picture = io.BytesIO()
     with any_script():

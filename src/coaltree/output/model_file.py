@@ -108,6 +108,8 @@ class ModelState:
     log_evidence: float | None = None
     labels: IntArray | None = None
     clusters_chosen_by: str | None = None
+    search: str | None = None
+    neighbors_held: float | None = None
     version: str = __version__
 
     def to_bytes(self) -> bytes:
@@ -139,6 +141,8 @@ class ModelState:
             "log_evidence": None if self.log_evidence is None else written_number(self.log_evidence),
             "log_joints": [written_number(value) for value in self.log_joints.tolist()],
             "clusters_chosen_by": self.clusters_chosen_by,
+            "search": self.search,
+            "neighbors_held": self.neighbors_held,
             "n_clusters": None if self.labels is None else int(self.labels.max()) + 1,
             "constants": list(self.constants),
             "indicator_features": list(self.indicator_features),
@@ -262,6 +266,8 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         evidence,
         labels,
         _optional(fact("clusters_chosen_by"), _choice),
+        _optional(facts.get("search"), lambda value: read_text(value, "search")),
+        _optional(facts.get("neighbors_held"), lambda value: read_number(value, "neighbors_held")),
         read_text(fact("coaltree_version"), "coaltree_version"),
     )
 

@@ -135,9 +135,11 @@ class OutputFolder:
     def __enter__(self) -> Self:
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file, and a folder is needed: choose another output folder.")
+        stage = self._stage()
         try:
             self._make(self.path)
-            self._new_stage().rmdir()
+            stage.mkdir()
+            stage.rmdir()
         except OSError as error:
             self._unmake()
             raise InputError(
@@ -145,6 +147,8 @@ class OutputFolder:
                 "or change its permissions."
             ) from None
         except BaseException:
+            with contextlib.suppress(OSError):
+                stage.rmdir()
             self._unmake()
             raise
         return self
@@ -162,8 +166,9 @@ class OutputFolder:
     def _make(self, folder: Path) -> None:
         if not folder.is_dir():
             self._make(folder.parent)
-            folder.mkdir(exist_ok=True)
+            # In this order: an interrupt may come between any two steps.
             self._made.append(folder)
+            folder.mkdir(exist_ok=True)
 
     def _unmake(self) -> None:
         for folder in reversed(self._made):
@@ -171,18 +176,16 @@ class OutputFolder:
                 folder.rmdir()
         self._made.clear()
 
-    def _new_stage(self) -> Path:
-        stage = self.path / f".coaltree-{secrets.token_hex(4)}.part"
-        stage.mkdir()
-        return stage
+    def _stage(self) -> Path:
+        return self.path / f".coaltree-{secrets.token_hex(4)}.part"
 
     def _write_all(self) -> None:
         for name in self._files:
             if (self.path / name).is_dir():
                 raise InputError(f"{self.path / name} cannot be written: it is a folder; choose another output folder.")
-        stage = self.path
+        stage = self._stage()
         try:
-            stage = self._new_stage()
+            stage.mkdir()
             (stage / "new").mkdir()
             (stage / "old").mkdir()
             for name, data in self._files.items():
@@ -192,8 +195,7 @@ class OutputFolder:
         except OSError as error:
             raise _not_written(self.path, error) from None
         finally:
-            if stage != self.path:
-                shutil.rmtree(stage, ignore_errors=True)
+            shutil.rmtree(stage, ignore_errors=True)
 
     def _move_in(self, stage: Path) -> None:
         """Put the new files in the place of the old ones, or the old ones back."""

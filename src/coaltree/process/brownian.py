@@ -109,10 +109,10 @@ class Brownian(Gaussian):
         return self.coloured(leaves) + np.asarray(root, dtype=np.float64)
 
     def coordinates(self, forest: CompleteForest | DiagonalForest, n: int, height: float) -> NDArray[np.float32]:
-        """Return the means of the messages, in units of what a path of that height adds to their variance."""
+        """Return the means of the messages, in units of what a path adds to their variance; NaN where there is none."""
         v = forest.v[..., :n]
         span = 2 * (np.median(v[v < np.inf]) if np.any(v < np.inf) else 0.0) + 2 * height
-        return in_single_precision(forest.y[:, :n], span)
+        return in_single_precision(np.where(v < np.inf, forest.y[:, :n], np.nan), span)
 
     @property
     def settled_height(self) -> float:

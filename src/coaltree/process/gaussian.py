@@ -197,6 +197,6 @@ def _checked_variance(variance: ArrayLike) -> FloatArray:
 
 def in_single_precision(points: FloatArray, variance: float) -> NDArray[np.float32]:
     """Return points whose squared distances are those of a Gaussian exponent; of any size, they stay numbers."""
-    largest = float(np.max(np.abs(points), initial=0.0))
+    largest = float(np.nanmax(np.abs(points), initial=0.0))
     scale = math.sqrt(2 * variance) if variance > 0 else 0.0
     return (points / max(scale, 1e-12 * largest, 1e-300)).astype(np.float32)

@@ -73,7 +73,7 @@ class Process(ABC):
         """Return points for the lineages in the first n slots, such that those near each other are likely to merge.
 
         Squared distances are about the log likelihood that is lost where two lineages merge near a height, so that those of
-        several processes can be added; shape ``(coordinates, n)``.
+        several processes can be added; NaN where nothing was observed below a lineage; shape ``(coordinates, n)``.
         """
 
     def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:

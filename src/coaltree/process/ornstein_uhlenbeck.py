@@ -161,10 +161,10 @@ class OrnsteinUhlenbeck(Gaussian):
     def coordinates(
         self, forest: StationaryForest | StationaryDiagonalForest, n: int, height: float
     ) -> NDArray[np.float32]:
-        """Return the messages, in units of what they differ by after a path of that height."""
+        """Return the messages, in units of what they differ by after a path; NaN where there is none."""
         lost = forest.lost[..., :n]
         span = 2 * (np.median(lost[lost < 1]) if np.any(lost < 1) else 0.0) + 4 * self.rate * height
-        return in_single_precision(forest.a[:, :n], span)
+        return in_single_precision(np.where(lost < 1, forest.a[:, :n], np.nan), span)
 
     @property
     def settled_height(self) -> float:

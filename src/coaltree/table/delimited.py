@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import warnings
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from ..errors import InputError, InputWarning
 from .index import name_of_unnamed
+from .lines import Counted, count_lines, text_lines, without
 from .wording import listing
 
 _DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
@@ -25,8 +27,8 @@ class CheckedText:
 
     Parameters
     ----------
-    text : str
-        The text, without byte order mark and blank lines.
+    data : bytes
+        The text in UTF-8, without byte order mark and blank lines, each line ended by a line feed.
     delimiter : str
         What separates the fields.
     header : tuple of str
@@ -36,10 +38,10 @@ class CheckedText:
     unnamed : str or None
         Name given to a first column without one.
     at_blanks : bool
-        Whether the fields of the file stand between blanks; those of `text` are separated by commas then.
+        Whether the fields of the file stand between blanks; those of `data` are separated by commas then.
     """
 
-    text: str
+    data: bytes
     delimiter: str
     header: tuple[str, ...]
     n_rows: int
@@ -73,15 +75,17 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
     InputWarning
         When fields are separated by something else than expected.
     """
-    text = _decode(data, source)
-    if not text.strip():
+    data = _unified(data, source)
+    if not any(line.strip() for line in text_lines(data)):
         raise InputError(f"{source} is empty: a table needs a header and at least one row.")
-    text, delimiter, at_blanks = _separated(text, source, delimiter)
+    data, delimiter, at_blanks = _separated(data, source, delimiter)
     header: tuple[str, ...] = ()
     unnamed: str | None = None
+    counted: Counted | None = None
     n_rows = 0
     has_blank_lines = False
-    reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
+    plain = b'"' not in data
+    reader = csv.reader(text_lines(data), delimiter=delimiter)
     line = 1
     try:
         for record in reader:
@@ -91,52 +95,81 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
                 if not record[0].strip():
                     unnamed = record[0] = name_of_unnamed([name.strip() for name in record])
                 header = _check_header(record, source)
+                # Without quotes a field is what is between delimiters, which takes no reading line by line.
+                counted = count_lines(data, delimiter, len(header)) if plain else None
+                if counted is not None:
+                    break
             elif len(record) != len(header):
-                raise InputError(
-                    f"Line {line} of {source} has {len(record)} fields, but the header has {len(header)}: "
-                    f"fields are separated by {_DELIMITER_NAMES[delimiter]}, and one that contains it must "
-                    "stand in quotes."
-                )
+                raise _length_error(line, len(record), header, delimiter, source)
             else:
                 n_rows += 1
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(f"Line {line} of {source} cannot be read: {error}.") from None
+    if counted is not None:
+        if counted.odd is not None:
+            raise _length_error(*counted.odd, header, delimiter, source)
+        n_rows = counted.n_lines - 1
     if n_rows == 0:
         raise InputError(f"{source} has a header but no rows.")
-    if has_blank_lines:
-        text = _without_blank_lines(text, delimiter)
-    return CheckedText(text, delimiter, header, n_rows, unnamed, at_blanks)
+    if counted is not None and counted.blank:
+        data = without(data, counted.blank)
+    elif counted is None and has_blank_lines:
+        data = _without_blank_lines(data, delimiter)
+    return CheckedText(data, delimiter, header, n_rows, unnamed, at_blanks)
 
 
-def _decode(data: bytes, source: str) -> str:
+def _length_error(line: int, n_fields: int, header: Sequence[str], delimiter: str, source: str) -> InputError:
+    return InputError(
+        f"Line {line} of {source} has {n_fields} fields, but the header has {len(header)}: "
+        f"fields are separated by {_DELIMITER_NAMES[delimiter]}, and one that contains it must "
+        "stand in quotes."
+    )
+
+
+def _unified(data: bytes, source: str) -> bytes:
+    """Check that a text is UTF-8, take its byte order mark off, and end its lines with line feeds."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
-        text = data.decode("utf-8-sig")
+        if not data.isascii():
+            # By lines: the whole text in characters would take up to four times its bytes.
+            deque(text_lines(data), maxlen=0)
+    except UnicodeDecodeError:
+        raise _not_utf8(data, source) from None
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+
+
+def _not_utf8(data: bytes, source: str) -> InputError:
+    try:
+        data.decode()
+        start = 0
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{source} is not UTF-8 text (byte 0x{data[error.start]:02x} in line {line}): save it as UTF-8; "
-            "files from spreadsheet programs are often Latin-1 or Windows-1252 (iconv -f latin1 -t utf-8)."
-        ) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+        start = error.start
+    line = data.count(b"\n", 0, start) + 1
+    return InputError(
+        f"{source} is not UTF-8 text (byte 0x{data[start]:02x} in line {line}): save it as UTF-8; "
+        "files from spreadsheet programs are often Latin-1 or Windows-1252 (iconv -f latin1 -t utf-8)."
+    )
 
 
-def _separated(text: str, source: str, expected: str | None) -> tuple[str, str, bool]:
+def _separated(data: bytes, source: str, expected: str | None) -> tuple[bytes, str, bool]:
     """Return the text, what separates its fields, and whether blanks did, in whose place there are commas now."""
-    if expected is not None and _n_fields(text, expected)[:1] != [1]:
-        return text, expected, False
-    found = _sniff(text)
-    fields = _n_fields(text, found)
+    if expected is not None and _n_fields(data, expected)[:1] != [1]:
+        return data, expected, False
+    found = _sniff(data)
+    fields = _n_fields(data, found)
     if len(fields) > 1 and fields[0] > 1 and (expected is None or 2 * sum(n > 1 for n in fields) > len(fields)):
         if expected not in (None, found):
             _warn_separated(source, _DELIMITER_NAMES[found], _DELIMITER_NAMES[expected])
-        return text, found, False
-    if fields[:1] == [1]:
-        records = _split_at_blanks(text)
-        if records:
-            _warn_separated(source, "blanks", _DELIMITER_NAMES[expected or ","])
-            return _written(records, ","), ",", True
-    return text, expected or found, False
+        return data, found, False
+    if fields[:1] == [1] and _is_split_at_blanks(data):
+        _warn_separated(source, "blanks", _DELIMITER_NAMES[expected or ","])
+        records = _split_at_blanks(data)
+        header, second = next(records), next(records)
+        if len(header) < len(second):
+            header.insert(0, "")
+        return _written(chain([header, second], records), ","), ",", True
+    return data, expected or found, False
 
 
 def _warn_separated(source: str, found: str, expected: str) -> None:
@@ -147,21 +180,21 @@ def _warn_separated(source: str, found: str, expected: str) -> None:
     )
 
 
-def _sniff(text: str) -> str:
+def _sniff(data: bytes) -> str:
     """Find the delimiter that makes most fields of the header, and as many of every line; comma when none does."""
 
     def quality(delimiter: str) -> tuple[bool, int]:
-        fields = _n_fields(text, delimiter)
+        fields = _n_fields(data, delimiter)
         return len(set(fields)) == 1 and fields[0] > 1, fields[0] if fields else 0
 
     return max(_DELIMITER_NAMES, key=quality)
 
 
-def _n_fields(text: str, delimiter: str) -> list[int]:
+def _n_fields(data: bytes, delimiter: str) -> list[int]:
     """Count the fields of the first records, those that can be read."""
     fields = []
     try:
-        for record in islice(csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter), _SNIFFED):
+        for record in islice(csv.reader(text_lines(data), delimiter=delimiter), _SNIFFED):
             if not is_blank(record):
                 fields.append(len(record))
     except csv.Error:
@@ -169,25 +202,36 @@ def _n_fields(text: str, delimiter: str) -> list[int]:
     return fields
 
 
-def _split_at_blanks(text: str) -> list[list[str]]:
-    """Split a text of one column at blanks; empty unless every line has as many fields, some of them numbers.
+def _split_at_blanks(data: bytes) -> Iterator[list[str]]:
+    lines = (line.strip() for line in text_lines(data))
+    return csv.reader((line for line in lines if line), delimiter=" ", skipinitialspace=True, strict=True)
+
+
+def _is_split_at_blanks(data: bytes) -> bool:
+    """Say whether a text of one column, split at blanks, has as many fields in every line, some of them numbers.
 
     A header that lacks one field, as R writes it, has none for the row names.
     """
-    lines = (line.strip() for line in text.split("\n"))
-    reader = csv.reader((line for line in lines if line), delimiter=" ", skipinitialspace=True, strict=True)
     try:
-        records = list(reader)
+        records = _split_at_blanks(data)
+        n_names = len(next(records))
+        n_rows, width = 0, 0
+        n_numbers: list[int] = []
+        for record in records:
+            if n_rows == 0:
+                width = len(record)
+                n_numbers = [0] * width
+                if width < 2 or n_names not in (width, width - 1):
+                    return False
+            if len(record) != width:
+                return False
+            n_rows += 1
+            for j, field in enumerate(record):
+                n_numbers[j] += _is_number(field)
     except csv.Error:
-        return []
-    width = len(records[-1])
-    if len(records[0]) == width - 1:
-        records[0].insert(0, "")
-    if width < 2 or len(records) < 2 or any(len(record) != width for record in records):
-        return []
+        return False
     # Two words in every line are more likely a name than two fields; a column of numbers, most of them there, settles it.
-    columns = zip(*records[1:], strict=True)
-    return records if any(2 * sum(map(_is_number, column)) > len(column) for column in columns) else []
+    return any(2 * n > n_rows for n in n_numbers)
 
 
 def _is_number(text: str) -> bool:
@@ -220,12 +264,14 @@ def _check_header(record: list[str], source: str) -> tuple[str, ...]:
     return header
 
 
-def _without_blank_lines(text: str, delimiter: str) -> str:
-    records = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
+def _without_blank_lines(data: bytes, delimiter: str) -> bytes:
+    records = csv.reader(text_lines(data), delimiter=delimiter)
     return _written((record for record in records if not is_blank(record)), delimiter)
 
 
-def _written(records: Iterable[list[str]], delimiter: str) -> str:
-    kept = io.StringIO()
-    csv.writer(kept, delimiter=delimiter, lineterminator="\n").writerows(records)
-    return kept.getvalue()
+def _written(records: Iterable[list[str]], delimiter: str) -> bytes:
+    kept = io.BytesIO()
+    with io.TextIOWrapper(kept, encoding="utf-8", newline="") as text:
+        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(records)
+        text.flush()
+        return kept.getvalue()

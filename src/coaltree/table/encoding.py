@@ -133,24 +133,27 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
         When the columns are not those of the encoding.
     """
     _check_same_columns(table, encoding)
-    real: list[FloatArray] = []
-    real_names: list[str] = []
-    codes: list[IntArray] = []
-    categorical_names: list[str] = []
-    n_real = 0
-    for column, informative in zip(table.columns, encoding.informative, strict=True):
+    used = list(zip(table.columns, encoding.informative.tolist(), strict=True))
+    real_names = [column.name for column, informative in used if informative and isinstance(column, RealColumn)]
+    categorical_names = [
+        column.name for column, informative in used if informative and not isinstance(column, RealColumn)
+    ]
+    # Filled column by column, so that no column is there twice.
+    real = np.empty((table.n_rows, len(real_names)))
+    codes = np.empty((table.n_rows, len(categorical_names)), dtype=np.intp)
+    moments = iter(zip(encoding.center.tolist(), encoding.scale.tolist(), strict=True))
+    to_real, to_codes = iter(real.T), iter(codes.T)
+    for column, informative in used:
         if isinstance(column, RealColumn):
+            center, scale = next(moments)
             if informative:
-                real.append(_standardised(column.values, encoding.center[n_real], encoding.scale[n_real]))
-                real_names.append(column.name)
-            n_real += 1
+                next(to_real)[:] = _standardised(column.values, center, scale)
         elif informative:
-            codes.append(column.codes)
-            categorical_names.append(column.name)
+            next(to_codes)[:] = column.codes
     by_name = encoding.categories_by_name
     return EncodedTable(
-        np.column_stack(real) if real else np.empty((table.n_rows, 0)),
-        np.column_stack(codes) if codes else np.empty((table.n_rows, 0), dtype=np.intp),
+        real,
+        codes,
         tuple(real_names),
         tuple(categorical_names),
         tuple(len(by_name[name]) for name in categorical_names),

@@ -6,8 +6,7 @@ import gzip
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, InputWarning
 from .cells import Category, IntArray
-from .delimited import CheckedText, check_text, is_blank
+from .delimited import CheckedText, check_text
+from .fields import find_fields
 from .filling import fill_cells
 from .opening import DELIMITERS, file_bytes, import_polars, read_parquet, table_suffix
 from .reading import DEFAULT_NA
@@ -27,12 +27,7 @@ from .written_values import value_writer
 NamedFills: TypeAlias = Mapping[str, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]
 """For a column's name, rows and the values to put there."""
 
-Span: TypeAlias = tuple[int, int]
-"""Where a field begins and ends in a text."""
-
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_QUOTED = r'"(?:[^"]++|"")*+"?'
-_AT_BLANKS = re.compile(rf"{_QUOTED}|[^ ]+")
 
 
 def fill_file(path: str | Path, fills: NamedFills, *, na_values: Sequence[str] = DEFAULT_NA) -> bytes:
@@ -75,7 +70,7 @@ def fill_file(path: str | Path, fills: NamedFills, *, na_values: Sequence[str] =
         # Whoever has values for the file has read it, and was told.
         warnings.simplefilter("ignore", InputWarning)
         checked = check_text(data, path.name, DELIMITERS[suffix])
-    columns = type_columns(polars, checked, path.name, na_values)
+    columns = type_columns(polars, checked, path.name, na_values, fills)
     filled = _filled_text(polars, data, checked, columns, fills, path.name)
     return gzip.compress(filled, mtime=0) if path.suffix.lower() == ".gz" else filled
 
@@ -92,28 +87,46 @@ def _filled_parquet(polars: Any, data: bytes, fills: NamedFills, source: str) ->
 def _filled_text(
     polars: Any, data: bytes, checked: CheckedText, columns: TextColumns, fills: NamedFills, source: str
 ) -> bytes:
-    text = data.removeprefix(_BYTE_ORDER_MARK).decode()
-    spans = _spans(text, checked, source)
-    special = re.compile(r'["\s]|^$' if checked.at_blanks else f'["\r\n{re.escape(checked.delimiter)}]')
-    edits: dict[Span, str] = {}
-    for name, (rows, values) in fills.items():
-        cells = _check_missing(polars, columns.frame, name, rows, source)
-        j = checked.header.index(name)
-        observed = columns.texts[name].is_not_null().to_list()
-        begins = [record[j][0] for record, there in zip(spans, observed, strict=True) if there]
-        quoted = bool(begins) and all(text[begin] == '"' for begin in begins)
-        write = value_writer(polars, name, columns)
-        for row, value in zip(cells.tolist(), values, strict=True):
-            begin, end = spans[row][j]
-            plain = write(value.item() if isinstance(value, np.generic) else value)
-            edits[begin, end] = _field(plain, text[begin:end], quoted or bool(special.search(plain)))
-    pieces: list[str] = []
-    done = 0
-    for (begin, end), field in sorted(edits.items()):
-        pieces += [text[done:begin], field]
-        done = end
     mark = _BYTE_ORDER_MARK if data.startswith(_BYTE_ORDER_MARK) else b""
-    return mark + "".join([*pieces, text[done:]]).encode()
+    wanted = {name: _check_missing(polars, columns.frame, name, rows, source) for name, (rows, _) in fills.items()}
+    position = {name: j for j, name in enumerate(checked.header)}
+    text, fields = find_fields(
+        data.removeprefix(mark),
+        checked,
+        {position[name]: rows for name, rows in wanted.items()},
+        {position[name]: columns.texts[name].is_not_null().to_numpy() for name in wanted},
+        source,
+    )
+    special = re.compile(r'["\s]|^$' if checked.at_blanks else f'["\r\n{re.escape(checked.delimiter)}]')
+    new: list[bytes] = []
+    for name, (_, values) in fills.items():
+        places = fields[position[name]]
+        write = value_writer(polars, name, columns)
+        for begin, end, value in zip(places.begins.tolist(), places.ends.tolist(), values, strict=True):
+            plain = write(value.item() if isinstance(value, np.generic) else value)
+            old = text[begin:end]
+            field = _field(
+                plain, old if isinstance(old, str) else old.decode(), places.quoted or bool(special.search(plain))
+            )
+            new.append(field.encode())
+    begins = np.concatenate([np.empty(0, np.intp), *(fields[position[name]].begins for name in fills)])
+    ends = np.concatenate([np.empty(0, np.intp), *(fields[position[name]].ends for name in fills)])
+    order = np.argsort(begins, kind="stable")
+    # Of several values for a cell the last one is taken.
+    order = order[np.append(begins[order][1:] != begins[order][:-1], True)] if len(order) else order
+    written = io.BytesIO()
+    written.write(mark)
+    done = 0
+    for k, begin, end in zip(order.tolist(), begins[order].tolist(), ends[order].tolist(), strict=True):
+        written.write(_encoded(text[done:begin]))
+        written.write(new[k])
+        done = end
+    written.write(_encoded(text[done:]))
+    return written.getvalue()
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
 
 
 def _field(value: str, old: str, quoted: bool) -> str:
@@ -146,49 +159,3 @@ def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: 
             "the file may have changed since it was read, or other na_values were used then."
         )
     return cells
-
-
-def _spans(text: str, checked: CheckedText, source: str) -> list[list[Span]]:
-    """Find the fields of every row."""
-    records = _records_at_blanks(text) if checked.at_blanks else _records(text, checked.delimiter)
-    rows = list(islice(records, 1, None))
-    if len(rows) != checked.n_rows or any(len(row) != len(checked.header) for row in rows):
-        raise InputError(
-            f"{source} cannot be filled: put text that goes over several lines into quotes, or on one line."
-        )
-    return rows
-
-
-def _records(text: str, delimiter: str) -> Iterator[list[Span]]:
-    """Find the fields of every line that is not blank, as Python's csv module does."""
-    # What follows a closing quote belongs to the field.
-    field = re.compile(rf"(?:{_QUOTED})?+[^{re.escape(delimiter)}\r\n]*+")
-    position = 0
-    record: list[Span] = []
-    while position < len(text) or record:
-        match = field.match(text, position)
-        end = match.end() if match else position
-        record.append((position, end))
-        if text.startswith(delimiter, end):
-            position = end + 1
-            continue
-        if len(record) > 1 or not is_blank([_value(text[position:end])]):
-            yield record
-        record = []
-        position = end + (2 if text.startswith("\r\n", end) else 1)
-
-
-def _records_at_blanks(text: str) -> Iterator[list[Span]]:
-    for line in re.finditer(r"[^\r\n]+", text):
-        content = line.group().strip()
-        if content:
-            begin = line.start() + line.group().index(content)
-            yield [match.span() for match in _AT_BLANKS.finditer(text, begin, begin + len(content))]
-
-
-def _value(field: str) -> str:
-    """Take the quotes off a field."""
-    quoted = re.match(_QUOTED, field)
-    if quoted is None:
-        return field
-    return quoted.group().removesuffix('"')[1:].replace('""', '"') + field[quoted.end() :]

@@ -26,6 +26,11 @@ def name_of_unnamed(others: Container[str]) -> str:
     return name
 
 
+def is_index(name: str, unnamed: str | None) -> bool:
+    """Say whether a column has the name of an index without one, or had none."""
+    return name == unnamed or _WRITTEN_INDEX.fullmatch(name) is not None
+
+
 def take_index(
     frame: Any, unnamed: str | None, id_column: str | None, spoken_for: Container[str], source: str
 ) -> tuple[str | None, list[str]]:
@@ -62,7 +67,7 @@ def take_index(
     """
     found = []
     for name in frame.columns:
-        if (name != unnamed and not _WRITTEN_INDEX.fullmatch(name)) or name == id_column or name in spoken_for:
+        if not is_index(name, unnamed) or name == id_column or name in spoken_for:
             continue
         column = frame[name]
         if column.null_count() == 0 and column.n_unique() == len(column):

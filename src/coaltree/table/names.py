@@ -42,8 +42,12 @@ def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
     InputWarning
         When labels had to be changed because they were not distinct.
     """
-    names = [_label_text(label) or f"row {i}" for i, label in enumerate(labels)]
+    # Text, which is what most labels are, is spared a call for each of them.
+    names = [label.strip() if type(label) is str else _label_text(label) for label in labels]
     taken = set(names)
+    if "" in taken:
+        names = [name or f"row {i}" for i, name in enumerate(names)]
+        taken = set(names)
     if len(taken) == len(names):
         return tuple(names)
     seen: set[str] = set()

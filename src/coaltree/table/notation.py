@@ -13,6 +13,9 @@ from .wording import listing
 
 _DECIMAL_COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?(,\d+)?([eE][+-]?\d+)?$"
 _GROUPED_BY_DOTS = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)$"
+# What can separate fields that have commas in them without quotes.
+_LEAVE_COMMAS = (";", "\t")
+_FIRST = 1000
 _GROUPED_BY_COMMAS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
 
 # A column of text is probably meant as numbers if this share of its cells reads like them ...
@@ -52,7 +55,9 @@ def example_of_numbers(codes: IntArray, categories: Sequence[Category]) -> str |
     observed = codes[codes >= 0]
     if len(categories) < 2 or len(categories) <= _MOST_DISTINCT * len(observed):
         return None
-    texts = [category if isinstance(category, str) and len(category) <= _LONGEST else "" for category in categories]
+    if not _may_be_numbers(observed, categories):
+        return None
+    texts = [_short_text(category) for category in categories]
     matches = [_NUMBER.fullmatch(text.strip()) for text in texts]
     units = [match["unit"].strip() if match else "" for match in matches]
     # Letters behind a number are a unit if they are the same everywhere, and part of a name otherwise: 3a, 3b, 4a.
@@ -67,6 +72,23 @@ def example_of_numbers(codes: IntArray, categories: Sequence[Category]) -> str |
     if looks.sum() < _MOST_CELLS * len(observed):
         return None
     return texts[int(observed[np.argmax(looks)])]
+
+
+def _may_be_numbers(observed: IntArray, categories: Sequence[Category]) -> bool:
+    """Look at the categories until there are too many cells with others than numbers and dates."""
+    n_cells = np.bincount(observed, minlength=len(categories)).tolist()
+    n_others = 0
+    for category, n in zip(categories, n_cells, strict=True):
+        text = _short_text(category).strip()
+        if not _NUMBER.fullmatch(text) and not _DATE.fullmatch(text):
+            n_others += n
+            if len(observed) - n_others < _MOST_CELLS * len(observed):
+                return False
+    return True
+
+
+def _short_text(category: Category) -> str:
+    return category if isinstance(category, str) and len(category) <= _LONGEST else ""
 
 
 class LocalNumbers(NamedTuple):
@@ -96,7 +118,7 @@ def read_local_numbers(polars: Any, texts: Any, frame: Any, delimiter: str) -> t
     ----------
     polars : module
     texts : polars.DataFrame
-        All columns as text.
+        Columns as text: all that have no other type, and all that `may_be_grouped`.
     frame : polars.DataFrame
         The columns with their types.
     delimiter : str
@@ -107,7 +129,7 @@ def read_local_numbers(polars: Any, texts: Any, frame: Any, delimiter: str) -> t
     frame : polars.DataFrame
     local : LocalNumbers
     """
-    if delimiter not in (";", "\t"):
+    if delimiter not in _LEAVE_COMMAS:
         return frame, LocalNumbers((), ())
     read = {
         name: _without_commas(polars, texts[name])
@@ -117,9 +139,29 @@ def read_local_numbers(polars: Any, texts: Any, frame: Any, delimiter: str) -> t
     decimal = tuple(read)
     grouped: list[str] = []
     if decimal:
-        grouped = [name for name in frame.columns if _is_grouped(frame[name].dtype, texts[name], polars)]
+        grouped = [name for name in texts.columns if _is_grouped(frame[name].dtype, texts[name], polars)]
         read |= {name: _without_commas(polars, texts[name]) for name in grouped}
     return frame.with_columns(read.values()), LocalNumbers(decimal, tuple(grouped))
+
+
+def may_be_grouped(polars: Any, text: Any, column: Any, delimiter: str) -> bool:
+    """Say whether a column of numbers may have points between groups of digits, if others have decimal commas.
+
+    Parameters
+    ----------
+    polars : module
+    text : polars.Series
+        The column as text.
+    column : polars.Series
+        The column with its type.
+    delimiter : str
+        What separates the fields.
+
+    Returns
+    -------
+    bool
+    """
+    return delimiter in _LEAVE_COMMAS and _is_grouped(column.dtype, text, polars)
 
 
 def _has_decimal_commas(column: Any, delimiter: str) -> bool:
@@ -136,7 +178,9 @@ def _is_grouped(dtype: Any, column: Any, polars: Any) -> bool:
         return False
     cells = column.drop_nulls()
     return (
-        bool(cells.str.contains(".", literal=True).any())
+        # The first cells settle it for most columns.
+        bool(cells.head(_FIRST).str.contains(_GROUPED_BY_DOTS).all())
+        and bool(cells.str.contains(".", literal=True).any())
         and bool(cells.str.contains(_GROUPED_BY_DOTS).all())
         and not bool(cells.str.contains(r"^[+-]?0\.").any())
     )

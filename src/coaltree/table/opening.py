@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from .names import column_names
 DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
 """What separates the fields of a kind of text file; None finds out: many programs write semicolons into a .csv file."""
 
+_PIECE = 2**22
 _READ = ".csv, .tsv, .tab, .txt (each also with .gz), .parquet and .pq"
 
 
@@ -51,7 +53,7 @@ def file_bytes(path: Path) -> bytes:
     """Read a file, and decompress it if its name says so."""
     try:
         _check_is_file(path)
-        data = path.read_bytes()
+        data = _read_in_pieces(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
     if not data:
@@ -62,6 +64,15 @@ def file_bytes(path: Path) -> bytes:
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path.name} is not a whole gzip file: {error}.") from None
     return data
+
+
+def _read_in_pieces(path: Path) -> bytes:
+    """Read a file so that an interrupt need not wait for the end of it."""
+    data = io.BytesIO()
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(_PIECE):
+            data.write(piece)
+    return data.getvalue()
 
 
 def read_parquet(polars: Any, data: bytes, source: str) -> Any:

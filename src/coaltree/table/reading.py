@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError, InputWarning
 from .delimited import check_text
-from .index import take_index
+from .index import is_index, take_index
 from .names import distinct_names
 from .notation import LocalNumbers, example_of_numbers
 from .opening import DELIMITERS, file_bytes, import_polars, read_parquet, table_suffix
@@ -95,15 +95,16 @@ def read_file(
     path = Path(path)
     suffix = table_suffix(path)
     polars = import_polars()
-    data = file_bytes(path)
     local = LocalNumbers((), ())
     unnamed = texts = None
     if suffix in DELIMITERS:
-        checked = check_text(data, path.name, DELIMITERS[suffix])
+        checked = check_text(file_bytes(path), path.name, DELIMITERS[suffix])
         unnamed = checked.unnamed
-        texts, frame, local = type_columns(polars, checked, path.name, na_values)
+        as_written = {id_column or "", *categorical, *(name for name in checked.header if is_index(name, unnamed))}
+        texts, frame, local = type_columns(polars, checked, path.name, na_values, as_written)
+        del checked  # the whole text of the file
     else:
-        frame = read_parquet(polars, data, path.name)
+        frame = read_parquet(polars, file_bytes(path), path.name)
     _check_known(frame.columns, [id_column] if id_column else [], "id_column", path.name)
     _check_known(frame.columns, drop, "drop", path.name)
     _check_known(frame.columns, categorical, "categorical", path.name)

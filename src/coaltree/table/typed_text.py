@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InputError
 from .delimited import CheckedText
-from .notation import LocalNumbers, read_local_numbers
+from .notation import LocalNumbers, may_be_grouped, read_local_numbers
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATETIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?")
+_CELLS_AT_ONCE = 2**20
 
 
 class TextColumns(NamedTuple):
@@ -21,7 +22,7 @@ class TextColumns(NamedTuple):
     Parameters
     ----------
     texts : polars.DataFrame
-        All columns as text without blanks around it; null is missing.
+        The columns as text without blanks around it, those that were asked for and those that are text; null is missing.
     frame : polars.DataFrame
         The columns with their types.
     local : LocalNumbers
@@ -33,7 +34,13 @@ class TextColumns(NamedTuple):
     local: LocalNumbers
 
 
-def type_columns(polars: Any, checked: CheckedText, source: str, na_values: Iterable[str]) -> TextColumns:
+def type_columns(
+    polars: Any,
+    checked: CheckedText,
+    source: str,
+    na_values: Iterable[str],
+    kept: Container[str] | None = None,
+) -> TextColumns:
     """Read the columns of a text file, and find out their types.
 
     Parameters
@@ -45,6 +52,8 @@ def type_columns(polars: Any, checked: CheckedText, source: str, na_values: Iter
         The file's name, for messages.
     na_values : iterable of str
         What stands for a missing cell.
+    kept : container of str, optional
+        The columns whose text is wanted even if it is numbers, which takes several times their space; by default all.
 
     Returns
     -------
@@ -55,15 +64,34 @@ def type_columns(polars: Any, checked: CheckedText, source: str, na_values: Iter
     InputError
         When the text cannot be read.
     """
-    texts = _blank_to_null(polars, _read_text(polars, checked, source), na_values)
-    frame = texts.select(_typed(polars, column) for column in texts.iter_columns())
-    return TextColumns(texts, *read_local_numbers(polars, texts, frame, checked.delimiter))
+    missing = sorted({"", *(value.strip() for value in na_values)})
+    read = _read_text(polars, checked, source).get_columns()
+    texts: list[Any] = []
+    typed: list[Any] = []
+    at_once = max(_CELLS_AT_ONCE // checked.n_rows, 1)
+    read.reverse()
+    while read:
+        # Text takes several times the space of numbers: it is let go as soon as a column has its type.
+        some = [read.pop() for _ in range(min(at_once, len(read)))]
+        for text in _blank_to_null(polars, polars.DataFrame(some), missing).iter_columns():
+            column = _typed(polars, text)
+            typed.append(column)
+            if (
+                kept is None
+                or text.name in kept
+                or column.dtype == polars.String
+                or may_be_grouped(polars, text, column, checked.delimiter)
+            ):
+                texts.append(text)
+    frame = polars.DataFrame(typed)
+    columns = polars.DataFrame(texts)
+    return TextColumns(columns, *read_local_numbers(polars, columns, frame, checked.delimiter))
 
 
 def _read_text(polars: Any, checked: CheckedText, source: str) -> Any:
     """Read every column as text; the types are found column by column, over all rows."""
     try:
-        frame = polars.read_csv(checked.text.encode(), separator=checked.delimiter, infer_schema=False)
+        frame = polars.read_csv(checked.data, separator=checked.delimiter, infer_schema=False)
     except polars.exceptions.PolarsError as error:
         raise InputError(f"{source} cannot be read: {str(error).splitlines()[0]}.") from None
     if frame.shape != (checked.n_rows, len(checked.header)):
@@ -72,8 +100,7 @@ def _read_text(polars: Any, checked: CheckedText, source: str) -> Any:
     return frame
 
 
-def _blank_to_null(polars: Any, texts: Any, na_values: Iterable[str]) -> Any:
-    missing = sorted({"", *(value.strip() for value in na_values)})
+def _blank_to_null(polars: Any, texts: Any, missing: Sequence[str]) -> Any:
     cell = polars.all().str.strip_chars()
     return texts.select(polars.when(~cell.is_in(missing)).then(cell))
 
@@ -95,6 +122,9 @@ def _typed(polars: Any, column: Any) -> Any:
 
 def _times(polars: Any, column: Any) -> Any:
     """Read ISO 8601 dates or times; leave the column as it is when any cell is something else."""
+    first = column.drop_nulls()[0]
+    if not (_DATE.fullmatch(first) or _DATETIME.fullmatch(first)):
+        return column
     texts = column.to_list()
     for pattern, read, dtype in (
         (_DATE, dt.date.fromisoformat, polars.Date),

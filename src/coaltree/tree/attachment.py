@@ -42,11 +42,9 @@ class Survival:
         self.lineages = np.arange(n, 0, -1).astype(np.float64)
         steps = np.diff(self.knots) * self.lineages[:-1]
         self.log_survivals = -np.concatenate([[0.0], np.cumsum(steps)])
-        self.log_tails = np.empty(n)
-        self.log_tails[-1] = self.log_survivals[-1]  # one lineage above the root
-        for j in range(n - 2, -1, -1):
-            own = self.log_survivals[j] + _log_share(steps[j]) - math.log(self.lineages[j])
-            self.log_tails[j] = np.logaddexp(own, self.log_tails[j + 1])
+        own = self.log_survivals.copy()  # one lineage above the root, whose tail is its survival
+        own[:-1] = own[:-1] + _log_share(steps) - np.log(self.lineages[:-1])
+        self.log_tails = np.logaddexp.accumulate(own[::-1])[::-1].copy()
 
     def log_survival(self, heights: FloatArray) -> FloatArray:
         """Return log S at heights."""

@@ -126,7 +126,7 @@ def robinson_foulds(a: Tree, b: Tree, *, normalized: bool = False) -> float:
                 "can be compared."
             )
         b = b.reorder(a.leaf_names)
-    distance = len(_true_clades(a) ^ _true_clades(b))
+    distance = int(_is_clade(a).sum() + _is_clade(b).sum()) - 2 * _n_shared(a, b)
     if not normalized:
         return distance
     return distance / (2 * (a.n_leaves - 2)) if a.n_leaves > 2 else 0.0
@@ -146,8 +146,26 @@ def leaf_differences(found: Iterable[str], wanted: Iterable[str]) -> str:
     return "it " + " and ".join(parts) if parts else ""
 
 
-def _true_clades(tree: Tree) -> set[int]:
-    masks = clade_masks(tree)
-    if isinstance(tree, SummaryTree):
-        return {mask for mask, share in zip(masks, tree.support.tolist(), strict=True) if share == share}
-    return set(masks)
+def _n_shared(a: Tree, b: Tree) -> int:
+    """Count the clades that two trees over the same leaves in the same order both have.
+
+    The clades of the first are stretches of its leaves as they are drawn, so a clade of the second is one of them only if
+    its leaves are a stretch too: no set of leaves is written down, which would take memory by the square of their number.
+    """
+    n = a.n_leaves
+    place = a.first_positions[:n]
+    lefts, rights = b.children[:, 0].tolist(), b.children[:, 1].tolist()
+    low, high = place.tolist(), place.tolist()
+    for left, right in zip(lefts, rights, strict=True):
+        low.append(min(low[left], low[right]))
+        high.append(max(high[left], high[right]))
+    begin, end = np.array(low[n:], dtype=np.intp), np.array(high[n:], dtype=np.intp)
+    stretches = _is_clade(b) & (end - begin + 1 == b.leaf_counts[n:])
+    own = _is_clade(a)
+    starts, counts = a.first_positions[n:][own], a.leaf_counts[n:][own]
+    return len(np.intersect1d(starts * n + starts + counts - 1, (begin * n + end)[stretches], assume_unique=True))
+
+
+def _is_clade(tree: Tree) -> NDArray[np.bool_]:
+    """Tell which merges do not only resolve a polytomy."""
+    return ~np.isnan(tree.support) if isinstance(tree, SummaryTree) else np.ones(tree.n_leaves - 1, dtype=np.bool_)

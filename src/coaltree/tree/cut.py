@@ -117,15 +117,15 @@ def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> In
 def _labels(tree: Tree, together: NDArray[np.bool_]) -> IntArray:
     """Number the clusters: the highest merges, seen from the root, at which leaves are together."""
     n = tree.n_leaves
-    top = list(range(tree.n_nodes))  # the node whose cluster each node belongs to, itself if none above it does
-    inside = [False] * tree.n_nodes
-    keeps = together.tolist()
-    for k in range(n - 2, -1, -1):
-        if inside[n + k] or keeps[k]:
-            for child in tree.children[k].tolist():
-                top[child] = top[n + k]
-                inside[child] = True
-    _, first_rows, labels = np.unique(top[:n], return_index=True, return_inverse=True)
-    order = np.empty(len(first_rows), dtype=np.intp)
-    order[np.argsort(first_rows)] = np.arange(len(first_rows))
-    return order[labels]
+    first = tree.first_positions[n:][together]
+    # Along the leaves as they are drawn, a cluster begins at every leaf that is not inside of a merge that keeps its leaves
+    # together, its first leaf aside: such merges are nested or apart.
+    covered = np.bincount(first + 1, minlength=n + 1)
+    covered -= np.bincount(first + tree.leaf_counts[n:][together], minlength=n + 1)
+    begins = np.cumsum(covered[:n]) == 0
+    first_rows = np.minimum.reduceat(tree.leaf_order, np.flatnonzero(begins))
+    number = np.empty(len(first_rows), dtype=np.intp)
+    number[np.argsort(first_rows)] = np.arange(len(first_rows))
+    labels = np.empty(n, dtype=np.intp)
+    labels[tree.leaf_order] = number[np.cumsum(begins) - 1]
+    return labels

@@ -81,12 +81,14 @@ def simulate_tree(n: int, random_state: RandomState = None, *, leaf_names: Seque
     first = rng.integers(0, live_counts).tolist()
     second = rng.integers(0, live_counts - 1).tolist()
     live = list(range(n))
-    children = []
+    children: list[int] = []  # flat: a million pairs would keep the garbage collector busy
     for k in range(n - 1):
         i, j = first[k], second[k]
         j += j >= i
-        children.append((live[i], live[j]))
+        children += (live[i], live[j])
         live[i] = n + k
         live[j] = live[-1]
         live.pop()
-    return Tree(children, np.concatenate([np.zeros(n), np.cumsum(waits)]), leaf_names)
+    return Tree(
+        np.array(children, dtype=np.intp).reshape(-1, 2), np.concatenate([np.zeros(n), np.cumsum(waits)]), leaf_names
+    )

@@ -11,21 +11,23 @@ if TYPE_CHECKING:
     from .tree import Tree
 
 
-def node_positions(tree: Tree) -> NDArray[np.float64]:
+def node_positions(tree: Tree, leaf_places: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return the coordinate of every node across the direction of time.
 
     Parameters
     ----------
     tree : Tree
+    leaf_places : ndarray of float, shape (n,), optional
+        Where the leaves stand; by default at 0, 1, ..., n - 1 in the order of ``tree.leaf_order``.
 
     Returns
     -------
     ndarray of float, shape (2n - 1,)
-        Leaves stand at 0, 1, ..., n - 1 in the order of ``tree.leaf_order``, a merge halfway between its
-        children.
+        A merge stands halfway between its children.
     """
-    places: list[float] = tree.first_positions[: tree.n_leaves].astype(np.float64).tolist()
-    for left, right in tree.children.tolist():
+    own = tree.first_positions[: tree.n_leaves].astype(np.float64) if leaf_places is None else leaf_places
+    places: list[float] = own.tolist()
+    for left, right in zip(tree.children[:, 0].tolist(), tree.children[:, 1].tolist(), strict=True):
         places.append((places[left] + places[right]) / 2)
     return np.array(places)
 

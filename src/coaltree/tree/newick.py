@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .newick_reader import Reader, short
+from .newick_reader import Reader, numbered_by_height, short
+from .plain_newick import read_plain
+from .spans import first_positions, leaf_counts
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 
@@ -60,11 +62,13 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> Parsed:
         )
     if not (isinstance(tolerance, (int, float)) and tolerance >= 0):
         raise InputError(f"tolerance is {tolerance!r}; it must be a number of at least 0.")
+    plain = read_plain(text, preserve_underscores, tolerance)
+    if plain is not None:
+        return plain
     reader = Reader(text, preserve_underscores)
     reader.read()
     reader.check_ultrametric(tolerance)
-    children, heights = reader.arrays()
-    return children, heights, reader.names
+    return *numbered_by_height(reader.children, reader.heights), reader.names
 
 
 def quoted(name: str) -> str:
@@ -96,32 +100,17 @@ def render(children: NDArray[np.intp], heights: NDArray[np.float64], names: Iter
     lengths = np.empty(2 * n - 2)
     # Adding 0.0 turns -0.0 into 0.0.
     lengths[flat] = np.repeat(heights[n:], 2) - heights[flat] + 0.0
-    first, last = _spans(children)
+    counts = leaf_counts(children)
+    first = first_positions(children, counts)
     # A node is complete after its last leaf, and before its parent, whose number is larger: one stable sort
     # brings the nodes into the order of the text. Parentheses open before the first leaf of their merge.
-    order = np.argsort(last, kind="stable")
+    order = np.argsort(first + counts, kind="stable")
     opening = np.bincount(first[n:], minlength=n)[first[:n]].tolist()
     heads = ["," + "(" * count + label for count, label in zip(opening, labels, strict=True)]
     heads += [")"] * (n - 1)
     tails = map(repr, lengths[order[:-1]].tolist())
     parts = [f"{heads[node]}:{tail}" for node, tail in zip(order[:-1].tolist(), tails, strict=True)]
     return "".join(parts)[1:] + ");"
-
-
-def _spans(children: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return where the leaves of every node begin and end, when leaves are counted from left to right."""
-    n = len(children) + 1
-    lefts, rights = children[:, 0].tolist(), children[:, 1].tolist()
-    counts = [1] * n
-    for left, right in zip(lefts, rights, strict=True):
-        counts.append(counts[left] + counts[right])
-    first = [0] * (2 * n - 1)
-    for node in range(2 * n - 2, n - 1, -1):
-        left = lefts[node - n]
-        first[left] = start = first[node]
-        first[rights[node - n]] = start + counts[left]
-    starts = np.array(first, dtype=np.intp)
-    return starts, starts + np.array(counts, dtype=np.intp) - 1
 
 
 def check_same_names(names: Iterable[str], position: dict[str, int]) -> None:

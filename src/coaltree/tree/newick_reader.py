@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ..errors import InputError
 
 # A quote inside an unquoted word belongs to the word (O'Brien), as DendroPy reads it.
+WORD = r"""[^\s()\[\],:;'"][^\s()\[\],:;]*"""
 _TOKEN = re.compile(
-    r"""\s+ | (?P<mark>[(),:;]) | (?P<word>[^\s()\[\],:;'"][^\s()\[\],:;]*)
+    rf"""\s+ | (?P<mark>[(),:;]) | (?P<word>{WORD})
     | (?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*") | (?P<comment>\[)""",
     re.VERBOSE,
 )
@@ -37,6 +38,33 @@ def end_of_comment(text: str, place: int) -> int | None:
         if depth == 0:
             return match.end()
     return None
+
+
+def numbered_by_height(children: list[int], heights: list[float]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the children of all merges and the heights of all nodes, with merges numbered by height.
+
+    Parameters
+    ----------
+    children : list of int, length 2 (n - 1)
+        Two for each merge, as merges close in the text: a leaf's number, or ``~k`` for merge ``k``.
+    heights : list of float, length n - 1
+        Of the merges.
+
+    Returns
+    -------
+    children : ndarray of int, shape (n - 1, 2)
+    heights : ndarray of float, shape (2n - 1,)
+    """
+    n = len(heights) + 1
+    closing = np.array(heights, dtype=np.float64)
+    # Children close before their parents and are not higher, so a stable sort keeps them before.
+    order = np.argsort(closing, kind="stable")
+    number = np.empty(n - 1, dtype=np.intp)
+    number[order] = np.arange(n, 2 * n - 1)
+    kids = np.array(children, dtype=np.intp).reshape(n - 1, 2)[order]
+    merges = kids < 0
+    kids[merges] = number[~kids[merges]]
+    return kids, np.concatenate([np.zeros(n), closing[order]])
 
 
 class Reader:
@@ -309,19 +337,6 @@ class Reader:
                 f"leaf {short(shallow)} only {least:.12g}; all leaves must be equally far from the root, to "
                 f"within tolerance={tolerance:g} of its height."
             )
-
-    def arrays(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Return children and heights, with merges numbered by height."""
-        n = len(self.names)
-        closing = np.array(self.heights, dtype=np.float64)
-        # Children close before their parents and are not higher, so a stable sort keeps them before.
-        order = np.argsort(closing, kind="stable")
-        number = np.empty(n - 1, dtype=np.intp)
-        number[order] = np.arange(n, 2 * n - 1)
-        kids = np.array(self.children, dtype=np.intp).reshape(n - 1, 2)[order]
-        merges = kids < 0
-        kids[merges] = number[~kids[merges]]
-        return kids, np.concatenate([np.zeros(n), closing[order]])
 
     # -- errors --------------------------------------------------------------------------------
 

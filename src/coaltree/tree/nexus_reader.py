@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..errors import InputError
@@ -20,6 +21,11 @@ _BLANKS = re.compile(r"\s*")
 _NAME = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>,)|(?P<word>[^\s\[\],;]+)""")
 _HEADER = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>[=*])|(?P<word>[^\s\[\];=*]+)""")
 _WEIGHT = re.compile(r"\[\s*&w\s+(.*?)\s*\]", re.IGNORECASE | re.DOTALL)
+
+
+def first_repeated(names: Iterable[str]) -> str:
+    """Return the first of some names that occurs again."""
+    return next(name for name, count in Counter(names).items() if count > 1)
 
 
 class NexusTree(NamedTuple):
@@ -238,7 +244,7 @@ class _Reader:
     def check_distinct(self, names: list[str], where: str) -> None:
         """Refuse names that occur twice."""
         if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+            twice = first_repeated(names)
             raise InputError(f"The name {short(twice)} occurs twice in the {where}; names must differ.")
 
     def read_tree(self, place: int, end: int) -> None:
@@ -292,8 +298,7 @@ class _Reader:
         self.settle_order(names)
         differences = leaf_differences(names, self.order)
         if differences or len(names) != len(self.order):
-            twice = next((name for name in names if names.count(name) > 1), "")
-            fault = f"it has {short(twice)} twice" if twice and not differences else differences
+            fault = differences or f"it has {short(first_repeated(names))} twice"
             raise InputError(f"{what} is not over the leaves of the file: {fault}; all trees need the same leaves.")
         return Tree(children, heights, names).reorder(self.order)
 

@@ -39,16 +39,20 @@ def without_leaves(tree: Tree, leaves: Iterable[int]) -> Tree:
     if not all(0 <= leaf < n for leaf in gone) or len(gone) == n:
         raise InputError(f"leaves must be some of 0 to {n - 1}, and not all of them.")
     kept = [leaf for leaf in range(n) if leaf not in gone]
-    here = dict(zip(kept, range(len(kept)), strict=True))  # what each node has become, if anything of it is left
-    children, heights = [], [0.0] * len(kept)
-    for k, (left, right) in enumerate(tree.children.tolist()):
-        a, b = here.get(left), here.get(right)
-        if a is not None and b is not None:
-            here[n + k] = len(heights)
-            children.append((a, b))
-            heights.append(float(tree.heights[n + k]))
-        elif a is not None or b is not None:
-            here[n + k] = b if a is None else a  # type: ignore[assignment]
+    here = [-1] * n  # what each node has become, -1 if nothing of it is left
+    for place, leaf in enumerate(kept):
+        here[leaf] = place
+    children: list[int] = []
+    heights = [0.0] * len(kept)
+    lefts, rights = tree.children[:, 0].tolist(), tree.children[:, 1].tolist()
+    for left, right, height in zip(lefts, rights, tree.merge_heights.tolist(), strict=True):
+        a, b = here[left], here[right]
+        if a >= 0 and b >= 0:
+            here.append(len(heights))
+            children += (a, b)
+            heights.append(height)
+        else:
+            here.append(max(a, b))
     names = [tree.leaf_names[leaf] for leaf in kept]
     return Tree(np.array(children, dtype=np.intp).reshape(-1, 2), np.array(heights), names)
 
@@ -80,18 +84,23 @@ def with_leaves(
     for node, height, position in zip(nodes.tolist(), heights.tolist(), positions.tolist(), strict=True):
         grafts.setdefault(node, []).append((height, position))
     # Merges in an order in which no parent comes before its child, so that a stable sort by height keeps it so.
-    merges: list[tuple[float, int, int]] = []  # height and the two sides: leaves, or n and more for earlier merges
+    ages: list[float] = []
+    sides: list[int] = []  # two for each merge: leaves, or n and more for earlier merges
     top = others.tolist()  # the lineage that each node of the old tree stands for, above its grafts
+    flat, old_heights = tree.children.ravel().tolist(), tree.heights.tolist()
     for node in range(tree.n_nodes):
         if node >= tree.n_leaves:
-            left, right = tree.children[node - tree.n_leaves].tolist()
-            merges.append((float(tree.heights[node]), top[left], top[right]))
-            top.append(n + len(merges) - 1)
-        for height, position in sorted(grafts.get(node, [])):
-            merges.append((height, top[node], position))
-            top[node] = n + len(merges) - 1
-    order = sorted(range(len(merges)), key=lambda k: merges[k][0])
-    rank = {n + k: n + place for place, k in enumerate(order)}
-    children = [[rank.get(side, side) for side in merges[k][1:]] for k in order]
-    all_heights = np.concatenate([np.zeros(n), [merges[k][0] for k in order]])
-    return Tree(np.array(children, dtype=np.intp).reshape(-1, 2), all_heights, names)
+            place = 2 * (node - tree.n_leaves)
+            sides += (top[flat[place]], top[flat[place + 1]])
+            ages.append(old_heights[node])
+            top.append(n + len(ages) - 1)
+        if node in grafts:
+            for height, position in sorted(grafts[node]):
+                sides += (top[node], position)
+                ages.append(height)
+                top[node] = n + len(ages) - 1
+    order = np.argsort(np.array(ages), kind="stable")
+    number = np.arange(2 * n - 1)
+    number[n + order] = np.arange(n, 2 * n - 1)
+    children = number[np.array(sides, dtype=np.intp).reshape(-1, 2)[order]]
+    return Tree(children, np.concatenate([np.zeros(n), np.array(ages)[order]]), names)

@@ -6,8 +6,6 @@ import unicodedata
 from html import escape
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from .layout import elbows
 
 if TYPE_CHECKING:
@@ -35,7 +33,9 @@ def html(tree: Tree) -> str:
         The same for the same tree, self-contained, in the colour of the text around it. Trees of more than 60
         leaves are drawn without names, and of more than 201 leaves only the 200 oldest merges are drawn.
     """
-    top = tree if tree.n_leaves <= MAX_MERGES + 1 else _top(tree)
+    from .top import top_of  # only now: trees show themselves by this module, and tops are trees
+
+    top = tree if tree.n_leaves <= MAX_MERGES + 1 else top_of(tree, MAX_MERGES + 1).tree
     named = tree.n_leaves <= MAX_NAMES
     row = 16.0 if named else max(2.0, min(8.0, 480.0 / top.n_leaves))
     summary = f"{tree.n_leaves:,} {'leaf' if tree.n_leaves == 1 else 'leaves'}, root height {tree.heights[-1]:.4g}"
@@ -75,17 +75,6 @@ def _path(tree: Tree, row: float) -> str:
         f"M{x[0]:.1f} {y[0]:.1f}H{x[1]:.1f}V{y[2]:.1f}H{x[3]:.1f}"
         for x, y in zip(along.tolist(), across.tolist(), strict=True)
     )
-
-
-def _top(tree: Tree) -> Tree:
-    """Cut a tree down to its oldest merges; what hangs below them becomes leaves."""
-    kids = tree.children[-MAX_MERGES:]
-    first = tree.n_nodes - MAX_MERGES
-    number = np.empty(tree.n_nodes, dtype=np.intp)
-    tips = kids[kids < first]
-    number[tips] = np.arange(len(tips))
-    number[first:] = np.arange(len(tips), len(tips) + MAX_MERGES)
-    return type(tree)(number[kids], np.concatenate([np.zeros(len(tips)), tree.heights[first:]]))
 
 
 def _shown(name: str) -> str:

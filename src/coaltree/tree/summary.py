@@ -158,9 +158,8 @@ class SummaryTree(Tree):
         kept = np.concatenate([np.ones(n, dtype=bool), ~np.isnan(self._support)])
         kept[-1] = True
         above = self.parents.copy()
-        for node in range(self.n_nodes - 2, n - 1, -1):
-            if not kept[node]:
-                above[self._children[node - n]] = above[node]
+        for node in np.flatnonzero(~kept)[::-1].tolist():
+            above[self._children[node - n]] = above[node]
         lengths = self._heights[above[:-1]] - self._heights[:-1]
         tails = [f":{length!r}" for length in lengths.tolist()] + [""]
         first = self.first_positions

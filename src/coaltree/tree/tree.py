@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from . import linkage, newick, sketch
+from . import linkage, newick, sketch, spans
 from .invariants import checked_children, checked_heights, checked_names
 
 IntArray = NDArray[np.intp]
@@ -116,10 +116,7 @@ class Tree:
     @cached_property
     def leaf_counts(self) -> IntArray:
         """Number of leaves at or below every node, shape ``(2n - 1,)``."""
-        counts = [1] * self.n_leaves
-        for left, right in self._children.tolist():
-            counts.append(counts[left] + counts[right])
-        result = np.array(counts, dtype=np.intp)
+        result = spans.leaf_counts(self._children)
         result.setflags(write=False)
         return result
 
@@ -129,13 +126,7 @@ class Tree:
 
         The leaves below node ``i`` are ``leaf_order[first_positions[i] : first_positions[i] + leaf_counts[i]]``.
         """
-        counts = self.leaf_counts.tolist()
-        first = [0] * self.n_nodes
-        for k in range(self.n_leaves - 2, -1, -1):
-            left, right = self._children[k].tolist()
-            first[left] = first[self.n_leaves + k]
-            first[right] = first[left] + counts[left]
-        result = np.array(first, dtype=np.intp)
+        result = spans.first_positions(self._children, self.leaf_counts)
         result.setflags(write=False)
         return result
 

@@ -1,0 +1,103 @@
+"""How good are trees that were searched among neighbours? The same tables searched both ways, 10,000 rows each.
+
+Run with ``python benchmarks/quality.py``; ``--quick`` for a smoke run. MNIST is read from the folder that COALTREE_DATA names
+(``mnist/`` as in the data's own archive: gzipped idx files) and left out, visibly, where it is not there.
+
+Printed is what the search by neighbours loses against the exact one: log joint as a share, and the difference of three scores of the
+tree against the true labels. Noise is a tenth of the variance; the number of columns is 2, 10 and 50.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+
+import coaltree as ct
+from coaltree import metrics
+
+N = 10_000
+COLUMNS = (2, 10, 50)
+
+
+def blobs(n, n_columns, rng):
+    """Return a hundred round clusters, which overlap."""
+    labels = rng.integers(100, size=n)
+    return 3 * rng.normal(size=(100, n_columns))[labels] + rng.normal(size=(n, n_columns)), labels
+
+
+def from_the_model(n, n_columns, rng):
+    """Return a table drawn from the coalescent; the labels are a cut of the tree that it was drawn on."""
+    tree = ct.simulate_tree(n, rng)
+    X = ct.Brownian(1.0, 0.01).simulate(tree, rng, n_columns=n_columns)
+    return X, tree.cut(n_clusters=20)
+
+
+def mnist(n, n_columns, rng):
+    """Return pixels through principal components."""
+    folder = Path(os.environ.get("COALTREE_DATA", "data")) / "mnist"
+    images = _idx(next(folder.glob("train-images*")))[:n]
+    labels = _idx(next(folder.glob("train-labels*")))[:n]
+    pixels = images.reshape(len(images), -1) / 255.0
+    pixels -= pixels.mean(axis=0)
+    _, vectors = np.linalg.eigh(pixels.T @ pixels)
+    return pixels @ vectors[:, ::-1][:, :n_columns], labels.astype(np.intp)
+
+
+def _idx(path):
+    with gzip.open(path, "rb") as file:
+        data = file.read()
+    n_axes = data[3]
+    shape = np.frombuffer(data, ">i4", n_axes, 4)
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
+
+
+def scores(tree, labels):
+    """Return subtree score, leave-one-out accuracy and dendrogram purity."""
+    return np.array(
+        [
+            metrics.subtree_score(tree, labels),
+            metrics.leave_one_out_accuracy(tree, labels),
+            metrics.dendrogram_purity(tree, labels),
+        ]
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="2,000 rows")
+    options = parser.parse_args()
+    n = 2_000 if options.quick else N
+    if options.quick:
+        import sys
+
+        greedy = sys.modules["coaltree.inference.greedy"]
+        greedy.FEW_IN_SPACE = 300
+    print("| table | columns | log joint lost | held | subtree score | leave-one-out | purity |")
+    print("|---|---|---|---|---|---|---|")
+    for make in (blobs, mnist, from_the_model):
+        for n_columns in COLUMNS:
+            try:
+                X, labels = make(n, n_columns, np.random.default_rng(n_columns))
+            except (OSError, StopIteration):
+                print(f"| {make.__name__} | {n_columns} | not there: left out | | | | |", flush=True)
+                continue
+            process = ct.Brownian(X.var(axis=0), 0.1)
+            exact = ct.greedy(X, process, search="exact", n_jobs=2)
+            found = ct.greedy(X, process, search="neighbors", n_jobs=2)
+            lost = (exact.log_joint - found.log_joint) / abs(exact.log_joint)
+            differences = scores(found.tree, labels) - scores(exact.tree, labels)
+            held = "-" if found.neighbors_held is None else f"{found.neighbors_held:.3f}"
+            print(
+                f"| {make.__name__.replace('_', ' ')} | {n_columns} | {lost:.1e} | {held} | "
+                + " | ".join(f"{difference:+.4f}" for difference in differences)
+                + " |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

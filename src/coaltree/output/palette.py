@@ -1,0 +1,109 @@
+"""The colours of clusters in a dendrogram."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..metrics import encode_labels
+from ..tree.tree import Tree
+
+# Paul Tol's "muted" scheme: nine colours that stay apart for colour-blind eyes, those that carry best first.
+PALETTE = (
+    "#332288",
+    "#CC6677",
+    "#44AA99",
+    "#999933",
+    "#88CCEE",
+    "#882255",
+    "#117733",
+    "#AA4499",
+    "#DDCC77",
+)
+PLAIN = "#3A3A3A"
+MIXED = "#A6A6A6"
+MAX_LEGEND = 12
+
+
+class Paint(NamedTuple):
+    """The colours of some nodes of a tree."""
+
+    shades: list[Any]
+    of_nodes: NDArray[np.intp]  # which of the shades each node has
+    legend: dict[str, Any]  # the clusters' colours by their names; empty if none is due
+
+
+def paint(tree: Tree, nodes: NDArray[np.intp], n_tips: int, labels: Iterable[Hashable] | None, colors: Any) -> Paint:
+    """Choose the colours of nodes and of the branches above them.
+
+    Parameters
+    ----------
+    tree : Tree
+    nodes : ndarray of int
+        What is drawn of the tree.
+    n_tips : int
+        How many of these, the first ones, have nothing drawn below them.
+    labels : iterable of hashable, optional
+        Cluster of each leaf.
+    colors : str, sequence or mapping, optional
+        As of :func:`plot_dendrogram`.
+
+    Returns
+    -------
+    Paint
+        A node has the colour of a cluster if all leaves below it are of that cluster, and is grey otherwise.
+    """
+    if labels is None:
+        if colors is not None and not isinstance(colors, str):
+            raise InputError("colors must be one colour when there are no labels; pass labels to colour clusters.")
+        return Paint([colors or PLAIN], np.zeros(len(nodes), dtype=np.intp), {})
+    given = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else labels
+    codes, n_clusters = encode_labels(given, tree.n_leaves)
+    clusters: list[Any] = list(dict.fromkeys(given))
+    drawn = codes[tree.leaf_order]
+    # Leaves are of one cluster if it never changes between neighbours as they are drawn.
+    changes = np.concatenate([[0], np.cumsum(drawn[1:] != drawn[:-1])])
+    begin = tree.first_positions[nodes]
+    one = changes[begin] == changes[begin + tree.leaf_counts[nodes] - 1]
+    # What a tip shows comes first: there a colour should not come again before all others have.
+    tips = np.argsort(begin[:n_tips])
+    palette = _palette(clusters, np.concatenate([drawn[begin[tips][one[tips]]], drawn]), colors)
+    shades = [palette[code] for code in range(n_clusters)] + [MIXED]
+    of_nodes = np.where(one, drawn[begin], n_clusters)
+    if not 1 < n_clusters <= MAX_LEGEND:
+        return Paint(shades, of_nodes, {})
+    return Paint(shades, of_nodes, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)})
+
+
+def _palette(clusters: list[Any], drawn: NDArray[np.intp], colors: Any) -> dict[int, Any]:
+    """Return the colour of each cluster's code."""
+    if isinstance(colors, Mapping):
+        lacking = [cluster for cluster in clusters if cluster not in colors]
+        if lacking:
+            raise InputError(f"colors has no colour for the cluster {lacking[0]!r}.")
+        return {code: colors[cluster] for code, cluster in enumerate(clusters)}
+    choice = PALETTE if colors is None else [colors] if isinstance(colors, str) else list(colors)
+    if not choice:
+        raise InputError("colors is empty; give at least one colour.")
+    # Where colours come again, go along the leaves, so that neighbouring clusters never share one.
+    many = len(clusters) > len(choice)
+    order = list(dict.fromkeys(drawn.tolist())) if many else _sorted_codes(clusters)
+    return dict(zip(order, cycle(choice), strict=False))
+
+
+def _sorted_codes(clusters: list[Any]) -> list[int]:
+    """Sort clusters by value, or as text in which numbers count as numbers: c2 before c10."""
+    if not any(isinstance(cluster, str) for cluster in clusters):
+        try:
+            return sorted(range(len(clusters)), key=clusters.__getitem__)
+        except TypeError:
+            pass
+    pieces = [re.split(r"(\d+)", str(cluster)) for cluster in clusters]
+    keys = [[(int(p), "") if i % 2 else (0, p) for i, p in enumerate(piece)] for piece in pieces]
+    return sorted(range(len(clusters)), key=keys.__getitem__)

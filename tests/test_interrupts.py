@@ -1,0 +1,94 @@
+"""Ctrl-C: a real process is interrupted while it reads or writes."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+# A process that hangs is ended, and the test fails.
+PATIENCE = 60
+ROWS = b"".join(b"row%d,%d.5,%d.25\n" % (i, i % 997, i % 89) for i in range(50_000))
+
+WRITER = """
+import sys
+from coaltree.console import reported
+from coaltree.output.whole import OutputFolder, write_together
+from pathlib import Path
+
+# So many files, each forced onto the disk, that the writing is never over before the interrupt.
+names = [f"{i}.bin" for i in range(20_000)]
+data = bytes(4096)
+folder = Path(sys.argv[1])
+try:
+    with reported(False):
+        if sys.argv[2] == "folder":
+            with OutputFolder(folder) as out:
+                for name in names:
+                    out.add(name, data)
+        else:
+            write_together({folder / name: data for name in names})
+except BaseException as error:
+    sys.exit(getattr(error, "exit_code", 1))
+"""
+
+
+def started(*arguments):
+    # A process that was started in the background may ignore interrupts, and hands that on.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen([sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def check_interrupted(process):
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert (process.returncode, out) == (130, b"")
+    assert err.decode().splitlines()[-1] == "coaltree: interrupted."
+    assert b"Traceback" not in err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_interrupt_while_a_table_is_read(tmp_path, whole):
+    """From a pipe, so that the process is known to be reading, or to have all it needs to go on."""
+    table = tmp_path / "table.csv"
+    os.mkfifo(table)
+    process = started("-m", "coaltree", "fit", table, "-o", tmp_path / "out")
+    with table.open("wb", buffering=0) as pipe:
+        for text in (b"id,x,y\n", ROWS):
+            pipe.write(text)
+        if not whole:
+            process.send_signal(signal.SIGINT)
+            # An interrupt just before the process waits for more is noticed when there is more.
+            with contextlib.suppress(BrokenPipeError):
+                while process.poll() is None:
+                    pipe.write(b"more,1,2\n")
+                    time.sleep(0.02)
+    if whole:
+        process.send_signal(signal.SIGINT)
+    check_interrupted(process)
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.parametrize("way", ["folder", "together"])
+def test_an_interrupt_while_files_are_written(tmp_path, way):
+    folder = tmp_path if way == "together" else tmp_path / "out"
+    (tmp_path / "0.bin").write_bytes(b"earlier")
+    process = started("-c", WRITER, folder, way)
+    deadline = time.monotonic() + PATIENCE
+    while not any(path.name.startswith(".") for path in tmp_path.rglob("*")) or len([*tmp_path.rglob("*.bin*")]) < 20:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    check_interrupted(process)
+    assert [path.name for path in tmp_path.rglob("*")] == ["0.bin"]
+    assert (tmp_path / "0.bin").read_bytes() == b"earlier"
