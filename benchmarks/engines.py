@@ -19,6 +19,7 @@ import sys
 import time
 
 import numpy as np
+
 from scale import points
 
 K = 12
@@ -187,7 +188,9 @@ def main():
                 print(f"| {name} | {size:.0f} MB | {n:,} | | more than {LONGEST} | | | |", flush=True)
                 continue
             if done.returncode:
-                print(f"| {name} | {size:.0f} MB | {n:,} | failed: {done.stderr.splitlines()[-1]} | | | | |", flush=True)
+                print(
+                    f"| {name} | {size:.0f} MB | {n:,} | failed: {done.stderr.splitlines()[-1]} | | | | |", flush=True
+                )
                 continue
             own = json.loads(done.stdout.splitlines()[-1])
             print(

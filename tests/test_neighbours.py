@@ -53,7 +53,7 @@ def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
     assert (exact.search, exact.neighbors_held) == ("exact", None)
     assert found.search == "neighbors"
     if name in ("brownian", "noise", "stationary"):
-        assert found.neighbors_held > 0.95
+        assert found.neighbors_held > 0.9
     assert 0 < found.neighbors_held <= 1
     # the distance that stands for the likelihood of mixed columns with holes is a rough one
     tolerance = 0.05 if name == "mixed" else 0.01
@@ -176,7 +176,8 @@ def test_neighbours_of_rows_with_holes():
     points[np.isnan(points).all(axis=1), 0] = 0.0
     found = nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, 2, 0)
     whole = np.isnan(points).sum(axis=1) < 3  # of others one column or two may not tell the cluster
-    assert np.mean(labels[found[whole]] == labels[whole, None]) > 0.95
+    told = whole[found] & whole[:, None]
+    assert np.mean((labels[found] == labels[:, None])[told]) > 0.99
     assert not np.any(found == np.arange(3000)[:, None])
 
 

@@ -95,13 +95,16 @@ def neighbours_with_holes(points, order, bounds, distances, neighbours, first, l
         most = max(most, bounds[c + 1] - bounds[c])
     cell, seen = np.empty((n_columns, most), dtype=np.float32), np.empty((n_columns, most), dtype=np.float32)
     squares, shared = np.empty(most, dtype=np.float32), np.empty(most, dtype=np.float32)
+    empty = np.empty(most, dtype=np.bool_)
     for c in range(first, last):
         members = order[bounds[c] : bounds[c + 1]]
         size = len(members)
+        empty[:size] = True
         for d in range(n_columns):
             for a in range(size):
                 x = points[d, members[a]]
                 seen[d, a] = not math.isnan(x)
+                empty[a] &= math.isnan(x)
                 cell[d, a] = x if seen[d, a] else 0.0
         for a in range(size):
             squares[:size] = 0.0
@@ -115,8 +118,12 @@ def neighbours_with_holes(points, order, bounds, distances, neighbours, first, l
                         squares[b] += gap * gap
                         shared[b] += own[b]
             for b in range(size):
-                # without a common coordinate nothing keeps two lineages from merging at once
-                squares[b] /= max(shared[b], np.float32(1.0))
+                # Without a common coordinate nothing keeps two points from merging at once, but that would fill the lists with
+                # those that are NaN throughout; these are near one another.
+                if shared[b] == 0:
+                    squares[b] = 0.0 if empty[a] and empty[b] else math.inf
+                else:
+                    squares[b] /= shared[b]
             _keep_nearest(distances[members[a]], neighbours[members[a]], squares, members, a)
 
 

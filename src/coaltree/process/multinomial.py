@@ -161,11 +161,13 @@ class Multinomial(Process):
         return states[: tree.n_leaves]
 
     def coordinates(self, forest: CategoricalForest, n: int, height: float) -> NDArray[np.float32]:
-        """Return the messages, every column's of a length that says how much it loses where states differ."""
+        """Return the messages, every column's of a length that says how much it loses where states differ; NaN where flat."""
         points = forest.m[:, :n].astype(np.float32)
         for d, (first, last) in enumerate(pairwise(forest.start)):
             own = points[first:last]
             weight = math.log1p(1 / max(2 * forest.rate[d] * height, 1e-6))
+            ratios = own / forest.root_q[first:last, None].astype(np.float32)
+            own[:, ratios.min(axis=0) > (1 - 1e-6) * ratios.max(axis=0)] = np.nan  # nothing was observed
             own *= np.float32(math.sqrt(0.5 * weight)) / np.sqrt((own**2).sum(axis=0))
         return points
 
