@@ -1,11 +1,11 @@
 """Who finds near neighbours fastest? The engine of the search by neighbours beside the libraries that might have been.
 
-Run with ``python benchmarks/engines.py`` after ``pip install ".[bench]" faiss-cpu hnswlib usearch pynndescent``; engines that are
-not installed are left out, visibly. ``--rows N`` for other sizes, ``--quick`` for a smoke run.
+Run with ``python benchmarks/engines.py`` after ``pip install ".[bench]" faiss-cpu hnswlib usearch pynndescent``; engines that
+are not installed are left out, visibly. ``--rows N`` for other sizes, ``--quick`` for a smoke run.
 
-Clustered points in ten dimensions, twelve neighbours of each, two threads. Every measurement is a process of its own.
-*Cold* is the time from nothing to a first answer for 2,000 points: import, and whatever is compiled. *Held* is the share of 300 points
-whose true nearest neighbour is among the twelve, *recall* the share of their true twelve.
+Clustered points in ten dimensions, twelve neighbours of each, two threads. Every measurement is a process of its own. *Cold* is
+the time from nothing to a first answer for 2,000 points: import, and whatever is compiled. *Held* is the share of 300
+points whose true nearest neighbour is among the twelve, *recall* the share of their true twelve.
 """
 
 from __future__ import annotations
@@ -193,8 +193,9 @@ def main():
                 )
                 continue
             own = json.loads(done.stdout.splitlines()[-1])
+            on_disk = "with us" if package is None else f"{size:.0f} MB"
             print(
-                f"| {name} | {'with us' if package is None else f'{size:.0f} MB'} | {n:,} | {own['cold']:.1f} s | {own['seconds']:.1f} "
+                f"| {name} | {on_disk} | {n:,} | {own['cold']:.1f} s | {own['seconds']:.1f} "
                 f"| {own['mb']:.0f} MB | {own['held']:.3f} | {own['recall']:.3f} |",
                 flush=True,
             )

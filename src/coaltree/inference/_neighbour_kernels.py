@@ -83,6 +83,7 @@ def neighbours_in_cells(points, order, bounds, distances, neighbours, first, las
                 for b in range(size):
                     gap = row[b] - x
                     squares[b] += gap * gap
+            squares[:size] /= np.float32(n_columns)
             _keep_nearest(distances[members[a]], neighbours[members[a]], squares, members, a)
 
 
@@ -125,6 +126,28 @@ def neighbours_with_holes(points, order, bounds, distances, neighbours, first, l
                 else:
                     squares[b] /= shared[b]
             _keep_nearest(distances[members[a]], neighbours[members[a]], squares, members, a)
+
+
+@kernel
+def least_distances(points, probes, least, first, last):
+    """Find the distance of some points to the nearest of all others, as it is kept; threads may share the probes."""
+    n_columns, n = points.shape
+    squares, shared = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
+    for p in range(first, last):
+        squares[:] = 0.0
+        shared[:] = 0.0
+        for d in range(n_columns):
+            x, row = points[d, probes[p]], points[d]
+            if not math.isnan(x):
+                for j in range(n):
+                    gap = row[j] - x
+                    if not math.isnan(gap):
+                        squares[j] += gap * gap
+                        shared[j] += 1
+        least[p] = math.inf
+        for j in range(n):
+            if j != probes[p] and shared[j] > 0:
+                least[p] = min(least[p], squares[j] / shared[j])
 
 
 @kernel

@@ -5,7 +5,7 @@ inherits the lists of its parts. When half of the lineages are gone, neighbours 
 left to the exact search.
 
 Neighbours are found by cutting the points in two at the median of a random direction, again and again, down to cells of a few
-hundred points, within which every pair is looked at; a few such divisions together overlook next to nothing. That takes
+hundred points, within which every pair is looked at, and by doing so again until next to nothing is overlooked. That takes
 time in proportion to the number of points, whatever their shape and however many are equal, and does not depend on the
 order of the rows or on threads.
 """
@@ -27,6 +27,7 @@ from ._neighbour_kernels import (
     best_older_keys,
     close_up,
     fill_holes,
+    least_distances,
     neighbour_merges,
     neighbours_in_cells,
     neighbours_with_holes,
@@ -39,9 +40,11 @@ from .steps import Merges, in_steps
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-LIST_LENGTH = 12
-DIVISIONS = 6
-FILLINGS = 3  # divisions more where cells are missing, after each of which points are put nearer to where they belong
+LIST_LENGTH = 16
+FEWEST_DIVISIONS, MOST_DIVISIONS = 6, 30
+FOUND = 0.97  # of some points the nearest one is to be found, else points are divided once more
+NEAREST_PROBES = 64  # are those points
+FILLINGS = 3  # divisions after which cells that are missing are put nearer to where they belong
 CELL = 400  # points in a cell, at most
 PROBE_PAIRS = 500_000  # weighed at most, to see how good the lists are
 FEWEST_PROBES, MOST_PROBES = 10, 100
@@ -168,14 +171,22 @@ def nearest(
     within_cells = neighbours_with_holes if holes.any() else neighbours_in_cells
     filled = np.where(holes, _means(points), points) if holes.any() else points
 
-    fillings = FILLINGS if holes.any() and n > CELL else 0
-    divisions = fillings + (DIVISIONS if n > CELL else 1)
-    for number in range(divisions):
+    if n <= CELL:
+        order, bounds = _divided(filled, rng)
+        within_cells(points, order, bounds, distances, neighbours, 0, 1)
+        return neighbours
+    probes = np.linspace(0, n - 1, NEAREST_PROBES).astype(np.intp)
+    least = np.empty(NEAREST_PROBES, dtype=np.float32)
+    _shared(n_threads, NEAREST_PROBES, least_distances, points, probes, least)
+    for number in range(MOST_DIVISIONS):
         order, bounds = _divided(filled, rng)
         _shared(n_threads, len(bounds) - 1, within_cells, points, order, bounds, distances, neighbours)
-        if number < fillings:  # first where a row would be on average, then where its neighbours are
+        if holes.any() and number < FILLINGS:  # first where a row would be on average, then where its neighbours are
             _shared(n_threads, n, fill_holes, points, neighbours, filled)
-        report((number + 1) / divisions)
+        found = float(np.mean((distances[probes, 0] <= least * (1 + 1e-5)) | (least == np.inf)))
+        report(min((number + 1) / FEWEST_DIVISIONS, 1.0))
+        if number + 1 >= FEWEST_DIVISIONS and found >= FOUND:
+            break
     return neighbours
 
 
