@@ -3,9 +3,9 @@
 Run with ``python benchmarks/quality.py``; ``--quick`` for a smoke run. MNIST's 10,000 test images are read from the folder that
 COALTREE_DATA names (``mnist/t10k-images-idx3-ubyte.gz`` and its labels) and left out, visibly, where they are not there.
 
-Printed is what the search by neighbours loses against the exact one: log joint as a share, and the difference of three scores of the
-tree against the true labels. So that rounds have something to do, they go on down to 1,000 lineages and not 10,000 as usual.
-Noise is a tenth of the variance.
+Printed is what the search by neighbours loses against the exact one: log joint as a share, and the difference of three scores
+of the tree against the true labels. So that rounds have something to do, they go on down to 1,000 lineages and not 10,000 as
+usual. Noise is a tenth of the variance.
 """
 
 from __future__ import annotations

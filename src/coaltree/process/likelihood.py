@@ -17,6 +17,8 @@ from .interface import Process, as_matrix
 
 FloatArray = NDArray[np.float64]
 
+AT_ONCE = 50_000  # merges
+
 
 class MergeLogLikelihoods(NamedTuple):
     """What each merge of a tree contributes, most recent first, each of shape ``(n - 1,)``."""
@@ -27,12 +29,18 @@ class MergeLogLikelihoods(NamedTuple):
 
 @kernel
 def _climb(
-    forest: Any, children: NDArray[np.intp], heights: FloatArray, log_z: FloatArray, log_ratios: FloatArray
+    forest: Any,
+    children: NDArray[np.intp],
+    heights: FloatArray,
+    slot: NDArray[np.intp],
+    log_z: FloatArray,
+    log_ratios: FloatArray,
+    first: int,
+    last: int,
 ) -> None:
     n = len(children) + 1
     pair = np.empty(op.pair_size(forest))
-    slot = np.arange(2 * n - 1)
-    for k in range(n - 1):
+    for k in range(first, last):
         i, j, h = slot[children[k, 0]], slot[children[k, 1]], heights[n + k]
         op.load_pair(forest, i, j, pair)
         log_z[k] = op.log_z(forest, pair, h)
@@ -47,8 +55,11 @@ def merge_log_likelihoods(process: Process, tree: Tree, X: FloatArray) -> MergeL
     """Climb a tree with a resolved process and return what each merge contributes."""
     forest = process.forest(X, len(X), np.zeros(len(X)))
     result = MergeLogLikelihoods(np.empty(len(X) - 1), np.empty(len(X) - 1))
+    slot = np.arange(tree.n_nodes)
     with announced_compilation():
-        _climb(forest, tree.children, tree.heights, result.log_z, result.log_ratios)
+        for first in range(0, len(X) - 1, AT_ONCE):  # so that Ctrl-C gets its turn
+            last = min(first + AT_ONCE, len(X) - 1)
+            _climb(forest, tree.children, tree.heights, slot, result.log_z, result.log_ratios, first, last)
     if np.any(np.isnan(result.log_z)):
         merge = int(np.argmax(np.isnan(result.log_z)))
         raise FloatingPointError(
