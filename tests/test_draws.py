@@ -200,8 +200,8 @@ def test_cells_of_a_drawn_row_belong_together():
     predictor = predictor_of(X, ct.Brownian(0.5, 0.05))
     empty = np.full((1, 2), nan)
     drawn = predictor.draw(empty, 5000, np.random.default_rng(0))[:, 0]
-    prior = np.exp(predictor.places.log_masses)
-    means = predictor.tables.predictions.mean
+    prior = np.exp(predictor.groups.places.log_masses)
+    means = predictor.groups.shown_at(np.arange(len(prior))).mean
     centred = means - prior @ means
     expected = np.sum(prior * centred[:, 0] * centred[:, 1])
     products = np.prod(drawn - drawn.mean(axis=0), axis=1)

@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 import coaltree as ct
 import reference
+from coaltree.questions import groups as groups_module
 from coaltree.questions import predictor as predictor_module
 from coaltree.questions.predictor import Predictor
 from coaltree.tree.pruning import with_leaves, without_leaves
@@ -346,7 +347,7 @@ def test_a_row_has_its_answer_whatever_rows_are_beside_it(many):
 def test_small_blocks_change_nothing(many, monkeypatch):
     tree, X, rows = many
     whole = answers(single(X, MIXED, tree), rows, tree)
-    monkeypatch.setattr(predictor_module, "NUMBERS_AT_ONCE", 10_000)
+    monkeypatch.setattr(groups_module, "NUMBERS_AT_ONCE", 10_000)
     for a, b in zip(answers(single(X, MIXED, tree), rows, tree), whole, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 

@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from ..compiled import announced_compilation
 from ..inference.threads import thread_count
 from ..process.beliefs import Beliefs
 from ..process.interface import Process
 from ..process.predictions import Predictions
-from ..tree.attachment import Places, places
 from ..tree.clades import clade_masks
 from ..tree.pruning import with_leaves, without_leaves
 from ..tree.tree import Tree
-from ._place_kernels import add_gaussian_logs, spread_over_leaves
+from ._place_kernels import add_merge_heights, add_to_clusters, attach, find_clusters
+from .groups import Looked, PlaceGroups
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
-NUMBERS_AT_ONCE = 2_000_000  # rows times places in memory, for each thread
-ROWS_AT_ONCE = 256
-LEAST_PROBABILITY = 1e-300
-LEAST_LOG = -1e300  # of a row so far out that its density is 0 in double precision, wherever it attaches
 FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
 DRAW_FOLDS = SAMPLE_FOLDS = 20
 
 
-class PlaceTables(NamedTuple):
-    """What new leaves show at the places, in the form in which many rows are scored."""
+class Walk(NamedTuple):
+    """A tree's nodes in depth-first order, in which what is near is near in memory."""
 
-    predictions: Predictions
-    means: FloatArray  # (real columns, places)
-    half_precisions: FloatArray
-    log_constants: FloatArray
-    log_probabilities: FloatArray  # (states, places)
+    parent: IntArray  # where in the order
+    size: IntArray  # nodes at and below
+    height: FloatArray
+    first_leaf: IntArray  # where in the leaves' order
+    leaf_order: IntArray
+
+    @classmethod
+    def of(cls, tree: Tree) -> Self:
+        """Walk a tree."""
+        order = tree.depth_first
+        return cls(
+            _rank(tree)[tree.parents[order]],
+            2 * tree.leaf_counts[order] - 1,
+            tree.heights[order],
+            tree.first_positions[order],
+            tree.leaf_order,
+        )
 
 
 class Placed(NamedTuple):
@@ -87,7 +92,7 @@ class Predictor:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be computed again."""
-        made = ("beliefs", "places", "bounds", "tables", "_first_rows")
+        made = ("beliefs", "groups", "_walks", "_ranks", "_first_rows")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     # -- rows of the fit --------------------------------------------------------------------------------------------
@@ -160,108 +165,68 @@ class Predictor:
     # -- places ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def places(self) -> Places:
-        """The places on all trees one after the other, tree by tree."""
-        width = min(1.1, 3 / math.sqrt(self.X.shape[1]))
-        found = [places(tree, self.process.settled_height, width) for tree in self.trees]
-        self.bounds = np.concatenate([[0], np.cumsum([len(own.nodes) for own in found])])
-        return Places(
-            np.concatenate([own.nodes for own in found]),
-            np.concatenate([own.heights for own in found]),
-            np.concatenate([own.low for own in found]),
-            np.concatenate([own.high for own in found]),
-            np.concatenate([own.log_masses + math.log(w) for own, w in zip(found, self.weights, strict=True)]),
-        )
+    def groups(self) -> PlaceGroups:
+        """Where new rows may attach, on all trees."""
+        return PlaceGroups(self.weights, self.beliefs, self.X.shape[1])
 
     @cached_property
-    def tables(self) -> PlaceTables:
-        """What new leaves show at all places."""
-        at = self.places
-        blocks: list[Predictions] = []
-        for k, beliefs in enumerate(self.beliefs):
-            own = slice(self.bounds[k], self.bounds[k + 1])
-            blocks.extend(beliefs.new_leaves(at.nodes[own], at.heights[own]))
-        predictions = Predictions.stacked(blocks)
-        known = predictions.sd < np.inf
-        sd = np.where(known, predictions.sd, 1.0)
-        return PlaceTables(
-            predictions,
-            np.ascontiguousarray(np.where(known, predictions.mean, 0.0).T),
-            np.ascontiguousarray(np.where(known, 0.5 / sd**2, 0.0).T),
-            np.ascontiguousarray(np.where(known, -np.log(sd) - 0.5 * math.log(2 * math.pi), 0.0).T),
-            np.ascontiguousarray(np.log(np.maximum(predictions.probability, LEAST_PROBABILITY)).T),
+    def _walks(self) -> list[Walk]:
+        return [Walk.of(tree) for tree in self.trees]
+
+    @cached_property
+    def _ranks(self) -> IntArray:
+        """Where the node below each place is in the walk through its tree."""
+        nodes, bounds = self.groups.places.nodes, self.groups.bounds
+        return np.concatenate(
+            [_rank(tree)[nodes[slice(*ends)]] for tree, ends in zip(self.trees, pairwise(bounds), strict=True)]
         )
 
-    def _log_masses(self, white: FloatArray) -> FloatArray:
-        """Return for each row and place the log of prior times likelihood."""
-        tables = self.tables
-        predictions = tables.predictions
-        logs = np.tile(self.places.log_masses, (len(white), 1))
-        real = np.ascontiguousarray(white[:, predictions.real])
-        add_gaussian_logs(real, ~np.isnan(real), tables.means, tables.half_precisions, tables.log_constants, logs)
-        if len(predictions.categorical):
-            logs += _one_hot(white[:, predictions.categorical], predictions.start) @ tables.log_probabilities
-        return np.maximum(logs, LEAST_LOG, out=logs)
-
-    def _in_blocks(self, X: FloatArray, work: Callable[[slice, FloatArray, FloatArray], Answer]) -> list[Answer]:
-        """Do the work on blocks of rows: it gets the rows, the posterior shares of the places, and log densities."""
+    def _in_blocks(self, X: FloatArray, work: Callable[[Looked], Answer]) -> tuple[IntArray, list[Answer]]:
+        """Do the work on blocks of rows; return the order of the rows that puts the answers as they were asked for."""
         _, white, _ = self.given_process.unmixed(X)
-        n_places = len(self.places.nodes)
-        step = max(1, min(NUMBERS_AT_ONCE // n_places, ROWS_AT_ONCE))  # the same for any number of threads
-
-        def answer(first: int) -> Answer:
-            rows = slice(first, first + step)
-            logs = self._log_masses(white[rows])
-            top = logs.max(axis=1, keepdims=True)
-            shares = np.exp(logs - top, out=logs)
-            total = shares.sum(axis=1, keepdims=True)
-            shares /= total
-            return work(rows, shares, (top + np.log(total)).ravel() + self.log_jacobian)
-
-        with announced_compilation():
-            self.tables  # noqa: B018  made once, before threads ask for it
-            return list(
-                Parallel(n_jobs=self.n_threads, require="sharedmem")(
-                    delayed(answer)(first) for first in range(0, len(X), step)
-                )
-            )
+        which, found = self.groups.in_blocks(white, self.n_threads, work)
+        return np.argsort(which), found
 
     # -- new rows ---------------------------------------------------------------------------------------------------
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """Return the log predictive density of rows, over all places and trees."""
-        return np.concatenate(self._in_blocks(X, lambda rows, shares, log_density: log_density))
+        order, found = self._in_blocks(X, lambda looked: looked.log_density)
+        return np.asarray(np.concatenate(found)[order] + self.log_jacobian)
 
     def cells(self, X: FloatArray) -> Predictions:
         """Return what the cells of rows would show, each row placed by its observed ones."""
         if len(X) == 0:
-            return self.tables.predictions.take(slice(0))
-
-        def work(rows: slice, shares: FloatArray, log_density: FloatArray) -> Predictions:
-            return _averaged(self.tables.predictions, shares)
-
-        return Predictions.stacked(self._in_blocks(X, work))
+            return self.groups.shown_at(np.zeros(0, dtype=np.intp))
+        order, found = self._in_blocks(X, self.groups.mixtures)
+        return Predictions.stacked(found).take(order)
 
     def draw_places(self, X: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Draw a place for each row: the node below, and the height."""
         at = self._drawn(X, 1, rng)[0]
-        return self.places.nodes[at], self.places.heights[at]
+        return self.groups.places.nodes[at], self.groups.places.heights[at]
 
     def _drawn(self, X: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
         """Draw places for rows; shape ``(size, rows)``."""
         u = rng.random((len(X), size))
 
-        def work(rows: slice, shares: FloatArray, log_density: FloatArray) -> IntArray:
-            cumulative = np.cumsum(shares, axis=1)
-            found = [np.searchsorted(own, some * own[-1]) for own, some in zip(cumulative, u[rows], strict=True)]
-            return np.array(found)
+        def work(looked: Looked) -> IntArray:
+            found = np.empty((len(looked.rows), size), dtype=np.intp)
+            for k, row in enumerate(looked.rows):
+                own = slice(*looked.first_pairs[k : k + 2])
+                cumulative = np.cumsum(looked.shares[own])
+                pair, place = np.divmod(np.searchsorted(cumulative, u[row] * cumulative[-1]), self.groups.width)
+                found[k] = self.groups.starts[looked.groups[own]][pair] + place
+            return found
 
-        return np.concatenate(self._in_blocks(X, work)).T
+        order, found = self._in_blocks(X, work)
+        return np.concatenate(found)[order].T
 
     def draw(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of rows, each from a place drawn for it; shape ``(size, rows, columns)``."""
-        at = self._drawn(X, size, rng)
-        predictions = self.tables.predictions
+        distinct, at = np.unique(self._drawn(X, size, rng), return_inverse=True)
+        at = at.reshape(size, len(X))
+        predictions = self.groups.shown_at(distinct)
         tables = np.full((size, *X.shape), np.nan)
         tables[:, :, predictions.real] = predictions.mean[at] + np.where(
             predictions.sd[at] < np.inf, predictions.sd[at], 0.0
@@ -275,108 +240,121 @@ class Predictor:
 
     def place(self, X: FloatArray, reference: Tree, n_nearest: int, level: float = 0.9) -> Placed:
         """Return where rows attach, on branches of a reference tree, and which leaves are nearest."""
-        at = self.places
-        to_branch = self._branches_of(reference)
-        # a place's share is spread evenly over the stretch that it stands for, and over a hair's breadth at least
-        lengths = np.maximum(at.high - at.low, 1e-9 * at.high.max())
-        edges = np.concatenate([at.low, at.low + lengths])
-        order = np.argsort(edges, kind="stable")
-        edges = edges[order]
-        tails = [0.5 * (1 - level), 1 - 0.5 * (1 - level)]
+        groups, at = self.groups, self.groups.places
+        branches = self._branches_of(reference)
+        self._ranks, self._walks  # noqa: B018  made once, before threads ask for them
+        shortest = 1e-9 * float(at.high.max())
+        tails = np.array([0.5 * (1 - level), 1 - 0.5 * (1 - level)])
+        n_nearest = min(n_nearest, len(self.X))
 
-        def work(rows: slice, shares: FloatArray, log_density: FloatArray) -> Placed:
-            branches = np.asarray((to_branch.T @ shares.T).T)
-            best = branches.argmax(axis=1)
-            _, merge_heights = self._over_leaves(shares)
-            nearest = np.argsort(merge_heights, axis=1, kind="stable")[:, :n_nearest]
-            densities = shares / lengths
-            slopes = np.cumsum(np.hstack([densities, -densities])[:, order], axis=1)[:, :-1]
-            below = np.zeros((len(shares), len(edges)))
-            np.cumsum(slopes * np.diff(edges), axis=1, out=below[:, 1:])
-            np.maximum.accumulate(below, axis=1, out=below)
-            low, high = np.array([np.interp(tails, own, edges) for own in below]).T
-            return Placed(
-                best,
-                np.minimum(branches[np.arange(len(best)), best], 1.0),
-                shares @ at.heights,
-                low,
-                high,
-                nearest,
-                np.take_along_axis(merge_heights, nearest, axis=1),
-                log_density,
+        def work(looked: Looked) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
+            found = np.empty((len(looked.rows), 5))
+            attach(
+                looked.first_pairs,
+                looked.groups,
+                looked.shares,
+                groups.starts,
+                groups.stops,
+                branches,
+                *at[1:4],
+                shortest,
+                tails,
+                np.zeros(reference.n_nodes),
+                found,
             )
+            nearest = np.empty((len(found), n_nearest), dtype=np.intp)
+            nearest_heights = np.empty((len(found), n_nearest))
+            if n_nearest:
+                for k, merge_heights in enumerate(self._merge_heights(looked)):
+                    last = np.partition(merge_heights, n_nearest - 1)[n_nearest - 1]
+                    near = np.flatnonzero(merge_heights <= last)
+                    nearest[k] = near[np.argsort(merge_heights[near], kind="stable")][:n_nearest]
+                    nearest_heights[k] = merge_heights[nearest[k]]
+            return found, nearest, nearest_heights, looked.log_density + self.log_jacobian
 
-        found = self._in_blocks(X, work)
-        return Placed(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        order, parts = self._in_blocks(X, work)
+        found, nearest, nearest_heights, log_density = (np.concatenate(own)[order] for own in zip(*parts, strict=True))
+        _, probability, height, low, high = found.T.copy()
+        node = reference.depth_first[found[:, 0].astype(np.intp)]
+        return Placed(node, probability, height, low, high, nearest, nearest_heights, log_density)
+
+    def _merge_heights(self, looked: Looked) -> Iterator[FloatArray]:
+        """Yield for each row the expected height at which it merges with each leaf."""
+        groups = self.groups
+        scratch = np.zeros((3, 2 * len(self.X) - 1))
+        for first, last in pairwise(looked.first_pairs):
+            merge_heights = np.zeros(len(self.X))
+            bounds = first + np.searchsorted(looked.groups[first:last], groups.group_bounds)
+            for walk, own in zip(self._walks, (slice(*ends) for ends in pairwise(bounds)), strict=True):
+                add_merge_heights(
+                    looked.groups[own],
+                    looked.shares[own],
+                    groups.starts,
+                    groups.stops,
+                    self._ranks,
+                    groups.places.heights,
+                    *walk,
+                    scratch,
+                    merge_heights,
+                )
+            yield merge_heights
 
     def cluster_shares(self, X: FloatArray, labels: IntArray) -> FloatArray:
         """Return for each row the probability of each cluster: a place counts for the clusters of the leaves below it."""
-        n_clusters = int(labels.max()) + 1
-        members = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=(len(labels), n_clusters))
+        groups = self.groups
+        clusters = np.empty((len(self.trees), 2 * len(labels) - 1), dtype=np.intp)
+        for walk, own in zip(self._walks, clusters, strict=True):
+            find_clusters(labels, walk.size, walk.first_leaf, walk.leaf_order, own)
+        mixed = [np.flatnonzero(own < 0) for own in clusters]
+        self._ranks  # noqa: B018  made once, before threads ask for it
 
-        def work(rows: slice, shares: FloatArray, log_density: FloatArray) -> FloatArray:
-            return np.asarray(self._over_leaves(shares)[0] @ members)
+        def work(looked: Looked) -> FloatArray:
+            found = np.zeros((len(looked.rows), int(labels.max()) + 1))
+            for k, walk in enumerate(self._walks):
+                add_to_clusters(
+                    looked.first_pairs,
+                    looked.groups,
+                    looked.shares,
+                    groups.group_bounds[k : k + 2],
+                    groups.starts,
+                    groups.stops,
+                    self._ranks,
+                    walk.size,
+                    clusters[k],
+                    mixed[k],
+                    np.zeros(len(walk.size)),
+                    found,
+                )
+            return found
 
-        return np.concatenate(self._in_blocks(X, work))
+        order, found = self._in_blocks(X, work)
+        return np.asarray(np.concatenate(found)[order])
 
-    def _over_leaves(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-        n = len(self.X)
-        leaf_shares, merge_heights = np.zeros((len(shares), n)), np.zeros((len(shares), n))
-        scratch = np.empty((6, 2 * n - 1))
-        at = self.places
+    def _branches_of(self, reference: Tree) -> IntArray:
+        """Return on which branch of the reference tree each place is, in the order of a walk; -1 if the tree lacks it."""
+        if len(self.trees) == 1:
+            return self._ranks
+        nodes, bounds = self.groups.places.nodes, self.groups.bounds
+        branches = np.empty(len(nodes), dtype=np.intp)
+        n, rank = reference.n_leaves, _rank(reference)
+        known = {mask: rank[n + k] for k, mask in enumerate(clade_masks(reference))}
         for k, tree in enumerate(self.trees):
-            own = slice(self.bounds[k], self.bounds[k + 1])
-            spread_over_leaves(
-                np.ascontiguousarray(shares[:, own]),
-                at.nodes[own],
-                at.heights[own],
-                tree.children,
-                tree.heights,
-                scratch,
-                leaf_shares,
-                merge_heights,
-            )
-        return leaf_shares, merge_heights
+            own = slice(bounds[k], bounds[k + 1])
+            ranks = np.array([*rank[:n], *(known.get(mask, -1) for mask in clade_masks(tree))])
+            branches[own] = ranks[nodes[own]]
+        return branches
 
-    def _branches_of(self, reference: Tree) -> csr_array:
-        """Return which place is on which branch of the reference tree; those on branches that it lacks are on none."""
-        at = self.places
-        branches = np.empty(len(at.nodes), dtype=np.intp)
-        n = reference.n_leaves
-        known = {mask: n + k for k, mask in enumerate(clade_masks(reference))} if len(self.trees) > 1 else {}
-        for k, tree in enumerate(self.trees):
-            own = slice(self.bounds[k], self.bounds[k + 1])
-            if tree is reference or len(self.trees) == 1:
-                branches[own] = at.nodes[own]
-            else:
-                node_of = np.array([*range(n), *(known.get(mask, -1) for mask in clade_masks(tree))])
-                branches[own] = node_of[at.nodes[own]]
-        found = np.flatnonzero(branches >= 0)
-        return csr_array((np.ones(len(found)), (found, branches[found])), shape=(len(branches), reference.n_nodes))
+
+def _rank(tree: Tree) -> IntArray:
+    """Return where each node is in the walk through the tree."""
+    rank = np.empty(tree.n_nodes, dtype=np.intp)
+    rank[tree.depth_first] = np.arange(tree.n_nodes)
+    return rank
 
 
 def _plain(X: FloatArray) -> FloatArray:
     """Return equal cells as equal bytes: one NaN, and no minus zero."""
     return np.where(np.isnan(X), np.nan, X) + 0.0
-
-
-def _one_hot(codes: FloatArray, start: IntArray) -> FloatArray:
-    hot = np.zeros((len(codes), start[-1]))
-    rows, columns = np.nonzero(~np.isnan(codes))
-    hot[rows, start[columns] + codes[rows, columns].astype(np.intp)] = 1.0
-    return hot
-
-
-def _averaged(predictions: Predictions, shares: FloatArray) -> Predictions:
-    """Return mean, sd and probabilities of mixtures of the predictions' rows."""
-    known = predictions.sd < np.inf
-    mean = np.where(known, predictions.mean, 0.0)
-    center = mean.mean(axis=0)  # so that squares do not cancel
-    gap = mean - center
-    first = shares @ gap
-    second = shares @ (np.where(known, predictions.sd, 0.0) ** 2 + gap**2)
-    sd = np.where(shares @ ~known > 0, np.inf, np.sqrt(np.maximum(second - first**2, 0.0)))
-    return predictions._replace(mean=center + first, sd=sd, probability=shares @ predictions.probability)
 
 
 def _mixture(parts: Sequence[Predictions], weights: FloatArray) -> Predictions:

@@ -19,6 +19,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 SHORTEST = 1e-4  # cells begin to double in length at this share of the height of the branch's top
+BRANCHES_AT_ONCE = 50_000
 NODES, NODE_WEIGHTS = zip(*(np.polynomial.legendre.leggauss(k) for k in (1, 2, 3)), strict=True)
 STEM_NODES, STEM_WEIGHTS = np.polynomial.laguerre.laggauss(6)
 
@@ -57,10 +58,12 @@ class Survival:
         finite = np.where(np.isinf(high), low, high)
         same = (np.searchsorted(self.knots, finite, side="left") - 1 <= j) & ~np.isinf(high)
         within = self.log_survival(low) + _log_share(self.lineages[j] * (finite - low)) - np.log(self.lineages[j])
-        ends = np.where(np.isinf(high), -np.inf, self._log_tail(finite))
+        across = np.flatnonzero(~same)
+        ends = np.where(np.isinf(high[across]), -np.inf, self._log_tail(finite[across]))
+        tails = self._log_tail(low[across])
         with np.errstate(divide="ignore", invalid="ignore"):
-            across = self._log_tail(low) + np.log(-np.expm1(np.minimum(ends - self._log_tail(low), 0.0)))
-        return np.where(same, within, across)
+            within[across] = tails + np.log(-np.expm1(np.minimum(ends - tails, 0.0)))
+        return within
 
     def _log_tail(self, heights: FloatArray) -> FloatArray:
         j = np.searchsorted(self.knots, heights, side="right") - 1
@@ -97,7 +100,19 @@ def places(tree: Tree, shift: float = 0.0, width: float = 1.1) -> Places:
     Places
     """
     survival = Survival(tree)
-    below, above = tree.heights[:-1], tree.heights[tree.parents[:-1]]
+    branches = range(0, tree.n_nodes - 1, BRANCHES_AT_ONCE)
+    points = [_of_branches(tree, survival, slice(k, k + BRANCHES_AT_ONCE), shift, width) for k in branches]
+    stem_low, stem_high = _stem_cells(tree.heights[-1], shift, width)
+    root = tree.n_nodes - 1
+    points.append(_points(survival, np.full(len(stem_low), root), stem_low, stem_high, np.full(len(stem_low), 3)))
+    top = stem_high[-1] if len(stem_high) else float(tree.heights[-1])
+    points.append(_open_end(survival, root, top))
+    return Places(*(np.concatenate(parts) for parts in zip(*points, strict=True)))
+
+
+def _of_branches(tree: Tree, survival: Survival, some: slice, shift: float, width: float) -> Places:
+    """Return the points of some branches."""
+    below, above = tree.heights[:-1][some], tree.heights[tree.parents[:-1][some]]
     shifts = np.maximum(shift, SHORTEST * above)
     with np.errstate(divide="ignore", invalid="ignore"):
         spans = np.where(above > below, np.log1p((above - below) / (below + shifts)), 0.0)
@@ -109,15 +124,9 @@ def places(tree: Tree, shift: float = 0.0, width: float = 1.1) -> Places:
     step = (spans / np.maximum(counts, 1))[nodes]
     low = below[nodes] + base * np.expm1(step * index)
     high = np.where(index + 1 == counts[nodes], above[nodes], below[nodes] + base * np.expm1(step * (index + 1)))
-    stem_low, stem_high = _stem_cells(tree.heights[-1], shift, width)
-    points = [_points(survival, nodes, low, high, 1 + (step > 0.15) + (step > 0.45))]
-    root = tree.n_nodes - 1
-    points.append(_points(survival, np.full(len(stem_low), root), stem_low, stem_high, np.full(len(stem_low), 3)))
-    top = stem_high[-1] if len(stem_high) else float(tree.heights[-1])
-    points.append(_open_end(survival, root, top))
-    together = Places(*(np.concatenate(parts) for parts in zip(*points, strict=True)))
-    order = np.argsort(together.nodes, kind="stable")
-    return Places(together.nodes[order], *(part[order] for part in together[1:]))
+    found = _points(survival, some.start + nodes, low, high, 1 + (step > 0.15) + (step > 0.45))
+    order = np.argsort(found.nodes, kind="stable")
+    return Places(found.nodes[order], *(part[order] for part in found[1:]))
 
 
 def _stem_cells(root_height: float, shift: float, width: float) -> tuple[FloatArray, FloatArray]:

@@ -138,6 +138,13 @@ class Tree:
         order.setflags(write=False)
         return order
 
+    @cached_property
+    def depth_first(self) -> IntArray:
+        """All nodes, each before what is below it, clade after clade, shape ``(2n - 1,)``."""
+        order = np.lexsort((-np.arange(self.n_nodes), self.first_positions))
+        order.setflags(write=False)
+        return order
+
     @property
     def total_length(self) -> float:
         """Sum of the lengths of all branches."""
