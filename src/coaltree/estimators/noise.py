@@ -106,9 +106,15 @@ def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
     """Return which rows are kept and which are left out, for as many parts as give enough of them."""
     order = rows_of_all_kinds(X, real_columns, MOST_ROWS)
     n_parts = min(FOLDS, math.ceil(LEFT_OUT * FOLDS / len(order)))
+    holes = np.isnan(X[order]).any(axis=1)
+    n_holes = int(holes.sum())
     found = []
     for part in range(n_parts):
         left_out = np.arange(len(order)) % FOLDS == part
+        if (
+            n_holes < FOLDS
+        ):  # without any hole left, the rows would be of another kind, with kernels of its own to compile
+            left_out &= ~holes
         found.append((np.sort(order[~left_out]), np.sort(order[left_out])))
     return found
 

@@ -219,7 +219,7 @@ def _pair_height(forest, i, j, shift, tops, pair):
     return key
 
 
-@jit
+@inlined
 def key_up_to(forest, i, j, shift, limit, pair):
     """Return the best height of slot i with an older slot j, or its rank; infinity if that is certain to be above the limit."""
     op.load_pair(forest, i, j, pair)

@@ -47,14 +47,15 @@ def new_partners(forest: Any, n: int) -> Partners:
     """Return empty lists for n leaves."""
     n_columns = len(forest.y) if in_space(forest) else 0
     capacity = slots_for(n)
+    size = 1 << max(capacity - 1, 1).bit_length()
     return Partners(
         node=np.arange(capacity),
         live=np.arange(capacity) < n,
         heights=np.full((capacity, LIST_LENGTH + 1), math.inf),
         slots=np.full((capacity, LIST_LENGTH + 1), NONE),
         place=np.zeros(capacity, dtype=np.intp),
-        winners=np.zeros(2 * tournament_size(n), dtype=np.intp),
-        counts=np.array([n, n, tournament_size(n)]),
+        winners=np.zeros(2 * size, dtype=np.intp),
+        counts=np.array([n, n, size]),
         space=new_space(n, capacity, n_columns),
     )
 
@@ -64,18 +65,14 @@ def in_space(forest: Any) -> bool:
     return isinstance(forest, CompleteForest)
 
 
-@jit
 def slots_for(n: int) -> int:
     """Return how many slots a forest of n leaves needs, with room for lineages that await closing up."""
     return n + n // 8 + 2
 
 
-def _scan(forest, partners, i, keys, slots, pair, block):
-    """Fill the list of slot i's best partners among the older ones; `pair` and `block` are scratch."""
-
-
 @inlined
-def scan_blocks(forest, partners, i, keys, slots, pair, block):
+def _scan_blocks(forest, partners, i, keys, slots, pair, block):
+    """Fill the list of slot i's best partners among the older ones; `pair` and `block` are scratch."""
     first, size = 0, len(keys)
     # no height is below the younger one's own, but where there is noise there are ranks
     while first < i and (keys[-1] > forest.height[i] or op.noisy(forest)):
@@ -87,16 +84,23 @@ def scan_blocks(forest, partners, i, keys, slots, pair, block):
         first, size = last, LARGEST_BLOCK
 
 
-SCAN = Operation(_scan, default=scan_blocks)
-scan = SCAN.function
+def _look_in_space(forest, partners, i, keys, slots):
+    """Do the same by boxes, if that is worth while; return whether it was done."""
 
 
-@SCAN.supply(CompleteForest)
-def _(forest, partners, i, keys, slots, pair, block):
+def _no_space(forest, partners, i, keys, slots):
+    return False
+
+
+LOOK_IN_SPACE = Operation(_look_in_space, default=_no_space)
+look_in_space = LOOK_IN_SPACE.function
+
+
+@LOOK_IN_SPACE.supply(CompleteForest)
+def _(forest, partners, i, keys, slots):
     if partners.space.built[2]:
         scan_space(forest, partners.space, i, keys, slots)
-    else:
-        scan_blocks(forest, partners, i, keys, slots, pair, block)
+    return partners.space.built[2] > 0
 
 
 def _enter(forest, partners):
@@ -166,7 +170,9 @@ def find_partners(forest, partners, which):
         heights[:] = math.inf
         slots[:] = NONE
         partners.place[i] = 0
-        scan(forest, partners, i, heights[:LIST_LENGTH], slots[:LIST_LENGTH], pair, block)
+        keys, best = heights[:LIST_LENGTH], slots[:LIST_LENGTH]
+        if not look_in_space(forest, partners, i, keys, best):
+            _scan_blocks(forest, partners, i, keys, best, pair, block)
         if slots[LIST_LENGTH - 1] >= 0:
             heights[LIST_LENGTH] = heights[LIST_LENGTH - 1]
             slots[LIST_LENGTH] = STALE
@@ -182,19 +188,12 @@ def _beats(partners, a, b):
     return slot_a < slot_b or (slot_a == slot_b and a < b)
 
 
-@jit
-def tournament_size(n):
-    """Return how many leaves a tournament needs for n lineages and those that follow until slots are closed up."""
-    size = 2
-    while size < slots_for(n):
-        size *= 2
-    return size
-
-
 @kernel
 def start_tournament(partners):
-    """Play the whole tournament."""
-    size = tournament_size(partners.counts[0])
+    """Play the whole tournament, with room for those that follow until slots are closed up."""
+    size = 2
+    while size < partners.counts[0] + partners.counts[0] // 8 + 2:
+        size *= 2
     partners.counts[2] = size
     for leaf in range(size):
         partners.winners[size + leaf] = min(leaf, len(partners.node) - 1)

@@ -75,7 +75,6 @@ def new_space(n: int, n_slots: int, n_columns: int) -> Space:
     )
 
 
-@jit
 def set_levels(levels, n):
     """Say where levels begin for n points; return the number of buckets, a power of two."""
     n_buckets = 1
@@ -94,13 +93,16 @@ def set_levels(levels, n):
     return n_buckets
 
 
+_set_levels = jit(set_levels)  # Python calls the plain one, and has nothing to compile
+
+
 # -- building ------------------------------------------------------------------------------------------------------------
 
 
 @jit
 def build_space(forest, space, n):
     """Put the first n slots into boxes, and see whether those rule enough pairs out."""
-    n_buckets = set_levels(space.levels, n)
+    n_buckets = _set_levels(space.levels, n)
     space.built[0], space.built[1] = n, n_buckets
     n_boxes = space.levels[space.levels[0] + 1]
     space.low[: n_boxes // FAN] = math.inf
