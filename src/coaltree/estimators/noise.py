@@ -106,8 +106,6 @@ def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
     """Return which rows are kept and which are left out, for as many parts as give enough of them."""
     order = rows_of_all_kinds(X, real_columns, MOST_ROWS)
     n_parts = min(FOLDS, math.ceil(LEFT_OUT * FOLDS / len(order)))
-    holes = np.isnan(X[order]).any(axis=1)
-    n_holes = int(holes.sum())
     found = []
     for part in range(n_parts):
         left_out = np.arange(len(order)) % FOLDS == part
