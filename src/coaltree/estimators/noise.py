@@ -109,10 +109,6 @@ def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
     found = []
     for part in range(n_parts):
         left_out = np.arange(len(order)) % FOLDS == part
-        if (
-            n_holes < FOLDS
-        ):  # without any hole left, the rows would be of another kind, with kernels of its own to compile
-            left_out &= ~holes
         found.append((np.sort(order[~left_out]), np.sort(order[left_out])))
     return found
 
