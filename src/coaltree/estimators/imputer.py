@@ -81,6 +81,11 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         The fitted parameters of every column, by its name and in its units.
     log_joints_ : ndarray
         ``log p(x, tree)`` of every round of fitting.
+        Of more than 3,000 rows, parameters are fitted to a part, and the last one is that of the tree of all.
+    search_ : str
+        How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
+    neighbors_held_ : float or None
+        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search.
     indicator_features_ : ndarray of int
         The columns that had missing cells in the fit.
     remarks_ : list of str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-import unicodedata
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..tree.drawn_names import name_width, shown_name
 from ..tree.layout import node_positions
 from ..tree.top import top_of
 from ..tree.tree import Tree
@@ -22,6 +22,7 @@ MOST_LEAVES = 2_000
 MOST_CLADES = 50
 _GAP = 0.7  # what a clade's wedge leaves of its room
 _NAME_CHARACTERS = 30
+_WIDE = 1.7  # characters that a wide one takes the room of
 
 
 class Drawn(NamedTuple):
@@ -124,12 +125,10 @@ def _checked_tips(collapse: Any, n_leaves: int) -> int:
 
 
 def shown(name: str) -> str:
-    """Shorten a name, and replace what cannot be drawn on one line."""
-    if len(name) > _NAME_CHARACTERS:
-        name = name[: _NAME_CHARACTERS - 1] + "…"
-    return "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in name)
+    """Return a name as it is drawn."""
+    return shown_name(name, _NAME_CHARACTERS, " ")
 
 
 def columns(name: str) -> float:
-    """Count characters, wide ones as nearly two."""
-    return sum(1.7 if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in name)
+    """Return the room of a name, in characters."""
+    return name_width(name, _WIDE)

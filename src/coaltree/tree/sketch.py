@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from html import escape
 from typing import TYPE_CHECKING
 
+from .drawn_names import name_width, shown_name
 from .layout import elbows
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MAX_NAMES = 60
 MAX_MERGES = 200
 _NAME_CHARACTERS = 40
+_WIDE = 1.8  # characters that a wide one takes the room of
 
 _TREE_WIDTH = 420.0
 _MARGIN = 8.0
@@ -41,8 +42,8 @@ def html(tree: Tree) -> str:
     summary = f"{tree.n_leaves:,} {'leaf' if tree.n_leaves == 1 else 'leaves'}, root height {tree.heights[-1]:.4g}"
     if top is not tree:
         summary += f"; the {MAX_MERGES} oldest merges are drawn"
-    names = [_shown(tree.leaf_names[leaf]) for leaf in tree.leaf_order] if named else []
-    width = 2 * _MARGIN + _TREE_WIDTH + max((7.0 * _columns(name) + 8 for name in names), default=0.0)
+    names = [shown_name(tree.leaf_names[leaf], _NAME_CHARACTERS, "�") for leaf in tree.leaf_order] if named else []
+    width = 2 * _MARGIN + _TREE_WIDTH + max((7.0 * name_width(name, _WIDE) + 8 for name in names), default=0.0)
     height = 2 * _MARGIN + row * top.n_leaves + _SCALE_HEIGHT
     names_x = _MARGIN + _TREE_WIDTH + 6
     texts = [
@@ -75,15 +76,3 @@ def _path(tree: Tree, row: float) -> str:
         f"M{x[0]:.1f} {y[0]:.1f}H{x[1]:.1f}V{y[2]:.1f}H{x[3]:.1f}"
         for x, y in zip(along.tolist(), across.tolist(), strict=True)
     )
-
-
-def _shown(name: str) -> str:
-    """Shorten a name, and replace what a page cannot hold: control characters and lone surrogates."""
-    if len(name) > _NAME_CHARACTERS:
-        name = name[: _NAME_CHARACTERS - 1] + "…"
-    return "".join("�" if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in name)
-
-
-def _columns(name: str) -> float:
-    """Count characters, wide ones as nearly two."""
-    return sum(1.8 if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in name)
