@@ -11,8 +11,11 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # No window may open, whatever the machine has.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# A cache of compiled kernels for the sources as they are, shared by all workers.
-sources = sorted((ROOT / "src" / "coaltree").rglob("*.py"))
+# A cache of compiled kernels for the sources that they are made of, shared by all workers.
+package = ROOT / "src" / "coaltree"
+sources = [package / "compiled.py"]
+for folder in ("process", "inference", "questions"):
+    sources += sorted((package / folder).glob("*.py"))
 digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / digest)
 

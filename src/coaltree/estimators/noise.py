@@ -27,10 +27,8 @@ MOST_ROWS = 300  # of a larger table, rows of all kinds; a part of a coalescent'
 FOLDS = 5  # one part in so many is left out
 LEFT_OUT = 30  # rows at least are left out, if need be one part after the other
 FEWEST_ROWS = 5
-FIRST_FACTOR, LAST_FACTOR = (
-    3.0,
-    1.2,
-)  # by which noise is multiplied or divided, in the first and at least in the last step
+# by which noise is multiplied or divided, in the first and at least in the last step
+FIRST_FACTOR, LAST_FACTOR = 3.0, 1.2
 MOST_TRIALS = 14
 LARGEST_SHARE = 0.9
 FIRST_ROUNDS, ROUNDS = 3, 1  # in which a trial's other parameters are fitted
@@ -106,11 +104,13 @@ def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
     """Return which rows are kept and which are left out, for as many parts as give enough of them."""
     order = rows_of_all_kinds(X, real_columns, MOST_ROWS)
     n_parts = min(FOLDS, math.ceil(LEFT_OUT * FOLDS / len(order)))
-    found = []
-    for part in range(n_parts):
-        left_out = np.arange(len(order)) % FOLDS == part
-        found.append((np.sort(order[~left_out]), np.sort(order[left_out])))
-    return found
+    with_holes = np.isnan(X[order]).any(axis=1)
+    fold = np.empty(len(order), dtype=np.intp)
+    fold[~with_holes] = np.arange((~with_holes).sum()) % FOLDS
+    # a few rows with holes are not all left out at once: what is kept would be complete, and another kind of table to compile for
+    fold[with_holes] = -1 - np.arange(with_holes.sum()) % FOLDS + FOLDS
+    parts = [fold == part for part in range(n_parts)]
+    return [(np.sort(order[~left_out]), np.sort(order[left_out])) for left_out in parts]
 
 
 def rows_of_all_kinds(X: FloatArray, real_columns: int, most: int) -> IntArray:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..compiled import inlined, jit, kernel
 from ..process import operations as op
-from . import _stationary_pair_kernels  # noqa: F401  supplies its own heights
-from ._pair_kernels import LARGEST_BLOCK, block_heights, insert_partner, key_up_to, pair_shift
+from . import _categorical_pair_kernels, _stationary_pair_kernels  # noqa: F401  supply their own heights
+from ._pair_kernels import insert_partner, key_up_to, pair_shift
 
 NONE = -1
 
@@ -26,7 +26,7 @@ class Lists(NamedTuple):
     keys: NDArray[
         np.float64
     ]  # (slots, length), ascending: heights, or ranks where a pair merges at once; infinite at the end
-    slots: NDArray[np.intp]  # (slots, length), the partners, NONE at the end
+    slots: NDArray[np.intp]  # (slots, length), the partners, NONE at the end; see `_not_below`
     seen: NDArray[np.intp]  # (slots,), the last lineage that was given this one as a partner
     heap: NDArray[np.intp]  # (slots,), slots, the one with the smallest key on top
     place: NDArray[np.intp]  # (slots,), where a slot stands in the heap
@@ -196,6 +196,31 @@ def pair_key(forest, i, j, limit, pair):
     return key_up_to(forest, i, j, pair_shift(forest, i, j), limit, pair)
 
 
+@jit
+def _not_below(j):
+    """Return how a list holds partner j whose key is only known not to be below the one that stands there; undoes itself."""
+    return NONE - 1 - j
+
+
+@jit
+def _weighed(forest, lists, i, j, first, pair):
+    """Return the key of j for the list of slot i, and how it is to be held there.
+
+    The key is looked for only up to the first one that is known, from a place of the list on: most partners never come to
+    the top.
+    """
+    keys, slots = lists.keys[i], lists.slots[i]
+    while first < len(slots) and slots[first] < NONE:
+        first += 1
+    limit = keys[first] if first < len(slots) else math.inf
+    key = pair_key(forest, i, j, limit, pair)
+    if key < math.inf:
+        return key, j
+    if limit < math.inf:
+        return np.nextafter(max(limit, forest.height[max(i, j)]), math.inf), _not_below(j)
+    return math.inf, NONE
+
+
 @kernel
 def weigh_neighbours(forest, lists, neighbours, first, last):
     """Make the lists of slots first <= i < last from their neighbours; threads may share the slots."""
@@ -205,22 +230,18 @@ def weigh_neighbours(forest, lists, neighbours, first, last):
         lists.slots[i, :] = NONE
         for j in neighbours[i]:
             if j >= 0:
-                key = pair_key(forest, i, j, math.inf, pair)
-                if key < math.inf:
-                    insert_partner(lists.keys[i], lists.slots[i], key, j)
+                key, held = _weighed(forest, lists, i, j, 0, pair)
+                insert_partner(lists.keys[i], lists.slots[i], key, held)
 
 
 @kernel
-def best_older_keys(forest, probes, live, keys, first_probe, last_probe):
+def best_older_keys(forest, probes, keys, first, last):
     """Find the key of some slots' best partners among all older ones; threads may share the slots."""
-    pair, block = np.empty(op.pair_size(forest)), np.empty(LARGEST_BLOCK)
-    for p in range(first_probe, last_probe):
-        best = keys[p : p + 1]
-        best[0] = math.inf
-        for first in range(0, probes[p], LARGEST_BLOCK):
-            last = min(first + LARGEST_BLOCK, probes[p])
-            block_heights(forest, probes[p], first, last, live, best, pair, block)
-            best[0] = min(best[0], np.min(block[: last - first]))
+    pair = np.empty(op.pair_size(forest))
+    for p in range(first, last):
+        keys[p] = math.inf
+        for j in range(probes[p]):
+            keys[p] = min(keys[p], pair_key(forest, probes[p], j, keys[p], pair))
 
 
 # -- a heap of slots -----------------------------------------------------------------------------------------------------
@@ -303,16 +324,16 @@ def next_pair(forest, lists, pair):
         j = slots[0]
         if j == NONE:
             return NONE, NONE, math.inf
-        if lists.heir[j] == j:
+        if j >= 0 and lists.heir[j] == j:
             return min(i, j), max(i, j), keys[0]
-        # a partner that is dead is replaced by what it has become part of
-        j = _heir(lists, j)
-        key = pair_key(forest, i, j, math.inf, pair)
+        # a partner that is dead is replaced by what it has become part of, and keys that are not known are looked for
+        j = _heir(lists, j if j >= 0 else _not_below(j))
+        key, held = _weighed(forest, lists, i, j, 1, pair)
         q = 0
         while q + 1 < len(keys) and keys[q + 1] < key:
             keys[q], slots[q] = keys[q + 1], slots[q + 1]
             q += 1
-        keys[q], slots[q] = (key, j) if key < math.inf else (math.inf, NONE)
+        keys[q], slots[q] = key, held
         _sift(lists, 0)
 
 
@@ -323,12 +344,11 @@ def _inherit(forest, lists, parent, new, pair):
         j = lists.slots[parent, q]
         if j == NONE:
             break
-        j = _heir(lists, j)
+        j = _heir(lists, j if j >= 0 else _not_below(j))
         if j != new and lists.seen[j] != new:
             lists.seen[j] = new
-            key = pair_key(forest, new, j, lists.keys[new, -1], pair)
-            if key < math.inf:
-                insert_partner(lists.keys[new], lists.slots[new], key, j)
+            key, held = _weighed(forest, lists, new, j, 0, pair)
+            insert_partner(lists.keys[new], lists.slots[new], key, held)
 
 
 @kernel

@@ -162,56 +162,72 @@ def _(forest, pair, shift, c, lowest, limit):
     return h if h < limit else math.inf
 
 
+# Plain loops below: every expression of whole arrays would be compiled on its own, for seconds.
+
+
 @inlined
 def _block_by_search(forest, i, first, last, live, best, pair, heights):
-    n = last - first
+    n, n_tops = last - first, len(best)
     tops = best.copy()
-    heights[:n] = math.inf
-    unsettled = live[first:last].copy()  # pairs whose height is not known, nor known to be at the limit or above
-    shifts = np.empty(n)
-    for j in range(first, last):
-        shifts[j - first] = pair_shift(forest, i, j)
-    if tops[-1] < math.inf:
-        slopes = np.empty(n)
+    unsettled = np.empty(n, np.bool_)  # pairs whose height is not known, nor known to be at the limit or above
+    shifts, slopes = np.empty(n), np.empty(n)
+    left = 0
+    for k in range(n):
+        heights[k] = math.inf
+        unsettled[k] = live[first + k]
+        left += live[first + k]
+        shifts[k] = pair_shift(forest, i, first + k)
+    floor = forest.height[i]
+    if tops[n_tops - 1] < math.inf:
+        above_floor = np.nextafter(floor, math.inf)
         pieces = np.int64(1)  # a plain 1 would be compiled twice, once as a constant
-        while SEARCH_COST * np.sum(unsettled) > pieces * n and pieces <= MOST_PIECES:
-            limit = tops[-1]
-            above_floor = np.nextafter(forest.height[i], math.inf)
-            _settle_rising(forest, i, first, last, pieces, max(limit, above_floor), shifts, slopes, unsettled)
-            if SEARCH_COST * np.sum(unsettled) <= n or limit < above_floor:
+        while SEARCH_COST * left > pieces * n and pieces <= MOST_PIECES:
+            limit = tops[n_tops - 1]
+            left = _settle_rising(forest, i, first, last, pieces, max(limit, above_floor), shifts, slopes, unsettled)
+            if SEARCH_COST * left <= n or limit < above_floor:
                 break
             # The most promising pairs first: the lower limit that they set settles most of the others.
-            for _ in range(min(len(tops), np.sum(unsettled))):
+            for _ in range(min(n_tops, left)):
                 k = _least(slopes, unsettled)
                 heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
                 unsettled[k] = False
-            if tops[-1] == limit:  # a finer look at the same interval
+                left -= 1
+            if tops[n_tops - 1] == limit:  # a finer look at the same interval
                 pieces *= 4
     at_floor = 0
     for k in range(n):
         if unsettled[k]:
             heights[k] = _pair_height(forest, i, first + k, shifts[k], tops, pair)
-        at_floor += heights[k] == forest.height[i]
-        if at_floor == len(tops):
+        at_floor += heights[k] == floor
+        if at_floor == n_tops:
             break  # none can be lower, and of equals the first ones count
 
 
 @inlined
 def _settle_rising(forest, i, first, last, pieces, limit, shifts, slopes, unsettled):
-    """Strike out the pairs that rise all the way to the limit."""
-    rises = np.full(last - first, True)
+    """Strike out the pairs that rise all the way to the limit; return how many are left."""
+    n = last - first
+    rises = np.empty(n, np.bool_)
+    for k in range(n):
+        rises[k] = True
     low = forest.height[i]
     for piece in range(pieces):
         # towards the limit, where slopes are smallest, pieces get shorter
         high = limit if piece == pieces - 1 else 0.5 * (low + limit)
-        slopes[:] = 0.0
+        for k in range(n):
+            slopes[k] = 0.0
         op.add_least_slopes(forest, i, first, last, low, high, shifts, slopes)
-        rises &= slopes > 1.0
+        for k in range(n):
+            rises[k] &= slopes[k] > 1.0
         low = high
-    unsettled &= ~rises
+    left = 0
+    for k in range(n):
+        unsettled[k] &= not rises[k]
+        left += unsettled[k]
+    return left
 
 
-@inlined
+@jit
 def _pair_height(forest, i, j, shift, tops, pair):
     """Return the key of one pair if it is among the smallest so far, and put it among them."""
     key = key_up_to(forest, i, j, shift, tops[-1], pair)

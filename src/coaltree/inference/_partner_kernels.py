@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..compiled import Operation, inlined, jit, kernel
 from ..process import operations as op
 from ..process._brownian_kernels import CompleteForest
-from . import _stationary_pair_kernels  # noqa: F401  supplies its own heights
+from . import _categorical_pair_kernels, _stationary_pair_kernels  # noqa: F401  supply their own heights
 from ._pair_kernels import LARGEST_BLOCK, block_heights, insert_partner
 from ._space_kernels import Space, build_space, new_space, renumber_space, replace_in_space, scan_space
 
@@ -232,15 +232,24 @@ def most_recent(forest, partners):
 @inlined
 def replace_pair(forest, partners, i, j, node):
     """Let slots i and j die and the lineage in the next free slot, already merged, live; its list is still to be made."""
+    new = _enter_lineage(partners, i, j, node)
+    succeed(forest, partners, j, i, new)  # where the younger was: a lineage that takes in many rows stays in one place
+    if partners.counts[0] - partners.counts[1] > partners.counts[0] // 8:
+        _close_up(forest, partners)
+
+
+# What does not depend on the messages is compiled once for all of their kinds.
+
+
+@jit
+def _enter_lineage(partners, i, j, node):
+    """Let slots i and j die, and a lineage with an empty list live in the next free slot; return that."""
     new = partners.counts[0]
     partners.counts[0] += 1
     partners.counts[1] -= 1
     partners.node[new] = node
     partners.live[i] = partners.live[j] = False
     partners.live[new] = True
-    succeed(
-        forest, partners, j, i, new
-    )  # where the younger one was: a lineage that takes in many rows stays in one place
     for dead in (i, j):
         partners.heights[dead, :] = math.inf
         _replay_games(partners, dead)
@@ -248,14 +257,26 @@ def replace_pair(forest, partners, i, j, node):
     partners.slots[new, :] = STALE
     partners.place[new] = 0
     _replay_games(partners, new)
-    if partners.counts[0] - partners.counts[1] > partners.counts[0] // 8:
-        _close_up(forest, partners)
-        start_tournament(partners)
+    return new
 
 
 @inlined
 def _close_up(forest, partners):
     """Move the live lineages to the front, in order, and the dead ones out of the lists."""
+    used = partners.counts[0]
+    new_slot = _close_up_lists(partners)
+    for i in range(used):
+        target = new_slot[i]
+        if target != NONE and target != i:
+            op.move(forest, i, target)
+            forest.height[target] = forest.height[i]
+    renumber(forest, partners, new_slot, partners.counts[0])
+    start_tournament(partners)
+
+
+@jit
+def _close_up_lists(partners):
+    """Close up all but the messages; return the new slot of each, NONE for the dead."""
     used = partners.counts[0]
     new_slot = np.full(used, NONE)
     target = 0
@@ -263,10 +284,7 @@ def _close_up(forest, partners):
         if not partners.live[i]:
             continue
         new_slot[i] = target
-        if target != i:
-            op.move(forest, i, target)
-            forest.height[target] = forest.height[i]
-            partners.node[target] = partners.node[i]
+        partners.node[target] = partners.node[i]
         kept = 0
         for k in range(partners.place[i], LIST_LENGTH):
             j = partners.slots[i, k]
@@ -283,4 +301,4 @@ def _close_up(forest, partners):
     partners.live[target:] = False
     partners.heights[target:used, :] = math.inf
     partners.counts[0] = target
-    renumber(forest, partners, new_slot, target)
+    return new_slot

@@ -42,7 +42,7 @@ class Space(NamedTuple):
     place: IntArray  # (slots,), its place in the bucket
     members: IntArray  # (buckets, BUCKET), slots
     filled: IntArray  # (buckets,)
-    y: FloatArray  # (buckets, columns, BUCKET)
+    y: FloatArray  # (buckets, columns, BUCKET), infinite where a place is empty
     offset: FloatArray  # (buckets, BUCKET), height less variance
     low: FloatArray  # (boxes / 8, columns, 8)
     high: FloatArray  # (boxes / 8, columns, 8)
@@ -112,6 +112,7 @@ def build_space(forest, space, n):
     space.oldest[:n_boxes] = len(space.bucket)
     order = np.arange(n)
     bounds = _halved(forest, order, n_buckets)
+    space.y[:n_buckets] = math.inf
     for bucket in range(n_buckets):
         members = order[bounds[bucket] : bounds[bucket + 1]]
         space.filled[bucket] = len(members)
@@ -219,6 +220,7 @@ def replace_in_space(forest, space, i, j, new):
         space.offset[bucket, p] = space.offset[bucket, last]
         for d in range(forest.y.shape[0]):
             space.y[bucket, d, p] = space.y[bucket, d, last]
+    space.y[bucket, :, last] = math.inf
     _find_oldest(space, bucket)
     bucket, p = space.bucket[i], space.place[i]
     _put(forest, space, bucket, p, new)
@@ -291,7 +293,7 @@ def scan_space(forest, space, i, keys, slots):
             continue
         size = space.filled[within]
         looked_at += size
-        if not _squares_within(space.y[within], own, size, reach, squares):
+        if not _squares_within(space.y[within], own, reach, squares):
             continue
         for k in range(size):
             j = space.members[within, k]
@@ -362,21 +364,23 @@ def _reach(forest, space, box, floor, v, limit, slack):
 
 
 @jit
-def _squares_within(points, own, size, reach, squares):
-    """Put squared distances to the points of a bucket down; return whether any is within reach."""
-    squares[:size] = 0.0
+def _squares_within(points, own, reach, squares):
+    """Put squared distances to the points of a bucket down, infinite where there is none; return whether any is within reach."""
+    # loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised
+    for k in range(BUCKET):
+        squares[k] = 0.0
     first = 0
     while first < len(own):
         last = min(first + COLUMNS_AT_ONCE, len(own))
         for d in range(first, last):
-            x, row = own[d], points[d, :size]
-            for k in range(size):
+            x, row = own[d], points[d]
+            for k in range(BUCKET):
                 gap = row[k] - x
                 squares[k] += gap * gap
-        least = math.inf
-        for k in range(size):
-            least = min(least, squares[k])
-        if not least <= reach:
+        within = 0
+        for k in range(BUCKET):
+            within += squares[k] <= reach
+        if within == 0:
             return False
         first = last
     return True

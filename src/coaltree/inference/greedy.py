@@ -32,6 +32,7 @@ from ..errors import InputError, InputWarning
 from ..process import operations as op
 from ..process.brownian import Brownian
 from ..process.interface import Process, as_matrix, check_process
+from ..process.layout import columns_together, slots_together
 from ..process.likelihood import merge_log_likelihoods
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
@@ -56,9 +57,7 @@ from .threads import thread_count
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact", "neighbors")
 MOST_EXACT = 3_000  # rows, up to which every pair is weighed;
-MOST_EXACT_IN_SPACE = (
-    50_000  # complete real rows under Brownian motion, most pairs of which are ruled out many at a time
-)
+MOST_EXACT_IN_SPACE = 50_000  # of complete real rows under Brownian motion most are ruled out many at a time
 FEW_COLUMNS = 3  # such rows are searched exactly however many there are
 FEW, FEW_IN_SPACE = 1_000, 10_000  # lineages that the search by neighbours leaves to the exact one
 SCAN_ROWS = 100  # rows a thread takes at a time, on average
@@ -311,10 +310,11 @@ def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Pro
     merges = new_merges(n)
     forest, nodes = _first_lineages(X, process, neighbour_slots_for(n), merges)
     few = FEW_IN_SPACE if in_space(forest) else FEW
+    forest = columns_together(forest)
     lists, done, rounds = merge_neighbours(
         forest, process, nodes, few, n_threads, merges, lambda share, live: report(0.95 * share, live)
     )
-    live = int(lists.counts[1])
+    forest, live = slots_together(forest), int(lists.counts[1])
     partners = new_partners(forest, live)
     partners.node[:live] = lists.node[:live]
     _merge_exactly(forest, partners, done, merges, n_threads, lambda share, live: report(0.95 + 0.05 * share, live))

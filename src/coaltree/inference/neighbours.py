@@ -73,7 +73,8 @@ def merge_neighbours(
     Parameters
     ----------
     forest : forest
-        The messages of n lineages, in the first slots in order of age, with `slots_for(n)` slots.
+        The messages of n lineages, in the first slots in order of age, with `slots_for(n)` slots; pairs are looked at here and
+        there, so that columns should lie together.
     process : Process
     nodes : ndarray of shape (n,)
         Their numbers in the tree.
@@ -97,12 +98,11 @@ def merge_neighbours(
     lists = new_lists(len(nodes), LIST_LENGTH)
     lists.node[: len(nodes)] = nodes
     done, rounds = n - len(nodes), []
-    everyone = np.full(len(lists.node), True)
     while (live := int(lists.counts[1])) > few:
         n_probes = min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES)
         probes = np.linspace(live // 2, live - 1, n_probes).astype(np.intp)
         keys = np.empty(len(probes))
-        _shared(n_threads, len(probes), best_older_keys, forest, probes, everyone, keys)
+        _shared(n_threads, len(probes), best_older_keys, forest, probes, keys)
         clock = float(merges.heights[n + done - 1])
         height = max(float(np.median(np.where(keys < np.inf, keys, clock))) - clock, 0.0)
 
@@ -113,7 +113,8 @@ def merge_neighbours(
         def merged(k: int, live: int = live) -> None:
             report(1 - 0.5 * (live * KEPT + max(n - k, 0)) / n, n - k)
 
-        neighbours = nearest(process.coordinates(forest, live, height), LIST_LENGTH, n_threads, live, found)
+        points = np.ascontiguousarray(process.coordinates(forest, live, height))
+        neighbours = nearest(points, LIST_LENGTH, n_threads, live, found)
         _shared(n_threads, live, weigh_neighbours, forest, lists, neighbours)
         rounds.append(Round(live, float(np.mean(lists.keys[probes, 0] <= keys))))
         start_heap(lists)

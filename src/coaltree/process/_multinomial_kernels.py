@@ -41,6 +41,7 @@ class CategoricalForest(NamedTuple):
     start: NDArray[np.intp]  # (columns + 1,)
     root_q: FloatArray  # (states of all columns,), sqrt(q)
     rate: FloatArray  # (columns,)
+    common_rate: float  # NaN if columns have different ones
 
 
 # pair = [heights, then b of each column, then room for SCRATCH numbers a column]

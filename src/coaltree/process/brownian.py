@@ -46,7 +46,9 @@ class Brownian(Gaussian):
     def __repr__(self) -> str:
         return f"Brownian(variance={self._shown(self.variance)}, noise={self.noise:g})"
 
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> CompleteForest | DiagonalForest:
+    def forest(
+        self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False
+    ) -> CompleteForest | DiagonalForest:
         """Return the leaves' Gaussian messages in units of the diffusion."""
         n, n_columns = X.shape
         white, log_scales = self.whitened(X)
@@ -60,7 +62,7 @@ class Brownian(Gaussian):
         scale = scale if scale > 0 else 1.0
         y = np.zeros((n_columns, capacity))
         y[:, :n] = centred.T
-        if observed.all():
+        if observed.all() and not by_column:
             v = np.zeros(capacity)
             v[:n] = np.maximum(self.noise, least_noise(scale))
             return CompleteForest(height, y, v, float(log_scales.sum()), means, scale, self.noise > 0)

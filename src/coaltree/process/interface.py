@@ -31,10 +31,11 @@ class Process(ABC):
         """
 
     @abstractmethod
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> Any:
+    def forest(self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False) -> Any:
         """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X.
 
-        Called on a resolved process. `height` is the array, all zeros, that the forest has to use.
+        Called on a resolved process. `height` is the array, all zeros, that the forest has to use. Where no cell is missing,
+        columns may share what they have in common; `by_column` asks for the kind of forest that a table with holes has.
         """
 
     @abstractmethod

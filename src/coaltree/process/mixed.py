@@ -69,9 +69,10 @@ class Mixed(Process):
         check_width(X.shape[1], self.n_columns, "Mixed")
         return type(self)(*((process.resolve(X[:, columns]), columns) for process, columns in self.parts))
 
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> Any:
+    def forest(self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False) -> Any:
         """Return the parts' forests, nested in pairs, on one array of heights."""
-        forests = [process.forest(X[:, columns], capacity, height) for process, columns in self.parts]
+        # Column by column, holes or not: every kind of forest is compiled for on its own, and pairs of kinds would be many.
+        forests = [process.forest(X[:, columns], capacity, height, by_column=True) for process, columns in self.parts]
         joined = forests.pop()
         while forests:
             joined = PairForest(height, forests.pop(), joined)

@@ -105,7 +105,7 @@ class Multinomial(Process):
             )
         return self
 
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> CategoricalForest:
+    def forest(self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False) -> CategoricalForest:
         """Return the leaves' messages."""
         assert self.equilibrium is not None, "forest is called on a resolved process"
         n_columns = X.shape[1]
@@ -119,7 +119,8 @@ class Multinomial(Process):
             m[start[d] : start[d + 1], rows] = 0.0
             m[states, rows] = 1 / root_q[states]
         rate = np.array(np.broadcast_to(self.rate, n_columns))
-        return CategoricalForest(height, m, np.ones((n_columns, capacity)), start, root_q, rate)
+        common = float(rate[0]) if n_columns and np.all(rate == rate[0]) else math.nan
+        return CategoricalForest(height, m, np.ones((n_columns, capacity)), start, root_q, rate, common)
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the log probability of each row's states at equilibrium."""

@@ -102,7 +102,9 @@ class OrnsteinUhlenbeck(Gaussian):
         # of the equilibrium's scale at the most: rows may lie far out, and still be as far from each other as they are
         return np.maximum(self.noise, least_noise(np.where(spread > 0, np.minimum(spread, 1.0), 1.0)))
 
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray) -> StationaryForest | StationaryDiagonalForest:
+    def forest(
+        self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False
+    ) -> StationaryForest | StationaryDiagonalForest:
         """Return the leaves' messages in units of the equilibrium."""
         n, n_columns = X.shape
         white, _ = self.whitened(X)
@@ -111,7 +113,7 @@ class OrnsteinUhlenbeck(Gaussian):
         _check_distance(white)
         check_size(np.where(observed, white - _means(white, observed), 0.0))
         noise = self._noises(np.where(observed, white, np.nan))
-        complete = bool(observed.all())
+        complete = bool(observed.all()) and not by_column
         if complete:
             noise = np.full(n_columns, noise.max())
         a = np.zeros((n_columns, capacity))

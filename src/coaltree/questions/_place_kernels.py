@@ -22,9 +22,10 @@ def add_logs(
     """Fill logs[p] for chosen pairs with the log of prior times likelihood, not below `least`, at the places of a slot each."""
     for k in range(len(chosen)):
         p, slot = chosen[k], slots[k]
-        row, out = pair_rows[p], logs[p]
+        row, out, mass = pair_rows[p], logs[p], masses[slot]
         n = len(out)
-        out[:] = masses[slot]
+        for i in range(n):
+            out[i] = mass[i]
         for d in range(x.shape[1]):
             if observed[row, d]:
                 value, mean, half, constant = x[row, d], means[slot, d], halves[slot, d], constants[slot, d]
@@ -36,7 +37,6 @@ def add_logs(
                 own = log_probabilities[slot, states[row, d]]
                 for i in range(n):
                     out[i] += own[i]
-        mass = masses[slot]
         for i in range(n):
             if out[i] < least and mass[i] > -np.inf:
                 out[i] = least

@@ -1,0 +1,30 @@
+"""How the messages of a forest lie in memory: blocks of slots side by side, as processes make them, or the columns of a slot."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+
+def columns_together(forest: Any) -> Any:
+    """Return a forest with the columns of each slot side by side, for work on slots and pairs here and there."""
+    return _laid_out(forest, "F")
+
+
+def slots_together(forest: Any) -> Any:
+    """Return a forest with blocks of slots side by side, for work on many slots in turn."""
+    return _laid_out(forest, "C")
+
+
+def _laid_out(forest: Any, order: Literal["C", "F"]) -> Any:
+    """Return the forest with its matrices, of columns by slots, in some order; parts and other arrays are the same."""
+    fields = []
+    for field in forest:
+        if isinstance(field, tuple):
+            fields.append(_laid_out(field, order))
+        elif isinstance(field, np.ndarray) and field.ndim == 2:
+            fields.append(np.asarray(field, order=order))
+        else:
+            fields.append(field)
+    return type(forest)(*fields)
