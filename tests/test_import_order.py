@@ -15,12 +15,14 @@ PACKAGE = Path(coaltree.__file__).parent
 LAYERS = [
     ["errors"],
     ["streams", "compiled"],
+    ["datasets"],
     ["tree"],
     ["table"],
     ["process"],
     ["inference"],
     ["questions"],
     ["metrics"],
+    ["rivals"],
     ["output"],
     ["estimators"],
     ["console"],
@@ -72,7 +74,7 @@ def test_the_rule_sees_relative_imports():
 
 @pytest.mark.parametrize("statement", ["import coaltree", "from coaltree import Tree, simulate_tree, log_prior"])
 def test_import_is_light(statement):
-    heavy = ["numba", "sklearn", "matplotlib", "polars", "pandas", "typer", "scipy.stats"]
+    heavy = ["numba", "sklearn", "matplotlib", "polars", "pandas", "typer", "scipy.stats", "pooch"]
     program = f"{statement}; import sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

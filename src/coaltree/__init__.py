@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import errors, metrics
+    from . import datasets, errors, metrics, rivals
     from .estimators.clustering import CoalescentClustering
     from .estimators.imputer import CoalescentImputer
     from .estimators.stored import load_model
@@ -47,6 +47,7 @@ _HOMES = {
     "Tree": "tree.tree",
     "TreeSample": "tree.sample",
     "calibrate": "process.calibration",
+    "datasets": "",
     "errors": "",
     "greedy": "inference.greedy",
     "load_model": "estimators.stored",
@@ -54,6 +55,7 @@ _HOMES = {
     "log_prior": "tree.kingman",
     "metrics": "",
     "plot_dendrogram": "output.dendrogram",
+    "rivals": "",
     "robinson_foulds": "tree.clades",
     "simulate_tree": "tree.kingman",
     "smc": "inference.smc",
@@ -74,6 +76,7 @@ __all__ = [
     "Tree",
     "TreeSample",
     "calibrate",
+    "datasets",
     "errors",
     "greedy",
     "load_model",
@@ -81,6 +84,7 @@ __all__ = [
     "log_prior",
     "metrics",
     "plot_dendrogram",
+    "rivals",
     "robinson_foulds",
     "simulate_tree",
     "smc",

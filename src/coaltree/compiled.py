@@ -142,7 +142,7 @@ def announced_compilation() -> Iterator[None]:
 def _forget_stale_kernels() -> None:
     package = Path(__file__).parent
     digest = hashlib.sha256()
-    folders = ("process", "inference", "questions")
+    folders = ("process", "inference", "questions", "rivals")
     kernels = [package / "compiled.py", *(file for folder in folders for file in package.glob(f"{folder}/*.py"))]
     for source in sorted(kernels):
         facts = source.stat()

@@ -1,0 +1,190 @@
+"""Files of data sets: from a folder, from the web, and what is said when they cannot be had."""
+
+import errno
+import functools
+import hashlib
+import http.server
+import sys
+import threading
+
+import pytest
+
+from coaltree.datasets import fetching
+from coaltree.datasets.sources import SOURCES, Source
+from coaltree.errors import InputError, MissingDependencyError
+
+NAME = "toys/bricks.csv"
+CONTENT = b"red,blue\n1,2\n"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    asked = 0
+
+    def do_GET(self):
+        Quiet.asked += 1
+        super().do_GET()
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty folder for downloads, and none of one's own."""
+    folder = tmp_path / "cache"
+    monkeypatch.delenv("COALTREE_DATA", raising=False)
+    monkeypatch.setattr("pooch.os_cache", lambda name: folder / name)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between two tries
+    return folder / "coaltree"
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    """A server on this machine that has the file."""
+    folder = tmp_path / "web"
+    folder.mkdir()
+    (folder / "bricks.csv").write_bytes(CONTENT)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        publish(monkeypatch, f"http://127.0.0.1:{server.server_port}/bricks.csv")
+        Quiet.asked = 0
+        yield folder
+        server.shutdown()
+        thread.join()
+
+
+def publish(monkeypatch, address, content=CONTENT):
+    monkeypatch.setitem(SOURCES, NAME, Source(address, hashlib.sha256(content).hexdigest()))
+
+
+def own_folder(tmp_path, monkeypatch, content):
+    folder = tmp_path / "own"
+    (folder / "toys").mkdir(parents=True)
+    (folder / NAME).write_bytes(content)
+    monkeypatch.setenv("COALTREE_DATA", str(folder))
+    return folder
+
+
+def test_addresses_are_pinned():
+    for name, source in SOURCES.items():
+        assert source.address.startswith("https://raw.githubusercontent.com/")
+        commit = source.address.split("/")[5]
+        assert len(commit) == 40
+        assert int(commit, 16)
+        assert len(source.sha256) == 64
+        assert int(source.sha256, 16)
+        assert name.rpartition("/")[2] == source.address.rpartition("/")[2]
+
+
+def test_a_download_is_kept(web, cache):
+    assert fetching.fetch(NAME) == CONTENT
+    assert (cache / NAME).read_bytes() == CONTENT
+    assert fetching.fetch(NAME) == CONTENT
+    assert Quiet.asked == 1
+
+
+def test_a_damaged_download_is_fetched_anew(web, cache):
+    (cache / "toys").mkdir(parents=True)
+    (cache / NAME).write_bytes(b"half")
+    assert fetching.fetch(NAME) == CONTENT
+
+
+def test_a_folder_of_ones_own_comes_first(web, cache, tmp_path, monkeypatch):
+    own_folder(tmp_path, monkeypatch, CONTENT)
+    assert fetching.fetch(NAME) == CONTENT
+    assert Quiet.asked == 0
+    assert not cache.exists()
+
+
+def test_what_the_folder_lacks_is_downloaded(web, cache, tmp_path, monkeypatch):
+    folder = own_folder(tmp_path, monkeypatch, CONTENT)
+    (folder / NAME).unlink()
+    assert fetching.fetch(NAME) == CONTENT
+    assert Quiet.asked == 1
+
+
+def test_a_folder_of_ones_own_is_checked(tmp_path, monkeypatch):
+    publish(monkeypatch, "https://example.org/bricks.csv")
+    own_folder(tmp_path, monkeypatch, b"other")
+    with pytest.raises(
+        InputError, match=r"bricks.csv is not the file that was published \(its checksum differs\): remove"
+    ):
+        fetching.fetch(NAME)
+
+
+def test_a_folder_that_is_none(tmp_path, monkeypatch):
+    publish(monkeypatch, "https://example.org/bricks.csv")
+    monkeypatch.setenv("COALTREE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match=r"COALTREE_DATA is '.*nowhere', which is not a folder"):
+        fetching.fetch(NAME)
+
+
+def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+    publish(monkeypatch, "https://example.org/bricks.csv")
+    own_folder(tmp_path, monkeypatch, CONTENT)
+
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    with pytest.raises(InputError, match=r"bricks.csv cannot be read: Permission denied\."):
+        fetching.fetch(NAME)
+
+
+def test_another_file_at_the_address_is_not_kept(web, cache):
+    (web / "bricks.csv").write_bytes(b"something else")
+    with pytest.raises(InputError, match=r"What http://127.0.0.1:.* sends is not the file that was published"):
+        fetching.fetch(NAME)
+    assert not (cache / NAME).exists()
+
+
+def test_offline(web, cache, monkeypatch):
+    publish(monkeypatch, "http://127.0.0.1:9/bricks.csv")  # nobody listens there
+    with pytest.raises(
+        InputError, match=r"could not be downloaded from http://127.0.0.1:9/bricks.csv \(ConnectionError\)"
+    ):
+        fetching.fetch(NAME)
+
+
+def test_the_address_is_gone(web, cache, monkeypatch):
+    (web / "bricks.csv").unlink()
+    with pytest.raises(InputError, match=r"could not be downloaded from .* \(HTTPError\)"):
+        fetching.fetch(NAME)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (PermissionError("in the words of pooch"), "Permission denied"),
+    ],
+)
+def test_a_download_that_cannot_be_kept(web, cache, monkeypatch, error, reason):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("pooch.core.Pooch.fetch", fail)
+    with pytest.raises(InputError, match=f"cannot be kept in .*coaltree: {reason}; make room there"):
+        fetching.fetch(NAME)
+
+
+def test_a_file_in_the_place_of_the_folder(web, cache):
+    cache.parent.write_text("in the way")
+    with pytest.raises(InputError, match=r"cannot be kept in .*coaltree: Not a directory"):
+        fetching.fetch(NAME)
+
+
+def test_without_pooch(web, cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "coaltree\[data\]"'):
+        fetching.fetch(NAME)
+
+
+def test_lines_end_where_files_mean(tmp_path, monkeypatch):
+    content = "a\x85b\r\nc\x0cd\n\n".encode("latin-1")
+    publish(monkeypatch, "https://example.org/bricks.csv", content)
+    own_folder(tmp_path, monkeypatch, content)
+    assert fetching.text_lines(NAME, "latin-1") == ["a\x85b", "c\x0cd", ""]
+    with pytest.raises(InputError, match=r"bricks.csv is damaged: byte 1 is not utf-8"):
+        fetching.text_lines(NAME, "utf-8")

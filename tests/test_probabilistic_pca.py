@@ -1,0 +1,102 @@
+"""Probabilistic principal components against scikit-learn and a brute-force Gaussian."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.decomposition import PCA
+
+from coaltree.errors import InputError
+from coaltree.rivals import ProbabilisticPCA
+
+
+def low_rank(rng, n, d, q, noise=0.5):
+    return rng.normal(size=(n, q)) @ rng.normal(size=(q, d)) + noise * rng.normal(size=(n, d)) + rng.normal(size=d)
+
+
+def with_holes(rng, X, share=0.3):
+    return np.where(rng.random(X.shape) < share, np.nan, X)
+
+
+def covariance(model):
+    return model.weights_ @ model.weights_.T + model.noise_ * np.eye(len(model.mean_))
+
+
+def brute_force_log_likelihood(model, X):
+    total, C = 0.0, covariance(model)
+    for x in X:
+        seen = ~np.isnan(x)
+        if seen.any():
+            total += multivariate_normal(model.mean_[seen], C[np.ix_(seen, seen)]).logpdf(x[seen])
+    return total
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_complete_tables_have_the_solution_in_closed_form(q):
+    X = low_rank(np.random.default_rng(0), 80, 6, 3)
+    model = ProbabilisticPCA(q, max_rounds=5000, tolerance=1e-13).fit(X)
+    theirs = PCA(q).fit(X)
+    np.testing.assert_allclose(covariance(model), theirs.get_covariance() * 79 / 80, atol=1e-4)
+    np.testing.assert_allclose(model.mean_, X.mean(axis=0), atol=1e-8)
+
+
+@pytest.mark.parametrize("q", [1, 2, 7])
+def test_the_log_likelihood_is_that_of_the_observed_cells_and_never_falls(q):
+    rng = np.random.default_rng(q)
+    X = with_holes(rng, low_rank(rng, 40, 5, 2))
+    X[7] = np.nan
+    X[:, 3][:38] = np.nan
+    model = ProbabilisticPCA(q, max_rounds=60, tolerance=0).fit(X)
+    gains = np.diff(model.log_likelihoods_)
+    assert np.all(gains > -1e-8)
+    assert gains.sum() > 1
+    assert model.log_likelihoods_[-1] == pytest.approx(brute_force_log_likelihood(model, X), rel=1e-10)
+
+
+def test_cells_are_conditional_expectations():
+    rng = np.random.default_rng(3)
+    X = with_holes(rng, low_rank(rng, 30, 5, 2))
+    model = ProbabilisticPCA(2).fit(X)
+    C, filled = covariance(model), model.filled()
+    for x, y in zip(X, filled, strict=True):
+        seen = ~np.isnan(x)
+        np.testing.assert_array_equal(y[seen], x[seen])
+        weights = np.linalg.solve(C[np.ix_(seen, seen)], (x - model.mean_)[seen])
+        np.testing.assert_allclose(y[~seen], model.mean_[~seen] + C[np.ix_(~seen, seen)] @ weights, atol=1e-9)
+
+
+def test_hidden_cells_of_a_plane_are_found():
+    rng = np.random.default_rng(4)
+    truth = low_rank(rng, 60, 8, 2, noise=0.01)
+    X = with_holes(rng, truth)
+    error = (ProbabilisticPCA(2).fit(X).filled() - truth)[np.isnan(X)]
+    assert np.sqrt(np.mean(error**2)) < 0.1
+
+
+def test_it_stops_when_nothing_is_gained():
+    X = low_rank(np.random.default_rng(5), 50, 4, 1)
+    model = ProbabilisticPCA(1).fit(X)
+    assert len(model.log_likelihoods_) < 500
+    assert model.log_likelihoods_[-1] == pytest.approx(brute_force_log_likelihood(model, X))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[1.0, 2.0]],
+        [[1.0], [2.0]],
+        [[np.nan, np.nan], [np.nan, np.nan]],
+        [[3.0, 1.0], [3.0, 1.0], [3.0, np.nan]],
+        [[np.nan, 1.0], [np.nan, 2.0], [np.nan, 4.0]],
+    ],
+)
+def test_small_and_constant_tables(X):
+    model = ProbabilisticPCA(2).fit(X)
+    assert np.isfinite(model.filled()).all()
+    assert np.isfinite(model.log_likelihoods_).all()
+    assert model.noise_ > 0
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, "two"])
+def test_numbers_of_components_that_cannot_be(n):
+    with pytest.raises(InputError, match=r"n_components is .*; it must be a whole number of at least 1"):
+        ProbabilisticPCA(n)
