@@ -1,10 +1,12 @@
-"""Make the pictures of the README: ``python docs/make_figures.py`` writes them into docs/images."""
+"""Make the pictures of the README and of docs/pictures.md: ``python docs/make_figures.py`` writes them into docs/images."""
 
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from sklearn.datasets import load_iris
 
 import coaltree as ct
 
@@ -49,17 +51,50 @@ def zoo() -> pd.DataFrame:
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["cover", "flies", "mass", "years", "legs"])
     table["mass"] = np.log10(table["mass"])
     table["years"] = np.log10(table["years"])
-    return table.astype({"legs": "string"})
+    return table.astype({"legs": "Int64"}).astype({"legs": "string"})
 
 
-def dendrogram() -> None:
-    """Draw the tree of the animals, coloured by the flat clusters that the model chooses."""
+def iris(step: int) -> pd.DataFrame:
+    """Return some of the flowers, named by their kind."""
+    data = load_iris(as_frame=True)
+    table = data.data.rename(columns=lambda name: name.removesuffix(" (cm)"))
+    kinds = data.target_names[data.target]
+    return table.set_axis([f"{kind} {i}" for i, kind in enumerate(kinds)])[::step]
+
+
+def save(figure: Figure, name: str) -> None:
+    """Write a picture, the same file for the same picture."""
+    figure.savefig(IMAGES / name, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def animals() -> None:
+    """Draw the tree of the animals, coloured by the flat clusters that the model chooses, and their table beside it."""
     model = ct.CoalescentClustering().fit(zoo())
     figure, axes = plt.subplots(figsize=(7.5, 6), layout="constrained")
     ct.plot_dendrogram(model.tree_, labels=model.labels_, ax=axes)
-    figure.savefig(IMAGES / "animals.png", dpi=110, metadata={"Software": None})
+    save(figure, "animals.png")
+    save(ct.plot_heatmap(model)["table"].figure, "heatmap.png")
+
+
+def flowers() -> None:
+    """Draw the density of two measures of flowers, and the lineages of their tree."""
+    model = ct.CoalescentClustering().fit(iris(2)[["sepal length", "petal length"]])
+    save(ct.plot_density(model).figure, "density.png")
+    save(ct.plot_lineages(model.tree_).figure, "lineages.png")
+
+
+def samples() -> None:
+    """Draw how sure a sample of trees is of the clusters of flowers, and how it was found."""
+    model = ct.CoalescentClustering(
+        inference="smc", n_particles=300, n_runs=4, n_clusters=3, proposal="race", random_state=0
+    ).fit(iris(5))
+    save(ct.plot_co_clustering(model)["matrix"].figure, "co_clustering.png")
+    save(ct.plot_evidence(model)["ess"].figure, "evidence.png")
 
 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    dendrogram()
+    animals()
+    flowers()
+    samples()

@@ -665,3 +665,20 @@ def test_a_sample_without_log_ratios_is_not_stored(greedy):
     state = replace(state_of(greedy), found=ct.TreeSample([greedy.tree_]), log_evidence=0.0)
     with pytest.raises(InputError, match="The sample has no log_joints"):
         state.to_bytes()
+
+
+@pytest.mark.parametrize("path", [None, 3, b"m.coaltree", ["m"], "a\0b"])
+def test_what_is_no_name_of_a_file(greedy, path):
+    for use in (ct.load_model, greedy.save, load_imputer):
+        with pytest.raises(
+            InputError, match=r"path is .*; it must be the name of a file, for example 'model.coaltree'"
+        ):
+            use(path)
+
+
+def test_a_file_without_its_end_says_so(greedy, tmp_path):
+    (tmp_path / "cut").write_bytes(model_bytes(greedy)[:-50])
+    with pytest.raises(
+        InputError, match="is not a model of coaltree, or is damaged: its end is missing or damaged, as of a"
+    ):
+        ct.load_model(tmp_path / "cut")

@@ -215,7 +215,7 @@ def test_placements_as_tables(model, frame):
     np.testing.assert_array_equal(table["height"], placed.height)
     np.testing.assert_array_equal(table["nearest_2_height"], placed.nearest_height[:, 1])
     assert table["nearest_1"].tolist() == [names[0] for names in placed.nearest]
-    assert placed.to_polars().equals(pl.from_pandas(table.reset_index()))
+    assert placed.to_polars().equals(pl.from_pandas(table.reset_index(names="row")))
     assert "3 rows" in repr(placed)
     assert "animal 0: branch" in repr(placed)
     assert list(model.place(frame[:3], n_nearest=0).to_pandas()) == columns

@@ -208,3 +208,45 @@ def test_a_wide_table_takes_memory_in_proportion_to_its_width():
 def test_what_cannot_be_simulated(process, options, message):
     with pytest.raises(InputError, match=message):
         process.simulate(TREE, **options)
+
+
+@pytest.mark.parametrize(
+    "process",
+    [ct.Brownian(), ct.OrnsteinUhlenbeck(), ct.Multinomial(1.0, [[0.5, 0.5]]), ct.Mixed((ct.Brownian(), [0]))],
+    ids=lambda process: type(process).__name__,
+)
+@pytest.mark.parametrize("n_columns", [-1, 0, 2.5, "two", True])
+def test_impossible_numbers_of_columns(process, n_columns):
+    with pytest.raises(
+        InputError, match=f"n_columns is {n_columns!r}; it must be a whole number of columns of at least 1"
+    ):
+        process.simulate(TREE, n_columns=n_columns)
+
+
+@pytest.mark.parametrize(
+    "process",
+    [ct.Brownian(), ct.OrnsteinUhlenbeck(), ct.Multinomial(1.0, [[0.5, 0.5]]), ct.Mixed((ct.Brownian(), [0]))],
+    ids=lambda process: type(process).__name__,
+)
+def test_tables_are_drawn_on_trees(process):
+    with pytest.raises(InputError, match="tree is of type str and not a Tree"):
+        process.simulate("((a:1,b:1);")
+
+
+@pytest.mark.parametrize(
+    ("root", "sentence"),
+    [
+        ("high", "root is 'high'; it must be one number, or one a column"),
+        ([1.0, 2.0, 3.0], r"root is \[1.0, 2.0, 3.0\]; it must be one finite number, or one for each of 2 column\(s\)"),
+        (np.nan, "root is nan; it must be one finite number"),
+    ],
+)
+def test_impossible_roots(root, sentence):
+    with pytest.raises(InputError, match=sentence):
+        ct.Brownian([1.0, 2.0]).simulate(TREE, root=root)
+
+
+@pytest.mark.parametrize("n", [-1, 0, 2.5, "ten", None, True, np.nan, np.inf])
+def test_impossible_numbers_of_leaves(n):
+    with pytest.raises(InputError, match="the number of leaves must be a whole number of at least 1"):
+        ct.simulate_tree(n)

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from .inference.greedy import GreedyResult, greedy
     from .inference.smc import smc
     from .inference.smc_result import SMCResult
+    from .output.co_clustering import plot_co_clustering
     from .output.dendrogram import plot_dendrogram
+    from .output.density import plot_density
+    from .output.evidence import plot_evidence
+    from .output.heatmap import plot_heatmap
+    from .output.lineages import plot_lineages
     from .process.beliefs import Beliefs
     from .process.brownian import Brownian
     from .process.calibration import calibrate
@@ -54,7 +59,12 @@ _HOMES = {
     "log_joint": "process.likelihood",
     "log_prior": "tree.kingman",
     "metrics": "",
+    "plot_co_clustering": "output.co_clustering",
     "plot_dendrogram": "output.dendrogram",
+    "plot_density": "output.density",
+    "plot_evidence": "output.evidence",
+    "plot_heatmap": "output.heatmap",
+    "plot_lineages": "output.lineages",
     "rivals": "",
     "robinson_foulds": "tree.clades",
     "simulate_tree": "tree.kingman",
@@ -83,7 +93,12 @@ __all__ = [
     "log_joint",
     "log_prior",
     "metrics",
+    "plot_co_clustering",
     "plot_dendrogram",
+    "plot_density",
+    "plot_evidence",
+    "plot_heatmap",
+    "plot_lineages",
     "rivals",
     "robinson_foulds",
     "simulate_tree",

@@ -20,12 +20,14 @@ from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.rounds import Calibrated, Found, alternate
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
+from ..notebook import brief
 from ..process.evidence import Noise
 from ..process.interface import Process
 from ..questions.predictor import Predictor
 from ..streams import as_generator
 from ..table.columns import Table, constant_of, missing_cells, read_columns
 from ..table.encoding import describe, encode, fit_encoding
+from ..table.frames import FrameKind
 from ..table.new_rows import read_new_rows
 from ..tree.sample import TreeSample
 from .modelling import COVARIANCES, FIRST_NOISE, REAL_PROCESSES, first_process, matrix_of, parameters_by_name
@@ -69,7 +71,9 @@ class CoalescentModel(BaseEstimator):
         """
         table = read_columns(X, self.categorical_features)
         validate_data(self, X, skip_check_array=True)
-        return self._fit(table, self._shown_progress if self.verbose else None)
+        self._fit(table, self._shown_progress if self.verbose else None)
+        self._frame_kind = FrameKind.of(X)
+        return self
 
     def _fit(self, table: Table, progress: Progress | None = None) -> Self:
         """Find the tree of a table that has been read already."""
@@ -135,6 +139,7 @@ class CoalescentModel(BaseEstimator):
         self.log_likelihood_ = result.log_likelihood
         self.log_ratios_ = result.log_ratios
         self._predictor = Predictor(trees, weights, matrix, process, self.n_jobs)
+        self._frame_kind = FrameKind(index=list(self.tree_.leaf_names))  # unless there is a frame to take it from
 
     def _calibrated(
         self,
@@ -238,6 +243,24 @@ class CoalescentModel(BaseEstimator):
     def _shown_progress(self, share: float, word: str) -> None:
         end = "\n" if share >= 1 else ""
         print(f"\r[{type(self).__name__}] {100 * share:3.0f} % {word}", end=end, file=sys.stderr, flush=True)
+
+    def _facts(self) -> dict[str, object]:
+        """What a notebook shows below scikit-learn's diagram."""
+        facts: dict[str, object] = {"rows": self.tree_.n_leaves, "columns": len(self.encoding_.column_names)}
+        facts |= {"root height": self.tree_.heights[-1], "log joint": self.log_joint_}
+        return facts | ({"log evidence": self.log_evidence_} if hasattr(self, "log_evidence_") else {})
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._facts_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": bundle["text/html"] + self._facts_html()} if "text/html" in bundle else {})
+
+    def _facts_html(self) -> str:
+        if not hasattr(self, "tree_"):
+            return ""
+        return f"<div>{', '.join(f'{name} {brief(value)}' for name, value in self._facts().items())}</div>"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..inference.greedy import GreedyResult
 from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
+from ..table.frames import FrameKind
 from ..tree.cut import check_cluster_count, cut_by_agreement, cut_by_count, cut_by_height, cut_by_ratio
 from ..tree.sample import TreeSample
 from .base import CoalescentModel, FloatArray
@@ -279,7 +281,34 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         rows = self._new_rows(X)
         placed = self._predictor.place(rows.matrix, self.tree_, int(n_nearest), float(level))
         log_density = placed.log_density - self._log_scales(rows.table)
-        return Placements.of(placed._replace(log_density=log_density), self.tree_, rows.table.row_names)
+        return Placements.of(
+            placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index
+        )
+
+    def to_frame(self) -> Any:
+        """Return the rows of the fit with their clusters, as a frame of the kind of the table and with its index.
+
+        Returns
+        -------
+        frame
+            ``cluster`` is that of `labels_`; ``merge_height`` is the height at which the row merges with another, large for rows
+            that are like no other. Of a table of polars, a frame of polars; of an array, one of pandas; of a model from a
+            file, one of pandas with the row names as index.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from coaltree import CoalescentClustering
+        >>> table = pd.DataFrame({"x": [0.0, 0.1, 4.0, 3.9]}, index=[7, 8, 9, 10])
+        >>> CoalescentClustering(n_clusters=2).fit(table).to_frame()["cluster"].to_dict()
+        {7: 0, 8: 0, 9: 1, 10: 1}
+        """
+        check_is_fitted(self)
+        merge_heights = self.tree_.heights[self.tree_.parents[: self.tree_.n_leaves]]
+        return self._frame_kind.frame({"cluster": self.labels_, "merge_height": merge_heights})
+
+    def _facts(self) -> dict[str, object]:
+        return super()._facts() | {"clusters": self.n_clusters_}
 
     def _log_scales(self, table: Table) -> FloatArray:
         """Return the log Jacobian of standardising each row's observed cells."""

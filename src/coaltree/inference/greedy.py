@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import announced_compilation, kernel
 from ..errors import InputError, InputWarning
+from ..notebook import facts_html
 from ..process import operations as op
 from ..process.brownian import Brownian
 from ..process.interface import Process, as_matrix, check_process
@@ -157,6 +158,15 @@ class GreedyResult:
 
     def __repr__(self) -> str:
         return f"<GreedyResult: {self.tree.n_leaves} leaves, log joint {self.log_joint:.6g}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "log joint": self.log_joint,
+            "log likelihood": self.log_likelihood,
+            "search": self.search,
+            "process": self.process,
+        }
+        return facts_html("Greedy inference", facts, self.tree._repr_html_())
 
 
 def greedy(

@@ -64,7 +64,7 @@ def sample_histories(
     extender = Extender(X, process, settings, n_threads)
     log_weights = extender.particles.log_weights
     log_evidence = math.fsum(process.leaf_log_likelihoods(X))
-    ess, resampled = np.empty(n - 1), np.zeros(n - 1, dtype=bool)
+    ess, evidences, resampled = np.empty(n - 1), np.empty(n - 1), np.zeros(n - 1, dtype=bool)
     with extender:
         extender.start(rng)
         for k in range(n - 1):
@@ -72,15 +72,16 @@ def sample_histories(
             check_weights(log_weights, k, n)
             weights, log_mean = normalised(log_weights)
             ess[k] = 1 / np.sum(weights**2)
+            evidences[k] = log_evidence + log_mean
             if k < n - 2 and ess[k] < settings.threshold * settings.n_particles:
                 extender.resample(k, copies(settings.resampling, weights, rng))
                 log_evidence += log_mean
-                log_weights[:] = log_mean = 0.0
+                log_weights[:] = 0.0
                 resampled[k] = True
             if report:
-                report((k + 1) / (n - 1), ess[k], log_evidence + log_mean)
+                report((k + 1) / (n - 1), ess[k], evidences[k])
     log_evidence += normalised(log_weights)[1]
-    return Run(extender.particles, log_evidence, ess, resampled)
+    return Run(extender.particles, log_evidence, evidences, ess, resampled)
 
 
 class Settings(NamedTuple):

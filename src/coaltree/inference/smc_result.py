@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ class Run(NamedTuple):
 
     particles: Particles  # complete, with their weights since the last resampling
     log_evidence: float
+    log_evidences: FloatArray  # (merges,), as they were after each
     ess: FloatArray  # (merges,)
     resampled: NDArray[np.bool_]  # (merges,)
 
@@ -46,6 +47,8 @@ class SMCResult(TreeSample):
         Its standard error: the standard deviation of the runs' log evidences over the root of their number; NaN for a
         single run. Where it is above 1, the mean is that of its largest runs.
     run_log_evidences : ndarray of shape (n_runs,)
+    log_evidence_traces : ndarray of shape (n_runs, n - 1)
+        Log evidence of each run so far, after each merge.
     ess : ndarray of shape (n - 1,)
         Effective sample size after each merge, before any resampling, added up over the runs.
     run_ess : ndarray of shape (n_runs, n - 1)
@@ -53,6 +56,8 @@ class SMCResult(TreeSample):
         After which merges the particles were resampled.
     n_ancestors : ndarray of int, shape (n_runs,)
         How many of the first particles have descendants at the end.
+    runs : ndarray of int, shape (n_trees,)
+        The run that each tree is from.
     process : Process
         The process used, everything that it left open settled.
     remarks : list of str
@@ -62,10 +67,12 @@ class SMCResult(TreeSample):
     log_evidence: float
     log_evidence_se: float
     run_log_evidences: FloatArray
+    log_evidence_traces: FloatArray
     ess: FloatArray
     run_ess: FloatArray
     resampled: NDArray[np.bool_]
     n_ancestors: NDArray[np.intp]
+    runs: NDArray[np.intp]
     process: Process
     remarks: list[str]
 
@@ -84,15 +91,18 @@ class SMCResult(TreeSample):
         evidences = np.array([run.log_evidence for run in runs])
         n_runs = len(runs)
         se = float(np.std(evidences, ddof=1) / math.sqrt(n_runs)) if n_runs > 1 else math.nan
-        run_ess = np.array([run.ess for run in runs]).reshape(n_runs, len(X) - 1)
+        shape = n_runs, len(X) - 1
+        run_ess = np.array([run.ess for run in runs]).reshape(shape)
         self.__dict__.update(
             log_evidence=log_evidence,
             log_evidence_se=se,
             run_log_evidences=evidences,
+            log_evidence_traces=np.array([run.log_evidences for run in runs]).reshape(shape),
             ess=run_ess.sum(axis=0),
             run_ess=run_ess,
-            resampled=np.array([run.resampled for run in runs]).reshape(n_runs, len(X) - 1),
+            resampled=np.array([run.resampled for run in runs]).reshape(shape),
             n_ancestors=np.array([len(np.unique(run.particles.ancestor)) for run in runs]),
+            runs=np.repeat(np.arange(n_runs), [len(run.particles.log_weights) for run in runs]),
             process=process,
             remarks=[],
         )
@@ -128,6 +138,17 @@ class SMCResult(TreeSample):
                 "them carry the sample: take more particles."
             )
         return sentences
+
+    def to_xarray(self) -> Any:
+        """Return the scalars of the trees, with the run that each is from; see `TreeSample.to_xarray`."""
+        facts = {"log_evidence": self.log_evidence, "log_evidence_se": self.log_evidence_se}
+        return super().to_xarray().assign(run=("tree", self.runs)).assign_attrs(facts)
+
+    def _facts(self) -> dict[str, object]:
+        facts = super()._facts() | {"effective size": self.effective_size, "log evidence": self.log_evidence}
+        if len(self.run_log_evidences) > 1:
+            facts["its standard error"] = self.log_evidence_se
+        return facts | {"process": self.process, "remarks": " ".join(self.remarks) or "none"}
 
     def __repr__(self) -> str:
         return (

@@ -86,6 +86,8 @@ class Archive:
             self._zip = zipfile.ZipFile(file)
         except InputError:
             raise
+        except zipfile.BadZipFile:
+            raise InputError("its end is missing or damaged, as of a file that was not copied whole") from None
         except _BROKEN as error:
             raise InputError(_reason(error)) from None
         infos = self._zip.infolist()

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, MissingDependencyError
+from ..errors import InputError
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, checked_tree
+from .axes import FONT, check_axes, need_matplotlib, new_axes
 from .drawn import Drawn, columns, drawn_part, shown
 from .palette import paint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SMALLEST_FONT, _LARGEST_FONT = 4.0, 9.0
+_SMALLEST_FONT, _LARGEST_FONT = 4.0, FONT
 _SMALLEST_CLADE_FONT = 6.0
 _SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
 
@@ -108,19 +109,12 @@ def plot_dendrogram(
         raise InputError(f"max_leaf_names is {max_leaf_names!r}; it must be a number of leaves.")
     if linewidth is not None and not (_is_number(linewidth) and 0 <= linewidth < math.inf):
         raise InputError(f"linewidth is {linewidth!r}; it must be a number of points of at least 0, or None.")
-    if ax is not None and not hasattr(ax, "add_collection"):
-        raise InputError(
-            f"ax is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
-        )
+    check_axes(ax)
     shares = _checked_support(tree, support)
     drawn = drawn_part(tree, collapse)
     shades, of_nodes, legend = paint(tree, drawn.nodes, drawn.n_tips, labels, colors)
-    try:
-        from matplotlib.collections import LineCollection
-    except ImportError as error:
-        raise MissingDependencyError(
-            'Dendrograms are drawn with matplotlib, which is not installed; run: pip install "coaltree[plot]"'
-        ) from error
+    need_matplotlib()
+    from matplotlib.collections import LineCollection
 
     n = drawn.n_tips
     sideways = orientation in ("left", "right")
@@ -144,7 +138,7 @@ def plot_dendrogram(
     if n < tree.n_leaves:
         _draw_wedges(ax, drawn, [shades[k] for k in of_nodes[:n].tolist()], width, sideways)
     _frame(ax, drawn, orientation, height_label)
-    _write_names(ax, drawn, names, orientation, points, insist=leaf_names is True)
+    write_names(ax, drawn, names, orientation, points, insist=leaf_names is True)
     if shares is not None and (names or not isinstance(support, str)):
         _write_support(ax, drawn, shares, orientation)
     if legend:
@@ -180,13 +174,10 @@ def _new_axes(drawn: Drawn, names: list[str], sideways: bool) -> tuple[Axes, flo
 
     Returns the axes and their extent along the leaves in points, which they have only once they are drawn.
     """
-    import matplotlib.pyplot as plt
-
     longest = max(map(columns, names), default=0.0) * 0.6 * _LARGEST_FONT / 72
     across = extent(drawn, 40.0) if names else 4.6
     size = (5.5 + longest, across + 0.9) if sideways else (max(across + 0.9, 3.0), 4.0 + longest)
-    # The constrained layout keeps names and legend inside of the figure; it belongs to the figure alone.
-    return plt.subplots(figsize=size, layout="constrained")[1], 72 * across
+    return new_axes(size), 72 * across
 
 
 def extent(drawn: Drawn, most: float = math.inf) -> float:
@@ -223,7 +214,7 @@ def _frame(ax: Axes, drawn: Drawn, orientation: Orientation, height_label: str) 
     ax.spines[kept].set_bounds(0.0, root)
 
 
-def _write_names(
+def write_names(
     ax: Axes, drawn: Drawn, names: list[str], orientation: Orientation, points: float | None, *, insist: bool
 ) -> None:
     """Write the names beside their tips, in a size in which they do not touch.

@@ -44,6 +44,7 @@ from .stored_parts import (
     written_process,
 )
 from .stored_trees import TreeMembers, read_labels, read_trees, tree_members
+from .whole import checked_path
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -172,7 +173,7 @@ def read_state(path: str | Path) -> ModelState:
     InputError
         When there is no such file, or it is not the whole and unharmed file of a model.
     """
-    path = Path(path)
+    path = checked_path(path)
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder: name a model file in it, such as model.coaltree.")

@@ -26,6 +26,8 @@ PALETTE = (
     "#AA4499",
     "#DDCC77",
 )
+# Paul Tol's "light" scheme, for cells that are filled: it stays apart from the clusters' colours.
+LIGHT = ("#44BB99", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF", "#EE8866", "#AAAA00", "#77AADD")
 PLAIN = "#3A3A3A"
 MIXED = "#A6A6A6"
 MAX_LEGEND = 12

@@ -14,6 +14,20 @@ from typing import Self
 from ..errors import InputError
 
 
+def checked_path(path: object) -> Path:
+    """Return the name of a file as a path, and refuse what is none.
+
+    Raises
+    ------
+    InputError
+        With a word on what to pass.
+    """
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if isinstance(name, str) and "\0" not in name:
+        return Path(name)
+    raise InputError(f"path is {path!r}; it must be the name of a file, for example 'model.coaltree', or a Path.")
+
+
 def write_whole(path: str | Path, data: str | bytes) -> None:
     """Write a file whole or not at all: whatever goes wrong, an earlier file of that name stays as it was.
 
@@ -29,7 +43,7 @@ def write_whole(path: str | Path, data: str | bytes) -> None:
     InputError
         When it cannot be written; the message says why.
     """
-    path = Path(path)
+    path = checked_path(path)
     _check_replaceable(path)
     part = _beside(path, "part")
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import InputError
+from ..notebook import brief
 from ..streams import RandomState, as_generator
-from ..tree.tree import Tree
+from ..tree.tree import Tree, checked_tree
 from ._brownian_kernels import CompleteForest, DiagonalForest
 from .gaussian import Gaussian, check_size, in_single_precision, least_noise
 from .predictions import Predictions
@@ -44,7 +46,7 @@ class Brownian(Gaussian):
         super().__init__(variance, noise)
 
     def __repr__(self) -> str:
-        return f"Brownian(variance={self._shown(self.variance)}, noise={self.noise:g})"
+        return f"Brownian(variance={brief(self.variance)}, noise={self.noise:g})"
 
     def forest(
         self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False
@@ -98,8 +100,10 @@ class Brownian(Gaussian):
         -------
         ndarray of shape (n_leaves, D)
         """
+        tree = checked_tree(tree)
         rng = as_generator(random_state)
         width = self.width(n_columns)
+        start = _checked_root(root, width)
         lengths = tree.branch_lengths
         steps = rng.standard_normal((tree.n_nodes - 1, width)) * np.sqrt(lengths)[:, None]
         states = np.zeros((tree.n_nodes, width))
@@ -108,7 +112,7 @@ class Brownian(Gaussian):
             states[node] = states[parents[node]] + steps[node]
         leaves = states[: tree.n_leaves]
         leaves += np.sqrt(self.noise) * rng.standard_normal(leaves.shape)
-        return self.coloured(leaves) + np.asarray(root, dtype=np.float64)
+        return self.coloured(leaves) + start
 
     def coordinates(self, forest: CompleteForest | DiagonalForest, n: int, height: float) -> NDArray[np.float32]:
         """Return the means of the messages, in units of what a path adds to their variance; NaN where there is none."""
@@ -146,3 +150,14 @@ class Brownian(Gaussian):
         variance = (v if v.ndim == 2 else v[:, None]) + distance[:, None] + (self.noise if observed else 0.0)
         mean = self.coloured((forest.y[:, slots] + forest.center[:, None]).T)
         return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
+
+
+def _checked_root(root: ArrayLike, width: int) -> FloatArray:
+    """Return the state at the root, one number or one a column."""
+    try:
+        state = np.asarray(root, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"root is {root!r}; it must be one number, or one a column.") from None
+    if state.shape not in ((), (width,)) or not np.all(np.isfinite(state)):
+        raise InputError(f"root is {root!r}; it must be one finite number, or one for each of {width} column(s).")
+    return state

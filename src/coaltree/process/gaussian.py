@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ..tree.tree import Tree
-from .interface import Process, check_width
+from .interface import Process, check_width, checked_column_count
 from .likelihood import merge_log_likelihoods
 
 FloatArray = NDArray[np.float64]
@@ -32,9 +32,6 @@ class Gaussian(Process):
     def n_columns(self) -> int | None:
         """How many columns the parameters are for; None where they fit any number."""
         return len(self.variance) if self.variance.ndim else None
-
-    def _shown(self, parameter: FloatArray) -> str:
-        return f"{float(parameter):g}" if parameter.ndim == 0 else f"<{parameter.shape} array>"
 
     def resolve(self, X: FloatArray) -> Self:
         """Check that the table fits; nothing is left open."""
@@ -127,6 +124,7 @@ class Gaussian(Process):
 
     def width(self, n_columns: int | None) -> int:
         """Return how many columns to simulate, where `n_columns` were asked for."""
+        n_columns = checked_column_count(n_columns)
         if self.n_columns is None:
             return 1 if n_columns is None else n_columns
         if n_columns is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from ..notebook import facts_html
 from ..streams import RandomState
 from ..tree.tree import Tree
 from .predictions import Predictions
@@ -103,6 +104,9 @@ class Process(ABC):
 
         return log_likelihood(self, tree, X)
 
+    def _repr_html_(self) -> str:
+        return facts_html(type(self).__name__, vars(self))
+
 
 def check_process(process: object) -> None:
     """Raise unless something is a process."""
@@ -138,6 +142,15 @@ def as_matrix(X: ArrayLike) -> FloatArray:
             "or NaN for missing: replace infinities by NaN or by a large finite value."
         )
     return matrix
+
+
+def checked_column_count(n_columns: object) -> int | None:
+    """Return how many columns to simulate, if it was said."""
+    if n_columns is None:
+        return None
+    if isinstance(n_columns, bool) or not isinstance(n_columns, int | np.integer) or n_columns < 1:
+        raise InputError(f"n_columns is {n_columns!r}; it must be a whole number of columns of at least 1, or None.")
+    return int(n_columns)
 
 
 def check_width(given: int, expected: int, what: str) -> None:

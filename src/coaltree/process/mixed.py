@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from ..notebook import facts_html
 from ..streams import RandomState, as_generator
-from ..tree.tree import Tree
+from ..tree.tree import Tree, checked_tree
 from ._mixed_kernels import PairForest
-from .interface import Process, check_width
+from .interface import Process, check_width, checked_column_count
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -64,6 +65,9 @@ class Mixed(Process):
     def __repr__(self) -> str:
         return f"Mixed({', '.join(f'({process!r}, {list(columns)})' for process, columns in self.parts)})"
 
+    def _repr_html_(self) -> str:
+        return facts_html("Mixed", {f"columns from {columns[0]}": process for process, columns in self.parts})
+
     def resolve(self, X: FloatArray) -> Self:
         """Resolve every part on its own columns."""
         check_width(X.shape[1], self.n_columns, "Mixed")
@@ -87,8 +91,9 @@ class Mixed(Process):
 
     def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
         """Draw a table, every part its own columns: row i is leaf i."""
-        if n_columns is not None:
-            check_width(n_columns, self.n_columns, "Mixed")
+        tree, width = checked_tree(tree), checked_column_count(n_columns)
+        if width is not None:
+            check_width(width, self.n_columns, "Mixed")
         rng = as_generator(random_state)
         table = np.empty((tree.n_leaves, self.n_columns))
         for process, columns in self.parts:

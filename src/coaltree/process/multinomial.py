@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from ..notebook import brief
 from ..streams import RandomState, as_generator
-from ..tree.tree import Tree
+from ..tree.tree import Tree, checked_tree
 from ._multinomial_kernels import CategoricalForest
-from .interface import Process, check_width
+from .interface import Process, check_width, checked_column_count
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -69,9 +70,8 @@ class Multinomial(Process):
             check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
 
     def __repr__(self) -> str:
-        rate = f"{float(self.rate):g}" if self.rate.ndim == 0 else f"<{len(self.rate)} rates>"
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
-        return f"Multinomial(rate={rate}, equilibrium={equilibrium})"
+        return f"Multinomial(rate={brief(self.rate)}, equilibrium={equilibrium})"
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
@@ -147,8 +147,9 @@ class Multinomial(Process):
         """
         if self.equilibrium is None:
             raise InputError("This process leaves its equilibrium to be estimated; give equilibrium= to simulate.")
-        if n_columns is not None:
-            check_width(n_columns, len(self.equilibrium), "Multinomial's equilibrium")
+        tree, width = checked_tree(tree), checked_column_count(n_columns)
+        if width is not None:
+            check_width(width, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)
         lengths = tree.branch_lengths
         rates = np.broadcast_to(self.rate, len(self.equilibrium))

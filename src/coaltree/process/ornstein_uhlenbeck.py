@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from ..notebook import brief
 from ..streams import RandomState, as_generator
-from ..tree.tree import Tree
+from ..tree.tree import Tree, checked_tree
 from ._stationary_kernels import StationaryDiagonalForest, StationaryForest
 from .gaussian import LARGEST_VALUE, Gaussian, check_size, in_single_precision, least_noise
 from .interface import check_width
@@ -82,7 +83,7 @@ class OrnsteinUhlenbeck(Gaussian):
 
     def __repr__(self) -> str:
         return (
-            f"OrnsteinUhlenbeck(rate={self.rate:g}, mean={self._shown(self.mean)}, variance={self._shown(self.variance)}, "
+            f"OrnsteinUhlenbeck(rate={self.rate:g}, mean={brief(self.mean)}, variance={brief(self.variance)}, "
             f"noise={self.noise:g})"
         )
 
@@ -149,6 +150,7 @@ class OrnsteinUhlenbeck(Gaussian):
         -------
         ndarray of shape (n_leaves, D)
         """
+        tree = checked_tree(tree)
         rng = as_generator(random_state)
         width = self.width(n_columns)
         kept = np.exp(-self.rate * tree.branch_lengths)

@@ -81,3 +81,6 @@ class Predictions(NamedTuple):
     def take(self, rows: IntArray | slice) -> Self:
         """Return the predictions of some rows."""
         return self._replace(mean=self.mean[rows], sd=self.sd[rows], probability=self.probability[rows])
+
+    def __repr__(self) -> str:
+        return f"<Predictions: {self.n_rows:,} rows, {len(self.real)} real and {len(self.categorical)} categorical columns>"

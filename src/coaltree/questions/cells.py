@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..errors import InputError
+from ..notebook import brief, first_rows, rows_html
 from ..table.cells import Category
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RealCells:
     """The cells of a real column: observed ones are their own mean, with standard deviation 0.
 
@@ -41,8 +42,16 @@ class RealCells:
         reach = float(ndtri(0.5 + 0.5 * level)) * self.sd
         return self.mean - reach, self.mean + reach
 
+    def __repr__(self) -> str:
+        return f"<RealCells: {_count(self.missing)}>"
 
-@dataclass(frozen=True, eq=False)
+    def _repr_html_(self) -> str:
+        rows = first_rows(len(self.missing))
+        columns = {name: getattr(self, name)[rows].tolist() for name in ("mean", "sd", "missing")}
+        return rows_html(f"Real cells: {_count(self.missing)}", columns, len(self.missing))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class CategoricalCells:
     """The cells of a categorical column: observed ones have probability 1.
 
@@ -56,6 +65,20 @@ class CategoricalCells:
     categories: tuple[Category, ...]
     probability: FloatArray
     missing: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        return f"<CategoricalCells: {_count(self.missing)}, categories {brief(self.categories)}>"
+
+    def _repr_html_(self) -> str:
+        rows = first_rows(len(self.missing))
+        known = self.probability[rows] if self.categories else np.zeros((rows.stop, 1))
+        labels = self.categories or ("",)
+        columns = {
+            "most probable": [labels[k] for k in known.argmax(axis=1)],
+            "probability": known.max(axis=1).tolist(),
+            "missing": self.missing[rows].tolist(),
+        }
+        return rows_html(f"Categorical cells: {_count(self.missing)}", columns, len(self.missing))
 
 
 class Predictive(Mapping[str, RealCells | CategoricalCells]):
@@ -89,3 +112,15 @@ class Predictive(Mapping[str, RealCells | CategoricalCells]):
         missing = sum(int(cells.missing.sum()) for cells in self._columns.values())
         names = ", ".join(list(self)[:5]) + (", ..." if len(self) > 5 else "")
         return f"<Predictive: {len(self)} columns ({names}), {missing} missing cells>"
+
+    def _repr_html_(self) -> str:
+        columns: dict[str, Sequence[object]] = {
+            "column": list(self),
+            "kind": ["real" if isinstance(cells, RealCells) else "categorical" for cells in self.values()],
+            "missing cells": [int(cells.missing.sum()) for cells in self.values()],
+        }
+        return rows_html("What is known of the cells", columns, len(self))
+
+
+def _count(missing: NDArray[np.bool_]) -> str:
+    return f"{len(missing):,} rows, {int(missing.sum()):,} missing"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingDependencyError
+from ..notebook import brief, first_rows, rows_html
 from ..tree.tree import Tree
 from .predictor import Placed
 
@@ -38,6 +39,8 @@ class Placements:
         Expected height of its merges with them.
     log_density : ndarray of float
         Log predictive density of the row.
+    index : pandas Index or None
+        That of the frame that the rows came in, if it had one.
     """
 
     row_names: tuple[str, ...]
@@ -50,9 +53,10 @@ class Placements:
     nearest: list[tuple[str, ...]]
     nearest_height: FloatArray
     log_density: FloatArray
+    index: Any = None
 
     @classmethod
-    def of(cls, placed: Placed, tree: Tree, row_names: tuple[str, ...] | None) -> Self:
+    def of(cls, placed: Placed, tree: Tree, row_names: tuple[str, ...] | None, index: Any = None) -> Self:
         """Put names to what was found."""
         names = np.array(tree.leaf_names, dtype=object)
         return cls(
@@ -66,6 +70,7 @@ class Placements:
             [tuple(names[row]) for row in placed.nearest],
             placed.nearest_height,
             placed.log_density,
+            index,
         )
 
     def __len__(self) -> int:
@@ -73,21 +78,25 @@ class Placements:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the table column by column, row names first, the nearest leaves a column each."""
-        table: dict[str, list[Any]] = {"row": list(self.row_names)}
+        return self._columns(slice(None))
+
+    def _columns(self, rows: slice) -> dict[str, list[Any]]:
+        table: dict[str, list[Any]] = {"row": list(self.row_names[rows])}
         for name in ("branch", "n_below", "probability", "height", "height_low", "height_high", "log_density"):
-            table[name] = getattr(self, name).tolist()
+            table[name] = getattr(self, name)[rows].tolist()
         for k in range(self.nearest_height.shape[1]):
-            table[f"nearest_{k + 1}"] = [names[k] for names in self.nearest]
-            table[f"nearest_{k + 1}_height"] = self.nearest_height[:, k].tolist()
+            table[f"nearest_{k + 1}"] = [names[k] for names in self.nearest[rows]]
+            table[f"nearest_{k + 1}_height"] = self.nearest_height[rows, k].tolist()
         return table
 
     def to_pandas(self) -> Any:
-        """Return a pandas frame whose index are the row names."""
+        """Return a pandas frame with the index of the rows; of rows that came without one, it is their names."""
         try:
             import pandas as pd
         except ImportError as error:
             raise MissingDependencyError("pandas is not installed: use columns(), or pip install pandas.") from error
-        return pd.DataFrame(self.columns()).set_index("row")
+        table = pd.DataFrame(self.columns()).set_index("row")
+        return table if self.index is None else table.set_axis(self.index)
 
     def to_polars(self) -> Any:
         """Return a polars frame."""
@@ -99,8 +108,11 @@ class Placements:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{name}: branch {branch} ({probability:.2f})"
+            f"{brief(name)}: branch {branch} ({probability:.2f})"
             for name, branch, probability in zip(self.row_names[:3], self.branch, self.probability, strict=False)
         )
         more = ", ..." if len(self) > 3 else ""
         return f"<Placements of {len(self)} rows: {shown}{more}>"
+
+    def _repr_html_(self) -> str:
+        return rows_html(f"Placements of {len(self):,} rows", self._columns(first_rows(len(self))), len(self))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from . import newick, nexus, nexus_reader
+from ..notebook import facts_html
+from . import libraries, newick, nexus, nexus_reader
 from .clade_heights import clade_heights
 from .clades import join_clades, number_clades
 from .cut import cut_by_count, cut_by_height, cut_by_ratio
@@ -377,6 +378,33 @@ class TreeSample:
         found = nexus_reader.parse(text, preserve_underscores, tolerance)
         return TreeSample([entry.tree for entry in found], [entry.weight for entry in found])
 
+    def to_xarray(self) -> Any:
+        """Return what is one number a tree as an ``xarray.Dataset`` along the dimension ``tree``.
+
+        These are ``weight``, ``root_height``, ``total_length`` and, if known, ``log_joint``; of an `SMCResult` also the ``run``
+        of each tree, and the log evidence among the attributes.
+
+        Raises
+        ------
+        MissingDependencyError
+            If xarray is not installed.
+        """
+        return libraries.to_xarray(self)
+
+    def to_arviz(self) -> Any:
+        """Return what is one number a tree for arviz: an ``xarray.DataTree``, or before arviz 1.0 its ``InferenceData``.
+
+        arviz takes all draws of a chain to weigh the same. So as many trees are drawn as there are, systematically in
+        proportion to their weights, and make one chain; a sample of equal weights is taken as it is. Root heights and
+        lengths are in the group ``posterior``; log joints, as ``lp``, and runs in ``sample_stats``.
+
+        Raises
+        ------
+        MissingDependencyError
+            If arviz is not installed.
+        """
+        return libraries.to_arviz(self)
+
     # -- what is computed once -----------------------------------------------------------------
 
     @cached_property
@@ -436,3 +464,12 @@ class TreeSample:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)} trees ({self.n_distinct} distinct) of {self.n_leaves} leaves>"
+
+    def _facts(self) -> dict[str, object]:
+        """What a notebook shows."""
+        heights = np.array([tree.heights[-1] for tree in self._distinct])
+        facts = {"trees": len(self), "distinct": self.n_distinct, "leaves": self.n_leaves}
+        return facts | {"mean root height": float(heights @ self._distinct_weights)}
+
+    def _repr_html_(self) -> str:
+        return facts_html(type(self).__name__, self._facts())

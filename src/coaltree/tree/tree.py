@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from . import linkage, newick, sketch, spans
+from . import libraries, linkage, newick, sketch, spans
 from .invariants import checked_children, checked_heights, checked_names
 
 IntArray = NDArray[np.intp]
@@ -210,6 +210,61 @@ class Tree:
     def to_linkage(self) -> FloatArray:
         """Write the tree as a scipy linkage matrix; its distances are the heights as they are."""
         return linkage.render(self._children, self._heights, self.leaf_counts)
+
+    def to_networkx(self) -> Any:
+        """Return the tree as a ``networkx.DiGraph`` from the root to the leaves.
+
+        Nodes are numbered as here. Leaves have a ``name``, all nodes a ``height``, and merges of a `SummaryTree` their
+        ``support`` where it is known; edges have a ``length``.
+
+        Raises
+        ------
+        MissingDependencyError
+            If networkx is not installed.
+
+        Examples
+        --------
+        >>> from coaltree import Tree
+        >>> graph = Tree.from_newick("((ape:1,man:1):2,owl:3);").to_networkx()
+        >>> graph.nodes[0]["name"], graph.edges[4, 3]["length"], list(graph.successors(3))
+        ('ape', 2.0, [0, 1])
+        """
+        return libraries.to_networkx(self)
+
+    def to_dendropy(self) -> Any:
+        """Return the tree as a rooted ``dendropy.Tree``.
+
+        Heights are the nodes' ``age``, and support of a `SummaryTree` is among their annotations. Merges that only resolve a
+        polytomy stay, on branches of length 0. Back goes ``Tree.from_newick(tree.as_string("newick"))``.
+
+        Raises
+        ------
+        MissingDependencyError
+            If dendropy is not installed.
+        """
+        return libraries.to_dendropy(self)
+
+    def to_tskit(self) -> Any:
+        """Return the tree as a ``tskit.TreeSequence`` of one tree over a sequence of length 1.
+
+        Sample ``i`` is leaf ``i``, its name is in the node's metadata, and times are heights. Lost are the support of a
+        `SummaryTree`, and the order of merges of the same height, which become one node.
+
+        Raises
+        ------
+        MissingDependencyError
+            If tskit is not installed.
+        InputError
+            If there are merges at height 0, which tskit does not allow.
+
+        Examples
+        --------
+        >>> from coaltree import Tree
+        >>> sequence = Tree.from_newick("((ape:1,man:1):2,owl:3);").to_tskit()
+        >>> sequence.first().tmrca(0, 2), sequence.node(2).metadata
+        (3.0, {'name': 'owl'})
+        """
+        return libraries.to_tskit(self)
 
     def reorder(self, leaf_names: Sequence[str]) -> Tree:
         """Return the same tree with its leaves numbered in the order of the given names."""

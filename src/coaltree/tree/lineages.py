@@ -1,0 +1,134 @@
+"""How many lineages are live at a height: in a tree, and under Kingman's coalescent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError
+from .clade_heights import ROUNDING
+from .kingman import pair_counts
+from .tree import Tree
+
+FloatArray = NDArray[np.float64]
+
+MOST_DRAWN = 1_000  # lineages from which on every wait is drawn
+DRAWS = 10_000
+SEED = 2007
+NEGLIGIBLE = 40.0  # terms below exp(-40) of the first are left out
+
+
+class Band(NamedTuple):
+    """Between which heights the number of lineages falls to 'count' with a given probability."""
+
+    counts: NDArray[np.intp]
+    low: FloatArray
+    high: FloatArray
+
+
+def live_lineages(tree: Tree, heights: ArrayLike) -> NDArray[np.intp]:
+    """Return the number of lineages that are live just after each height.
+
+    Parameters
+    ----------
+    tree : Tree
+    heights : array-like of float
+
+    Returns
+    -------
+    ndarray of int
+        From the number of leaves down to 1.
+
+    Examples
+    --------
+    >>> live_lineages(Tree.from_newick("((a:1,b:1):2,c:3);"), [0.0, 1.0, 2.9, 5.0]).tolist()
+    [3, 2, 2, 1]
+    """
+    counts: NDArray[np.intp] = tree.n_leaves - np.searchsorted(tree.merge_heights, heights, side="right")
+    return counts
+
+
+def expected_lineages(n: int, heights: ArrayLike) -> FloatArray:
+    r"""Return the mean number of lineages at each height under Kingman's coalescent, by its exact series.
+
+    It is :math:`\sum_k (2k - 1) e^{-k (k - 1) t / 2} \prod_{i < k} (n - i) / (n + i)` (Tavaré 1984), all terms positive.
+
+    Parameters
+    ----------
+    n : int
+        Number of leaves.
+    heights : array-like of float
+        At least 0.
+
+    Returns
+    -------
+    ndarray of float
+
+    Examples
+    --------
+    >>> expected_lineages(2, [0.0, 1.0]).round(4).tolist()  # 1 + exp(-t)
+    [2.0, 1.3679]
+    """
+    times = np.asarray(heights, dtype=np.float64)
+    i = np.arange(n)
+    log_shares = np.cumsum(np.log(n - i) - np.log(n + i))
+    k = np.arange(1, n + 1, dtype=np.float64)
+    logs, rates = np.log(2 * k - 1) + log_shares, k * (k - 1) / 2
+    means = np.empty(times.size)
+    for place, time in enumerate(times.ravel().tolist()):
+        last = n if time == 0 else int(np.searchsorted(rates, (NEGLIGIBLE + np.log(2.0 * n)) / time, side="right"))
+        means[place] = np.exp(logs[:last] - rates[:last] * time).sum()
+    return means.reshape(times.shape)
+
+
+def prior_band(n: int, level: float) -> Band:
+    """Return between which heights the lineages become 1, 2, 3, ... under Kingman's coalescent.
+
+    By 10,000 draws of the coalescent with a fixed seed. Of more than 1,000 leaves, the time to the first 1,000 lineages is
+    drawn from the gamma distribution of its mean and variance, and more lineages than these are not in the band, which is
+    thin there.
+
+    Parameters
+    ----------
+    n : int
+        Number of leaves, at least 2.
+    level : float
+        Probability of the band.
+
+    Returns
+    -------
+    Band
+        Central intervals. The number of lineages at a height is within the band with the same probability.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
+    rng = np.random.default_rng(SEED)
+    first = min(n, MOST_DRAWN)
+    early = 1 / pair_counts(n)[: n - first]
+    time = np.zeros(DRAWS)
+    if len(early):
+        mean, variance = early.sum(), (early**2).sum()
+        time = rng.gamma(mean**2 / variance, variance / mean, size=DRAWS)
+    ends = np.empty((first - 1, 2))
+    tails = [0.5 * (1 - level), 0.5 * (1 + level)]
+    for k, rate in enumerate(pair_counts(first).tolist()):
+        time = time + rng.exponential(1 / rate, size=DRAWS)
+        ends[k] = np.quantile(time, tails)
+    return Band(np.arange(first - 1, 0, -1), ends[:, 0], ends[:, 1])
+
+
+def sample_band(trees: Sequence[Tree], weights: FloatArray, level: float) -> Band:
+    """Return between which heights the lineages become 1, 2, 3, ... in a weighted sample of trees over as many leaves."""
+    heights = np.stack([tree.merge_heights for tree in trees])
+    order = np.argsort(heights, axis=0, kind="stable")
+    heights = np.take_along_axis(heights, order, axis=0)
+    shares = np.cumsum(weights[order], axis=0)
+
+    def quantiles(tail: float) -> FloatArray:
+        places = np.sum(shares < tail - ROUNDING, axis=0)[None]
+        return np.asarray(np.take_along_axis(heights, places, axis=0)[0])
+
+    return Band(np.arange(heights.shape[1], 0, -1), quantiles(0.5 * (1 - level)), quantiles(0.5 * (1 + level)))

@@ -1,0 +1,122 @@
+"""Results as frames: of the kind that went in, with the user's own index."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import coaltree as ct
+from coaltree.errors import MissingDependencyError
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+N = 20
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(3)
+    group = np.repeat([0, 1], N // 2)
+    frame = pd.DataFrame({"length": rng.normal(4 * group, 0.5), "colour": np.array(["red", "blue"])[group]})
+    frame.loc[3, "length"] = np.nan
+    frame.loc[15, "colour"] = None
+    return frame
+
+
+INDEXES = {
+    "default": pd.RangeIndex(N),
+    "numbers": pd.Index(range(100, 100 + N), name="id"),
+    "dates": pd.date_range("2020-01-01", periods=N),
+    "levels": pd.MultiIndex.from_product([["a", "b"], range(N // 2)], names=["group", "number"]),
+    "repeated": pd.Index(["x", "y"] * (N // 2)),
+}
+
+
+@pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES.keys())
+def test_clusters_have_the_users_index(frame, index):
+    own = frame.set_axis(index)
+    model = ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(own)
+    result = model.to_frame()
+    pd.testing.assert_index_equal(result.index, index)
+    assert list(result.columns) == ["cluster", "merge_height"]
+    assert result["cluster"].tolist() == model.labels_.tolist()
+    joined = own.join(result) if index.is_unique else own
+    assert len(joined) == N
+    placed = model.place(own.iloc[4:7]).to_pandas()
+    pd.testing.assert_index_equal(placed.index, index[4:7])
+
+
+def test_merge_heights_are_those_of_the_tree(frame):
+    model = ct.CoalescentClustering(calibrate=0).fit(frame)
+    expected = [
+        min(
+            height
+            for node, height in enumerate(model.tree_.heights)
+            if node >= N and i in model.tree_.leaves_below(node)
+        )
+        for i in range(N)
+    ]
+    assert model.to_frame()["merge_height"].tolist() == expected
+
+
+def test_polars_and_pyarrow_come_out_as_they_went_in(frame):
+    expected = ct.CoalescentClustering(calibrate=0).fit(frame)
+    for kind, own in ((pl.DataFrame, pl.from_pandas(frame)), (pa.Table, pa.Table.from_pandas(frame))):
+        model = ct.CoalescentClustering(calibrate=0).fit(own)
+        result = model.to_frame()
+        assert isinstance(result, kind)
+        assert list(result["cluster"].to_numpy()) == expected.labels_.tolist()
+    polars = ct.CoalescentClustering(calibrate=0).fit(pl.from_pandas(frame))
+    placed = polars.place(pl.from_pandas(frame)[:3])
+    assert placed.to_polars()["row"].to_list() == ["0", "1", "2"]
+    assert placed.to_pandas().index.tolist() == ["0", "1", "2"]
+
+
+def test_arrays_and_models_from_files(frame, tmp_path):
+    X = frame[["length"]].to_numpy()
+    result = ct.CoalescentClustering(calibrate=0).fit(X).to_frame()
+    pd.testing.assert_index_equal(result.index, pd.RangeIndex(N))
+    named = frame.set_axis([f"row {i}" for i in range(N)])
+    model = ct.CoalescentClustering(calibrate=0).fit(named)
+    model.save(tmp_path / "m")
+    pd.testing.assert_frame_equal(ct.load_model(tmp_path / "m").to_frame(), model.to_frame())
+
+
+def test_one_row():
+    result = ct.CoalescentClustering(calibrate=0).fit(pd.DataFrame({"x": [1.0]}, index=["only"])).to_frame()
+    assert result.to_dict("index") == {"only": {"cluster": 0, "merge_height": 0.0}}
+
+
+def test_pandas_is_asked_for_by_name(frame, monkeypatch):
+    model = ct.CoalescentClustering(calibrate=0).fit(frame[["length"]].to_numpy())
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependencyError, match="Frames need pandas, which is not installed: pip install pandas"):
+        model.to_frame()
+
+
+def test_filled_frames_and_cells_keep_index_and_names(frame):
+    own = frame.set_axis(INDEXES["levels"])
+    imputer = ct.CoalescentImputer(calibrate=0).fit(own)
+    pd.testing.assert_index_equal(imputer.transform(own).index, INDEXES["levels"])
+    assert list(imputer.predictive(own)) == ["length", "colour"]
+    polars = imputer.transform(pl.from_pandas(frame))
+    assert isinstance(polars, pl.DataFrame)
+    assert polars.null_count().sum_horizontal().item() == 0
+    for container, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        asked = ct.CoalescentImputer(calibrate=0).set_output(transform=container)
+        assert isinstance(asked.fit_transform(own), kind)
+
+
+def test_both_estimators_in_one_pipeline(frame):
+    pipeline = make_pipeline(ct.CoalescentImputer(calibrate=0), ct.CoalescentClustering(calibrate=0, n_clusters=2))
+    labels = pipeline.fit_predict(frame)
+    filled = ct.CoalescentImputer(calibrate=0).fit_transform(frame)
+    expected = ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(filled)
+    assert labels.tolist() == expected.labels_.tolist()
+    assert pipeline.predict(frame[:4]).tolist() == expected.predict(filled[:4]).tolist()
+    assert pipeline[-1].to_frame().index.equals(frame.index)
+    assert "CoalescentImputer" in pipeline._repr_html_()

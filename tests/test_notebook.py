@@ -1,0 +1,161 @@
+"""What is shown of results: short, and no text of the user's is taken for HTML."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+
+import coaltree as ct
+from coaltree.notebook import brief, facts_html, rows_html
+from coaltree.questions.cells import CategoricalCells, RealCells
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+EVIL = "<script>alert(1)</script>"
+SHOWN = [EVIL, "a,b", '"quoted"', "two\nlines", "🦊", "x" * 500, "y", "z", "w", "v", "u", "t"]
+
+
+class Tags(HTMLParser):
+    """Notes the tags of a text and whether all are closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.seen, self.open = set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        if tag not in ("br", "path", "input"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def check(text, most=20_000):
+    tags = Tags(text)
+    assert not tags.open
+    assert "script" not in tags.seen
+    assert len(text) < most
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {EVIL: rng.normal(size=12), "kind": [EVIL, "a,b"] * 6, "size": rng.normal(size=12)}, index=SHOWN
+    )
+    frame.iloc[0, 2] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return ct.CoalescentClustering(calibrate=0).fit(frame)
+
+
+@pytest.fixture(scope="module")
+def imputer(frame):
+    return ct.CoalescentImputer(calibrate=0).fit(frame)
+
+
+def test_everything_shows_itself(model, imputer, frame):
+    X = np.random.default_rng(0).normal(size=(len(SHOWN), 2))
+    result = ct.greedy(X, ct.Brownian(), leaf_names=SHOWN)
+    sample = ct.smc(X, ct.Brownian(), n_particles=3, n_runs=2, leaf_names=SHOWN, random_state=0)
+    cells = imputer.predictive(frame)
+    shown = [result, sample, ct.TreeSample(sample.trees), result.tree, model.place(frame), cells, *cells.values()]
+    for thing in [*shown, model.process_, *(part for part, _ in model.process_.parts)]:
+        check(thing._repr_html_())
+        assert len(repr(thing)) < 600
+        assert "\n" not in repr(thing)
+
+
+def test_results_name_what_matters():
+    X = np.array([[0.0], [0.2], [3.0]])
+    result = ct.greedy(X, ct.Brownian(2.0, 0.25))
+    text = result._repr_html_()
+    assert brief(result.log_joint) in text
+    assert "Brownian(variance=2, noise=0.25)" in text
+    assert "<svg" in text
+    sample = ct.smc(X, ct.Brownian(), n_particles=4, n_runs=2, random_state=0)
+    assert brief(sample.log_evidence) in sample._repr_html_()
+    assert brief(sample.log_evidence_se) in sample._repr_html_()
+
+
+def test_a_million_rows_are_not_shown():
+    n = 1_000_000
+    cells = RealCells(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
+    assert repr(cells) == "<RealCells: 1,000,000 rows, 0 missing>"
+    check(cells._repr_html_(), 2_000)
+    assert "999,990 more rows" in cells._repr_html_()
+    states = ct.Beliefs(ct.simulate_tree(200, 0), np.zeros((200, 1)), ct.Brownian(noise=1.0)).nodes()
+    assert repr(states) == "<Predictions: 399 rows, 1 real and 0 categorical columns>"
+
+
+def test_a_column_without_any_category():
+    cells = CategoricalCells((), np.zeros((2, 0)), np.ones(2, dtype=bool))
+    assert repr(cells) == "<CategoricalCells: 2 rows, 2 missing, categories []>"
+    check(cells._repr_html_())
+
+
+def test_processes_tell_their_parameters():
+    assert repr(ct.Brownian([1.0, 2.5], 0.1)) == "Brownian(variance=[1, 2.5], noise=0.1)"
+    assert repr(ct.Brownian(np.ones(50))) == "Brownian(variance=<(50,) array>, noise=0)"
+    assert repr(ct.Multinomial([0.5, 2.0])) == "Multinomial(rate=[0.5, 2], equilibrium=None)"
+    text = ct.OrnsteinUhlenbeck(0.5, [1.0, -2.0])._repr_html_()
+    assert "[1, -2]" in text
+    check(ct.Multinomial(1.0, [[0.5, 0.5], [0.1, 0.9]])._repr_html_())
+    assert "[0.1, 0.9]" in ct.Multinomial(1.0, [[0.5, 0.5], [0.1, 0.9]])._repr_html_()
+
+
+def test_numbers_and_texts_in_brief():
+    assert brief("x" * 100) == "x" * 79 + "…"
+    assert brief([1, 2.0, "a"]) == "[1, 2, a]"
+    assert brief(list(range(100))) == "<100 values>"
+    assert brief(np.float64(1e-9)) == "1e-09"
+    assert brief(None) == "None"
+
+
+def test_long_tables_are_cut():
+    text = facts_html("t", {f"fact {k}": k for k in range(100)})
+    assert "fact 19" in text
+    assert "fact 20" not in text
+    assert "and 80 more" in text
+    text = rows_html("t", {f"c{j}": range(50) for j in range(40)}, 50)
+    assert "<th>c11</th>" in text
+    assert "<th>c12</th>" not in text
+    assert "40 more rows and 28 more columns" in text
+
+
+# -- estimators ---------------------------------------------------------------------------------------------------------
+
+
+def test_estimators_keep_the_diagram_of_scikit_learn(model):
+    fresh = ct.CoalescentClustering(n_clusters=2)
+    assert repr(fresh) == "CoalescentClustering(n_clusters=2)"
+    plain = fresh._repr_html_()
+    assert "sk-" in plain
+    assert "root height" not in plain
+    for text in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert "sk-" in text
+        assert "rows 12, columns 3, root height" in text
+        assert f"clusters {model.n_clusters_}" in text
+        assert EVIL not in text
+    assert "text/plain" in model._repr_mimebundle_()
+
+
+def test_without_diagrams_there_is_no_html(model):
+    with sklearn.config_context(display="text"):
+        assert list(model._repr_mimebundle_()) == ["text/plain"]
+        assert not hasattr(model, "_repr_html_")
+
+
+def test_an_imputer_tells_no_clusters(imputer):
+    assert "root height" in imputer._repr_html_()
+    assert "clusters" not in imputer._repr_html_().rsplit("<div>", 1)[1]

@@ -1,0 +1,401 @@
+"""Heat maps, densities, co-clustering and traces: what is on the axes, against the table and the model."""
+
+import io
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection, PathCollection, QuadMesh
+from matplotlib.colors import to_rgba
+from scipy.cluster.hierarchy import fcluster
+
+import coaltree as ct
+from coaltree.errors import InputError, MissingDependencyError
+from coaltree.output import density as density_module
+from coaltree.output import heatmap as heatmap_module
+from coaltree.output.cell_colors import LIMIT
+from coaltree.output.fitted import checked_model, encoded_columns
+from coaltree.output.fonts import any_script
+from coaltree.output.palette import LIGHT, MIXED
+from coaltree.process.likelihood import merge_log_likelihoods
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+N = 24
+ODD = ["<script>alert(1)</script>", "a,b", '"quoted"', "two\nlines", "🦊", "$x_1^$", "_hidden", "  ", "x" * 200]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(4)
+    group = np.repeat([0, 1], N // 2)
+    frame = pd.DataFrame(
+        {
+            "length": rng.normal(3 * group, 0.5),
+            "colour": np.where(rng.random(N) < 0.8, np.array(["red", "blue"])[group], "green"),
+            "weight": rng.normal(100 - 40 * group, 6),
+            "same": 1.0,
+            "wings": rng.random(N) < 0.2 + 0.6 * group,
+        },
+        index=[f"row {i}" for i in range(N)],
+    )
+    frame.loc["row 3", "length"] = np.nan
+    frame.loc["row 8", "colour"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return ct.CoalescentClustering(calibrate=1).fit(frame)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    tree = ct.simulate_tree(N, 3)
+    return ct.Brownian([1.0, 4.0], 0.05).simulate(tree, 2) + [10.0, -5.0]
+
+
+@pytest.fixture(scope="module")
+def plain(numbers):
+    return ct.CoalescentClustering(calibrate=1, real_process="brownian").fit(numbers)
+
+
+@pytest.fixture(scope="module")
+def sampled(numbers):
+    parameters = {"inference": "smc", "n_particles": 20, "n_runs": 3, "calibrate": 0, "n_clusters": 3}
+    return ct.CoalescentClustering(**parameters, real_process="brownian", random_state=0).fit(numbers[:12])
+
+
+def drawn_colors(axes, panel="table"):
+    (mesh,) = (c for c in axes[panel].collections if isinstance(c, QuadMesh))
+    mesh.update_scalarmappable()
+    return mesh.get_facecolor()
+
+
+def painted(axes, n_columns):
+    return drawn_colors(axes).reshape(-1, n_columns, 4)
+
+
+def save(axes):
+    figure = next(iter(axes.values())).figure if isinstance(axes, dict) else axes.figure
+    figure.savefig(io.BytesIO(), format="png")
+
+
+def alike(color, other):
+    return np.allclose(color, other, atol=1e-6)
+
+
+def real_color(value):
+    return mpl.colormaps["RdBu_r"](0.5 + 0.5 * value / LIMIT)
+
+
+# -- the table beside the tree ---------------------------------------------------------------------------------------
+
+
+def test_cells_have_their_colours_in_the_order_of_the_tree(model, frame):
+    axes = ct.plot_heatmap(model)
+    names = [text.get_text() for text in axes["table"].get_xticklabels()]
+    assert names == ["length", "colour", "weight", "wings"]  # "same" is constant
+    colors = painted(axes, 4)
+    ordered = frame.iloc[model.tree_.leaf_order]
+    assert [text.get_text() for text in axes["table"].get_yticklabels()] == list(ordered.index)
+    for j, name in ((0, "length"), (2, "weight")):
+        z = (ordered[name] - frame[name].mean()) / frame[name].std(ddof=0)
+        for color, value in zip(colors[:, j], z, strict=True):
+            if value == value:
+                assert alike(color, real_color(value))
+    shades = {"blue": LIGHT[0], "green": LIGHT[1], "red": LIGHT[2]}
+    for color, value in zip(colors[:, 1], ordered["colour"], strict=True):
+        if isinstance(value, str):
+            assert alike(color, to_rgba(shades[value]))
+    save(axes)
+
+
+def test_rows_stand_beside_their_leaves(model):
+    axes = ct.plot_heatmap(model)
+    axes["table"].figure.canvas.draw()
+    assert axes["table"].get_ylim() == axes["dendrogram"].get_ylim()
+    boxes = [axes[name].get_window_extent() for name in ("dendrogram", "table")]
+    assert boxes[0].y0 == pytest.approx(boxes[1].y0)
+    assert boxes[0].y1 == pytest.approx(boxes[1].y1)
+
+
+def marks(axes):
+    return {(round(x), round(y)) for line in axes["table"].get_lines() for x, y in zip(*line.get_data(), strict=True)}
+
+
+@pytest.mark.parametrize("missing", ["mark", "fill"])
+def test_missing_cells_have_a_mark(model, missing):
+    place = model.tree_.first_positions
+    assert marks(ct.plot_heatmap(model, missing=missing)) == {(0, place[3]), (1, place[8])}
+
+
+def test_missing_cells_are_blank_or_filled_as_the_imputer_fills_them(model, frame):
+    place = model.tree_.first_positions
+    blank = painted(ct.plot_heatmap(model), 4)
+    np.testing.assert_array_equal(blank[place[3], 0], blank[place[8], 1])
+    filled = painted(ct.plot_heatmap(model, missing="fill"), 4)
+    whole = ct.CoalescentImputer(calibrate=1, real_process="ornstein-uhlenbeck").fit_transform(frame)
+    z = (whole.loc["row 3", "length"] - frame["length"].mean()) / frame["length"].std(ddof=0)
+    assert alike(filled[place[3], 0], real_color(z))
+    shades = {"blue": LIGHT[0], "green": LIGHT[1], "red": LIGHT[2]}
+    assert alike(filled[place[8], 1], to_rgba(shades[whole.loc["row 8", "colour"]]))
+
+
+def test_clades_show_means_and_most_frequent_categories(model, frame):
+    axes = ct.plot_heatmap(model, collapse=4, columns=["weight", "colour"])
+    colors = painted(axes, 2)
+    flat = fcluster(model.linkage_, 4, criterion="maxclust")[model.tree_.leaf_order]
+    z = ((frame["weight"] - frame["weight"].mean()) / frame["weight"].std(ddof=0)).iloc[model.tree_.leaf_order]
+    ordered = frame["colour"].iloc[model.tree_.leaf_order]
+    shades = {"blue": LIGHT[0], "green": LIGHT[1], "red": LIGHT[2]}
+    for k, clade in enumerate(dict.fromkeys(flat.tolist())):
+        assert alike(colors[k, 0], real_color(z[flat == clade].mean()))
+        counts = ordered[flat == clade].value_counts()
+        best = counts.index[counts == counts.max()]
+        expected = [
+            counts.max() / counts.sum() * np.array(to_rgba(shades[name])) + (1 - counts.max() / counts.sum())
+            for name in best
+        ]
+        assert any(alike(color, colors[k, 1]) for color in expected)
+    save(axes)
+
+
+def test_the_key_names_clusters_and_categories(model):
+    axes = ct.plot_heatmap(model, labels=["east"] * 10 + ["west"] * (N - 10))
+    lines = [text.get_text() for text in axes["key"].get_legend().get_texts()]
+    assert lines == ["cluster", "east", "west", "colour", "blue", "green", "red", "wings", "False", "True"]
+
+
+def test_rare_categories_are_grey():
+    frame = pd.DataFrame({"c": [f"c{i % 9}" for i in range(30)] + ["rare", "odd"], "x": np.arange(32.0)})
+    model = ct.CoalescentClustering(calibrate=0).fit(frame)
+    axes = ct.plot_heatmap(model, columns="c")
+    lines = [text.get_text() for text in axes["key"].get_legend().get_texts()]
+    assert lines[-1] == "3 others"
+    at = model.tree_.first_positions[[30, 31]]
+    assert alike(painted(axes, 1)[at, 0], to_rgba(MIXED))
+
+
+def test_odd_names_in_a_picture():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(9, 9)), columns=ODD, index=[f"{name}!" for name in ODD])
+    frame["<b>kind</b>"] = ODD
+    model = ct.CoalescentClustering(calibrate=0, n_clusters=2, categorical_features=["<b>kind</b>"]).fit(frame)
+    with any_script():
+        axes = ct.plot_heatmap(model, labels=ODD)
+        save(axes)
+    names = [text.get_text() for text in axes["table"].get_xticklabels()]
+    assert names[:3] == ODD[:3]
+    assert "\n" not in "".join(names)
+    assert all(len(name) <= 30 for name in names)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_tables_of_one_and_two_rows(n):
+    model = ct.CoalescentClustering(calibrate=0).fit(np.array([[0.0, 1.0], [2.0, 5.0]])[:n])
+    if n == 1:
+        with pytest.raises(InputError, match="No column of the table takes part in the tree"):
+            ct.plot_heatmap(model)
+        with pytest.raises(InputError, match=r"x and y must name two of the real columns .*: none"):
+            ct.plot_density(model)
+    else:
+        save(ct.plot_heatmap(model))
+        save(ct.plot_density(model, resolution=8))
+
+
+def test_axes_of_ones_own(model):
+    figure = plt.figure(figsize=(8, 5))
+    own = figure.subplot_mosaic([["dendrogram", "table", "key"]])
+    assert ct.plot_heatmap(model, axes=own) == own
+    save(own)
+    with pytest.raises(InputError, match="axes must be a mapping of 'dendrogram', 'table', 'key' to matplotlib Axes"):
+        ct.plot_heatmap(model, axes=own["table"])
+    with pytest.raises(InputError, match=r"axes\['key'\] is of type int"):
+        ct.plot_heatmap(model, axes=own | {"key": 3})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"missing": "hide"}, "missing is 'hide'; it must be 'mark' or 'fill'"),
+        ({"columns": ["length", "same"]}, "columns names 'same'; it must name columns that take part in the tree"),
+        ({"columns": []}, "columns names none"),
+        ({"collapse": 0}, "collapse is 0"),
+        ({"labels": [1, 2]}, "label"),
+    ],
+)
+def test_heat_maps_that_cannot_be_drawn(model, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        ct.plot_heatmap(model, **options)
+
+
+@pytest.mark.parametrize("picture", [ct.plot_heatmap, ct.plot_density])
+def test_models_that_are_none(picture):
+    with pytest.raises(InputError, match="has not been fitted; call its fit"):
+        picture(ct.CoalescentClustering())
+    with pytest.raises(InputError, match="model is of type Tree; it must be a fitted CoalescentClustering"):
+        picture(ct.simulate_tree(3, 0))
+
+
+def test_very_many_columns(model, monkeypatch):
+    monkeypatch.setattr(heatmap_module, "MOST_COLUMNS", 2)
+    with pytest.raises(InputError, match="4 columns are too many for a picture, which has room for 2: name some"):
+        ct.plot_heatmap(model)
+    ct.plot_heatmap(model, columns=["length", "wings"])
+
+
+# -- densities ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_density_is_that_of_new_rows_with_all_else_missing(model, frame):
+    columns = {column.name: column for column in encoded_columns(model.encoding_)}
+    pair = columns["weight"], columns["length"]
+    grids = [np.array([-1.0, 0.5]), np.array([0.0, 0.3, 1.0])]
+    found = density_module._density(checked_model(model), pair, grids, 4)
+    units = [column.center + column.scale * grid for column, grid in zip(pair, grids, strict=True)]
+    for i, length in enumerate(units[1]):
+        for j, weight in enumerate(units[0]):
+            new = frame.iloc[:1].assign(length=length, weight=weight, colour=None, wings=None)
+            assert found[i, j] == pytest.approx(np.exp(model.score_samples(new)[0]))
+
+
+def test_contours_hold_their_shares():
+    x = np.linspace(-5, 5, 201)
+    density = np.exp(-0.5 * (x[:, None] ** 2 + x**2)) / (2 * np.pi)
+    levels = density_module._levels(density, np.array([0.5, 0.9]))
+    # of two standard normals, the area that holds a share p is a disc: the density at its edge is (1 - p) / 2 pi
+    assert levels == pytest.approx([0.1 / (2 * np.pi), 0.5 / (2 * np.pi)], rel=0.02)
+
+
+def test_leaves_stand_at_their_rows_and_merges_at_their_means(plain, numbers):
+    ax = ct.plot_density(plain, resolution=12)
+    (points,) = (c for c in ax.collections if isinstance(c, PathCollection))
+    np.testing.assert_allclose(points.get_offsets(), numbers)
+    scale = numbers.std(axis=0)
+    table = (numbers - numbers.mean(axis=0)) / scale
+    states = ct.Beliefs(plain.tree_, table, plain.process_).nodes().mean * scale + numbers.mean(axis=0)
+    states[:N] = numbers
+    (lines,) = (c for c in ax.collections if isinstance(c, LineCollection))
+    expected = [[states[child], states[N + k]] for k, pair in enumerate(plain.children_) for child in pair]
+    np.testing.assert_allclose(lines.get_segments(), expected)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "x1")
+    save(ax)
+
+
+def test_columns_are_named(model):
+    ax = ct.plot_density(model, "weight", "length", resolution=8, tree=False)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weight", "length")
+    assert not any(isinstance(c, LineCollection) and not hasattr(c, "levels") for c in ax.collections)
+    save(ax)
+    save(ct.plot_density(model, resolution=8))  # there are just two real columns
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "sentence"),
+    [
+        (("weight",), {}, "x and y must name two of the real columns"),
+        (("weight", "colour"), {}, "y is 'colour'; it must name one of the real columns .*: 'length', 'weight'"),
+        (("weight", "weight"), {}, "x and y are both 'weight'; they must be two columns"),
+        ((), {"resolution": 1}, "resolution is 1; it must be a whole number of points from 2 to 1000"),
+        ((), {"shares": [0.5, 2]}, r"shares is \[0.5, 2\]; it must hold numbers between 0 and 1"),
+        ((), {"ax": "here"}, "ax is of type str"),
+    ],
+)
+def test_densities_that_cannot_be_drawn(model, arguments, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        ct.plot_density(model, *arguments, **options)
+
+
+# -- samples -----------------------------------------------------------------------------------------------------------
+
+
+def test_co_clustering_in_the_order_of_the_tree(sampled):
+    axes = ct.plot_co_clustering(sampled)
+    (mesh,) = (c for c in axes["matrix"].collections if isinstance(c, QuadMesh))
+    order = sampled.tree_.leaf_order
+    expected = sampled.sample_.co_clustering(n_clusters=3)
+    drawn = np.asarray(mesh.get_array()).reshape(12, 12)
+    for i in range(12):
+        for j in range(12):
+            assert drawn[i, j] == expected[order[i], order[j]]
+    assert [text.get_text() for text in axes["matrix"].get_yticklabels()] == [str(i) for i in order]
+    save(axes)
+
+
+def test_co_clustering_of_a_sample_alone(sampled):
+    axes = ct.plot_co_clustering(sampled.sample_, n_clusters=2)
+    (mesh,) = (c for c in axes["matrix"].collections if isinstance(c, QuadMesh))
+    order = sampled.sample_.mcc().leaf_order
+    expected = sampled.sample_.co_clustering(n_clusters=2)[np.ix_(order, order)]
+    np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(12, 12), expected)
+
+
+def test_co_clustering_that_cannot_be_drawn(plain):
+    with pytest.raises(InputError, match="has no sample of trees; it must be a TreeSample"):
+        ct.plot_co_clustering(plain)
+    huge = ct.TreeSample([ct.simulate_tree(3001, 0)])
+    with pytest.raises(
+        InputError, match="The sample has 3,001 rows, and a matrix of all pairs is drawn for at most 3,000"
+    ):
+        ct.plot_co_clustering(huge, n_clusters=2)
+    with pytest.raises(InputError, match="pass n_clusters or height"):
+        ct.plot_co_clustering(ct.TreeSample([ct.simulate_tree(3, 0)]))
+    save(ct.plot_co_clustering(ct.TreeSample([ct.simulate_tree(1, 0)]), n_clusters=1))
+
+
+def test_traces_of_one_particle_are_sums_over_its_merges(numbers):
+    process = ct.Brownian([1.0, 4.0], 0.1)
+    result = ct.smc(numbers[:8], process, "prior-prior", 1, threshold=0.0, random_state=5)
+    log_z = merge_log_likelihoods(process, result.trees[0], numbers[:8]).log_z
+    np.testing.assert_allclose(result.log_evidence_traces[0], np.cumsum(log_z))
+
+
+def test_traces_end_at_the_evidence(sampled):
+    sample = sampled.sample_
+    np.testing.assert_array_equal(sample.log_evidence_traces[:, -1], sample.run_log_evidences)
+    assert sample.runs.tolist() == [0] * 20 + [1] * 20 + [2] * 20
+
+
+def test_traces_on_the_axes(sampled):
+    sample = sampled.sample_
+    axes = ct.plot_evidence(sampled)
+    for panel, expected in (("evidence", sample.log_evidence_traces), ("ess", sample.run_ess)):
+        lines = [line.get_ydata() for line in axes[panel].get_lines() if line.get_linestyle() != "None"]
+        np.testing.assert_array_equal(lines, expected)
+    dots = [line.get_xdata() for line in axes["ess"].get_lines() if line.get_linestyle() == "None"]
+    assert [(x - 1).tolist() for x in dots] == [np.flatnonzero(run).tolist() for run in sample.resampled]
+    assert f"{sample.log_evidence:.6g}" in axes["evidence"].get_title(loc="left")
+    save(axes)
+    for n in (1, 2):
+        save(ct.plot_evidence(ct.smc(np.zeros((n, 1)), ct.Brownian(noise=1.0), n_particles=2, random_state=0)))
+
+
+def test_traces_that_are_not_there(sampled, tmp_path):
+    with pytest.raises(InputError, match="result is of type Tree, which has no traces of runs"):
+        ct.plot_evidence(ct.simulate_tree(3, 0))
+    sampled.save(tmp_path / "m")
+    with pytest.raises(InputError, match="has its trees, but not how they were found"):
+        ct.plot_evidence(ct.load_model(tmp_path / "m"))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda model: ct.plot_heatmap(model),
+        lambda model: ct.plot_density(model),
+        lambda model: ct.plot_lineages(model.tree_),
+    ],
+)
+def test_matplotlib_is_asked_for_by_name(plain, monkeypatch, draw):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r'drawn with matplotlib, .* pip install "coaltree\[plot\]"'):
+        draw(plain)
