@@ -6,6 +6,7 @@ long ones) on this machine, now. The peer is ``fastcluster.linkage(X, "average")
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import statistics
@@ -116,6 +117,7 @@ print(imported, first, time.perf_counter() - start)
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()  # for --help
     cold, cached = start_up()
     print(f"import coaltree: {cached[0]:.2f} s; first fit of 200 x 10: {cold[1]:.1f} s with an empty kernel cache,")
     print(f"{cached[1]:.2f} s with kernels on disk; second fit in the same process: {cached[2]:.3f} s\n")

@@ -6,6 +6,7 @@ come from the model; there are 50 particles on 2 threads, but 10 where post-post
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
 
@@ -27,6 +28,7 @@ def sampling(n, proposal, n_particles=50):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()  # for --help
     for proposal in ("race", "post-post"):
         sampling(5, proposal)  # compile first
     table = independent()

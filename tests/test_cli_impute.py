@@ -333,7 +333,7 @@ def test_missing_cells_by_other_words_and_rows_without_names(command, tmp_path):
         (["-o", "-", "--draws", "2"], ["--draws writes several files"]),
         (["-o", "o.csv", "--draws", "0"], ["--draws is 0"]),
         (["-o", "o.csv", "--sd", "o.csv"], ["--sd and --output are both o.csv"]),
-        (["-o", "-", "--sd", "-"], ["--sd and --output are both -"]),
+        (["-o", "-", "--sd", "-"], ["--output - and --sd - both write to standard output"]),
         (["-o", "o.csv", "--sd", "no/s.csv"], ["no/s.csv cannot be written"]),
         (["-o", "o.csv", "--sd", "t.csv"], ["t.csv is the table itself"]),
         (["-o", "o.csv", "--seed", "1"], ["--seed is an option of --draws and of --inference smc"]),

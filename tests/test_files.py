@@ -256,7 +256,7 @@ def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file is a file, and a folder is needed"):
         OutputFolder(tmp_path / "file").__enter__()
-    with pytest.raises(InputError, match=r"cannot be written: (Not a directory|File exists)"):
+    with pytest.raises(InputError, match="file is a file, and a folder is needed"):
         OutputFolder(tmp_path / "file" / "below").__enter__()
 
     mkdir = Path.mkdir
@@ -307,7 +307,9 @@ def test_names_are_quoted_in_the_table_of_clusters():
 
 
 def test_json_is_strict():
-    facts = files._plain({"a": np.float64(math.nan), "b": [np.int64(2), -math.inf, (np.True_, 0.5)], 3: None, "ü": "ß"})
+    facts = files.plain_values(
+        {"a": np.float64(math.nan), "b": [np.int64(2), -math.inf, (np.True_, 0.5)], 3: None, "ü": "ß"}
+    )
     text = json_text(facts)
     assert json.loads(text) == {"a": None, "b": [2, None, [True, 0.5]], "3": None, "ü": "ß"}
     assert "ß" in text

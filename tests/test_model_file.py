@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.estimators.stored import load_imputer, model_bytes, model_of, save_model, state_of
+from coaltree.estimators.stored import imputer_of, model_bytes, model_of, save_model, state_of
 from coaltree.output.archive import array_bytes, pack
 from coaltree.output.checked_json import from_json, to_json
 from coaltree.output.model_file import ModelState, read_state
@@ -216,9 +216,9 @@ def test_a_loaded_model_can_be_fitted_again(greedy, frame, tmp_path):
 
 def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new_rows, tmp_path):
     greedy.save(tmp_path / "m")
-    filling = load_imputer(tmp_path / "m")
+    filling = imputer_of(read_state(tmp_path / "m"), "m")
     imputer.save(tmp_path / "i")
-    expected = load_imputer(tmp_path / "i", n_jobs=2)
+    expected = imputer_of(read_state(tmp_path / "i"), "i", n_jobs=2)
     assert (filling.n_jobs, expected.n_jobs) == (1, 2)
     expected.add_indicator = False
     for rows in (new_rows, frame, new_rows.assign(planet=None)):
@@ -229,14 +229,14 @@ def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new
 def test_a_clustering_of_a_later_version_fills_no_cells(small, tmp_path):
     (tmp_path / "m").write_bytes(repacked(small, of=of_parameters(depth=3)))
     with pytest.raises(InputError, match="a later version of coaltree"):
-        load_imputer(tmp_path / "m")
+        imputer_of(read_state(tmp_path / "m"), "m")
 
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_constants_of_a_clustering(tmp_path, standardize):
     X = np.array([[0.0, 7.0, 0.0, np.nan], [0.1, 7.0, 0.0, np.nan], [4.0, 7.0, 0.0, np.nan]])
     ct.CoalescentClustering(calibrate=0, standardize=standardize).fit(X).save(tmp_path / "m")
-    assert load_imputer(tmp_path / "m")._constants == [None, 7.0, 0.0, None]
+    assert imputer_of(read_state(tmp_path / "m"), "m")._constants == [None, 7.0, 0.0, None]
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,141 @@
-"""The README's commands are those that run elsewhere, and its figures come from a script."""
+"""The README's commands and code run and print what it says, and its figures come from a script."""
 
+import importlib.util
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+import coaltree as ct
+from coaltree.cli import app
+from command_line import command_in
 
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+BENCHMARKS = sorted(set(re.findall(r"python (benchmarks/\w+\.py)", README)))
 
 
-def commands():
-    return [
-        line.strip() for line in (ROOT / "README.md").read_text().split("\n") if line.startswith("    python3 -m venv")
-    ]
+class Command(NamedTuple):
+    """A line of the README, and what it is said to print; nothing is said without a prompt."""
+
+    line: str
+    transcript: list[str] | None
+
+
+def shell_commands():
+    for block in re.findall(r"(?:^    .*\n)+", README, re.MULTILINE):
+        lines = [line[4:] for line in block.splitlines()]
+        if lines[0].startswith("$ "):
+            yield Command(lines[0][2:], lines[1:])
+        else:
+            yield from (Command(line, None) for line in lines if line.startswith("coaltree "))
+
+
+COMMANDS = list(shell_commands())
+
+
+def marked(examples, slow):
+    """Leave out, by default, what compiles kernels of its own."""
+    return [pytest.param(example, marks=[pytest.mark.slow] if slow(example) else []) for example in examples]
+
+
+def is_sampling(command):
+    return "smc" in command.line
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the example data, and what the first command makes of it."""
+    folder = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = CliRunner().invoke(app, shlex.split(COMMANDS[0].line)[1:])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.mark.parametrize("command", marked(COMMANDS, is_sampling), ids=lambda command: command.line[:40])
+def test_shell_commands(command, folder, monkeypatch, capsys):
+    name, *arguments = shlex.split(command.line)
+    assert name == "coaltree"
+    code, out, err = command_in(folder, monkeypatch, capsys)(*arguments)
+    assert code == 0, err
+    printed = [line for line in (err + out).splitlines() if not line.startswith("coaltree: compiling")]
+    assert printed
+    if command.transcript is not None:
+        assert printed == command.transcript
+
+
+def test_every_command_is_shown():
+    assert {command.line.split()[1] for command in COMMANDS} >= {
+        "fit", "impute", "score", "place", "plot", "convert", "simulate",
+    }  # fmt: skip
+    assert sum(command.transcript is not None for command in COMMANDS) == 1
+
+
+@pytest.fixture(scope="module")
+def names(folder):
+    """What the first block of code defines, and what the reader is to bring along."""
+    rng = np.random.default_rng(0)
+    own = {"X": np.column_stack([rng.normal(size=(50, 2)), rng.integers(0, 3, size=(50, 2))])}
+    own["classes"] = rng.integers(0, 3, size=50)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(PYTHON[0], own)
+    return own
+
+
+def needs_kernels(block):
+    return "smc" in block or "ct.Mixed" in block
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+@pytest.mark.parametrize("block", marked(PYTHON[1:], needs_kernels), ids=lambda block: block.split("\n")[0][:40])
+def test_python_code(block, names, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    exec(block, dict(names))
+
+
+def test_shell_and_code_find_the_same(names, folder):
+    """The first command and the first block are about the same table."""
+    found = ct.load_model(folder / "results" / "model.coaltree")
+    assert names["model"].labels_.tolist() == found.labels_.tolist()
+    assert ct.robinson_foulds(names["model"].tree_, found.tree_) == 0
+
+
+@pytest.mark.parametrize("script", BENCHMARKS)
+def test_benchmarks_say_what_they_are(script):
+    if importlib.util.find_spec("fastcluster") is None:
+        pytest.skip("benchmarks need the extra 'bench'")
+    environment = os.environ | {"PYTHONPATH": str(Path(ct.__file__).resolve().parents[1])}
+    done = subprocess.run(
+        [sys.executable, ROOT / script, "--help"], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.startswith("usage: ")
+
+
+def installations():
+    return [line.strip() for line in README.split("\n") if line.startswith("    python3 -m venv")]
 
 
 def test_continuous_integration_runs_the_test_command():
-    tests = [command for command in commands() if "pytest" in command]
+    tests = [command for command in installations() if "pytest" in command]
     assert len(tests) == 1
     assert (ROOT / ".ci" / "run").read_text().strip().endswith(tests[0])
 
 
 def test_one_command_runs_the_demo():
-    assert len([command for command in commands() if command.endswith("coaltree demo")]) == 1
+    assert len([command for command in installations() if command.endswith("coaltree demo")]) == 1
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/pictures.md"])

@@ -183,10 +183,10 @@ def test_new_file_with_digits_only_matches_text_categories(write):
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ({"id_column": "weigth"}, ["'weigth'", "id_column", "did you mean 'weight'"]),
+        ({"id_column": "weigth"}, ["'weigth'", "--id-column", "did you mean 'weight'"]),
         ({"id_column": "zzz"}, ["'zzz'", "'name', 'weight', 'height'"]),
-        ({"drop": ["heigt"]}, ["'heigt'", "drop", "'height'"]),
-        ({"categorical": ["hight"]}, ["'hight'", "categorical", "'height'"]),
+        ({"drop": ["heigt"]}, ["'heigt'", "--drop", "'height'"]),
+        ({"categorical": ["hight"]}, ["'hight'", "--categorical", "'height'"]),
         ({"drop": ["name", "weight", "height"]}, ["No columns", "left"]),
         ({"drop": ["weight", "height"], "id_column": "name"}, ["No columns", "left"]),
         ({"drop": ["weight"], "id_column": "weight"}, ["'weight'", "both"]),

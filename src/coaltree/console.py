@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,19 +17,46 @@ from .errors import InputError, InputWarning, MissingDependencyError
 
 
 class Notes:
-    """Sentences on the input, printed as they come and kept for the summary, each once."""
+    """What there is to say while a command works, on standard error; sentences on the input are kept, each once.
 
-    def __init__(self, quiet: bool) -> None:
+    Parameters
+    ----------
+    quiet : bool
+        Whether to say nothing.
+    verbose : bool, default False
+        Whether to say more than most people want to know.
+    """
+
+    def __init__(self, quiet: bool, verbose: bool = False) -> None:
+        if quiet and verbose:
+            raise InputError("--quiet and --verbose were both given; give one of them, or neither.")
         self.quiet = quiet
+        self.verbose = verbose
         self.sentences: list[str] = []
 
     def add(self, sentences: Sequence[str]) -> None:
-        """Add sentences that are new, and print them unless all is quiet."""
+        """Keep sentences that are new, and print them."""
         for sentence in sentences:
             if sentence not in self.sentences:
                 self.sentences.append(sentence)
-                if not self.quiet:
-                    typer.echo(f"note: {_one_line(sentence)}", err=True)
+                self.say(f"note: {_one_line(sentence)}")
+
+    def say(self, text: str) -> None:
+        """Print something, unless all is quiet."""
+        if not self.quiet:
+            typer.echo(text, err=True)
+
+    def detail(self, text: str) -> None:
+        """Print something for those who asked for more."""
+        if self.verbose:
+            typer.echo(text, err=True)
+
+    @contextlib.contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Say how long a step took, to those who asked for more."""
+        begin = time.perf_counter()
+        yield
+        self.detail(f"{step}: {time.perf_counter() - begin:.2f} s")
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
@@ -94,10 +122,15 @@ def reported(debug: bool) -> Iterator[None]:
         _fail(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
 
 
+def complain(sentence: str) -> None:
+    """Say in one line what is wrong."""
+    typer.echo(f"coaltree: {_one_line(sentence)}", err=True)
+
+
 def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exc()
-    typer.echo(f"coaltree: {_one_line(sentence)}", err=True)
+    complain(sentence)
     raise typer.Exit(code) from None
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from .. import __version__
+from ..console import complain
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Bayesian hierarchical clustering of tables, missing cells and mixed columns welcome.",
+    epilog="Example: coaltree fit examples/animals.csv -o results",
 )
+
+# A wrong option or argument; not every version of typer exports the class under its own name.
+_UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 
 
 def run() -> None:
@@ -24,7 +29,20 @@ def run() -> None:
         # A terminal that cannot show a name must not end the run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app(prog_name="coaltree")
+    try:
+        sys.exit(app(prog_name="coaltree", standalone_mode=False))
+    except _UsageError as error:
+        sys.exit(_explained(error))
+
+
+def _explained(error: Exception) -> int:
+    """Say what is wrong with the usage of a command, and return the exit code."""
+    if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help
+        context = getattr(error, "ctx", None)
+        command = "coaltree" if context is None else context.command_path
+        sentence: str = error.format_message()  # type: ignore[attr-defined]
+        complain(f"{sentence.rstrip('.')} (see {command} --help).")
+    return 2
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,8 +10,10 @@ import typer
 
 from ..console import Notes, reported
 from .application import app
-from .fitting import closing_words, fit_and_draw
-from .options import DebugOption, QuietOption
+from .fitting import checked_folder, closing_words, fit_and_draw
+from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, named
+from .overview import introduce
+from .results import tell
 
 if TYPE_CHECKING:
     from ..estimators.clustering import CoalescentClustering
@@ -22,12 +24,17 @@ _DEMO_MISSING = 0.1
 _CULTIVARS = ("Barolo", "Grignolino", "Barbera")
 
 
-@app.command()
+@app.command(epilog="Example: coaltree demo -o wines")
 def demo(
-    outdir: Annotated[Path, typer.Option("--outdir", "-o", metavar="OUTDIR", help="Folder for the results.")] = Path(
-        "coaltree-demo"
-    ),
+    outdir: Annotated[
+        Path,
+        typer.Option(
+            "--outdir", "-o", metavar="OUTDIR", help="Folder for the results.", rich_help_panel=OUTPUT, parser=named
+        ),
+    ] = Path("coaltree-demo"),
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Cluster 178 wines, a tenth of whose measurements have been erased.
@@ -36,18 +43,30 @@ def demo(
     tree and clusters are compared with the cultivars at the end. Writes the same files as fit.
     """
     with reported(debug):
+        outdir = checked_folder(outdir)
+        notes = Notes(quiet, verbose)
         from ..estimators.clustering import CoalescentClustering
         from ..output.whole import OutputFolder
 
         table, classes = _demo_table()
         settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED, "n_clusters": len(_CULTIVARS)}
-        notes = Notes(quiet)
         model = CoalescentClustering(n_clusters=len(_CULTIVARS), n_jobs=-1)
         with OutputFolder(outdir) as folder:
+            introduce(table, "wine", None, {}, notes)
             facts = fit_and_draw(model, table, "wine", None, settings, notes, folder)
-        if not quiet:
-            typer.echo(closing_words(facts, outdir))
-            typer.echo("\n" + _comparison(model, classes))
+        purity, rand_index = _agreement(model, classes)
+        if as_json:
+            tell(
+                facts
+                | {"dendrogram_purity": purity, "adjusted_rand_index": rand_index}
+                | {"outdir": str(outdir), "files": folder.names}
+            )
+        elif not quiet:
+            typer.echo(closing_words(facts, folder.names, outdir))
+            typer.echo(
+                "\nAgainst the three cultivars, which the model has not seen: dendrogram purity of the tree "
+                f"{purity:.3f},\nadjusted Rand index of the clusters {rand_index:.2f}."
+            )
             typer.echo("\nWith a table of your own: coaltree fit TABLE.csv -o OUTDIR")
 
 
@@ -65,14 +84,10 @@ def _demo_table() -> tuple[Table, list[int]]:
     return read_columns(cells, feature_names=list(wine.feature_names), row_names=names), classes
 
 
-def _comparison(model: CoalescentClustering, classes: Sequence[int]) -> str:
+def _agreement(model: CoalescentClustering, classes: Sequence[int]) -> tuple[float, float]:
     """Compare tree and clusters with the cultivars."""
     from sklearn.metrics import adjusted_rand_score
 
     from ..metrics import dendrogram_purity
 
-    return (
-        "Against the three cultivars, which the model has not seen: dendrogram purity of the tree "
-        f"{dendrogram_purity(model.tree_, classes):.3f},\nadjusted Rand index of the clusters "
-        f"{adjusted_rand_score(classes, model.labels_):.2f}."
-    )
+    return dendrogram_purity(model.tree_, classes), float(adjusted_rand_score(classes, model.labels_))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..console import Notes
 from ..table.wording import count, listing
-from .options import STANDARD_OUTPUT
+from .options import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from ..estimators.imputer import CoalescentImputer
     from ..table.cells import Category
     from ..table.columns import Table
     from ..table.filled_file import NamedFills
+    from ..table.opening import TableFile
     from ..table.reading import FileTable
 
 Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
@@ -63,12 +64,12 @@ def by_name(fills: Fills, file: FileTable, rows: Table) -> NamedFills:
     return {file.frame.columns[rows.columns[j].index]: fill for j, fill in fills.items()}
 
 
-def content(table: Path, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
+def content(table: TableFile, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
     """Return the bytes of a filled file; without anything to fill, those of the table."""
     from ..table.filled_file import fill_file
 
-    data = fill_file(table, fills, na_values=na_values) if fills else table.read_bytes()
-    is_text = target == STANDARD_OUTPUT and table.suffix.lower() == ".gz"
+    data = fill_file(table, fills, na_values=na_values) if fills else table.raw()
+    is_text = target == STANDARD_STREAM and table.compressed
     return gzip.decompress(data) if is_text else data
 
 
@@ -103,8 +104,8 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
     )
 
 
-def closing_words(rows: Table, filled: Sequence[Fills], notes: Notes) -> str:
-    """Say how many cells were filled, and note which columns have cells that were not."""
+def fill_facts(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str, Any]:
+    """Count the cells that were filled, and note which columns have cells that were not."""
     from ..table.columns import missing_cells
 
     fills = filled[0] if filled else {}
@@ -120,6 +121,17 @@ def closing_words(rows: Table, filled: Sequence[Fills], notes: Notes) -> str:
                 f"value: {listing(unknown)}."
             ]
         )
-    n_filled = sum(len(values) for _, values in fills.values())
-    times = f", {count(len(filled), 'draw')}" if len(filled) > 1 else ""
-    return f"filled {count(n_filled, 'cell')} in {count(len(fills), 'column')}{times}"
+    by_column = {rows.columns[j].name: len(values) for j, (_, values) in fills.items()}
+    return {
+        "n_rows": rows.n_rows,
+        "n_filled": sum(by_column.values()),
+        "filled_by_column": by_column,
+        "n_left_missing": sum(left.values()),
+        "n_tables": len(filled),
+    }
+
+
+def closing_words(facts: Mapping[str, Any]) -> str:
+    """Say how many cells were filled."""
+    times = f", {count(facts['n_tables'], 'draw')}" if facts["n_tables"] > 1 else ""
+    return f"filled {count(facts['n_filled'], 'cell')} in {count(len(facts['filled_by_column']), 'column')}{times}"

@@ -12,27 +12,35 @@ from ..console import Notes, progress_bar, reported
 from ..errors import InputError
 from ..table.wording import count
 from .application import app
+from .checks import check_jobs, check_number, check_sampling, check_whole, given_only
 from .options import (
+    CLUSTERS,
+    MODEL,
+    OUTPUT,
+    STANDARD_STREAM,
+    TABLE,
     CalibrateOption,
     CategoricalOption,
     DebugOption,
     DropOption,
+    FormatOption,
     IdColumnOption,
     Inference,
+    JsonOption,
     NaValueOption,
     NoIdOption,
     NoiseOption,
     ParticlesOption,
     QuietOption,
+    RealOption,
     RealProcessOption,
     RunsOption,
-    check_jobs,
-    check_number,
-    check_sampling,
-    check_whole,
-    given_only,
+    VerboseOption,
+    named,
 )
-from .tables import listed, opening_words, read_table, reading_settings
+from .overview import introduce, listed, parameter_listing, reasons_for_kinds, show_only
+from .results import tell
+from .tables import located, read_table, reading_settings
 
 if TYPE_CHECKING:
     from ..estimators.clustering import CoalescentClustering
@@ -79,43 +87,83 @@ class Covariance(StrEnum):
     full = "full"
 
 
-@app.command()
+@app.command(epilog="Example: coaltree fit examples/animals.csv -o results --categorical legs")
 def fit(
     table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="A csv, tsv or parquet file with a row for each leaf.")
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help="A csv, tsv or parquet file with a row for each leaf; - is standard input.",
+            parser=named,
+        ),
     ],
-    outdir: Annotated[Path, typer.Option("--outdir", "-o", metavar="OUTDIR", help="Folder for the results.")],
+    outdir: Annotated[
+        Path | None,
+        typer.Option(
+            "--outdir",
+            "-o",
+            metavar="OUTDIR",
+            help="Folder for the results; needed but for --dry-run.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
+    ] = None,
     id_column: IdColumnOption = None,
     no_id: NoIdOption = False,
     categorical: CategoricalOption = None,
+    real: RealOption = None,
     drop: DropOption = None,
     na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only show how the columns are read, and stop.", rich_help_panel=TABLE),
+    ] = False,
     n_clusters: Annotated[
-        int | None, typer.Option(metavar="N", help="Number of clusters. By default the model decides.")
+        int | None,
+        typer.Option(metavar="N", help="Number of clusters. By default the model decides.", rich_help_panel=CLUSTERS),
     ] = None,
     height_threshold: Annotated[
-        float | None, typer.Option(metavar="H", help="Cut the tree at this height instead.")
+        float | None,
+        typer.Option(metavar="H", help="Cut the tree at this height instead.", rich_help_panel=CLUSTERS),
     ] = None,
     inference: Annotated[
         Inference,
-        typer.Option(metavar="HOW", help="greedy: one good tree; smc: a sample of trees, with support values."),
+        typer.Option(
+            metavar="HOW",
+            help="greedy: one good tree; smc: a sample of trees, with support values.",
+            rich_help_panel=MODEL,
+        ),
     ] = Inference.greedy,
     rule: Annotated[
         Rule | None,
-        typer.Option(metavar="RULE", help="greedy: which pair merges next, rate1 (default), max-prob or min-duration."),
+        typer.Option(
+            metavar="RULE",
+            help="greedy: which pair merges next, rate1 (default), max-prob or min-duration.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     particles: ParticlesOption = None,
     runs: RunsOption = None,
     proposal: Annotated[
         Proposal | None,
-        typer.Option(metavar="HOW", help="smc: post-post (default), race (faster), prior-post or prior-prior."),
+        typer.Option(
+            metavar="HOW",
+            help="smc: post-post (default), race (faster), prior-post or prior-prior.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     summary: Annotated[
         Summary | None,
-        typer.Option(metavar="TREE", help="smc: the tree that stands for the sample, mcc (default) or consensus."),
+        typer.Option(
+            metavar="TREE",
+            help="smc: the tree that stands for the sample, mcc (default) or consensus.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="smc: seed of the random numbers, 0 by default.")
+        int | None,
+        typer.Option(metavar="N", help="smc: seed of the random numbers, 0 by default.", rich_help_panel=MODEL),
     ] = None,
     calibrate: CalibrateOption = None,
     real_process: RealProcessOption = None,
@@ -124,16 +172,23 @@ def fit(
         typer.Option(
             metavar="HOW",
             help="Real columns: diagonal (default), a variance each; spherical, one for all; full, for complete tables.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     noise: NoiseOption = None,
     no_standardize: Annotated[
-        bool, typer.Option("--no-standardize", help="Take real columns in the units they are in.")
+        bool,
+        typer.Option("--no-standardize", help="Take real columns in the units they are in.", rich_help_panel=MODEL),
     ] = False,
     n_jobs: Annotated[
-        int, typer.Option(metavar="N", help="Threads; -1 takes all processors. The result is the same.")
+        int,
+        typer.Option(
+            metavar="N", help="Threads; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
+        ),
     ] = -1,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Cluster the rows of a table.
@@ -153,13 +208,18 @@ def fit(
         check_whole("--seed", seed, 0)
         if rule is not None and inference is not Inference.greedy:
             raise InputError("--rule is an option of --inference greedy; leave it out.")
-        settings = reading_settings(id_column, no_id, drop, categorical, na_value)
-        notes = Notes(quiet)
-        file, rows = read_table(table, settings, notes)
-        row_names_from = file.id_column
-        del file  # the cells are in `rows` as well, and the fit takes its time
+        folder_path = checked_folder(outdir, dry_run)
+        settings = reading_settings(id_column, no_id, drop, categorical, na_value, real)
+        notes = Notes(quiet, verbose)
+        located_table = located(table, table_format)
+        file, rows = read_table(located_table, settings, notes)
+        row_names_from, reasons, source = file.id_column, reasons_for_kinds(file), located_table.name
+        del file, located_table  # the cells are in `rows` as well, and the fit takes its time
         if n_clusters is not None and n_clusters > rows.n_rows:
-            raise InputError(f"--n-clusters is {n_clusters}, but {table.name} has {count(rows.n_rows, 'row')}.")
+            raise InputError(f"--n-clusters is {n_clusters}, but {source} has {count(rows.n_rows, 'row')}.")
+        if dry_run:
+            show_only(rows, source, row_names_from, reasons, as_json, notes)
+            return
         # After the table, of which there may be something to say at once.
         from ..estimators.clustering import CoalescentClustering
         from ..output.whole import OutputFolder
@@ -184,10 +244,13 @@ def fit(
             inference=inference.value, standardize=not no_standardize, n_jobs=n_jobs, **parameters
         )
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
-        with OutputFolder(outdir) as folder:
-            facts = fit_and_draw(model, rows, table.name, row_names_from, settings | told, notes, folder)
-        if not quiet:
-            typer.echo(closing_words(facts, outdir))
+        with OutputFolder(folder_path) as folder:
+            introduce(rows, source, row_names_from, reasons, notes)
+            facts = fit_and_draw(model, rows, source, row_names_from, settings | told, notes, folder)
+        if as_json:
+            tell(facts | {"outdir": str(folder_path), "files": folder.names})
+        elif not quiet:
+            typer.echo(closing_words(facts, folder.names, folder_path))
 
 
 def fit_and_draw(
@@ -204,16 +267,16 @@ def fit_and_draw(
     from ..output.files import cluster_table, dendrogram_png, facts_of, json_text
     from ..tree.summary import SummaryTree
 
-    if not notes.quiet:
-        typer.echo(opening_words(table, source, id_column), err=True)
-    with notes.taken(), progress_bar(not notes.quiet) as report:
+    with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
         model._fit(table, report)
     notes.add(model.remarks_)
+    notes.detail(parameter_listing(model.parameters_))
     facts = facts_of(model, table, source=source, id_column=id_column, remarks=notes.sentences, settings=settings)
     tree, labels = model.tree_, model.labels_
     folder.add("tree.nwk", tree.to_newick() + "\n")
     folder.add("clusters.csv", cluster_table(tree.leaf_names, labels.tolist()))
-    folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
+    with notes.timed("drawing"):
+        folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
     folder.add("summary.json", json_text(facts))
     folder.add("model.coaltree", model_bytes(model))
     if isinstance(tree, SummaryTree):
@@ -225,49 +288,58 @@ def fit_and_draw(
     return facts
 
 
-def closing_words(facts: dict[str, Any], outdir: Path) -> str:
+def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
     """Say what was found, and where it is."""
     reasons = {
         "n_clusters": "as asked for",
         "height": "cut at the height",
         "likelihood ratio": "chosen by the model",
     }
-    files = "clusters.csv, dendrogram.png, summary.json, model.coaltree"
     lines = {
-        "rows": f"{facts['n_rows']}",
-        "columns": f"{facts['n_columns']}, of which {sum(c['used'] for c in facts['columns'])} used",
         "missing": f"{100 * facts['missing_share']:.3g} % of the cells",
         "search": _search(facts),
-        "tree height": _number(facts["tree_height"]),
-        "log joint": _number(facts["log_joint"]),
-        "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}",
-        "cluster sizes": listed(facts["cluster_sizes"], 12),
-        "results": f"tree.nwk, {files} in {outdir}",
+        "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
+        "sample": _sample(facts),
+        "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of "
+        f"{listed(facts['cluster_sizes'], 12)} {'row' if facts['cluster_sizes'] == [1] else 'rows'}",
+        "results": f"{', '.join(files)} in {outdir}",
     }
-    if facts["inference"] == "smc":
-        del lines["search"]
-        error = facts["log_evidence_se"]
-        del lines["results"]  # it stays the last line
-        lines |= {
-            "log evidence": _number(facts["log_evidence"])
-            + (f", standard error {error:.2g}" if error is not None else ""),
-            "sample": f"{facts['n_trees']} trees, {facts['n_distinct_trees']} distinct, as good as "
-            f"{facts['effective_size']:.1f} of equal weight",
-            "results": f"tree.nwk, tree.nex, sample.trees, {files} in {outdir}",
-        }
-    return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
+    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
 
 
 def _search(facts: dict[str, Any]) -> str:
-    """Say how partners were looked for."""
+    """Say how partners were looked for, if not among all pairs."""
     held = facts["neighbors_held"]
     if facts["search"] != "neighbors":
-        return "among all pairs"
+        return ""
     return "among near rows" + ("" if held is None else f"; {100 * held:.0f} % of the lists held the best partner")
+
+
+def _sample(facts: dict[str, Any]) -> str:
+    """Say what sample of trees there is, if there is one."""
+    if facts["inference"] != "smc":
+        return ""
+    error = facts["log_evidence_se"]
+    return (
+        f"{facts['n_trees']} trees, {facts['n_distinct_trees']} distinct, as good as {facts['effective_size']:.1f} of "
+        f"equal weight; log evidence {_number(facts['log_evidence'])}"
+        + (f", standard error {error:.2g}" if error is not None else "")
+    )
 
 
 def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.6g}"
+
+
+def checked_folder(outdir: Path | None, dry_run: bool = False) -> Path:
+    """Return the folder for the results, which a dry run does without."""
+    if outdir == STANDARD_STREAM:
+        raise InputError("--outdir is -, but several files do not go to standard output: name a folder.")
+    if outdir is None and not dry_run:
+        raise InputError(
+            "--outdir is missing: name a folder for the results, or give --dry-run to see how the table is read."
+        )
+    return outdir or Path()
 
 
 def _check_cut(n_clusters: int | None, height_threshold: float | None) -> None:

@@ -11,14 +11,29 @@ import typer
 from ..console import Notes, hushed, progress_bar, reported
 from ..errors import InputError
 from .application import app
-from .fills import by_name, cells_csv, closing_words, content, fills_of, n_missing
+from .checks import (
+    check_jobs,
+    check_number,
+    check_one_reader,
+    check_one_writer,
+    check_sampling,
+    check_whole,
+    given_only,
+)
+from .fills import by_name, cells_csv, closing_words, content, fill_facts, fills_of, n_missing
+from .models import read_model_state
 from .options import (
-    STANDARD_OUTPUT,
+    MODEL,
+    OUTPUT,
+    STANDARD_STREAM,
+    TABLE,
     CalibrateOption,
     CategoricalOption,
     DebugOption,
+    FormatOption,
     IdColumnOption,
     Inference,
+    JsonOption,
     NaValueOption,
     NoIdOption,
     NoiseOption,
@@ -26,58 +41,92 @@ from .options import (
     QuietOption,
     RealProcessOption,
     RunsOption,
-    check_jobs,
-    check_number,
-    check_sampling,
-    check_whole,
-    given_only,
+    VerboseOption,
+    named,
 )
-from .results import check_result, deliver
-from .tables import opening_words, read_new_table, read_table, reading_settings
+from .overview import introduce, parameter_listing, reasons_for_kinds
+from .results import check_result, deliver, tell
+from .tables import located, read_new_table, read_table, reading_settings
 
 if TYPE_CHECKING:
     from ..estimators.imputer import CoalescentImputer
     from ..table.columns import Table
+    from ..table.opening import TableFile
     from ..table.reading import FileTable
 
 _KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-@app.command()
+@app.command(epilog="Example: coaltree impute examples/animals.csv -o filled.csv --categorical legs")
 def impute(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A csv, tsv or parquet file with missing cells.")],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help="A csv, tsv or parquet file with missing cells; - is standard input.",
+            parser=named,
+        ),
+    ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="The filled file, of the kind of TABLE; - is standard output."
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The filled file, of the kind of TABLE; - is standard output.",
+            rich_help_panel=OUTPUT,
+            parser=named,
         ),
     ],
     model: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Fill from this model.coaltree. By default one is fitted to the table."),
+        typer.Option(
+            metavar="MODEL",
+            help="Fill from this model.coaltree. By default one is fitted to the table.",
+            rich_help_panel=MODEL,
+            parser=named,
+        ),
     ] = None,
     draws: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Draw the cells N times instead: OUT becomes out.1.csv, out.2.csv, ..."),
+        typer.Option(
+            metavar="N",
+            help="Draw the cells N times instead: OUT becomes out.1.csv, out.2.csv, ...",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed of --draws and of --inference smc, 0 by default.")
+        int | None,
+        typer.Option(metavar="N", help="Seed of --draws and of --inference smc, 0 by default.", rich_help_panel=MODEL),
     ] = None,
     sd: Annotated[
         Path | None,
-        typer.Option("--sd", metavar="OUT2.csv", help="Also write a csv of the filled cells, with sd or probability."),
+        typer.Option(
+            "--sd",
+            metavar="OUT2.csv",
+            help="Also write a csv of the filled cells, with sd or probability.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
     ] = None,
     id_column: IdColumnOption = None,
     no_id: NoIdOption = False,
     categorical: CategoricalOption = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Column to leave as it is and not to learn from; also NAME,NAME."),
+        typer.Option(
+            metavar="NAME",
+            help="Column to leave as it is and not to learn from; also NAME,NAME.",
+            rich_help_panel=TABLE,
+        ),
     ] = None,
     na_value: NaValueOption = None,
+    table_format: FormatOption = None,
     inference: Annotated[
         Inference | None,
-        typer.Option(metavar="HOW", help="greedy (default): one good tree; smc: a sample of trees."),
+        typer.Option(
+            metavar="HOW", help="greedy (default): one good tree; smc: a sample of trees.", rich_help_panel=MODEL
+        ),
     ] = None,
     particles: ParticlesOption = None,
     runs: RunsOption = None,
@@ -85,9 +134,12 @@ def impute(
     real_process: RealProcessOption = None,
     noise: NoiseOption = None,
     n_jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads; -1, the default, takes all processors.")
+        int | None,
+        typer.Option(metavar="N", help="Threads; -1, the default, takes all processors.", rich_help_panel=MODEL),
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Fill the missing cells of a table.
@@ -105,36 +157,40 @@ def impute(
             "--noise": noise,
         }
         _check_options(fitting, draws, seed, n_jobs)
+        notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, categorical, na_value)
         if model is not None:
             _check_fitted(fitting | {"--categorical": categorical})
-        targets = _targets(table, output, draws)
+        check_one_reader({"TABLE": table, "--model": model})
+        check_one_writer(as_json, {"--output -": output, "--sd -": sd})
+        source = located(table, table_format)
+        targets = _targets(source, output, draws)
         if sd is not None and sd in targets:
             raise InputError(f"--sd and --output are both {sd}; they are two files.")
         for target in (*targets, sd):
             check_result(target, {"the table": table, "the model": model})
-        notes = Notes(quiet)
         if model is None:
-            file, rows = read_table(table, settings, notes)
-            if n_missing(rows) and not quiet:
-                typer.echo(opening_words(rows, table.name, file.id_column), err=True)
+            file, rows = read_table(source, settings, notes)
+            if n_missing(rows):
+                introduce(rows, source.name, file.id_column, reasons_for_kinds(file), notes)
             imputer = _fitted(rows, fitting, seed, n_jobs, notes)
         else:
-            imputer, file, rows = _opened(model, table, n_jobs, settings, notes)
+            imputer, file, rows = _opened(model, source, n_jobs, settings, notes)
         if not n_missing(rows):
-            notes.add([f"{table.name} has no missing cell in the columns that are used, and is copied as it is."])
-        with hushed(quiet), notes.taken():
+            notes.add([f"{source.name} has no missing cell in the columns that are used, and is copied as it is."])
+        with hushed(quiet), notes.timed("filling"), notes.taken():
             found = fills_of(imputer, file, rows, draws, seed or 0)
             results: dict[Path | None, str | bytes] = {
-                target: content(table, by_name(fills, file, rows), settings["na_values"], target)
+                target: content(source, by_name(fills, file, rows), settings["na_values"], target)
                 for target, fills in zip(targets, found or [{}] * len(targets), strict=True)
             }
             if sd is not None:
                 results[sd] = cells_csv(imputer, file, rows)
-        words = closing_words(rows, found, notes)
+        facts = fill_facts(rows, found, notes)
         deliver(results)
-        if not quiet:
-            typer.echo(words, err=True)
+        if as_json:
+            tell({"input": source.name, **facts, "files": list(map(str, results)), "remarks": notes.sentences})
+        notes.say(closing_words(facts))
 
 
 def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
@@ -161,36 +217,25 @@ def _check_fitted(options: Mapping[str, Any]) -> None:
             raise InputError(f"{option} is for fitting a model, and --model has been fitted; leave one of the two out.")
 
 
-def _targets(table: Path, output: Path, draws: int | None) -> list[Path]:
+def _targets(table: TableFile, output: Path, draws: int | None) -> list[Path]:
     """Return the files to write the filled tables to, which must be of the kind of the table."""
-    from ..table.opening import table_suffix
-
-    kind = _KINDS[table_suffix(table)]
-    if output == STANDARD_OUTPUT:
-        if kind == "parquet":
+    if output == STANDARD_STREAM:
+        if _KINDS[table.suffix] == "parquet":
             raise InputError(f"{table.name} is a parquet file, which is not written to standard output: name a file.")
         if draws is not None:
             raise InputError("--draws writes several files, and standard output is one: name a file with --output.")
         return [output]
-    if _kind(output) != _kind(table):
-        ending = "".join(_endings(table))
+    endings = output.suffixes[-2:] if output.suffix.lower() == ".gz" else output.suffixes[-1:]
+    kinds = [_KINDS.get(ending.lower(), ending.lower()) for ending in endings]
+    if kinds != [_KINDS[table.suffix]] + [".gz"] * table.compressed:
         raise InputError(
-            f"{output.name} is to be a file of the kind of {table.name}: choose a name that ends with {ending}."
+            f"{output.name} is to be a file of the kind of {table.name}: choose a name that ends with {table.ending}."
         )
     if draws is None:
         return [output]
-    ending = "".join(_endings(output))
+    ending = "".join(endings)
     stem = output.name[: len(output.name) - len(ending)]
     return [output.with_name(f"{stem}.{k}{ending}") for k in range(1, draws + 1)]
-
-
-def _endings(path: Path) -> list[str]:
-    """Return the ending of a name, which are two for a compressed file."""
-    return path.suffixes[-2:] if path.suffix.lower() == ".gz" else path.suffixes[-1:]
-
-
-def _kind(path: Path) -> list[str | None]:
-    return [_KINDS.get(ending.lower(), ending.lower()) for ending in _endings(path)]
 
 
 def _fitted(
@@ -206,20 +251,21 @@ def _fitted(
         {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
     )
     imputer = CoalescentImputer(**parameters, random_state=seed or 0, n_jobs=-1 if n_jobs is None else n_jobs)
-    with notes.taken(), progress_bar(not notes.quiet) as report:
+    with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
         imputer._fit(rows, report)
     notes.add(imputer.remarks_)
+    notes.detail(parameter_listing(imputer.parameters_))
     return imputer
 
 
 def _opened(
-    path: Path, table: Path, n_jobs: int | None, settings: dict[str, Any], notes: Notes
+    path: Path, table: TableFile, n_jobs: int | None, settings: dict[str, Any], notes: Notes
 ) -> tuple[CoalescentImputer, FileTable, Table]:
     """Return a fitted model, and the table that it is to fill."""
-    from ..estimators.stored import load_imputer
+    from ..estimators.stored import imputer_of
 
-    with hushed(notes.quiet):
-        imputer = load_imputer(path, n_jobs)
+    with hushed(notes.quiet), notes.timed("loading"):
+        imputer = imputer_of(*read_model_state(path), n_jobs)
     imputer.add_indicator = False
     file = read_new_table(table, imputer.encoding_, settings, notes)
     with notes.taken():

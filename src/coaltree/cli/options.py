@@ -1,19 +1,18 @@
-"""Options that several commands have, and what they refuse before any work is done."""
+"""Options that several commands have, in panels by topic."""
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ..errors import InputError
+STANDARD_STREAM = Path("-")
+"""Standard input where a file is read, standard output where one is written."""
 
-STANDARD_OUTPUT = Path("-")
+TABLE, TREE, MODEL, CLUSTERS, OUTPUT = "Table", "Tree", "Model", "Clusters", "Output"
+"""The panels of the help."""
 
 
 class Inference(StrEnum):
@@ -37,107 +36,135 @@ class Unseen(StrEnum):
     error = "error"
 
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+class TableKind(StrEnum):
+    """Kinds of tables."""
 
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+
+
+def named(text: str | Path) -> Path:
+    """Take a path; an empty one, which would be the folder that the command runs in, is a slip."""
+    if text == "":
+        raise typer.BadParameter("the name is empty; name a file or a folder, or . for the folder that you are in.")
+    return Path(text)
+
+
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but results and errors.", rich_help_panel=OUTPUT)
+]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Also say how columns were read, what was fitted, and how long it took.",
+        rich_help_panel=OUTPUT,
+    ),
+]  # fmt: skip
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object with the facts, for programs.", rich_help_panel=OUTPUT),
+]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)]
+
+FormatOption = Annotated[
+    TableKind | None,
+    typer.Option(
+        "--format", metavar="KIND", rich_help_panel=TABLE,
+        help="csv, tsv or parquet. By default what the name ends with, and for - what it looks like.",
+    ),
+]  # fmt: skip
 IdColumnOption = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Column with the row names. By default the first, if it is text that differs in every row."
+        metavar="NAME",
+        help="Column with the row names. By default the first, if it is text that differs in every row.",
+        rich_help_panel=TABLE,
     ),
 ]
-NoIdOption = Annotated[bool, typer.Option("--no-id", help="Take no column as row names.")]
+NoIdOption = Annotated[bool, typer.Option("--no-id", help="Take no column as row names.", rich_help_panel=TABLE)]
 CategoricalOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Column of categories that look like numbers; also NAME,NAME."),
+    typer.Option(
+        metavar="NAME", help="Column of categories that look like numbers; also NAME,NAME.", rich_help_panel=TABLE
+    ),
 ]
-DropOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Column to leave out; also NAME,NAME.")]
+RealOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Column of numbers that looks like text or yes and no; also NAME,NAME.",
+        rich_help_panel=TABLE,
+    ),
+]  # fmt: skip
+DropOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Column to leave out; also NAME,NAME.", rich_help_panel=TABLE),
+]
 NaValueOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="TEXT", help="Also take this text as a missing cell, besides NA, ?, null, ..."),
+    typer.Option(
+        metavar="TEXT", help="Also take this text as a missing cell, besides NA, ?, null, ...", rich_help_panel=TABLE
+    ),
 ]
 
-ParticlesOption = Annotated[int | None, typer.Option(metavar="N", help="smc: particles in each run, 50 by default.")]
-RunsOption = Annotated[int | None, typer.Option(metavar="N", help="smc: independent runs, 1 by default.")]
+ParticlesOption = Annotated[
+    int | None, typer.Option(metavar="N", help="smc: particles in each run, 50 by default.", rich_help_panel=MODEL)
+]
+RunsOption = Annotated[
+    int | None, typer.Option(metavar="N", help="smc: independent runs, 1 by default.", rich_help_panel=MODEL)
+]
 CalibrateOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Rounds, at most, of fitting the model's parameters, 10 by default; 0 for none."),
+    typer.Option(
+        metavar="N",
+        help="Rounds, at most, of fitting the model's parameters, 10 by default; 0 for none.",
+        rich_help_panel=MODEL,
+    ),
 ]
 RealProcessOption = Annotated[
     RealProcess | None,
     typer.Option(
-        metavar="HOW", help="Real columns: ornstein-uhlenbeck (default), which stay near a mean, or brownian."
+        metavar="HOW",
+        help="Real columns: ornstein-uhlenbeck (default), which stay near a mean, or brownian.",
+        rich_help_panel=MODEL,
     ),
 ]
 NoiseOption = Annotated[
     float | None,
     typer.Option(
-        metavar="X", help="Variance of noise on real cells, as a share of the column's. By default it is fitted."
+        metavar="X",
+        help="Variance of noise on real cells, as a share of the column's. By default it is fitted.",
+        rich_help_panel=MODEL,
     ),
 ]
 
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model.coaltree, as coaltree fit and model.save write it.")
-]
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="A model.coaltree, as coaltree fit and model.save write it; - is standard input.",
+        parser=named,
+    ),
+]  # fmt: skip
 NewTableArgument = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="A csv, tsv or parquet file with the columns of the fit, by name.")
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A csv, tsv or parquet file with the columns of the fit, by name; - is standard input.",
+        parser=named,
+    ),
 ]
 CsvOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="OUT.csv", help="File to write; by default, and for -, standard output."),
-]
+    typer.Option(
+        "--output", "-o", metavar="OUT.csv", help="File to write; by default, and for -, standard output.",
+        rich_help_panel=OUTPUT, parser=named,
+    ),
+]  # fmt: skip
 UnseenOption = Annotated[
     Unseen | None,
     typer.Option(
-        metavar="HOW", help="Categories that the fit did not know: missing or error; by default as the fit said."
+        metavar="HOW",
+        help="Categories that the fit did not know: missing or error; by default as the fit said.",
+        rich_help_panel=MODEL,
     ),
 ]
-
-
-def column_names(given: Sequence[str] | None, option: str) -> list[str]:
-    """Split what was given at commas; a name that has one stands in double quotes."""
-    names = [name.strip() for line in csv.reader(given or [], skipinitialspace=True) for name in line]
-    if "" in names:
-        raise InputError(f"{option} was given an empty column name; name columns as in the table's header.")
-    return list(dict.fromkeys(names))
-
-
-def id_setting(id_column: str | None, no_id: bool) -> str | None:
-    """Return the column of row names as `read_file` takes it."""
-    if no_id and id_column is not None:
-        raise InputError("--no-id and --id-column were both given; give one of them, or neither.")
-    return "" if no_id else id_column
-
-
-def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what was not given, so that the estimators' own defaults hold."""
-    return {
-        name: value.value if isinstance(value, StrEnum) else value
-        for name, value in options.items()
-        if value is not None
-    }
-
-
-def check_whole(option: str, value: int | None, least: int) -> None:
-    """Refuse a number that is too small."""
-    if value is not None and value < least:
-        raise InputError(f"{option} is {value}; it must be a whole number of at least {least}.")
-
-
-def check_number(option: str, value: float | None) -> None:
-    """Refuse a number that is negative or not finite."""
-    if value is not None and not (math.isfinite(value) and value >= 0):
-        raise InputError(f"{option} is {value:g}; it must be a number of at least 0.")
-
-
-def check_jobs(n_jobs: int | None) -> None:
-    """Refuse no threads."""
-    if n_jobs == 0:
-        raise InputError("--n-jobs is 0; it must be a number of threads, or -1 for all processors.")
-
-
-def check_sampling(inference: Inference | None, options: Mapping[str, Any]) -> None:
-    """Refuse options of sequential Monte Carlo where it was not asked for."""
-    for option, value in options.items():
-        if value is not None and inference is not Inference.smc:
-            raise InputError(f"{option} is an option of --inference smc; add that, or leave {option} out.")

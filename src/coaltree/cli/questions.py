@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,28 +12,34 @@ from ..console import Notes, hushed, reported
 from ..errors import InputError
 from ..table.wording import count
 from .application import app
+from .checks import check_one_reader, check_one_writer, check_whole
+from .models import read_model_state
 from .options import (
+    OUTPUT,
     CsvOption,
     DebugOption,
     DropOption,
+    FormatOption,
     IdColumnOption,
+    JsonOption,
     ModelArgument,
     NaValueOption,
     NewTableArgument,
     NoIdOption,
     QuietOption,
+    TableKind,
     Unseen,
     UnseenOption,
-    check_whole,
+    VerboseOption,
 )
-from .results import check_result, deliver
-from .tables import read_new_table, reading_settings
+from .results import check_result, deliver, records, tell
+from .tables import located, read_new_table, reading_settings
 
 if TYPE_CHECKING:
     from ..estimators.clustering import CoalescentClustering
 
 
-@app.command()
+@app.command(epilog="Example: coaltree score results/model.coaltree examples/new_animals.csv")
 def score(
     model: ModelArgument,
     table: NewTableArgument,
@@ -42,7 +49,10 @@ def score(
     no_id: NoIdOption = False,
     drop: DropOption = None,
     na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Write the log predictive density of new rows, in the units of the table.
@@ -51,35 +61,40 @@ def score(
     columns that the fit did not have are ignored.
     """
     with reported(debug):
+        notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, None, na_value)
-        check_result(output, {"the model": model, "the table": table})
-        notes = Notes(quiet)
+        _check_files(model, table, output, as_json)
         with hushed(quiet):
-            fitted, names, frame = _opened(model, table, settings, unseen, notes)
-            with notes.taken():
+            fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            with notes.timed("scoring"), notes.taken():
                 densities = fitted.score_samples(frame)
-        from ..output.files import csv_text
-
         names = names or [str(i) for i in range(len(densities))]
-        deliver({output: csv_text({"row": names, "log_density": densities.tolist()})})
-        if not quiet:
-            mean = f"{float(densities.mean()):.6g}"
-            typer.echo(f"mean log density {mean} over {count(len(densities), 'row')}", err=True)
+        mean = float(densities.mean())
+        columns = {"row": names, "log_density": densities.tolist()}
+        _answer(columns, {"mean_log_density": mean}, output, as_json, notes)
+        notes.say(f"mean log density {mean:.6g} over {count(len(densities), 'row')}")
 
 
-@app.command()
+@app.command(epilog="Example: coaltree place results/model.coaltree examples/new_animals.csv -o places.csv")
 def place(
     model: ModelArgument,
     table: NewTableArgument,
     output: CsvOption = None,
-    nearest: Annotated[int, typer.Option(metavar="K", help="How many of the nearest leaves to name.")] = 3,
-    level: Annotated[float, typer.Option(metavar="P", help="Probability of the interval for the height.")] = 0.9,
+    nearest: Annotated[
+        int, typer.Option(metavar="K", help="How many of the nearest leaves to name.", rich_help_panel=OUTPUT)
+    ] = 3,
+    level: Annotated[
+        float, typer.Option(metavar="P", help="Probability of the interval for the height.", rich_help_panel=OUTPUT)
+    ] = 0.9,
     unseen: UnseenOption = None,
     id_column: IdColumnOption = None,
     no_id: NoIdOption = False,
     drop: DropOption = None,
     na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Write where new rows attach to the tree, and the cluster that they belong to.
@@ -91,35 +106,61 @@ def place(
         check_whole("--nearest", nearest, 0)
         if not 0 < level < 1:
             raise InputError(f"--level is {level:g}; it must be a number between 0 and 1.")
+        notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, None, na_value)
-        check_result(output, {"the model": model, "the table": table})
-        notes = Notes(quiet)
+        _check_files(model, table, output, as_json)
         with hushed(quiet):
-            fitted, names, frame = _opened(model, table, settings, unseen, notes)
-            with notes.taken():
+            fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            with notes.timed("placing"), notes.taken():
                 columns = fitted.place(frame, n_nearest=nearest, level=level).columns()
                 shares = fitted.predict_proba(frame)
-        from ..output.files import csv_text
-
         columns |= {"row": names} if names else {}
         columns |= {"cluster": shares.argmax(axis=1).tolist(), "cluster_probability": shares.max(axis=1).tolist()}
-        deliver({output: csv_text(columns)})
+        _answer(columns, {"level": level}, output, as_json, notes)
+        notes.say(f"placed {count(len(shares), 'row')}")
+
+
+def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -> None:
+    check_one_reader({"MODEL": model, "TABLE": table})
+    check_one_writer(as_json, {"--output -": output})
+    check_result(output, {"the model": model, "the table": table})
 
 
 def _opened(
-    path: Path, table: Path, settings: dict[str, Any], unseen: Unseen | None, notes: Notes
+    path: Path,
+    table: Path,
+    kind: TableKind | None,
+    settings: dict[str, Any],
+    unseen: Unseen | None,
+    notes: Notes,
 ) -> tuple[CoalescentClustering, list[str] | None, Any]:
     """Return the model, the names of the new rows if they have some, and the frame that holds them."""
     from ..estimators.clustering import CoalescentClustering
-    from ..estimators.stored import load_model
+    from ..estimators.stored import model_of
 
-    model = load_model(path)
+    with notes.timed("loading"):
+        state, source = read_model_state(path)
+        model = model_of(state, source)
     if not isinstance(model, CoalescentClustering):
         raise InputError(
-            f"{path} holds a {type(model).__name__}, which fills cells and has neither densities nor clusters: take the "
+            f"{source} holds a {type(model).__name__}, which fills cells and has neither densities nor clusters: take the "
             "model.coaltree that coaltree fit writes, or a CoalescentClustering's."
         )
     if unseen is not None:
         model.unseen_categories = unseen.value
-    file = read_new_table(table, model.encoding_, settings, notes)
+    file = read_new_table(located(table, kind), model.encoding_, settings, notes)
     return model, None if file.row_names is None else list(file.row_names), file.frame
+
+
+def _answer(
+    columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], output: Path | None, as_json: bool, notes: Notes
+) -> None:
+    """Write the csv, or the facts with the rows of the csv in them, or both."""
+    from ..output.files import csv_text
+
+    if output is not None or not as_json:
+        deliver({output: csv_text(columns)})
+    if as_json:
+        rows = records(columns)
+        written = None if output is None else str(output)
+        tell({"n_rows": len(rows), **facts, "rows": rows, "output": written, "remarks": notes.sentences})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from ..errors import InputError
-from .options import STANDARD_OUTPUT
+from .options import STANDARD_STREAM
 
 
 def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> None:
@@ -21,7 +22,7 @@ def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> Non
     sources : mapping of str to (Path or None)
         The files that are read, by what they are.
     """
-    if result is None or result == STANDARD_OUTPUT:
+    if result is None or result == STANDARD_STREAM:
         return
     from ..output.whole import check_place
 
@@ -35,9 +36,21 @@ def deliver(results: Mapping[Path | None, str | bytes]) -> None:
     """Write all files or none of them, and after that what goes to standard output."""
     from ..output.whole import write_together
 
-    files = {path: data for path, data in results.items() if path is not None and path != STANDARD_OUTPUT}
+    files = {path: data for path, data in results.items() if path is not None and path != STANDARD_STREAM}
     write_together(files)
     for path, data in results.items():
-        if path is None or path == STANDARD_OUTPUT:
+        if path is None or path == STANDARD_STREAM:
             # The bytes of a file, in whatever letters the terminal would have it.
             typer.echo(data.encode(errors="replace") if isinstance(data, str) else data, nl=False)
+
+
+def tell(facts: Mapping[str, Any]) -> None:
+    """Write facts as the one JSON object on standard output."""
+    from ..output.files import json_text, plain_values
+
+    deliver({None: json_text(plain_values(facts))})
+
+
+def records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table that is given by its columns."""
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]

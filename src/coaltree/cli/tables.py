@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..console import Notes
 from ..errors import InputWarning
-from ..table.wording import count
-from .options import column_names, id_setting
+from .checks import column_names, id_setting
+from .options import STANDARD_STREAM, TableKind
 
 if TYPE_CHECKING:
     from ..table.cells import Category
     from ..table.columns import Table
     from ..table.encoding import Encoding
+    from ..table.opening import TableFile
     from ..table.reading import FileTable
+
+STANDARD_INPUT = "standard input"
 
 
 def reading_settings(
@@ -25,61 +29,82 @@ def reading_settings(
     drop: Sequence[str] | None,
     categorical: Sequence[str] | None,
     na_value: Sequence[str] | None,
+    real: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Return the options on reading as `read_file` takes them."""
     id_column = id_setting(id_column, no_id)
     dropped, declared = column_names(drop, "--drop"), column_names(categorical, "--categorical")
+    numbers = column_names(real, "--real")
     from ..table.reading import DEFAULT_NA
 
     return {
         "id_column": id_column,
         "drop": dropped,
         "categorical": declared,
+        "real": numbers,
         "na_values": [*DEFAULT_NA, *(na_value or [])],
     }
 
 
-def read_table(path: Path, settings: Mapping[str, Any], notes: Notes) -> tuple[FileTable, Table]:
+def located(path: Path, kind: TableKind | None) -> TableFile:
+    """Return the file of a table, or what standard input holds."""
+    from ..table.opening import table_file, table_of_bytes
+
+    wanted = None if kind is None else kind.value
+    if path == STANDARD_STREAM:
+        return table_of_bytes(sys.stdin.buffer.read(), STANDARD_INPUT, wanted)
+    return table_file(path, wanted)
+
+
+def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> tuple[FileTable, Table]:
     """Read a table to fit a model to."""
     from ..table.columns import read_columns
     from ..table.reading import read_file
 
-    with notes.taken():
-        file = read_file(path, **settings)
+    with notes.timed("reading"), notes.taken():
+        file = read_file(table, **settings)
         return file, read_columns(file.frame, row_names=file.row_names)
 
 
-def read_new_table(path: Path, encoding: Encoding, settings: Mapping[str, Any], notes: Notes) -> FileTable:
+def read_new_table(table: TableFile, encoding: Encoding, settings: Mapping[str, Any], notes: Notes) -> FileTable:
     """Read a table for a model that has been fitted, as the table of the fit was read.
 
     What was categorical in the fit is so here, in the letters of the file: numbers are categories then, and a column of
-    distinct texts is not taken for row names.
+    distinct texts is not taken for row names. Numbers that stand in a column of text are numbers, if they were in the fit.
     """
+    from ..table.declared import as_numbers
+    from ..table.opening import import_polars
     from ..table.reading import read_file
 
     known = encoding.categories_by_name
     spoken_for = {*settings["drop"], settings["id_column"]}
-    declared = [name for name in _header(path) if name in known and name not in spoken_for]
-    with notes.taken():
-        file = read_file(path, **{**settings, "categorical": declared})
-    frame = file.frame
+    declared = [name for name in _header(table) if name in known and name not in spoken_for]
+    with notes.timed("reading"), notes.taken():
+        file = read_file(table, **{**settings, "categorical": declared})
+    frame, polars = file.frame, import_polars()
     for name in declared:
         frame = frame.with_columns(_in_known_letters(frame[name], known[name]))
+    for name in encoding.column_names:
+        if (
+            name not in known
+            and name in frame.columns
+            and frame[name].dtype in (polars.String, polars.Categorical, polars.Enum)
+        ):
+            frame = frame.with_columns(as_numbers(polars, frame[name], file.row_names))
     return type(file)(frame, file.row_names, file.id_column, file.categorical)
 
 
-def _header(path: Path) -> list[str]:
+def _header(table: TableFile) -> list[str]:
     """Return the names of a file's columns."""
     from ..table.delimited import check_text
-    from ..table.opening import DELIMITERS, file_bytes, import_polars, read_parquet, table_suffix
+    from ..table.opening import DELIMITERS, file_bytes, import_polars, read_parquet
 
-    suffix = table_suffix(path)
-    polars, data = import_polars(), file_bytes(path)
-    if suffix not in DELIMITERS:
-        return list(read_parquet(polars, data, path.name).columns)
+    polars, data = import_polars(), file_bytes(table)
+    if table.suffix not in DELIMITERS:
+        return list(read_parquet(polars, data, table.name).columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # they come again when the file is read
-        return list(check_text(data, path.name, DELIMITERS[suffix]).header)
+        return list(check_text(data, table.name, DELIMITERS[table.suffix]).header)
 
 
 def _in_known_letters(column: Any, known: Sequence[Category]) -> Any:
@@ -98,23 +123,3 @@ def _in_known_letters(column: Any, known: Sequence[Category]) -> Any:
             if code >= 0:
                 letters[text] = str(known[code])
     return texts.replace(letters) if letters else column
-
-
-def opening_words(table: Table, source: str, id_column: str | None) -> str:
-    """Say how the table was understood."""
-    kinds = [
-        f"{len(columns)} {kind} ({listed([column.name for column in columns], 4)})"
-        for kind, columns in (("real", table.real), ("categorical", table.categorical))
-        if columns
-    ]
-    names = f", row names from column {id_column!r}" if id_column else ""
-    if table.row_names is None:
-        names = ", numbered from 0"
-    return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
-
-
-def listed(values: Sequence[object], limit: int) -> str:
-    """List the first of some values, and say how many more there are."""
-    if len(values) <= limit:
-        return ", ".join(map(str, values))
-    return f"{', '.join(map(str, values[:limit]))}, and {len(values) - limit} more"

@@ -80,12 +80,14 @@ def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
     return model_of(read_state(path), str(path))
 
 
-def load_imputer(path: str | Path, n_jobs: int | None = None) -> CoalescentImputer:
-    """Read a fitted estimator of any kind as one that fills cells, which takes the same tree and process.
+def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> CoalescentImputer:
+    """Return a fitted estimator of any kind as one that fills cells, which takes the same tree and process.
 
     Parameters
     ----------
-    path : str or Path
+    state : ModelState
+    source : str
+        Where it comes from, for messages.
     n_jobs : int, optional
         Threads, if not as the model has it.
 
@@ -93,7 +95,6 @@ def load_imputer(path: str | Path, n_jobs: int | None = None) -> CoalescentImput
     -------
     CoalescentImputer
     """
-    state = read_state(path)
     if n_jobs is not None:
         state = replace(state, parameters=state.parameters | {"n_jobs": n_jobs})
     if state.estimator == "CoalescentClustering":
@@ -104,9 +105,9 @@ def load_imputer(path: str | Path, n_jobs: int | None = None) -> CoalescentImput
             parameters={name: value for name, value in state.parameters.items() if name not in own},
             labels=None,
         )
-    model = model_of(state, str(path))
+    model = model_of(state, source)
     if not isinstance(model, CoalescentImputer):
-        raise unusable(str(path), InputError(f"it is a {state.estimator}"))
+        raise unusable(source, InputError(f"it is a {state.estimator}"))
     return model
 
 

@@ -16,12 +16,12 @@ def to_json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="surrogatepass")
 
 
-def from_json(data: bytes) -> Any:
+def from_json(data: bytes, what: str = "its model.json") -> Any:
     """Read strict JSON."""
     try:
         return json.loads(data.decode(errors="surrogatepass"), parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise InputError("its model.json is not JSON") from None
+        raise InputError(f"{what} is not JSON") from None
 
 
 def _refuse(constant: str) -> None:

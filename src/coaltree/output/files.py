@@ -7,21 +7,20 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import __version__
-from ..errors import MissingDependencyError
-from ..inference.smc_result import SMCResult
 from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
-from .dendrogram import extent, plot_dendrogram
-from .drawn import drawn_part
-from .fonts import any_script
+from .pictures import dendrogram_bytes
+
+if TYPE_CHECKING:
+    from ..inference.smc_result import SMCResult
 
 
 class FittedClustering(Protocol):
@@ -40,11 +39,6 @@ class FittedClustering(Protocol):
     log_likelihood_: float
     parameters_: dict[str, dict[str, Any]]
     sample_: SMCResult  # only where the inference is "smc"
-
-
-# Up to this many leaves are named in a picture, and above it the picture grows no more.
-MAX_NAMED_LEAVES = 300
-_DPI = 150
 
 
 def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
@@ -145,7 +139,7 @@ def facts_of(
     }
     if model.inference == "smc":
         facts |= _sample_facts(model.sample_)
-    plain: dict[str, Any] = _plain(facts)
+    plain: dict[str, Any] = plain_values(facts)
     return plain
 
 
@@ -175,43 +169,8 @@ def json_text(facts: Mapping[str, Any]) -> str:
 
 
 def dendrogram_png(tree: Tree, labels: ArrayLike, title: str) -> bytes:
-    """Draw a tree into a PNG, without a display and without a change to pyplot.
-
-    Parameters
-    ----------
-    tree : Tree
-    labels : array-like of int, shape (n_leaves,)
-        Cluster of each leaf.
-    title : str
-        Written above the tree.
-
-    Returns
-    -------
-    bytes
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependencyError(
-            'Dendrograms are drawn with matplotlib, which is not installed: pip install "coaltree[cli]".'
-        ) from error
-    drawn = drawn_part(tree, "auto")
-    figure = Figure(figsize=(6.0, extent(drawn) if drawn.n_tips <= MAX_NAMED_LEAVES else 8.0), dpi=_DPI)
-    FigureCanvasAgg(figure)
-    picture = io.BytesIO()
-    with any_script():
-        # The axes fill the figure, so that names find their size; the picture is cut around all that is drawn.
-        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        clusters = [f"cluster {label}" for label in np.asarray(labels).tolist()]
-        plot_dendrogram(tree, labels=clusters, ax=ax, max_leaf_names=MAX_NAMED_LEAVES)
-        legend = ax.get_legend()
-        box = ax.get_window_extent()
-        top = legend.get_window_extent().y1 - box.y1 if legend else 0.0
-        heading = ax.set_title(title, loc="left", fontsize=11, pad=72 * top / _DPI + 5)
-        heading.set_parse_math(False)
-        figure.savefig(picture, format="png", dpi=_DPI, bbox_inches="tight", pad_inches=0.2)
-    return picture.getvalue()
+    """Draw a tree with its clusters as the commands do; see `dendrogram_bytes`."""
+    return dendrogram_bytes(tree, labels=labels, title=title)
 
 
 def _column_facts(column: Column, used: bool) -> dict[str, Any]:
@@ -228,11 +187,12 @@ def _column_facts(column: Column, used: bool) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """Return facts as JSON knows them; a number that is not finite is None."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain_values(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -113,6 +113,13 @@ class ModelState:
     neighbors_held: float | None = None
     version: str = __version__
 
+    @property
+    def tree(self) -> Tree:
+        """The tree, or the one that stands for the sample of trees."""
+        if not isinstance(self.found, TreeSample):
+            return self.found
+        return self.found.consensus() if self.parameters.get("summary") == "consensus" else self.found.mcc()
+
     def to_bytes(self) -> bytes:
         """Return the content of a file; the same for the same model."""
         trees = tree_members(self.found)

@@ -142,13 +142,16 @@ class OutputFolder:
         """Add a file; text is written as UTF-8."""
         self._files[name] = data
 
+    @property
+    def names(self) -> list[str]:
+        """The files that are written, in the order in which they were added."""
+        return [name for name, data in self._files.items() if data is not None]
+
     def leave_out(self, name: str) -> None:
         """Let a file of that name, of an earlier run, go when the others are written: it would not belong to them."""
         self._files[name] = None
 
     def __enter__(self) -> Self:
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path} is a file, and a folder is needed: choose another output folder.")
         stage = self._stage()
         try:
             self._make(self.path)
@@ -178,6 +181,8 @@ class OutputFolder:
             self._unmake()
 
     def _make(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file, and a folder is needed: choose another output folder.")
         if not folder.is_dir():
             self._make(folder.parent)
             # In this order: an interrupt may come between any two steps.

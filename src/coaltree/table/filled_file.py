@@ -18,7 +18,7 @@ from .cells import Category, IntArray
 from .delimited import CheckedText, check_text
 from .fields import find_fields
 from .filling import fill_cells
-from .opening import DELIMITERS, file_bytes, import_polars, read_parquet, table_suffix
+from .opening import DELIMITERS, TableFile, file_bytes, import_polars, read_parquet, table_file
 from .reading import DEFAULT_NA
 from .typed_text import TextColumns, type_columns
 from .wording import listing
@@ -30,7 +30,7 @@ NamedFills: TypeAlias = Mapping[str, tuple[ArrayLike, Sequence[Category] | NDArr
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def fill_file(path: str | Path, fills: NamedFills, *, na_values: Sequence[str] = DEFAULT_NA) -> bytes:
+def fill_file(path: str | Path | TableFile, fills: NamedFills, *, na_values: Sequence[str] = DEFAULT_NA) -> bytes:
     """Fill missing cells of a file.
 
     In a text file every other field keeps its text and its quotes, and the lines their order and endings. Values are
@@ -40,7 +40,7 @@ def fill_file(path: str | Path, fills: NamedFills, *, na_values: Sequence[str] =
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or TableFile
         A file that `read_file` reads.
     fills : mapping of str to (rows, values)
         For a column's name, the rows of missing cells and what to put there: numbers (days since 1970-01-01 for times)
@@ -60,19 +60,18 @@ def fill_file(path: str | Path, fills: NamedFills, *, na_values: Sequence[str] =
     MissingDependencyError
         When polars is not installed.
     """
-    path = Path(path)
-    suffix = table_suffix(path)
+    file = table_file(path)
     polars = import_polars()
-    data = file_bytes(path)
-    if suffix not in DELIMITERS:
-        return _filled_parquet(polars, data, fills, path.name)
+    data = file_bytes(file)
+    if file.suffix not in DELIMITERS:
+        return _filled_parquet(polars, data, fills, file.name)
     with warnings.catch_warnings():
         # Whoever has values for the file has read it, and was told.
         warnings.simplefilter("ignore", InputWarning)
-        checked = check_text(data, path.name, DELIMITERS[suffix])
-    columns = type_columns(polars, checked, path.name, na_values, fills)
-    filled = _filled_text(polars, data, checked, columns, fills, path.name)
-    return gzip.compress(filled, mtime=0) if path.suffix.lower() == ".gz" else filled
+        checked = check_text(data, file.name, DELIMITERS[file.suffix])
+    columns = type_columns(polars, checked, file.name, na_values, fills)
+    filled = _filled_text(polars, data, checked, columns, fills, file.name)
+    return gzip.compress(filled, mtime=0) if file.compressed else filled
 
 
 def _filled_parquet(polars: Any, data: bytes, fills: NamedFills, source: str) -> bytes:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, InputWarning
+from .declared import as_enum, as_numbers, as_text
 from .delimited import check_text
 from .index import is_index, take_index
 from .names import distinct_names
 from .notation import LocalNumbers, example_of_numbers
-from .opening import DELIMITERS, file_bytes, import_polars, read_parquet, table_suffix
+from .opening import DELIMITERS, TableFile, file_bytes, import_polars, read_parquet, table_file
 from .typed_text import type_columns
 from .wording import listing
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 DEFAULT_NA = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")
 """What stands for a missing cell in a text file."""
+
+# In a smaller table, whole numbers in a row may well have been measured.
+_NUMBERED_ROWS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,34 +39,38 @@ class FileTable:
     ----------
     frame : polars.DataFrame
         The columns to cluster by. Those that were declared categorical are of type Enum, so that
-        ``read_columns(frame)`` takes them as categorical.
+        ``read_columns(frame)`` takes them as categorical; those that were declared real are numbers.
     row_names : tuple of str or None
         Distinct names of the rows, from the column of identifiers.
     id_column : str or None
         Name of that column.
     categorical : tuple of str
         The columns that were declared categorical.
+    real : tuple of str
+        The columns that were declared real.
     """
 
     frame: pl.DataFrame
     row_names: tuple[str, ...] | None
     id_column: str | None
     categorical: tuple[str, ...]
+    real: tuple[str, ...] = ()
 
 
 def read_file(
-    path: str | Path,
+    path: str | Path | TableFile,
     *,
     id_column: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    real: Sequence[str] = (),
     na_values: Sequence[str] = DEFAULT_NA,
 ) -> FileTable:
-    """Read a table from a file.
+    """Read a table from a file, for the command line: messages name its options.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or TableFile
         A .csv, .tsv, .tab or .txt file, which may be compressed (.gz), or a .parquet or .pq file.
     id_column : str, optional
         The column that holds the row names. By default the first column, if it is text, not mostly numbers,
@@ -72,6 +80,8 @@ def read_file(
         Columns to leave out.
     categorical : sequence of str, optional
         Columns to take as categorical although they may hold numbers.
+    real : sequence of str, optional
+        Columns to take as numbers although they may be text or truth values.
     na_values : sequence of str, optional
         What stands for a missing cell in a text file.
 
@@ -90,45 +100,52 @@ def read_file(
     -----
     InputWarning
         For what was read otherwise than it stands in the file: decimal commas, an index without a name, fields
-        separated by something unexpected, row names that are not distinct.
+        separated by something unexpected, row names that are not distinct; for a first column that numbers the rows.
     """
-    path = Path(path)
-    suffix = table_suffix(path)
+    file = table_file(path)
     polars = import_polars()
     local = LocalNumbers((), ())
     unnamed = texts = None
-    if suffix in DELIMITERS:
-        checked = check_text(file_bytes(path), path.name, DELIMITERS[suffix])
+    if file.suffix in DELIMITERS:
+        checked = check_text(file_bytes(file), file.name, DELIMITERS[file.suffix])
         unnamed = checked.unnamed
         as_written = {id_column or "", *categorical, *(name for name in checked.header if is_index(name, unnamed))}
-        texts, frame, local = type_columns(polars, checked, path.name, na_values, as_written)
+        texts, frame, local = type_columns(polars, checked, file.name, na_values, as_written)
         del checked  # the whole text of the file
     else:
-        frame = read_parquet(polars, file_bytes(path), path.name)
-    _check_known(frame.columns, [id_column] if id_column else [], "id_column", path.name)
-    _check_known(frame.columns, drop, "drop", path.name)
-    _check_known(frame.columns, categorical, "categorical", path.name)
-    id_column, left_out = take_index(frame, unnamed, id_column, {*drop, *categorical}, path.name)
-    drop = [*drop, *left_out]
+        frame = read_parquet(polars, file_bytes(file), file.name)
+    options = {"--id-column": [id_column] if id_column else [], "--drop": drop}
+    options |= {"--categorical": categorical, "--real": real}
+    for option, names in options.items():
+        _check_known(frame.columns, names, option, file.name)
+    spoken_for = {*drop, *categorical, *real}
+    id_column, left_out = take_index(frame, unnamed, id_column, spoken_for, file.name)
     if id_column is None:
-        id_column = _automatic_id(polars, frame, drop, categorical)
-    _check_used_once(id_column, drop, categorical)
+        id_column = _automatic_id(polars, frame, [*drop, *left_out], spoken_for)
+    _check_used_once(options | {"--id-column": [id_column] if id_column else []})
+    drop = [*drop, *left_out]
     # As written in the file, so that 007 stays 007.
     labels = frame if texts is None else texts
-    row_names = distinct_names(_as_text(polars, labels[id_column]).to_list()) if id_column else None
+    row_names = distinct_names(as_text(polars, labels[id_column]).to_list()) if id_column else None
     kept = [name for name in frame.columns if name not in drop and name != id_column]
     if not kept:
-        raise InputError(f"No columns of {path.name} are left to cluster by: all are dropped or hold row names.")
+        raise InputError(f"No columns of {file.name} are left to cluster by: all are dropped or hold row names.")
+    first = frame.columns[0]
+    if id_column != "" and first in kept and first not in spoken_for and _numbers_the_rows(frame[first]):
+        _warn_numbered(first, frame[first][0], file.name)
     for sentence in local.sentences({*kept} - {*categorical}):
         warnings.warn(sentence, InputWarning, stacklevel=2)
-    declared = [_as_enum(polars, _as_text(polars, labels[name])) for name in kept if name in categorical]
-    return FileTable(frame.select(kept).with_columns(declared), row_names, id_column or None, tuple(categorical))
+    declared = [as_enum(polars, as_text(polars, labels[name])) for name in kept if name in categorical]
+    declared += [as_numbers(polars, frame[name], row_names) for name in kept if name in real]
+    return FileTable(
+        frame.select(kept).with_columns(declared), row_names, id_column or None, tuple(categorical), tuple(real)
+    )
 
 
-def _automatic_id(polars: Any, frame: Any, drop: Sequence[str], categorical: Sequence[str]) -> str | None:
+def _automatic_id(polars: Any, frame: Any, drop: Sequence[str], spoken_for: set[str]) -> str | None:
     name = frame.columns[0]
     column = frame[name]
-    if name in drop or name in categorical or len(set(frame.columns) - set(drop)) < 2:
+    if name in drop or name in spoken_for or len(set(frame.columns) - set(drop)) < 2:
         return None
     if column.dtype != polars.String or column.null_count() or column.n_unique() < len(column):
         return None
@@ -138,21 +155,20 @@ def _automatic_id(polars: Any, frame: Any, drop: Sequence[str], categorical: Seq
     return None if is_measured else str(name)
 
 
-def _as_text(polars: Any, column: Any) -> Any:
-    if column.dtype.is_nested() or column.dtype in (polars.Binary, polars.Object):
-        raise InputError(
-            f"Column {column.name!r} is of type {column.dtype}, which can be neither row names nor categories."
-        )
-    return column.cast(polars.String)
+def _numbers_the_rows(column: Any) -> bool:
+    """Say whether a column is 1, 2, 3, ..., beginning anywhere."""
+    if not column.dtype.is_integer() or len(column) < _NUMBERED_ROWS or column.null_count():
+        return False
+    return bool((column.diff().drop_nulls() == 1).all())
 
 
-def _as_enum(polars: Any, column: Any) -> Any:
-    """Make a column of text categorical, with numbers in the order of numbers."""
-    values = column.drop_nulls().unique().sort()
-    numbers = values.cast(polars.Float64, strict=False)
-    if numbers.null_count() == 0:
-        values = values.gather(numbers.arg_sort())
-    return column.cast(polars.Enum(values.filter(values != "")))
+def _warn_numbered(name: str, first: int, source: str) -> None:
+    warnings.warn(
+        f"Column {name!r} of {source} counts the rows ({first}, {first + 1}, {first + 2}, ...) and is taken as a number: "
+        "if it is an identifier, say --id-column for row names, or --drop to leave it out.",
+        InputWarning,
+        stacklevel=3,
+    )
 
 
 def _check_known(columns: Sequence[str], wanted: Sequence[str], option: str, source: str) -> None:
@@ -160,14 +176,15 @@ def _check_known(columns: Sequence[str], wanted: Sequence[str], option: str, sou
         if name not in columns:
             close = difflib.get_close_matches(name, columns, n=3, cutoff=0.6)
             hint = f"did you mean {listing(close)}?" if close else f"its columns are {listing(columns, limit=10)}."
-            raise InputError(f"{source} has no column {name!r} ({option}): {hint}")
+            raise InputError(f"{source} has no column {name!r}, which {option} names: {hint}")
 
 
-def _check_used_once(id_column: str | None, drop: Sequence[str], categorical: Sequence[str]) -> None:
-    if id_column and id_column in drop:
-        raise InputError(f"Column {id_column!r} cannot both hold the row names (id_column) and be dropped (drop).")
-    if id_column and id_column in categorical:
-        raise InputError(f"Column {id_column!r} cannot both hold the row names (id_column) and be categorical.")
-    both = [name for name in categorical if name in drop]
-    if both:
-        raise InputError(f"Column {both[0]!r} cannot both be categorical and be dropped (drop).")
+def _check_used_once(options: dict[str, Sequence[str]]) -> None:
+    """Refuse a column that two options name."""
+    first: dict[str, str] = {}
+    for option, names in options.items():
+        for name in names:
+            if first.setdefault(name, option) != option:
+                raise InputError(
+                    f"Column {name!r} is named by both {first[name]} and {option}; name it with one of them."
+                )

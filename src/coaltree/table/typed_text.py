@@ -90,12 +90,15 @@ def type_columns(
 
 def _read_text(polars: Any, checked: CheckedText, source: str) -> Any:
     """Read every column as text; the types are found column by column, over all rows."""
+    unclosed = InputError(f"{source} cannot be read: a quotation mark in it is not closed.")
     try:
         frame = polars.read_csv(checked.data, separator=checked.delimiter, infer_schema=False)
     except polars.exceptions.PolarsError as error:
+        if checked.data.count(b'"') % 2:
+            raise unclosed from None
         raise InputError(f"{source} cannot be read: {str(error).splitlines()[0]}.") from None
     if frame.shape != (checked.n_rows, len(checked.header)):
-        raise InputError(f"{source} cannot be read: a quotation mark in it is not closed.")
+        raise unclosed
     frame.columns = list(checked.header)
     return frame
 

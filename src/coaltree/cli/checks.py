@@ -1,0 +1,80 @@
+"""What the command line refuses before any work is done."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .options import STANDARD_STREAM, Inference
+
+
+def column_names(given: Sequence[str] | None, option: str) -> list[str]:
+    """Split what was given at commas; a name that has one stands in double quotes."""
+    names = [name.strip() for line in csv.reader(given or [], skipinitialspace=True) for name in line]
+    if "" in names or "" in (given or []):
+        raise InputError(f"{option} was given an empty column name; name columns as in the table's header.")
+    return list(dict.fromkeys(names))
+
+
+def id_setting(id_column: str | None, no_id: bool) -> str | None:
+    """Return the column of row names as `read_file` takes it."""
+    if no_id and id_column is not None:
+        raise InputError("--no-id and --id-column were both given; give one of them, or neither.")
+    if id_column == "":
+        raise InputError("--id-column was given an empty column name; give --no-id to take no column as row names.")
+    return "" if no_id else id_column
+
+
+def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what was not given, so that the estimators' own defaults hold."""
+    return {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in options.items()
+        if value is not None
+    }
+
+
+def check_whole(option: str, value: int | None, least: int) -> None:
+    """Refuse a number that is too small."""
+    if value is not None and value < least:
+        raise InputError(f"{option} is {value}; it must be a whole number of at least {least}.")
+
+
+def check_number(option: str, value: float | None) -> None:
+    """Refuse a number that is negative or not finite."""
+    if value is not None and not (math.isfinite(value) and value >= 0):
+        raise InputError(f"{option} is {value:g}; it must be a number of at least 0.")
+
+
+def check_jobs(n_jobs: int | None) -> None:
+    """Refuse no threads."""
+    if n_jobs == 0:
+        raise InputError("--n-jobs is 0; it must be a number of threads, or -1 for all processors.")
+
+
+def check_sampling(inference: Inference | None, options: Mapping[str, Any]) -> None:
+    """Refuse options of sequential Monte Carlo where it was not asked for."""
+    for option, value in options.items():
+        if value is not None and inference is not Inference.smc:
+            raise InputError(f"{option} is an option of --inference smc; add that, or leave {option} out.")
+
+
+def check_one_reader(sources: Mapping[str, Path | None]) -> None:
+    """Refuse to read two things from standard input, by what they are called."""
+    given = [what for what, path in sources.items() if path == STANDARD_STREAM]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} are both -, and standard input is one: name a file for one of them.")
+
+
+def check_one_writer(as_json: bool, targets: Mapping[str, Path | None]) -> None:
+    """Refuse to write two things to standard output, by the options that name them."""
+    given = [what for what, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
+    if len(given) > 1:
+        raise InputError(
+            f"{' and '.join(given)} both write to standard output, which is one: name a file, or leave one of them out."
+        )

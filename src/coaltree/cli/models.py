@@ -1,0 +1,22 @@
+"""Models of the command line, from a file or from standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .options import STANDARD_STREAM
+from .tables import STANDARD_INPUT
+
+if TYPE_CHECKING:
+    from ..output.model_file import ModelState
+
+
+def read_model_state(path: Path) -> tuple[ModelState, str]:
+    """Return what the file of a model holds, and what the file is called in messages."""
+    from ..output.model_file import ModelState, read_state
+
+    if path == STANDARD_STREAM:
+        return ModelState.from_bytes(sys.stdin.buffer.read(), STANDARD_INPUT), STANDARD_INPUT
+    return read_state(path), str(path)

@@ -1,0 +1,108 @@
+"""Dendrograms as the content of picture files, without a display and without a change to pyplot."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import MissingDependencyError
+from ..tree.tree import Tree
+from .dendrogram import Orientation, extent, plot_dendrogram
+from .drawn import Drawn, drawn_part
+from .fonts import any_script
+
+# Up to this many leaves are named in a picture, and above it the picture grows no more.
+MAX_NAMED_LEAVES = 300
+_DPI = 150
+_ACROSS, _LONGEST = 6.0, 8.0  # inches from root to leaves, and along leaves without names
+# What a file would tell of when it was made.
+_TIMELESS = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+PictureKind = Literal["png", "svg", "pdf"]
+
+
+def dendrogram_bytes(
+    tree: Tree,
+    *,
+    labels: ArrayLike | None = None,
+    title: str = "",
+    kind: PictureKind = "png",
+    width: float | None = None,
+    height: float | None = None,
+    orientation: Orientation = "left",
+    names: bool = True,
+    collapse: int | Literal["auto"] | None = "auto",
+) -> bytes:
+    """Draw a tree into a picture: the same one for the same tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    labels : array-like of int, shape (n_leaves,), optional
+        Cluster of each leaf.
+    title : str, default ""
+        Written above the tree.
+    kind : {"png", "svg", "pdf"}, default "png"
+    width, height : float, optional
+        Inches. By default what the names need.
+    orientation, collapse
+        As of `plot_dendrogram`.
+    names : bool, default True
+        Whether to write the leaves' names, if they have room.
+
+    Returns
+    -------
+    bytes
+    """
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError(
+            'Dendrograms are drawn with matplotlib, which is not installed: pip install "coaltree[cli]".'
+        ) from error
+    usual = _usual_size(drawn_part(tree, collapse), orientation, names)
+    fixed = width is not None or height is not None
+    figure = Figure(figsize=(width or usual[0], height or usual[1]), dpi=_DPI, layout="constrained" if fixed else None)
+    FigureCanvasAgg(figure)
+    clusters = None if labels is None else [f"cluster {label}" for label in np.asarray(labels).tolist()]
+    with any_script(), matplotlib.rc_context({"svg.hashsalt": "coaltree"}):
+        # Unless the size is given the axes fill the figure, so that names find their size, and the picture is cut around all
+        # that is drawn.
+        ax = figure.add_subplot() if fixed else figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        plot_dendrogram(
+            tree,
+            labels=clusters,
+            ax=ax,
+            orientation=orientation,
+            leaf_names="auto" if names else False,
+            max_leaf_names=MAX_NAMED_LEAVES,
+            collapse=collapse,
+        )
+        if title:
+            _write_title(ax, title, fixed)
+        picture = io.BytesIO()
+        cut: dict[str, Any] = {} if fixed else {"bbox_inches": "tight", "pad_inches": 0.2}
+        figure.savefig(picture, format=kind, dpi=_DPI, metadata=_TIMELESS[kind], **cut)
+    return picture.getvalue()
+
+
+def _usual_size(drawn: Drawn, orientation: Orientation, names: bool) -> tuple[float, float]:
+    """Return width and height of a picture in which names have room."""
+    along = extent(drawn) if names and drawn.n_tips <= MAX_NAMED_LEAVES else _LONGEST
+    return (_ACROSS, along) if orientation in ("left", "right") else (max(along, 3.0), _ACROSS)
+
+
+def _write_title(ax: Any, title: str, fixed: bool) -> None:
+    """Write the title above everything else."""
+    if fixed:
+        heading = ax.figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    else:
+        legend = ax.get_legend()
+        above = legend.get_window_extent().y1 - ax.get_window_extent().y1 if legend else 0.0
+        heading = ax.set_title(title, loc="left", fontsize=11, pad=72 * max(above, 0.0) / _DPI + 5)
+    heading.set_parse_math(False)
