@@ -15,7 +15,8 @@ import coaltree as ct
 from command_line import command_in, contents
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(ct.__file__).resolve().parents[1])}
-COMMANDS = ["convert", "demo", "fit", "impute", "place", "plot", "score", "simulate"]
+COMMANDS = ["convert", "demo", "fit", "impute", "place", "plot", "report", "score", "simulate"]
+WITHOUT_FACTS = ("plot", "report")
 TEXT = "id,x,y,c\na,1.0,2.0,u\nb,1.5,,u\nc,9.0,8.0,v\nd,8.5,NA,v\nf,?,7.5,u\n"
 
 
@@ -268,7 +269,7 @@ def test_verbose(command, model):
 def test_all_commands_have_the_same_manners(command, name):
     code, out, _ = command(name, "--help")
     assert code == 0
-    for option in ("--quiet", "-q", "--verbose", "-v", "--debug", *(["--json"] if name != "plot" else [])):
+    for option in ("--quiet", "-q", "--verbose", "-v", "--debug", *(["--json"] if name not in WITHOUT_FACTS else [])):
         assert option in out
     assert "─ Output ─" in out
     assert out.rstrip().splitlines()[-1].strip().startswith(f"Example: coaltree {name}") or "Example: coaltree" in out

@@ -669,7 +669,7 @@ def test_a_sample_without_log_ratios_is_not_stored(greedy):
 
 @pytest.mark.parametrize("path", [None, 3, b"m.coaltree", ["m"], "a\0b"])
 def test_what_is_no_name_of_a_file(greedy, path):
-    for use in (ct.load_model, greedy.save, load_imputer):
+    for use in (ct.load_model, greedy.save):
         with pytest.raises(
             InputError, match=r"path is .*; it must be the name of a file, for example 'model.coaltree'"
         ):

@@ -3,7 +3,8 @@
 What takes long to import is imported inside the commands, so that ``coaltree --help`` answers at once.
 """
 
-from . import converting, demo, fitting, imputing, plotting, questions, simulating  # noqa: F401  they register commands
+# they register their commands
+from . import converting, demo, fitting, imputing, plotting, questions, reporting, simulating  # noqa: F401
 from .application import app, run
 
 __all__ = ["app", "run"]

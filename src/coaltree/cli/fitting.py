@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..console import Notes, progress_bar, reported
+from ..console import Notes, hushed, progress_bar, reported
 from ..errors import InputError
 from ..table.wording import count
 from .application import app
@@ -180,6 +180,12 @@ def fit(
         bool,
         typer.Option("--no-standardize", help="Take real columns in the units they are in.", rich_help_panel=MODEL),
     ] = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Also write report.html, to look at and to show to others.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
     n_jobs: Annotated[
         int,
         typer.Option(
@@ -194,7 +200,8 @@ def fit(
     """Cluster the rows of a table.
 
     Writes tree.nwk, clusters.csv, dendrogram.png, summary.json and model.coaltree, for score, place and impute, into
-    OUTDIR; with --inference smc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights.
+    OUTDIR; with --inference smc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights;
+    with --report also report.html.
     """
     with reported(debug):
         _check_cut(n_clusters, height_threshold)
@@ -208,6 +215,10 @@ def fit(
         check_whole("--seed", seed, 0)
         if rule is not None and inference is not Inference.greedy:
             raise InputError("--rule is an option of --inference greedy; leave it out.")
+        if report:
+            from ..output.report.page import check_packages
+
+            check_packages()
         folder_path = checked_folder(outdir, dry_run)
         settings = reading_settings(id_column, no_id, drop, categorical, na_value, real)
         notes = Notes(quiet, verbose)
@@ -247,6 +258,7 @@ def fit(
         with OutputFolder(folder_path) as folder:
             introduce(rows, source, row_names_from, reasons, notes)
             facts = fit_and_draw(model, rows, source, row_names_from, settings | told, notes, folder)
+            _add_report(model, source, report, notes, folder)
         if as_json:
             tell(facts | {"outdir": str(folder_path), "files": folder.names})
         elif not quiet:
@@ -286,6 +298,17 @@ def fit_and_draw(
         folder.leave_out("tree.nex")
         folder.leave_out("sample.trees")
     return facts
+
+
+def _add_report(model: CoalescentClustering, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
+    """Put the report into the folder; one of an earlier fit would not belong to this one."""
+    if not wanted:
+        folder.leave_out("report.html")
+        return
+    from ..estimators.reporting import report_page
+
+    with hushed(notes.quiet), notes.timed("report"):
+        folder.add("report.html", report_page(model, source))
 
 
 def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:

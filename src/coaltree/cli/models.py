@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import InputError
 from .options import STANDARD_STREAM
 from .tables import STANDARD_INPUT
 
 if TYPE_CHECKING:
+    from ..estimators.clustering import CoalescentClustering
     from ..output.model_file import ModelState
 
 
@@ -20,3 +22,18 @@ def read_model_state(path: Path) -> tuple[ModelState, str]:
     if path == STANDARD_STREAM:
         return ModelState.from_bytes(sys.stdin.buffer.read(), STANDARD_INPUT), STANDARD_INPUT
     return read_state(path), str(path)
+
+
+def load_clustering(path: Path) -> CoalescentClustering:
+    """Read a model that has densities and clusters."""
+    from ..estimators.clustering import CoalescentClustering
+    from ..estimators.stored import model_of
+
+    state, source = read_model_state(path)
+    model = model_of(state, source)
+    if not isinstance(model, CoalescentClustering):
+        raise InputError(
+            f"{source} holds a {type(model).__name__}, which fills cells and has neither densities nor clusters: take the "
+            "model.coaltree that coaltree fit writes, or a CoalescentClustering's."
+        )
+    return model

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..table.wording import count
 from .application import app
 from .checks import check_one_reader, check_one_writer, check_whole
-from .models import read_model_state
+from .models import load_clustering
 from .options import (
     OUTPUT,
     CsvOption,
@@ -135,17 +135,8 @@ def _opened(
     notes: Notes,
 ) -> tuple[CoalescentClustering, list[str] | None, Any]:
     """Return the model, the names of the new rows if they have some, and the frame that holds them."""
-    from ..estimators.clustering import CoalescentClustering
-    from ..estimators.stored import model_of
-
     with notes.timed("loading"):
-        state, source = read_model_state(path)
-        model = model_of(state, source)
-    if not isinstance(model, CoalescentClustering):
-        raise InputError(
-            f"{source} holds a {type(model).__name__}, which fills cells and has neither densities nor clusters: take the "
-            "model.coaltree that coaltree fit writes, or a CoalescentClustering's."
-        )
+        model = load_clustering(path)
     if unseen is not None:
         model.unseen_categories = unseen.value
     file = read_new_table(located(table, kind), model.encoding_, settings, notes)

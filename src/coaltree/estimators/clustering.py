@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..inference.greedy import GreedyResult
+from ..output.whole import check_place, write_whole
 from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
@@ -18,6 +20,7 @@ from ..table.frames import FrameKind
 from ..tree.cut import check_cluster_count, cut_by_agreement, cut_by_count, cut_by_height, cut_by_ratio
 from ..tree.sample import TreeSample
 from .base import CoalescentModel, FloatArray
+from .reporting import report_page
 
 IntArray = NDArray[np.intp]
 
@@ -309,6 +312,41 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
 
     def _facts(self) -> dict[str, object]:
         return super()._facts() | {"clusters": self.n_clusters_}
+
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
+        """Write a report for people: one HTML file that works offline, whole or not at all.
+
+        The tree beside the table, the clusters and what sets them apart, support, the fitted parameters in plain words, and rows
+        and cells that do not fit the rest. The same model makes the same file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, for example ``"report.html"``; an earlier one of that name is replaced.
+        title : str, optional
+            Heading of the report; by default the number of rows.
+
+        Raises
+        ------
+        MissingDependencyError
+            If jinja2 or plotly is not installed.
+        InputError
+            When the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import coaltree as ct
+        >>> model = ct.CoalescentClustering(n_clusters=2).fit([[0.0], [0.1], [4.0], [4.2]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(folder + "/report.html", title="Four rows")
+        ...     "<h1>Four rows</h1>" in Path(folder, "report.html").read_text(encoding="utf-8")
+        True
+        """
+        check_is_fitted(self)
+        check_place(Path(path))
+        write_whole(path, report_page(self, title))
 
     def _log_scales(self, table: Table) -> FloatArray:
         """Return the log Jacobian of standardising each row's observed cells."""

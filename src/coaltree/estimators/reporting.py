@@ -1,0 +1,161 @@
+"""From a fitted model to the facts of its report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .. import __version__
+from ..inference.smc_result import SMCResult
+from ..output.drawn import MOST_LEAVES
+from ..output.files import clusters_chosen_by
+from ..output.report.facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts, SampleFacts
+from ..output.report.page import check_packages, page
+from ..process.predictions import Predictions
+from ..questions.predictor import Predictor
+from ..table.encoding import Encoding
+from ..table.wording import count
+from ..tree.sample import TreeSample
+from .base import MOST_CALIBRATED
+from .examining import OffTree, take_off
+
+if TYPE_CHECKING:
+    from .clustering import CoalescentClustering
+
+FloatArray = NDArray[np.float64]
+
+
+def report_page(model: CoalescentClustering, title: str | None = None) -> str:
+    """Return the report on a fitted model as one HTML page.
+
+    Parameters
+    ----------
+    model : CoalescentClustering, fitted
+    title : str, optional
+        Name of the table, for the heading.
+
+    Returns
+    -------
+    str
+    """
+    check_is_fitted(model)
+    check_packages()
+    return page(report_facts(model, title))
+
+
+def report_facts(model: CoalescentClustering, title: str | None = None) -> ReportFacts:
+    """Collect what a report on a fitted model tells.
+
+    Parameters
+    ----------
+    model : CoalescentClustering, fitted
+        By its method ``fit``, or read from a file.
+    title : str, optional
+
+    Returns
+    -------
+    ReportFacts
+    """
+    encoding, tree = model.encoding_, model.tree_
+    matrix, process = model._predictor.given_X, model._predictor.given_process
+    holes, filled, off = np.zeros(0, dtype=np.intp), None, None
+    if encoding.informative.any():
+        if tree.n_leaves <= MOST_LEAVES:
+            holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
+        if len(holes):
+            filled = Predictor([tree], np.ones(1), matrix, process, model.n_jobs).fitted_cells(holes)
+        if tree.n_leaves > 1:
+            off = take_off(tree, matrix, process, model.n_jobs)
+    sample = getattr(model, "sample_", None)
+    rounds = len(model.log_joints_)
+    return ReportFacts(
+        title=f"A table of {count(tree.n_leaves, 'row')}" if title is None else title,
+        tree=tree,
+        labels=model.labels_,
+        clusters_chosen_by=clusters_chosen_by(model),
+        columns=_columns(encoding, matrix, None if off is None else off.cells, filled),
+        unused=tuple(
+            name for name, used in zip(encoding.column_names, encoding.informative.tolist(), strict=True) if not used
+        ),
+        holes=holes,
+        examined=_examined(off),
+        parameters=model.parameters_,
+        log_joints=model.log_joints_.tolist(),
+        fitted_to_part=sample is None and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
+        most_rounds=int(model.calibrate),
+        search=getattr(model, "search_", None),
+        neighbors_held=getattr(model, "neighbors_held_", None),
+        remarks=tuple(model.remarks_),
+        sample=None if sample is None else _sample(sample, model.log_evidence_),
+        version=__version__,
+    )
+
+
+def _examined(off: OffTree | None) -> Examined:
+    if off is None:
+        return Examined(np.zeros(0, dtype=np.intp), 1, 0, np.zeros(0))
+    return Examined(off.rows, off.at_once, off.hidden_at_once, off.log_density)
+
+
+def _columns(
+    encoding: Encoding, matrix: FloatArray, hidden: Predictions | None, filled: Predictions | None
+) -> tuple[ColumnFacts, ...]:
+    """Return the columns that take part, in their own units and labels, real ones first as the matrix has them."""
+    moments = iter(zip(encoding.center.tolist(), encoding.scale.tolist(), strict=True))
+    categories = iter(encoding.categories)
+    used_real: list[tuple[str, float, float]] = []
+    used_categorical: list[tuple[str, tuple[str, ...]]] = []
+    for name, kind, used in zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True):
+        if kind == "real":
+            center, scale = next(moments)
+            if used:
+                used_real.append((name, center, scale))
+        else:
+            labels = tuple(map(str, next(categories)))
+            if used:
+                used_categorical.append((name, labels))
+    columns: list[ColumnFacts] = []
+    for k, (name, center, scale) in enumerate(used_real):
+        expected, expected_sd = _moments_of(hidden, k)
+        mean, sd = _moments_of(filled, k)
+        columns.append(
+            RealFacts(
+                name,
+                center + scale * matrix[:, k],
+                center + scale * expected,
+                scale * expected_sd,
+                center + scale * mean,
+                scale * sd,
+            )
+        )
+    for k, (name, labels) in enumerate(used_categorical):
+        cells = matrix[:, len(used_real) + k]
+        codes = np.where(np.isnan(cells), -1, cells).astype(np.intp)
+        columns.append(CategoricalFacts(name, labels, codes, _shares_of(hidden, k), _shares_of(filled, k)))
+    return tuple(columns)
+
+
+def _moments_of(cells: Predictions | None, k: int) -> tuple[FloatArray, FloatArray]:
+    return (np.zeros(0), np.zeros(0)) if cells is None else (cells.mean[:, k], cells.sd[:, k])
+
+
+def _shares_of(cells: Predictions | None, k: int) -> FloatArray:
+    return np.zeros((0, 0)) if cells is None else cells.probability[:, cells.start[k] : cells.start[k + 1]]
+
+
+def _sample(sample: TreeSample, log_evidence: float) -> SampleFacts:
+    weights: dict[object, float] = {}
+    for tree, weight in zip(sample.trees, sample.weights.tolist(), strict=True):
+        weights[tree] = weights.get(tree, 0.0) + weight
+    effective = 1 / math.fsum(weight**2 for weight in weights.values())
+    found = SampleFacts(len(sample), sample.n_distinct, effective, float(log_evidence), None, None)
+    if not isinstance(sample, SMCResult):  # a file keeps the trees and not how they were drawn
+        return found
+    error = sample.log_evidence_se
+    least = float(sample.ess.min()) if len(sample.ess) else None
+    return replace(found, log_evidence_se=None if math.isnan(error) else error, least_ess=least)

@@ -1,0 +1,1 @@
+"""A report on a fitted model: one HTML file that needs nothing else."""

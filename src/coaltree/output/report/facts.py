@@ -1,0 +1,201 @@
+"""What a report tells, as plain facts, whichever estimator they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...tree.tree import Tree
+from .numbers import beside, percent, written
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class RealFacts:
+    """A real column, in its own units.
+
+    Parameters
+    ----------
+    name : str
+    values : ndarray of shape (n_rows,)
+        NaN is missing.
+    expected, expected_sd : ndarray of shape (n_examined,)
+        What the model expects of the cells of the rows that were examined, see `Examined`; sd is infinite where it knows nothing.
+    filled, filled_sd : ndarray of shape (n_holes,)
+        What it expects of the rows with holes.
+    """
+
+    name: str
+    values: FloatArray
+    expected: FloatArray
+    expected_sd: FloatArray
+    filled: FloatArray
+    filled_sd: FloatArray
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing."""
+        return np.isnan(self.values)
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of the observed cells."""
+        observed = self.values[~self.missing]
+        return float(np.sum(observed / len(observed)))
+
+    @cached_property
+    def sd(self) -> float:
+        """Standard deviation of the observed cells; 1 if they differ by less than can be told."""
+        observed = self.values[~self.missing]
+        size = float(np.max(np.abs(observed))) or 1.0  # squares of very large numbers are not finite
+        return size * float(np.std(observed / size)) or 1.0
+
+    def expectation(self, k: int) -> str:
+        """Say what the model expects of the k-th of the examined rows."""
+        if not self.expected_sd[k] < np.inf:
+            return "anything"
+        sd = float(self.expected_sd[k])
+        return f"{written(beside(float(self.expected[k]), sd))} ± {written(beside(sd, sd))}"
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalFacts:
+    """A categorical column.
+
+    Parameters
+    ----------
+    name : str
+    categories : tuple of str
+    codes : ndarray of int, shape (n_rows,)
+        -1 is missing.
+    expected : ndarray of shape (n_examined, n_categories)
+        Probabilities of the cells of the rows that were examined.
+    filled : ndarray of shape (n_holes, n_categories)
+        Of the rows with holes.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    codes: IntArray
+    expected: FloatArray
+    filled: FloatArray
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing."""
+        return self.codes < 0
+
+    def expectation(self, k: int) -> str:
+        """Say what the model expects of the k-th of the examined rows."""
+        best = int(self.expected[k].argmax())
+        return f"{self.categories[best]} ({percent(float(self.expected[k, best]))})"
+
+
+ColumnFacts: TypeAlias = RealFacts | CategoricalFacts
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """The rows that were taken off the tree to see how well the others foretell them.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+    at_once : int
+        Rows that were taken off together.
+    hidden_at_once : int
+        Cells of a row that were hidden together to see how well the rest of the row foretells them; 0 if no cell was hidden.
+    log_density : ndarray of shape (n_examined,)
+        Of each row, given all that stayed on the tree.
+    """
+
+    rows: IntArray
+    at_once: int
+    hidden_at_once: int
+    log_density: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SampleFacts:
+    """A sample of trees; what its file does not keep is None."""
+
+    n_trees: int
+    n_distinct: int
+    effective_size: float
+    log_evidence: float
+    log_evidence_se: float | None
+    least_ess: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class ReportFacts:
+    """All that a report is made of.
+
+    Parameters
+    ----------
+    title : str
+    tree : Tree
+        A `SummaryTree` if there is a sample of trees.
+    labels : ndarray of int, shape (n_rows,)
+        Flat clusters.
+    clusters_chosen_by : {"n_clusters", "height", "likelihood ratio"}
+    columns : tuple of RealFacts or CategoricalFacts
+        The columns that take part, real ones first.
+    unused : tuple of str
+        The columns that do not.
+    holes : ndarray of int
+        The rows with missing cells, if the tree is drawn leaf by leaf; else none.
+    examined : Examined
+    parameters : dict
+        Of every column, as ``parameters_`` of the estimators.
+    log_joints : list of float
+        Of every round of fitting.
+    fitted_to_part : bool
+        Whether parameters were fitted to a part of the rows, and the last of the log joints is that of the tree of all.
+    most_rounds : int
+        How many rounds were allowed.
+    search : str or None
+    neighbors_held : float or None
+    remarks : tuple of str
+    sample : SampleFacts or None
+    version : str
+    """
+
+    title: str
+    tree: Tree
+    labels: IntArray
+    clusters_chosen_by: str
+    columns: tuple[ColumnFacts, ...]
+    unused: tuple[str, ...]
+    holes: IntArray
+    examined: Examined
+    parameters: dict[str, dict[str, Any]]
+    log_joints: list[float]
+    fitted_to_part: bool
+    most_rounds: int
+    search: str | None
+    neighbors_held: float | None
+    remarks: tuple[str, ...]
+    sample: SampleFacts | None
+    version: str
+
+    @property
+    def rounds(self) -> list[float]:
+        """Log joint densities of the rounds with fitted parameters, which are by one clock."""
+        return self.log_joints[1:-1] if self.fitted_to_part else self.log_joints[1:]
+
+    @property
+    def real(self) -> list[RealFacts]:
+        """The real columns."""
+        return [column for column in self.columns if isinstance(column, RealFacts)]
+
+    @property
+    def categorical(self) -> list[CategoricalFacts]:
+        """The categorical columns."""
+        return [column for column in self.columns if isinstance(column, CategoricalFacts)]

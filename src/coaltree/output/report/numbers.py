@@ -1,0 +1,87 @@
+"""Numbers as a report writes them: as short as they can be without saying something else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+_KEPT = 9  # characters of a value that is written as it was given
+_DIGITS = 6
+MINUS = "\N{MINUS SIGN}"
+
+
+def given_values(values: NDArray[np.float64]) -> list[float | None]:
+    """Return values as they were given, of those with many digits the first; None for NaN.
+
+    Values that were standardised and brought back differ from what they were in their last digits, which are rounded off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> given_values(np.array([0.1 + 0.2, np.nan, 90000.0, 5e-6, 1 / 3]))
+    [0.3, None, 90000.0, 5e-06, 0.3333333]
+    """
+    observed = values[~np.isnan(values)]
+    largest = float(np.max(np.abs(observed))) if len(observed) else 0.0
+    places = 12 - math.ceil(math.log10(largest)) if largest > 0 else 0
+    found: list[float | None] = []
+    for value in values.tolist():
+        if value != value:
+            found.append(None)
+            continue
+        cleaned = round(value, places) if abs(places) < 300 else value
+        found.append(cleaned if len(repr(cleaned)) <= _KEPT else significant(value))
+    return found
+
+
+def significant(value: float, digits: int = _DIGITS) -> float:
+    """Return a number to so many digits.
+
+    Examples
+    --------
+    >>> significant(1234567.0), significant(0.00123456789, 3)
+    (1234570.0, 0.00123)
+    """
+    return float(f"{value:.{digits}g}")
+
+
+def beside(value: float, sd: float) -> float:
+    """Return a number to the digits that its standard deviation leaves sure.
+
+    Examples
+    --------
+    >>> beside(3.21456, 0.4), beside(1234.6, 87.0), beside(1.5, 0.0)
+    (3.21, 1235.0, 1.5)
+    """
+    if not 0 < sd < math.inf or not math.isfinite(value):
+        return significant(value)
+    places = 1 - math.floor(math.log10(sd))
+    return float(round(value, places)) if abs(places) < 300 else significant(value)
+
+
+def written(value: float) -> str:
+    """Write a number without a needless point or sign.
+
+    Examples
+    --------
+    >>> written(3.0), written(-0.25), written(-0.0), written(1234567.0)
+    ('3', '−0.25', '0', '1234567')
+    """
+    return f"{value + 0.0:.12g}".replace("-", MINUS)
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent, never as none or all where it is not.
+
+    Examples
+    --------
+    >>> percent(0.4), percent(1.0), percent(0.9996), percent(1e-5), percent(0.0)
+    ('40 %', '100 %', '> 99.9 %', '< 0.1 %', '0 %')
+    """
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    if 0.999 < share < 1:
+        return "> 99.9 %"
+    return f"{100 * share:.3g} %"

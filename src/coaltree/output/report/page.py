@@ -1,0 +1,123 @@
+"""The page itself: facts in, one HTML file out."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module, resources
+from typing import Any
+
+import numpy as np
+
+from ...errors import MissingDependencyError
+from ...table.wording import count
+from .clusters import cluster_views
+from .facts import ReportFacts
+from .parameters import categorical_parameters, real_parameters
+from .picture import picture
+from .surprises import FAR_BELOW, least_likely_cells, oddest_rows
+from .words import how_examined, odds, support_view, verdicts
+
+_PACKAGES = ("jinja2", "plotly")
+_CHOICES = {
+    "n_clusters": "as many as were asked for",
+    "height": "by cutting the tree at the height that was asked for",
+    "likelihood ratio": "where the model prefers one tree to two",
+}
+
+
+def check_packages() -> None:
+    """Refuse a report that could not be written, before any work is done.
+
+    Raises
+    ------
+    MissingDependencyError
+        If a package is not installed.
+    """
+    for name in _PACKAGES:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise MissingDependencyError(
+                f'A report is made with jinja2 and plotly, and {name} is not installed; run: pip install "coaltree[report]"'
+            ) from error
+
+
+def page(facts: ReportFacts) -> str:
+    """Return the HTML of a report; the same for the same facts.
+
+    Parameters
+    ----------
+    facts : ReportFacts
+
+    Returns
+    -------
+    str
+        All in one: styles, script and plotly.js are in it, and nothing is asked of any host.
+    """
+    check_packages()
+    from jinja2 import DictLoader, Environment, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=DictLoader({"report.html": _template("report.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["odds"] = odds
+    shown = picture(facts)
+    rows = oddest_rows(facts.columns, facts.examined)
+    return environment.get_template("report.html").render(
+        facts=facts,
+        names=facts.tree.leaf_names,
+        counted=count,
+        n_missing=sum(int(column.missing.sum()) for column in facts.columns),
+        choice=_CHOICES[facts.clusters_chosen_by],
+        n_tips=len(shown["names"]),
+        clusters=cluster_views(facts, shown["colors"]),
+        sizes=np.sort(np.bincount(facts.labels))[::-1].tolist(),
+        support=support_view(facts),
+        real=real_parameters(facts),
+        categorical=categorical_parameters(facts),
+        verdicts=verdicts(facts, rows),
+        examined=how_examined(facts),
+        rounds=_line(facts.rounds),
+        odd_rows=rows,
+        far_below=FAR_BELOW,
+        odd_cells=least_likely_cells(facts.columns, facts.examined),
+        styles=Markup(_template("report.css")),
+        script=Markup(_template("report.js")),
+        plotly=Markup(get_plotlyjs()),
+        picture=Markup(embedded_json(shown)),
+    )
+
+
+def embedded_json(data: Any) -> str:
+    r"""Write data as JSON that may stand inside of a script element: nothing in it can end the element.
+
+    Examples
+    --------
+    >>> embedded_json(["</script>", "a & b"])
+    '["\\u003c/script\\u003e","a \\u0026 b"]'
+    """
+    text = json.dumps(
+        data, separators=(",", ":"), allow_nan=False
+    )  # in ASCII, line separators and lone surrogates escaped
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _template(name: str) -> str:
+    return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _line(values: list[float]) -> str:
+    """Return the points of a line through values, in a box of 300 by 60."""
+    finite = [value for value in values if np.isfinite(value)]
+    if len(finite) < 2:
+        return ""
+    low, high = min(finite), max(finite)
+    span = (high - low) or 1.0
+    step = 300 / (len(finite) - 1)
+    return " ".join(f"{k * step:.1f},{60 - 60 * (value - low) / span:.1f}" for k, value in enumerate(finite))

@@ -1,0 +1,152 @@
+"""The tree and the table beside it, as the numbers that the page's script draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...tree.summary import SummaryTree
+from ..drawn import Drawn, drawn_part
+from ..palette import paint
+from .differences import differences, strongest, tally
+from .facts import ColumnFacts, RealFacts, ReportFacts
+from .numbers import beside, given_values, significant
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+MOST_NAMES = 20_000  # of so many leaves in collapsed clades the names can be searched for
+MOST_APART = 3  # columns that are named for a clade
+LEAST_EFFECT = 0.3
+
+
+def picture(facts: ReportFacts) -> dict[str, Any]:
+    """Return what is drawn, as JSON knows it; tips are numbered as in the drawn tree.
+
+    Parameters
+    ----------
+    facts : ReportFacts
+
+    Returns
+    -------
+    dict
+        Its ``children``, ``heights``, ``counts`` and ``names`` are the drawn tree; ``clusters`` has that of each node, -1 for
+        several; ``columns`` the cells by tip; ``apart`` what sets each clade apart.
+    """
+    drawn = drawn_part(facts.tree, "auto")
+    painted = paint(facts.tree, drawn.nodes, drawn.n_tips, facts.labels.tolist(), None)
+    n_clusters = len(painted.shades) - 1
+    tips = _tips_of_rows(drawn)
+    tallies = [tally(column, tips, drawn.n_tips) for column in facts.columns]
+    return {
+        "children": drawn.tree.children.ravel().tolist(),
+        "heights": [significant(height) for height in drawn.heights.tolist()],
+        "counts": drawn.counts.tolist(),
+        "names": _names(drawn),
+        "members": _members(drawn, tips),
+        "support": _support(drawn),
+        "clusters": np.where(painted.of_nodes < n_clusters, painted.of_nodes, -1).tolist(),
+        "colors": list(painted.shades),
+        "columns": [
+            _column(column, own, drawn, facts.holes) for column, own in zip(facts.columns, tallies, strict=True)
+        ],
+        "apart": _apart(facts.columns, tallies, drawn),
+    }
+
+
+def _tips_of_rows(drawn: Drawn) -> IntArray:
+    """Return the tip that each row is at or below."""
+    order = drawn.tree.leaf_order
+    tips = np.empty(drawn.whole.n_leaves, dtype=np.intp)
+    tips[drawn.whole.leaf_order] = np.repeat(order, drawn.counts[order])
+    return tips
+
+
+def _names(drawn: Drawn) -> list[str | None]:
+    nodes, counts = drawn.nodes[: drawn.n_tips].tolist(), drawn.counts.tolist()
+    return [drawn.whole.leaf_names[node] if n == 1 else None for node, n in zip(nodes, counts, strict=True)]
+
+
+def _members(drawn: Drawn, tips: IntArray) -> list[list[str]] | None:
+    """Return the leaves of each tip, if it takes several and there are not too many."""
+    if drawn.n_tips == drawn.whole.n_leaves or drawn.whole.n_leaves > MOST_NAMES:
+        return None
+    members: list[list[str]] = [[] for _ in range(drawn.n_tips)]
+    for tip, name in zip(tips.tolist(), drawn.whole.leaf_names, strict=True):
+        members[tip].append(name)
+    return members
+
+
+def _support(drawn: Drawn) -> list[float | None] | None:
+    """Return the support of each drawn node; None for leaves and for what only resolves a polytomy."""
+    if not isinstance(drawn.whole, SummaryTree):
+        return None
+    shares = np.concatenate([np.full(drawn.whole.n_leaves, np.nan), drawn.whole.support])[drawn.nodes]
+    return [None if share != share else significant(share, 3) for share in shares.tolist()]
+
+
+def _column(column: ColumnFacts, own: FloatArray, drawn: Drawn, with_holes: IntArray) -> dict[str, Any]:
+    """Return the cells of a column: of leaves as they are, of clades what their script can add up."""
+    whole = drawn.n_tips == drawn.whole.n_leaves
+    holes = np.flatnonzero(column.missing[with_holes]).tolist()
+    if isinstance(column, RealFacts):
+        found: dict[str, Any] = {
+            "name": column.name,
+            "mean": significant(column.mean),
+            "sd": significant(column.sd),
+        }
+        if whole:
+            found["values"] = given_values(column.values)
+        else:
+            means = column.mean + column.sd * own[:, 1] / np.maximum(own[:, 0], 1)
+            found["values"] = given_values(np.where(own[:, 0] > 0, means, np.nan))
+            found["seen"] = own[:, 0].astype(int).tolist()
+        found["expected"] = [
+            [int(with_holes[k]), beside(mean, sd), beside(sd, sd)]
+            for k in holes
+            if (sd := float(column.filled_sd[k])) < np.inf and (mean := float(column.filled[k])) == mean
+        ]
+        return found
+    found = {"name": column.name, "categories": list(column.categories)}
+    if whole:
+        found["codes"] = column.codes.tolist()
+    else:
+        found["tally"] = own.astype(int).tolist()
+    found["expected"] = [
+        [int(with_holes[k]), int(column.filled[k].argmax()), significant(float(column.filled[k].max()), 3)]
+        for k in holes
+    ]
+    return found
+
+
+def _apart(
+    columns: tuple[ColumnFacts, ...], tallies: list[FloatArray], drawn: Drawn
+) -> list[list[list[float | int]] | None]:
+    """Return for each drawn node the columns that set it apart: column, mean or share inside and outside, category."""
+    tree = drawn.tree
+    first, last = tree.first_positions, tree.first_positions + tree.leaf_counts
+    found = []
+    for column, own in zip(columns, tallies, strict=True):
+        sums = np.concatenate([np.zeros((1, own.shape[1])), np.cumsum(own[tree.leaf_order], axis=0)])
+        found.append(differences(column, sums[last] - sums[first], sums[-1]))
+    sizes = drawn.whole.leaf_counts[drawn.nodes].tolist()
+    apart: list[list[list[float | int]] | None] = []
+    for node, size in enumerate(sizes):
+        if size == 1:
+            apart.append(None)
+            continue
+        best = strongest(found, node, MOST_APART, LEAST_EFFECT)
+        apart.append(
+            [
+                [
+                    j,
+                    significant(float(found[j].inside[node]), 4),
+                    significant(float(found[j].outside[node]), 4),
+                    int(found[j].category[node]),
+                ]
+                for j in best
+            ]
+        )
+    return apart

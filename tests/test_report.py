@@ -1,0 +1,517 @@
+"""The report on a model: its facts against facts that were found otherwise, its page, its errors."""
+
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import coaltree as ct
+from coaltree.errors import InputError, MissingDependencyError
+from coaltree.estimators.examining import take_off
+from coaltree.estimators.reporting import report_facts, report_page
+from coaltree.estimators.stored import load_imputer
+from coaltree.output.report.page import embedded_json, page
+from coaltree.output.report.picture import picture
+from coaltree.output.report.surprises import least_likely_cells, oddest_rows
+from coaltree.output.report.words import how_examined, support_view, verdicts
+from coaltree.questions.predictor import Predictor
+from coaltree.tree.pruning import without_leaves
+from command_line import check_sentence, command_in, contents
+from report_pages import HOSTILE, Page, mixed_frame, number
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return mixed_frame(names=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return ct.CoalescentClustering(calibrate=2, n_clusters=3).fit(frame)
+
+
+@pytest.fixture(scope="module")
+def facts(model):
+    return report_facts(model, "Animals")
+
+
+@pytest.fixture(scope="module")
+def shown(facts):
+    return Page(page(facts))
+
+
+def verdict(facts, question):
+    found = [own for own in verdicts(facts, oddest_rows(facts.columns, facts.examined)) if question in own.question]
+    assert len(found) == 1
+    return found[0]
+
+
+# -- the file ----------------------------------------------------------------------------------------
+
+
+def test_the_same_model_makes_the_same_file(model, frame, tmp_path):
+    model.report(tmp_path / "a.html")
+    model.report(str(tmp_path / "b.html"))
+    model.save(tmp_path / "model.coaltree")
+    ct.load_model(tmp_path / "model.coaltree").report(tmp_path / "c.html")
+    first, *others = (path.read_bytes() for path in sorted(tmp_path.glob("*.html")))
+    assert len(others) == 2
+    assert all(other == first for other in others)
+    again = [report_page(ct.CoalescentClustering(calibrate=0).fit(frame)) for _ in range(2)]
+    assert again[0] == again[1]
+
+
+def test_nothing_is_asked_of_any_host(shown):
+    assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
+    assert "iframe" not in shown.tags
+    assert shown.tags.count("link") == 1
+
+
+def test_names_are_text_and_nothing_else(facts, shown, frame):
+    raw = page(facts)
+    for name in HOSTILE:
+        assert " ".join(name.split()) in shown.text
+    assert "img" not in shown.tags
+    assert "<script>alert" not in raw
+    assert "<i>years" not in raw
+    assert shown.data["names"] == list(frame.index)
+    assert [column["name"] for column in shown.data["columns"]] == ["mass", "length", "<i>years</i>", "cover", "flies"]
+
+
+def test_json_cannot_end_its_element():
+    text = embedded_json(["</script><!--", "a & b", "\u2028\u2029", "\ud800"])
+    assert not {"<", ">", "&", "\u2028", "\u2029", "\ud800"} & set(text)
+
+
+def test_titles(model, facts, shown):
+    assert "<h1>Animals</h1>" in page(facts)
+    assert "<h1>A table of 36 rows</h1>" in report_page(model)
+    assert "<h1>a &lt; b</h1>" in report_page(model, "a < b")
+    assert "36 rows, 5 columns, 6 missing cells. 3 clusters, as many as were asked for." in shown.text
+
+
+# -- the picture -----------------------------------------------------------------------------------
+
+
+def test_the_picture_has_the_tree_and_the_table(model, frame, shown):
+    data, tree = shown.data, model.tree_
+    assert data["children"] == tree.children.ravel().tolist()
+    assert data["heights"] == pytest.approx(tree.heights.tolist(), rel=1e-5)
+    assert data["clusters"][: len(frame)] == model.labels_.tolist()
+    for column in data["columns"]:
+        own = frame[column["name"]]
+        if "values" in column:
+            found = pd.Series([np.nan if value is None else value for value in column["values"]], index=frame.index)
+            pd.testing.assert_series_equal(found, own, check_names=False, rtol=1e-5)
+            assert column["mean"] == pytest.approx(own.mean(), rel=1e-5)
+            assert column["sd"] == pytest.approx(own.std(ddof=0), rel=1e-5)
+        else:
+            found = [None if code < 0 else column["categories"][code] for code in column["codes"]]
+            assert found == [None if pd.isna(value) else value for value in own]
+
+
+def test_values_are_those_of_the_table_to_the_last_digit(frame, shown):
+    years = next(column for column in shown.data["columns"] if column["name"] == "<i>years</i>")
+    assert years["values"] == [None if pd.isna(value) else value for value in frame["<i>years</i>"]]
+
+
+def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown, tmp_path):
+    model.save(tmp_path / "model.coaltree")
+    known = load_imputer(tmp_path / "model.coaltree").predictive(frame)
+    for column in shown.data["columns"]:
+        own = known[column["name"]]
+        assert [row for row, *_ in column["expected"]] == np.flatnonzero(own.missing).tolist()
+        for row, *expected in column["expected"]:
+            if "values" in column:
+                assert expected[0] == pytest.approx(own.mean[row], abs=0.06 * own.sd[row])
+                assert expected[1] == pytest.approx(own.sd[row], rel=0.05)
+            else:
+                assert expected[0] == own.probability[row].argmax()
+                assert expected[1] == pytest.approx(own.probability[row].max(), rel=0.01)
+
+
+def test_what_sets_clades_apart(model, frame, shown):
+    data, tree = shown.data, model.tree_
+    columns = data["columns"]
+    for node in range(tree.n_leaves, tree.n_nodes - 1):
+        inside = np.isin(np.arange(len(frame)), tree.leaves_below(node))
+        effects = []
+        for j, column in enumerate(columns):
+            own = frame[column["name"]]
+            if "values" in column:
+                effects.append((abs(own[inside].mean() - own[~inside].mean()) / own.std(ddof=0), j))
+            else:
+                parts = [own[inside], own[~inside]]
+                shares = [part.value_counts(normalize=True).reindex(column["categories"]).fillna(0) for part in parts]
+                angles = [2 * np.arcsin(np.sqrt(part)) for part in shares]
+                effects.append(((angles[0] - angles[1]).max(), j))
+        effects = [(0.0 if math.isnan(effect) else effect, j) for effect, j in effects]
+        best = [j for effect, j in sorted(effects, key=lambda pair: -pair[0])[:3] if effect >= 0.3]
+        assert [entry[0] for entry in data["apart"][node]] == best
+        for j, mean, others, code in data["apart"][node]:
+            own = frame[columns[j]["name"]]
+            if code >= 0:
+                own = own.where(own.isna(), own == columns[j]["categories"][code]).astype(float)
+            assert mean == pytest.approx(own[inside].mean(), rel=1e-3, abs=1e-3)
+            assert others == pytest.approx(own[~inside].mean(), rel=1e-3, abs=1e-3)
+
+
+# -- clusters ----------------------------------------------------------------------------------------
+
+
+def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
+    tables = shown.tables_headed("Column", "Here", "Others")
+    assert len(tables) == 3
+    for cluster, rows in enumerate(tables):
+        inside = model.labels_ == cluster
+        assert len(rows) >= 3
+        sizes = []
+        for name, here, others, difference, effect in rows:
+            column, _, category = name.partition(" = ")
+            own = frame[column]
+            if category:
+                own = own.where(own.isna(), own == category).astype(float)
+            mean, other = own[inside].mean(), own[~inside].mean()
+            assert number(here) == pytest.approx(mean, rel=0.02, abs=0.06 * own.std())
+            assert number(others) == pytest.approx(other, rel=0.02, abs=0.06 * own.std())
+            assert number(difference) == pytest.approx(mean - other, rel=0.01)
+            expected = (
+                (mean - other) / own.std(ddof=0) if not category else 2 * (np.arcsin(mean**0.5) - np.arcsin(other**0.5))
+            )
+            assert number(effect) == pytest.approx(expected, abs=0.06)
+            sizes.append(abs(expected))
+        assert sizes == sorted(sizes, reverse=True)
+        assert min(sizes) >= 0.2
+
+
+def test_members_are_named(model, frame, shown):
+    for cluster in range(3):
+        assert f"Cluster {cluster} {np.sum(model.labels_ == cluster)} rows" in shown.text
+
+
+# -- checks ------------------------------------------------------------------------------------------
+
+
+def test_rows_are_taken_off_one_at_a_time(model):
+    X, process = model._predictor.given_X, model.process_
+    found = take_off(model.tree_, X, process)
+    assert (found.at_once, found.hidden_at_once) == (1, 1)
+    assert found.rows.tolist() == list(range(len(X)))
+    for row in (0, 7, 35):
+        rest = Predictor([without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process)
+        assert found.log_density[row] == pytest.approx(rest.log_density(X[[row]])[0], rel=1e-9)
+        for column in range(X.shape[1]):
+            hidden = X[[row]].copy()
+            hidden[0, column] = np.nan
+            cells = rest.cells(hidden)
+            if column < 3:
+                assert found.cells.mean[row, column] == pytest.approx(cells.mean[0, column], rel=1e-9)
+                assert found.cells.sd[row, column] == pytest.approx(cells.sd[0, column], rel=1e-9)
+            else:
+                own = slice(*cells.start[column - 3 : column - 1])
+                assert found.cells.probability[row, own] == pytest.approx(cells.probability[0, own], rel=1e-9)
+
+
+def test_an_odd_row_and_an_odd_cell_are_found(frame):
+    odd = frame.copy()
+    odd.loc["row 30", ["mass", "length"]] = [70.0, 12.0]
+    odd.loc["row 22", "flies"] = "no"  # of a group that flies
+    odd.loc["row 16", "length"] = 6.0
+    facts = report_facts(ct.CoalescentClustering(calibrate=2).fit(odd))
+    rows = oddest_rows(facts.columns, facts.examined)
+    assert odd.index[rows[0].row] == "row 30"
+    assert rows[0].below > 3
+    cells = least_likely_cells(facts.columns, facts.examined)
+    assert len(cells) == 20
+    assert ("row 16", "length", "6") in [(odd.index[cell.row], cell.column, cell.value) for cell in cells[:4]]
+    tails = [cell.log_tail for cell in cells]
+    assert tails == sorted(tails)
+    text = Page(page(facts)).text
+    assert "row 30" in text
+    assert "length is 12, expected" in text
+    assert verdict(facts, "outliers").state == "look"
+
+
+def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
+    from scipy.stats import norm
+
+    cells = least_likely_cells(facts.columns, facts.examined, 1000)
+    unlikely = sum(int(np.sum(~column.missing)) for column in facts.real) + sum(
+        int(np.sum(column.codes[~column.missing] != column.expected[~column.missing].argmax(axis=1)))
+        for column in facts.categorical
+    )
+    assert len(cells) == unlikely  # what is most probable is not odd
+    by_name = {column.name: column for column in facts.columns}
+    for cell in cells:
+        column = by_name[cell.column]
+        if cell.column in ("cover", "flies"):
+            own = column.expected[cell.row]
+            tail = own[own <= own[column.codes[cell.row]] + 1e-12].sum()
+        else:
+            tail = 2 * norm.sf(abs(column.values[cell.row] - column.expected[cell.row]) / column.expected_sd[cell.row])
+        assert cell.log_tail == pytest.approx(math.log(tail), abs=1e-6)
+
+
+def test_words_on_the_search(facts):
+    found = verdict(facts, "searched")
+    assert (found.state, "Every pair was looked at" in found.answer) == ("good", True)
+    near = verdict(replace(facts, search="neighbors", neighbors_held=0.97), "searched")
+    assert near.state == "good"
+    assert "97 %" in near.answer
+    assert verdict(replace(facts, search="neighbors", neighbors_held=0.5), "searched").state == "look"
+
+
+def test_words_on_fitting(facts):
+    assert verdict(replace(facts, log_joints=[1.0], most_rounds=0), "settle").answer.startswith(
+        "Parameters were not fitted"
+    )
+    settled = replace(facts, log_joints=[0.0, 1.0, 2.0, 2.0, 2.0], most_rounds=10)
+    assert "after 4 rounds" in verdict(settled, "settle").answer
+    rising = verdict(replace(facts, log_joints=[0.0, 1.0, 5.0, 9.0], most_rounds=3), "settle")
+    assert rising.state == "look"
+    assert rising.answer == "Perhaps not: what was allowed, 3 rounds, was used up. Try calibrate=6."
+    still = verdict(replace(facts, log_joints=[0.0, 9.0, 9.1, 9.2], most_rounds=3), "settle")
+    assert still.state == "good"
+
+
+def test_words_on_what_was_examined(facts):
+    assert how_examined(facts) == (
+        "Each row was taken off the tree and compared with what the other rows say of it. Then each of its cells was "
+        "hidden in turn and foretold from the rest of the row."
+    )
+    some = replace(facts.examined, rows=facts.examined.rows[:10], at_once=5, hidden_at_once=3)
+    assert how_examined(replace(facts, examined=some)) == (
+        "To save time, 10 of the 36 rows were taken off the tree, up to 5 of them at a time, and compared with what the "
+        "other rows say of them. Then their cells were hidden, up to 3 at a time, and foretold from the others."
+    )
+
+
+# -- a sample of trees -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    X = np.random.default_rng(1).normal(size=(12, 2)) + np.repeat([[0.0], [6.0]], 6, axis=0)
+    X[3, 0] = np.nan
+    return ct.CoalescentClustering(inference="smc", n_particles=40, calibrate=0, random_state=0).fit(X)
+
+
+def test_support(sampled):
+    facts = report_facts(sampled)
+    view, support = support_view(facts), sampled.tree_.support[:-1]
+    assert sum(count for _, count, _ in view.bins) == len(support)
+    weak = np.flatnonzero(support < 0.5)
+    assert len(view.weak) + view.n_more == len(weak)
+    shown = Page(page(facts))
+    assert "the share of the sampled trees that have a clade" in shown.text
+    weakest = np.argmin(support)
+    names = [sampled.tree_.leaf_names[leaf] for leaf in np.sort(sampled.tree_.leaves_below(12 + weakest))]
+    assert all(name in view.weak[0] for name in names[:4])
+    shares = shown.data["support"]
+    assert shares[:12] == [None] * 12
+    assert shares[12:-1] == pytest.approx(support.tolist(), abs=1e-3)
+
+
+def test_words_on_the_sample(sampled, tmp_path):
+    facts = report_facts(sampled)
+    told = verdict(facts, "sampler")
+    assert facts.sample.effective_size == pytest.approx(sampled.sample_.effective_size)
+    assert f"worth {sampled.sample_.effective_size:.1f} trees" in told.answer
+    assert told.state == ("look" if any("collapsed" in remark for remark in sampled.remarks_) else "good")
+    collapsed = replace(facts, sample=replace(facts.sample, effective_size=1.2))
+    assert verdict(collapsed, "sampler").state == "look"
+    assert verdict(collapsed, "sampler").answer.startswith("Yes: ")
+    sampled.save(tmp_path / "model.coaltree")
+    again = report_facts(ct.load_model(tmp_path / "model.coaltree"))
+    assert again.sample.effective_size == pytest.approx(facts.sample.effective_size)
+    assert again.sample.least_ess is None
+
+
+# -- tables of all kinds -----------------------------------------------------------------------------
+
+
+def report_of(table, **parameters):
+    model = ct.CoalescentClustering(calibrate=0, **parameters).fit(table)
+    return Page(report_page(model))
+
+
+def test_one_row():
+    shown = report_of(pd.DataFrame({"x": [1.0], "c": ["u"]}, index=["alone"]))
+    assert "1 row, 0 columns and 2 not used" in shown.text
+    assert "alone" in shown.text
+    assert shown.data["children"] == []
+
+
+def test_two_rows():
+    shown = report_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["a", "b"]))
+    assert "2 rows, 1 column" in shown.text
+    assert shown.data["children"] == [0, 1]
+
+
+def test_columns_that_say_nothing(frame):
+    table = frame[["mass", "cover"]].assign(empty=np.nan, same="earth", seven=7.0)
+    shown = report_of(table)
+    assert "2 columns and 3 not used" in shown.text
+    assert "Not used, because all observed cells are the same or none is observed: empty, same, seven." in shown.text
+
+
+def test_nothing_to_tell_rows_apart():
+    shown = report_of(pd.DataFrame({"x": [1.0, 1.0, 1.0]}))
+    assert shown.data["columns"] == []
+    assert "No column has two different values, so there is nothing to fit." in shown.text
+
+
+def test_numbers_of_extreme_size(frame):
+    rng = np.random.default_rng(0)
+    table = frame[["cover"]].assign(
+        huge=rng.choice([-1e300, 1e300], len(frame)),
+        close=1 + 1e-15 * np.arange(len(frame)),
+        tiny=rng.normal(0, 1e-300, len(frame)),
+    )
+    table.iloc[3] = None
+    data = report_of(table).data
+    huge = next(column for column in data["columns"] if column["name"] == "huge")
+    assert set(huge["values"]) == {-1e300, 1e300, None}
+    tiny = next(column for column in data["columns"] if column["name"] == "tiny")
+    assert tiny["values"][0] == pytest.approx(table["tiny"].iloc[0], rel=1e-4, abs=0)
+
+
+def test_a_row_without_any_cell(frame):
+    table = frame[["mass", "cover"]].copy()
+    table.iloc[5] = None
+    data = report_of(table).data
+    assert 5 in [row for row, *_ in data["columns"][0]["expected"]]
+
+
+def test_categories_alone(frame):
+    shown = report_of(frame[["cover", "flies"]])
+    assert [column["name"] for column in shown.data["columns"]] == ["cover", "flies"]
+    assert shown.tables_headed("Column", "Half height", "Long-run shares")
+    assert not shown.tables_headed("Column", "Mean")
+
+
+def test_numbers_alone(frame):
+    complete = frame[["mass", "length"]].dropna()
+    shown = report_of(complete)
+    assert not shown.tables_headed("Column", "Half height", "Long-run shares")
+    assert "no missing cell" in shown.text
+    brownian = report_of(complete, real_process="brownian")
+    assert brownian.tables_headed("Column", "Spread", "Noise")
+
+
+def test_a_full_covariance_hides_no_cells(frame):
+    shown = report_of(frame[["mass", "length"]].dropna(), covariance="full")
+    assert "no cell can be hidden" in shown.text
+    assert not shown.tables_headed("Row", "Column", "Value")
+
+
+def test_parameters_are_in_units(model, shown):
+    rows = {row[0]: row[1:] for row in shown.tables_headed("Column", "Mean")[0]}
+    own = model.parameters_["mass"]
+    assert number(rows["mass"][0]) == pytest.approx(own["mean"], abs=0.06 * own["sd"])
+    assert number(rows["mass"][1]) == pytest.approx(own["sd"], rel=0.01)
+    assert number(rows["mass"][3]) == pytest.approx(math.log(2) / 2 / own["rate"], rel=0.01)
+
+
+def test_thousands_of_leaves_are_collapsed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2)) + 8 * rng.integers(0, 3, (5000, 1))
+    model = ct.CoalescentClustering(calibrate=0, n_clusters=3, real_process="brownian").fit(X)
+    shown = Page(report_page(model))
+    data = shown.data
+    assert len(data["names"]) == 50
+    assert sum(data["counts"]) == 5000
+    assert "5,000 leaves, too many to draw each. Its 50 oldest clades are shown" in shown.text
+    assert "To save time, 200 of the 5,000 rows were taken off the tree, up to 20 of them at a time," in shown.text
+    members = data["members"]
+    assert sorted(name for own in members for name in own) == sorted(model.tree_.leaf_names)
+    for tip, own in enumerate(members):
+        assert len(own) == data["counts"][tip]
+        rows = [int(name) for name in own]
+        for j, column in enumerate(data["columns"]):
+            assert column["values"][tip] == pytest.approx(X[rows, j].mean(), rel=1e-4, abs=1e-5)
+    assert f"and {np.bincount(model.labels_)[0] - 300:,} more" in shown.text
+
+
+def test_a_deep_caterpillar(facts):
+    n = 1500
+    children = [[0, 1], *([n + k, k + 2] for k in range(n - 2))]
+    tree = ct.Tree(children, np.concatenate([np.zeros(n), np.arange(1.0, n)]))
+    none = replace(facts.examined, rows=np.zeros(0, dtype=int))
+    nothing = replace(facts, tree=tree, labels=np.zeros(n, dtype=int), columns=(), parameters={}, examined=none)
+    assert len(picture(nothing)["children"]) == 2 * (n - 1)
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_fitted_has_no_report(tmp_path):
+    with pytest.raises(NotFittedError):
+        ct.CoalescentClustering().report(tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written(model, tmp_path):
+    with pytest.raises(InputError, match="cannot be written: it is a folder; choose another name"):
+        model.report(tmp_path)
+    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+        model.report(tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("name", ["jinja2", "plotly"])
+def test_a_missing_package_is_named_with_its_cure(model, tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingDependencyError) as error:
+        model.report(tmp_path / "report.html")
+    assert str(error.value) == (
+        f'A report is made with jinja2 and plotly, and {name} is not installed; run: pip install "coaltree[report]"'
+    )
+    assert not list(tmp_path.iterdir())
+
+
+# -- the command line --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(model, tmp_path, monkeypatch, capsys):
+    model.save(tmp_path / "model.coaltree")
+    return command_in(tmp_path, monkeypatch, capsys)
+
+
+def test_report_of_a_file(command, model, tmp_path):
+    assert command("report", "model.coaltree", "-o", "report.html", "--title", "Animals", "-q") == (0, "", "")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report_page(model, "Animals")
+
+
+def test_reports_that_are_refused(command, frame, tmp_path):
+    ct.CoalescentImputer(calibrate=0).fit(frame).save(tmp_path / "imputer.coaltree")
+    before = contents(tmp_path)
+    check_sentence(
+        command("report", "imputer.coaltree", "-o", "r.html"), "CoalescentImputer", "neither densities nor clusters"
+    )
+    check_sentence(command("report", "nothing.coaltree", "-o", "r.html"), "nothing.coaltree does not exist")
+    check_sentence(command("report", "model.coaltree", "-o", "model.coaltree"), "is the model itself")
+    check_sentence(command("report", "model.coaltree", "-o", "no/r.html"), "cannot be written")
+    assert contents(tmp_path) == before
+
+
+def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
+    frame.to_csv(tmp_path / "t.csv", index_label="name")
+    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "--report")
+    assert code == 0, err
+    assert "report.html in out" in out
+    assert "<h1>t.csv</h1>" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert command("fit", "t.csv", "-o", "out", "--calibrate", "0")[0] == 0
+    assert "report.html" not in contents(tmp_path / "out")  # it would be of an earlier fit
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    before = contents(tmp_path)
+    check_sentence(
+        command("fit", "t.csv", "-o", "out", "--report"), "plotly is not installed", 'pip install "coaltree[report]"'
+    )
+    assert contents(tmp_path) == before

@@ -1,0 +1,323 @@
+"""The report in a real browser: what a reader sees and does."""
+
+import os
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+from coaltree.estimators.reporting import report_facts
+from coaltree.output.report.facts import RealFacts
+from coaltree.output.report.page import page
+from coaltree.tree.cut import cut_by_count
+from report_pages import HOSTILE, mixed_frame
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+CHROMIUM = os.environ.get("COALTREE_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; tools/install_browser.sh installs one"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
+N = 36
+OWN = ("file:", "data:", "blob:")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def many_leaves(facts, n):
+    """Return the facts of a tree of so many leaves, over one column in the order of the leaves."""
+    tree, none = ct.simulate_tree(n, random_state=0), np.zeros(0)
+    values = np.empty(n)
+    values[tree.leaf_order] = np.arange(n)
+    column = RealFacts("place", values, none, none, none, none)
+    rows = none.astype(int)
+    examined = replace(facts.examined, rows=rows, log_density=none)
+    parameters = {"place": facts.parameters["mass"]}
+    labels = cut_by_count(tree, 3)
+    return replace(
+        facts, tree=tree, labels=labels, columns=(column,), parameters=parameters, holes=rows, examined=examined
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Reports on a table with names that are not, on many leaves, and on one row."""
+    folder = tmp_path_factory.mktemp("reports")
+    frame = mixed_frame(N, names=HOSTILE)
+    model = ct.CoalescentClustering(calibrate=2, n_clusters=3).fit(frame)
+    model.report(folder / "table.html", title=HOSTILE[0])
+    (folder / "many.html").write_text(page(many_leaves(report_facts(model), 2500)), encoding="utf-8")
+    ct.CoalescentClustering(calibrate=0).fit(frame[:1]).report(folder / "one.html")
+    return folder
+
+
+@pytest.fixture
+def opened(browser, folder):
+    """Return a function that opens a report; whatever goes wrong in any page fails the test."""
+    contexts, wrong = [], []
+
+    def open_page(name="table.html", **options):
+        context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+        contexts.append(context)
+        context.route(re.compile("^http"), lambda route: route.abort())
+        page = context.new_page()
+        page.on("request", lambda request: None if request.url.startswith(OWN) else wrong.append(request.url))
+        page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url[:80]}"))
+        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.goto((folder / name).as_uri())
+        page.wait_for_selector("#picture .main-svg")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def tips(page):
+    return int(page.evaluate("document.getElementById('picture').dataset.tips"))
+
+
+def branches(page):
+    """Count the branches that are drawn, from the lines of the picture."""
+    return page.evaluate(
+        """document.getElementById('picture').data.filter(t => t.meta === 'branches')
+        .reduce((n, t) => n + t.x.filter(x => x === null).length, 0)"""
+    )
+
+
+def rows_of_heatmaps(page):
+    return page.evaluate(
+        "document.getElementById('picture').data.filter(t => t.type === 'heatmap').map(t => t.z.length)"
+    )
+
+
+def merge_point(page, choose="nodes.indexOf(Math.max(...nodes))"):
+    """Return where on the screen a merge is, by default the root."""
+    return page.evaluate(
+        """(choose) => {
+            const picture = document.getElementById('picture');
+            const trace = picture.data.find(t => t.meta === 'merges'), nodes = trace.customdata;
+            const k = eval(choose), layout = picture._fullLayout, box = picture.getBoundingClientRect();
+            return [box.left + layout.xaxis._offset + layout.xaxis.d2p(trace.x[k]),
+                    box.top + layout.yaxis._offset + layout.yaxis.d2p(trace.y[k]), nodes[k]];
+        }""",
+        choose,
+    )
+
+
+def see(page, point):
+    """Scroll until a point is in sight."""
+    page.evaluate("([x, y]) => window.scrollBy(0, y - 400)", point[:2])
+
+
+def test_it_opens_without_a_word(opened):
+    page = opened()
+    assert page.title() == HOSTILE[0]
+    assert page.inner_text("h1") == HOSTILE[0]
+    assert tips(page) == N
+    assert branches(page) == 2 * (N - 1)
+    assert rows_of_heatmaps(page) == [N, N]
+
+
+def test_names_are_shown_as_text(opened):
+    page = opened()
+    labels = page.evaluate("[...document.querySelectorAll('.ytick text')].map(t => t.textContent)")
+    assert len(labels) == N
+    assert "<script>alert(1)</script>" in labels
+    assert any(label.startswith("</script><img src=x") for label in labels)
+    assert "<b>bold</b> &lt;" in labels
+    assert page.locator("img").count() == 0
+    columns = page.evaluate("[...document.querySelectorAll('.x2tick text')].map(t => t.textContent)")
+    assert "<i>years</i>" in columns
+
+
+@pytest.mark.parametrize("wanted", ["row 20", "ROW 20", HOSTILE[1]])
+def test_a_row_is_found(opened, wanted):
+    page = opened()
+    page.fill("#leaf", wanted)
+    page.press("#leaf", "Enter")
+    assert wanted.lower() in page.inner_text("#status").lower()
+    shape = page.evaluate("document.getElementById('picture').layout.shapes.map(s => [s.y0, s.y1])")
+    assert len(shape) == 1
+    bold = page.evaluate("document.getElementById('picture').layout.yaxis.ticktext.filter(t => t.startsWith('<b>'))")
+    assert len(bold) == 1
+    y = page.evaluate(
+        "[...document.querySelectorAll('#picture .shapelayer path')].map(p => p.getBoundingClientRect().top)"
+    )
+    assert 0 < y[0] < 900
+
+
+def test_a_row_that_is_not_there(opened):
+    page = opened()
+    page.fill("#leaf", "unicorn")
+    page.click("#search button")
+    assert page.inner_text("#status") == "No row is called “unicorn”."
+
+
+def test_finding_unfolds_and_zooms(opened):
+    page = opened()
+    page.click("#fold")
+    assert tips(page) == 3
+    page.fill("#leaf", "row 20")
+    page.press("#leaf", "Enter")
+    assert tips(page) > 3
+
+
+def test_a_click_folds_a_clade_and_another_unfolds_it(opened):
+    page = opened()
+    see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
+    x, y, node = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+    page.wait_for_function(f"document.getElementById('picture').dataset.tips < {N}")
+    left = tips(page)
+    assert branches(page) == 2 * (left - 1)
+    assert rows_of_heatmaps(page) == [left, left]
+    assert page.inner_text("#status").startswith("Folded: Clade of ")
+    see(page, merge_point(page, f"nodes.indexOf({node})"))
+    x, y, _ = merge_point(page, f"nodes.indexOf({node})")
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+    page.wait_for_function(f"document.getElementById('picture').dataset.tips == {N}")
+
+
+def test_the_keyboard_does_it_as_well(opened):
+    page = opened()
+    page.focus("#picture")
+    page.keyboard.press("ArrowRight")
+    assert f"Clade of {N} leaves" in page.inner_text("#status")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert tips(page) < N
+    assert page.inner_text("#status").startswith("Folded")
+    page.keyboard.press("Enter")
+    assert tips(page) == N
+    page.keyboard.press("+")
+    zoomed = page.evaluate("document.getElementById('picture').layout.yaxis.range")
+    assert abs(zoomed[0] - zoomed[1]) < 0.6 * N
+    page.keyboard.press("0")
+    assert page.evaluate("document.getElementById('picture').layout.yaxis.range") == [N + 0.2, -0.2]
+
+
+def test_everything_can_be_reached_by_tab(opened):
+    page = opened()
+    reached = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none" or reached[-1] == "BODY"
+    wanted = ["theme", "leaf", "fold", "unfold", "closer", "farther", "reset", "picture"]
+    assert [name for name in reached if name in wanted] == wanted
+
+
+def test_hovering_over_a_merge_tells_of_its_clade(opened):
+    page = opened()
+    see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
+    x, y, _ = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y)
+    page.wait_for_selector("#tip:not([hidden])")
+    text = page.inner_text("#tip")
+    assert text.startswith("Clade of ")
+    assert "Height " in text
+    assert "elsewhere" in text
+
+
+def test_hovering_over_cells(opened):
+    page = opened()
+    place = """([row, axis]) => {
+        const picture = document.getElementById('picture'), layout = picture._fullLayout, box = picture.getBoundingClientRect();
+        const k = layout.yaxis.ticktext.indexOf(row);
+        return [box.left + layout[axis]._offset + layout[axis].d2p(0),
+                box.top + layout.yaxis._offset + layout.yaxis.d2p(layout.yaxis.tickvals[k])];
+    }"""
+    frame = mixed_frame(N, names=HOSTILE)
+    for row, axis, column in [
+        ("row 20", "xaxis2", "mass"),
+        ("row 12", "xaxis2", "mass"),
+        ("emoji 🦉", "xaxis3", "cover"),
+    ]:
+        see(page, page.evaluate(place, [row, axis]))
+        x, y = page.evaluate(place, [row, axis])
+        page.mouse.move(x - 2, y)
+        page.mouse.move(x, y)
+        page.wait_for_function(f"document.getElementById('tip').innerText.startsWith({row!r})")
+        value = frame.loc[row, column]
+        text = page.inner_text("#tip")
+        if row == "row 12":
+            assert "mass: missing; model expects " in text
+            assert "±" in text
+        else:
+            assert text.endswith(f"{column}: {value if column == 'cover' else f'{value:.6g}'}")
+
+
+def test_dark_and_light(opened):
+    def paper(page):
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light, dark = opened(color_scheme="light"), opened(color_scheme="dark")
+    assert paper(light) == "rgb(255, 255, 255)"
+    assert sum(map(int, paper(dark)[4:-1].split(","))) < 150
+    light.click("#theme")
+    assert paper(light) == paper(dark)
+    assert light.evaluate("document.getElementById('picture').layout.font.color") == "#e6e9ee"
+    light.click("#theme")
+    assert paper(light) == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("name", ["table.html", "many.html", "one.html"])
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_phone(opened, name, width):
+    page = opened(name, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_window_that_changes_its_width(opened):
+    page = opened()
+    page.set_viewport_size({"width": 500, "height": 800})
+    page.wait_for_function("document.querySelector('#picture .main-svg').getBoundingClientRect().width < 500")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 500
+
+
+def test_print_is_light_and_unfolded(opened):
+    page = opened(color_scheme="dark")
+    page.emulate_media(media="print")
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    assert page.evaluate("[...document.querySelectorAll('details')].every(d => d.open)")
+    page.emulate_media(media="screen")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+
+
+def test_many_leaves(opened):
+    page = opened("many.html")
+    assert tips(page) == 50
+    assert branches(page) == 98
+    page.fill("#leaf", "1234")
+    page.press("#leaf", "Enter")
+    assert page.inner_text("#status").startswith("Found 1234, in a clade of ")
+
+
+def test_one_row(opened):
+    page = opened("one.html")
+    assert tips(page) == 1
+    page.click("#fold")
+    page.focus("#picture")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert tips(page) == 1
