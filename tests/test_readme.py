@@ -101,7 +101,9 @@ def needs_kernels(block):
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("block", marked(PYTHON[1:], needs_kernels), ids=lambda block: block.split("\n")[0][:40])
-def test_python_code(block, names, folder, monkeypatch):
+def test_python_code(block, names, folder, monkeypatch, request):
+    if "ct.datasets" in block:
+        request.getfixturevalue("published_data")
     monkeypatch.chdir(folder)
     exec(block, dict(names))
 

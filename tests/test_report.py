@@ -13,7 +13,8 @@ import coaltree as ct
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.estimators.examining import take_off
 from coaltree.estimators.reporting import report_facts, report_page
-from coaltree.estimators.stored import load_imputer
+from coaltree.estimators.stored import imputer_of
+from coaltree.output.model_file import read_state
 from coaltree.output.report.page import embedded_json, page
 from coaltree.output.report.picture import picture
 from coaltree.output.report.surprises import least_likely_cells, oddest_rows
@@ -123,7 +124,7 @@ def test_values_are_those_of_the_table_to_the_last_digit(frame, shown):
 
 def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown, tmp_path):
     model.save(tmp_path / "model.coaltree")
-    known = load_imputer(tmp_path / "model.coaltree").predictive(frame)
+    known = imputer_of(read_state(tmp_path / "model.coaltree"), "the model").predictive(frame)
     for column in shown.data["columns"]:
         own = known[column["name"]]
         assert [row for row, *_ in column["expected"]] == np.flatnonzero(own.missing).tolist()
