@@ -5,8 +5,8 @@ Run with ``python benchmarks/scale.py`` after ``pip install ".[bench]"``; it tak
 
 Clustered points in ten dimensions. Every measurement is a process of its own, so that its memory is its own; kernels are
 compiled before the clock starts, times are the shortest of up to three (one if it took over `REPEATED` seconds), and memory is
-what the process had at its peak beyond what it had before. A method goes on to the next size while it took less than `LONGEST`
-seconds and, where it holds all distances, while those fit.
+what the process had at its peak beyond what it had before. A method goes on to the next size while it should take less than
+`LONGEST` seconds and, where it holds all distances, while those fit.
 
 Exponents are the slope of log time against log rows over a method's last three sizes. At the end come the ratios that we hold
 ourselves to, each beside its bound; ``--ratios`` measures those alone.
@@ -28,8 +28,8 @@ import numpy as np
 SIZES = (5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 400_000, 800_000, 1_000_000)
 N_COLUMNS = 10
 N_JOBS = 2
-LONGEST = 150.0
-REPEATED = 8.0
+LONGEST = 60.0
+REPEATED = 5.0
 ALL_DISTANCES = 30_000  # rows, beyond which 8 n^2 / 2 bytes are not asked for
 
 
@@ -216,17 +216,20 @@ def main():
     sizes = (1_000, 5_000) if options.quick else [n for n in SIZES if n <= options.most]
     results = {name: [] for name in METHODS}
     last = dict.fromkeys(METHODS, 0.0)
+    before = sizes[0]
     for n in sizes:
         line = []
         for name in METHODS:
-            grows = 4.0 if "neighbors" not in name and "genie" not in name else 1.5
+            grows = (n / before) ** (1.2 if "neighbors" in name or "genie" in name else 2.0)
             if last[name] * grows > LONGEST or (name in HOLDS_DISTANCES and n > ALL_DISTANCES):
+                last[name] = math.inf
                 continue
             found = measured(name, n)
             last[name] = found["seconds"] if found else math.inf
             if found:
                 results[name].append((n, found))
                 line.append(f"{name} {found['seconds']:.2f} s, {found['bytes'] / 1e6:.0f} MB")
+        before = n
         print(f"{n:>9,} rows: " + "; ".join(line), flush=True)
     print()
     for name, found in results.items():

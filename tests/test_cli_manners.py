@@ -62,7 +62,7 @@ def as_parquet(text):
         (TEXT.replace(",", "\t").encode(), []),
         (TEXT.replace(",", "\t").encode(), ["--format", "tsv"]),
         (TEXT.replace(",", ";").encode(), []),
-        (gzip.compress(TEXT.encode()), []),
+        (gzip.compress(TEXT.encode(), mtime=0), []),
         (as_parquet(TEXT), []),
         (as_parquet(TEXT), ["--format", "parquet"]),
     ],
@@ -93,7 +93,7 @@ def test_models_and_new_rows_from_standard_input(command, model):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_impute_as_a_filter(command, model, tmp_path, packed):
-    data = gzip.compress(TEXT.encode()) if packed else TEXT.encode()
+    data = gzip.compress(TEXT.encode(), mtime=0) if packed else TEXT.encode()
     code, out, err = command("impute", "-", "-o", "-", "--model", model, stdin=data)
     assert code == 0, err
     assert out.startswith("id,x,y,c\na,1.0,2.0,u\nb,1.5,")
