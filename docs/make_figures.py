@@ -1,8 +1,14 @@
-"""Make the pictures of the README and of docs/pictures.md: ``python docs/make_figures.py`` writes them into docs/images."""
+"""Make the pictures of the README and of docs/: ``python docs/make_figures.py`` writes them into docs/images.
 
+Names of functions, ``python docs/make_figures.py pages``, make those pictures only. One comes from elsewhere: scale.png is what
+``python benchmarks/scale.py --picture docs/images/scale.png`` draws.
+"""
+
+import sys
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
@@ -12,8 +18,9 @@ import coaltree as ct
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-IMAGES = Path(__file__).parent / "images"
-EXAMPLES = Path(__file__).parents[1] / "examples"
+DOCS = Path(__file__).parent
+IMAGES = DOCS / "images"
+EXAMPLES = DOCS.parent / "examples"
 
 
 def iris(step: int) -> pd.DataFrame:
@@ -30,13 +37,18 @@ def save(figure: Figure, name: str) -> None:
     plt.close(figure)
 
 
+def draw_tree(tree: ct.Tree, labels: np.ndarray, name: str, height: float, **options: object) -> None:
+    """Draw a tree coloured by clusters."""
+    figure, axes = plt.subplots(figsize=(7.5, height), layout="constrained")
+    ct.plot_dendrogram(tree, labels=labels, ax=axes, **options)
+    save(figure, name)
+
+
 def animals() -> None:
     """Draw the tree of the animals, coloured by the flat clusters that the model chooses, and their table beside it."""
     table = pd.read_csv(EXAMPLES / "animals.csv", index_col="name", dtype={"legs": "category"})
     model = ct.CoalescentClustering().fit(table)
-    figure, axes = plt.subplots(figsize=(7.5, 6), layout="constrained")
-    ct.plot_dendrogram(model.tree_, labels=model.labels_, ax=axes)
-    save(figure, "animals.png")
+    draw_tree(model.tree_, model.labels_, "animals.png", 6)
     save(ct.plot_heatmap(model)["table"].figure, "heatmap.png")
 
 
@@ -52,12 +64,51 @@ def samples() -> None:
     model = ct.CoalescentClustering(
         inference="smc", n_particles=300, n_runs=4, n_clusters=3, proposal="race", random_state=0
     ).fit(iris(5))
+    draw_tree(model.tree_, model.labels_, "support.png", 6)
     save(ct.plot_co_clustering(model)["matrix"].figure, "co_clustering.png")
     save(ct.plot_evidence(model)["ess"].figure, "evidence.png")
 
 
+def pages() -> None:
+    """Draw what the code of some pages makes, by running that code."""
+    for page, picture, height in (("documents", "documents.png", 3.5), ("languages", "languages.png", 4.5)):
+        model = names_of(page, "plot_dendrogram")["model"]
+        draw_tree(model.tree_, model.labels_, picture, height)
+    model = names_of("million_rows", "near = ")["model"]
+    draw_tree(model.tree_, model.labels_, "collapsed.png", 5, collapse=20)
+    intervals(**{name: value for name, value in names_of("missing_data", "inside = ").items() if name in INTERVALS})
+
+
+INTERVALS = ("whole", "petals", "low", "high")
+
+
+def intervals(whole: pd.DataFrame, petals: object, low: np.ndarray, high: np.ndarray) -> None:
+    """Draw the intervals of hidden cells, in the order of their means."""
+    hidden = np.flatnonzero(petals.missing)
+    hidden = hidden[np.argsort(petals.mean[hidden])]
+    at = np.arange(len(hidden))
+    figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
+    axes.vlines(at, low[hidden], high[hidden], color="tab:cyan", linewidth=4, alpha=0.6, label="90 % interval")
+    axes.plot(at, petals.mean[hidden], "o", color="tab:blue", label="mean")
+    axes.plot(at, whole["petal length (cm)"].to_numpy()[hidden], "x", color="black", label="truth")
+    axes.set_xticks(at, [f"row {row}" for row in hidden], rotation=60, ha="right")
+    axes.set_ylabel("petal length (cm)")
+    axes.legend(frameon=False)
+    save(figure, "missing.png")
+
+
+def names_of(page: str, last: str) -> dict[str, object]:
+    """Run the code of a page, up to the block that has some text in it, and return what it defines."""
+    names: dict[str, object] = {}
+    for block in (DOCS / f"{page}.md").read_text().split("```python\n")[1:]:
+        exec(block.split("```")[0], names)
+        plt.close("all")
+        if last in block:
+            return names
+    raise ValueError(f"{page}.md has no code with {last!r}.")
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    animals()
-    flowers()
-    samples()
+    for name in sys.argv[1:] or ("animals", "flowers", "samples", "pages"):
+        globals()[name]()

@@ -22,7 +22,7 @@ def dendrogram_purity(
     """Return the expected share of a class in the smallest subtree that holds two leaves of it.
 
     Draw two leaves of one class and take the smallest subtree that holds both. The score is the expectation
-    of the share of that class among its leaves, computed exactly. It is 1 if every class is a subtree.
+    of the share of that class among its leaves, eq. (12.1), computed exactly. It is 1 if every class is a subtree.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
     """Return the share of merges that are of one class, out of as many as there can be.
 
     Counts the interior nodes whose leaves are all of one class and divides by ``n - number of classes``, the
-    count in a tree where every class is a subtree.
+    count in a tree where every class is a subtree: eq. (12.2).
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
 def leave_one_out_accuracy(tree: Tree, labels: Iterable[Hashable]) -> float:
     """Return the share of leaves whose class is the commonest in their sibling's subtree.
 
-    Where several classes are equally common there, a leaf of one of them counts as the chance to guess it.
+    Where several classes are equally common there, a leaf of one of them counts as the chance to guess it: eq. (12.3).
 
     Parameters
     ----------

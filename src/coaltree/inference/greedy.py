@@ -3,14 +3,15 @@
 Three rules say which pair is best (`c` is the weight of waiting, ``delta`` the time since the last merge):
 
 ``rate1``
-    c = 1 for every pair, so that a pair's best height never changes; the pair that merges most recently wins.
+    c = 1 for every pair, so that a pair's best height never changes; the pair that merges most recently wins, eq. (7.1).
 ``max-prob``
-    c = the number of live pairs; the pair with the largest ``-c delta + log Z`` wins.
+    c = the number of live pairs; the pair with the largest ``-c delta + log Z`` wins, eq. (7.2).
 ``min-duration``
-    c = the number of live pairs; the pair with the smallest ``delta`` wins.
+    c = the number of live pairs; the pair with the smallest ``delta`` wins, eq. (7.3).
 
-A pair whose best height would be below its younger lineage's merges as soon as that one has appeared; under ``rate1``, where
-real cells have noise and there are many such pairs, the likeliest first. Other ties go to the smaller pair of node numbers.
+The best height of a pair is that of eq. (6.1). Where it would be below the younger lineage's, they merge as soon as that one
+has appeared; under ``rate1``, where real cells have noise and there are many such pairs, the likeliest first. Other ties go to
+the smaller pair of node numbers.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def alternate(
 def clock_factor(found: Found[Result]) -> float:
     """Return by what heights have to be multiplied for the trees to be as high as the coalescent expects.
 
-    As if one merge more had been seen that took as long as expected: equal rows, which merge at once, say little of the clock.
+    This is eq. (11.4), as if one merge more had been seen that took as long as expected: equal rows, which merge at once, say
+    little of the clock.
     """
     total = -sum(float(weight) * log_prior(tree) for tree, weight in zip(found.trees, found.weights, strict=True))
     return found.trees[0].n_leaves / (total + 1)

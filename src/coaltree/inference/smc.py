@@ -1,17 +1,18 @@
 """Sequential Monte Carlo: a weighted sample of trees, and the evidence ``p(x)``.
 
 Particles are partial histories. Each is *extended* by a merge drawn from a proposal, *weighed* by ``exp(-c delta) Z`` over the
-density really drawn from, every constant in, and all are *resampled* when few of them carry the weight. The mean weight is then
-an unbiased estimate of the evidence. Four proposals for the time since the last merge and the pair:
+density really drawn from, every constant in, eq. (8.1), and all are *resampled* when few of them carry the weight. The mean
+weight is then an unbiased estimate of the evidence. Four proposals for the time since the last merge and the pair:
 
 ``prior-prior``
-    both from the prior.
+    both from the prior, eq. (8.2).
 ``prior-post``
-    the time from the prior, the pair in proportion to its likelihood then.
+    the time from the prior, the pair in proportion to its likelihood then, eq. (8.3).
 ``post-post``
-    the pair in proportion to its likelihood integrated over all times, the time given the pair.
+    the pair in proportion to its likelihood integrated over all times, the time given the pair, eq. (8.4).
 ``race``
-    every pair holds an alarm, drawn once when it comes to live; the first to ring merges. ``n^2`` pairs instead of ``n^3``.
+    every pair holds an alarm, drawn once when it comes to live; the first to ring merges. ``n^2`` pairs instead of ``n^3``;
+    eq. (8.5) and eq. (8.6).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class SMCResult(TreeSample):
     log_evidence_traces : ndarray of shape (n_runs, n - 1)
         Log evidence of each run so far, after each merge.
     ess : ndarray of shape (n - 1,)
-        Effective sample size after each merge, before any resampling, added up over the runs.
+        Effective sample size, eq. (8.7), after each merge, before any resampling, added up over the runs.
     run_ess : ndarray of shape (n_runs, n - 1)
     resampled : ndarray of bool, shape (n_runs, n - 1)
         After which merges the particles were resampled.

@@ -24,7 +24,7 @@ BLOCK = 4096  # points of branches whose messages are in memory at the same time
 class Beliefs:
     """The distribution of the state at every node and at any point of a branch, given the whole table.
 
-    One pass up the tree and one down, ``O(n D)``; the memory is that of four tables.
+    One pass up the tree and one down, eq. (9.1), ``O(n D)``; the memory is that of four tables.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class Brownian(Gaussian):
     r"""Brownian motion along the branches, from a flat root.
 
     Over a time :math:`t` a lineage moves by :math:`N(0, t \Lambda)`. The root is flat and improper, so the likelihood is
-    the restricted one of Felsenstein's contrasts.
+    the restricted one of Felsenstein's contrasts: eq. (3.2) and eq. (3.3).
 
     Parameters
     ----------

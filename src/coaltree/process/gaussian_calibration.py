@@ -93,7 +93,7 @@ class GaussianPrior(NamedTuple):
         return -float(np.sum((SHAPE - 1) * np.log(scaled) + 1 / (SCALE * scaled)))
 
     def best_variance(self, shape: int, squares: FloatArray, counts: FloatArray, noise: float) -> FloatArray:
-        """Return the most probable variance given contrasts: one number (shape 0), one a column (1) or a matrix (2)."""
+        """Return the most probable variance, eq. (11.1), given contrasts: one number (shape 0), one a column (1) or a matrix."""
         least = self.least_variance(noise)
         if shape == 2:
             # of a Wishart prior for the precision that is the Gamma prior where there is one column

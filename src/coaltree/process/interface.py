@@ -87,7 +87,7 @@ class Process(ABC):
         return []
 
     def log_likelihood(self, tree: Tree, X: ArrayLike) -> float:
-        """Log likelihood of a table on a tree, every constant in.
+        """Log likelihood of a table on a tree, every constant in: eq. (2.1).
 
         Parameters
         ----------

@@ -80,7 +80,7 @@ def log_likelihood(process: Process, tree: Tree, X: ArrayLike) -> float:
 
 
 def log_joint(tree: Tree, X: ArrayLike, process: Process) -> float:
-    """Log joint density of a table and a tree, ``log p(x | tree) + log p(tree)``.
+    """Log joint density of a table and a tree, ``log p(x | tree) + log p(tree)``: eq. (2.2).
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Mixed(Process):
-    """Several processes, each with its own columns, independent given the tree.
+    """Several processes, each with its own columns, independent given the tree: eq. (2.3).
 
     Parameters
     ----------

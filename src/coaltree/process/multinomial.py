@@ -29,7 +29,7 @@ class Multinomial(Process):
     r"""Independent categorical columns that mutate along the branches.
 
     Column :math:`d` mutates at rate :math:`\lambda_d`, and a mutation draws its state anew from the equilibrium
-    :math:`q_d`, which is also the distribution at the root.
+    :math:`q_d`, which is also the distribution at the root: eq. (5.1). Messages merge by eq. (5.3) and eq. (5.4).
 
     Parameters
     ----------

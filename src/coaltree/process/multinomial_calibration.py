@@ -91,7 +91,7 @@ def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArra
 
 
 def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
-    """Maximise ``sum of redraws log(1 - exp(-rate length)) - (1 - redraws) rate length`` and the prior, which is concave."""
+    """Maximise ``sum of redraws log(1 - exp(-rate length)) - (1 - redraws) rate length`` and the prior, concave: eq. (11.2)."""
     real = found.lengths > 0
     lengths, weights, shares = found.lengths[real], found.weights[real], found.redraws[:, real]
     pooled = process.rate.ndim == 0
@@ -122,6 +122,7 @@ def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
 
 
 def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
+    """Return the shares of the states among all draws and one more, which is spread evenly: eq. (11.3)."""
     assert process.equilibrium is not None
     ends = np.cumsum([len(q) for q in process.equilibrium])[:-1]
     return [(own + 1 / len(own)) / (own.sum() + 1) for own in np.split(found.draws, ends)]

@@ -26,8 +26,8 @@ class OrnsteinUhlenbeck(Gaussian):
     r"""Diffusion with a pull towards the mean, at equilibrium: the stationary twin of `Brownian`.
 
     Every lineage is :math:`N(\mu, \Sigma)` at all times, also at the root, and two rows whose lineages meet at height :math:`h`
-    have correlation :math:`e^{-2 \kappa h}` in every column. The likelihood of a merge is therefore a true ratio, of one
-    tree to two independent ones.
+    have correlation :math:`e^{-2 \kappa h}` in every column, eq. (4.1). The likelihood of a merge, eq. (4.4), is therefore a
+    true ratio, of one tree to two independent ones.
 
     Parameters
     ----------

@@ -190,12 +190,12 @@ class Predictor:
     # -- new rows ---------------------------------------------------------------------------------------------------
 
     def log_density(self, X: FloatArray) -> FloatArray:
-        """Return the log predictive density of rows, over all places and trees."""
+        """Return the log predictive density of rows, over all places and trees: eq. (9.6)."""
         order, found = self._in_blocks(X, lambda looked: looked.log_density)
         return np.asarray(np.concatenate(found)[order] + self.log_jacobian)
 
     def cells(self, X: FloatArray) -> Predictions:
-        """Return what the cells of rows would show, each row placed by its observed ones."""
+        """Return what the cells of rows would show, each row placed by its observed ones: eq. (9.7)."""
         if len(X) == 0:
             return self.groups.shown_at(np.zeros(0, dtype=np.intp))
         order, found = self._in_blocks(X, self.groups.mixtures)

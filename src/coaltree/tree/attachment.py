@@ -2,7 +2,7 @@
 
 Walking back from the present, a new lineage meets each of the k(h) lineages that live at height h at rate 1. The density of
 attaching at h to one of them is ``exp(-(integral of k from 0 to h))``; over all branches and the stem above the root it adds
-up to one.
+up to one: eq. (9.2).
 """
 
 from __future__ import annotations

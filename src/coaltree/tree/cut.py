@@ -29,7 +29,7 @@ def cut_by_ratio(tree: Tree, log_ratios: ArrayLike) -> IntArray:
     ----------
     tree : Tree
     log_ratios : array-like of shape (n_leaves - 1,)
-        Log likelihood ratio of each merge, most recent first.
+        Log likelihood ratio of each merge, eq. (10.1), most recent first.
 
     Returns
     -------

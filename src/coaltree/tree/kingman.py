@@ -14,7 +14,7 @@ from .tree import Tree, checked_tree
 
 
 def pair_counts(n_leaves: int) -> NDArray[np.float64]:
-    """Return the number of live pairs before each merge, most recent first: ``c_i = m (m - 1) / 2``."""
+    """Return the number of live pairs before each merge, most recent first: ``c_i = m (m - 1) / 2``, eq. (1.1)."""
     live = np.arange(n_leaves, 1, -1, dtype=np.float64)
     return live * (live - 1) / 2
 
@@ -30,7 +30,7 @@ def log_prior(tree: Tree) -> float:
 
     Each pair of live lineages merges at rate 1, so
     :math:`\log p = -\sum_i c_i \delta_i` with :math:`c_i` live pairs during the time :math:`\delta_i`
-    before merge :math:`i`. The density is over the heights for one labelled history; there is no further constant.
+    before merge :math:`i`, eq. (1.2). The density is over the heights for one labelled history; there is no further constant.
 
     Parameters
     ----------

@@ -1,0 +1,148 @@
+"""The pages of docs/ run as they are written, lead somewhere, and leave nothing public out."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from matplotlib import pyplot
+
+import coaltree as ct
+from documents import Block, blocks_of, commands_of, run_blocks
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(page.name for page in DOCS.glob("*.md"))
+BLOCKS = {page: blocks_of((DOCS / page).read_text()) for page in PAGES}
+
+
+def pages_to_run():
+    """Leave out, by default, pages that compile kernels of sequential Monte Carlo."""
+    for page, blocks in BLOCKS.items():
+        run = [block for block in blocks if block.reason is None]
+        if run:
+            slow = any("smc" in block.text for block in run)
+            yield pytest.param(run, id=page, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+@pytest.mark.parametrize("blocks", list(pages_to_run()))
+def test_pages_run(blocks, tmp_path, monkeypatch, capsys):
+    pyplot.switch_backend("agg")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    try:
+        run_blocks(blocks, tmp_path, monkeypatch, capsys)
+    finally:
+        pyplot.close("all")
+
+
+NOT_RUN = [
+    pytest.param(block, id=f"{page}: {block.name}")
+    for page, blocks in BLOCKS.items()
+    for block in blocks
+    if block.reason is not None
+]
+
+
+@pytest.mark.parametrize("block", NOT_RUN)
+def test_blocks_that_are_not_run_are_code(block):
+    if block.kind == "python":
+        compile(block.text, "page", "exec")
+    pytest.skip(block.reason)
+
+
+def test_blocks_are_found():
+    text = (
+        "\n```python\nx = 1\n```\nand\n\n    $ coaltree demo\n    coaltree --help\n\n"
+        "<!-- not run: long -->\n\n    pip install x\n\n    log Z = 0\n"
+    )
+    assert blocks_of(text) == [
+        Block("python", "x = 1\n", None),
+        Block("shell", "    $ coaltree demo\n    coaltree --help\n", None),
+        Block("shell", "    pip install x\n", "long"),
+    ]
+    assert commands_of(blocks_of(text)[1]) == ["coaltree demo", "coaltree --help"]
+
+
+def test_a_page_that_fails_says_where(tmp_path, monkeypatch, capsys):
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_blocks(blocks_of("```python\nx = 0\n```\n```python\n1 / x\n```\n"), tmp_path, monkeypatch, capsys)
+    assert caught.value.__notes__ == ["in the block that begins: 1 / x"]
+    with pytest.raises(AssertionError, match="not run: reason"):
+        run_blocks(blocks_of("\n    pip install x\n"), tmp_path, monkeypatch, capsys)
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    assert sorted(re.findall(r": (\w+\.md)$", navigation, re.MULTILINE)) == PAGES
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_lead_somewhere(page):
+    script = (DOCS / "make_figures.py").read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)", (DOCS / page).read_text()):
+        assert (DOCS / target).is_file(), target
+        if target.startswith("images/"):
+            assert f'"{Path(target).name}"' in script
+
+
+def test_words_of_the_glossary_are_in_order():
+    words = re.findall(r"^\*\*(.+?)\*\*:", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    assert len(words) > 30
+    assert words == sorted(words, key=str.lower)
+
+
+def reference():
+    pytest.importorskip("typer")
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "site_parts" / "reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_has_every_public_name():
+    listed = re.findall(r"^::: coaltree\.(?:.*\.)?(\w+)$", reference().public_names(), re.MULTILINE)
+    assert sorted(listed) == sorted(ct.__all__)
+
+
+def test_the_reference_has_every_command_and_option(tmp_path, monkeypatch, capsys):
+    """By what the program itself says."""
+    from command_line import command_in
+
+    text = reference().commands()
+    run = command_in(tmp_path, monkeypatch, capsys)
+    names = re.findall(r"^## coaltree ([\w-]+)$", text, re.MULTILINE)
+    overview = run("--help")[1]
+    assert {"fit", "impute", "score", "place"} <= set(names)
+    for name in names:
+        assert re.search(rf"\b{name}\b", overview)
+        part = text.split(f"## coaltree {name}\n")[1].split("\n## ")[0]
+        options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", run(name, "--help")[1])) - {"--help"}
+        assert options
+        for option in options:
+            assert option in part, (name, option)
+
+
+def test_one_command_builds_the_site(tmp_path):
+    for package in ("mkdocs", "material", "mkdocstrings"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip("the site needs the extra 'docs'")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "site" / "mathematics.html").read_text()
+    numbers = re.findall(r"\\tag\{([\d.]+)\}", (DOCS / "mathematics.md").read_text())
+    for number in numbers:
+        assert f'id="eq-{number}"' in page
+    assert "$" not in re.sub(r"<(svg|script|code)\b.*?</\1>", "", page, flags=re.DOTALL)
+    loading = re.compile(r'<(?:script|img|iframe) [^>]*src="([^"]*)|<link [^>]*rel="stylesheet"[^>]*href="([^"]*)')
+    for built in (tmp_path / "site").glob("*.html"):
+        addresses = [address for pair in loading.findall(built.read_text()) for address in pair]
+        assert addresses
+        assert not [address for address in addresses if address.startswith(("http", "//"))]

@@ -1,0 +1,429 @@
+"""The formulas of docs/mathematics.md, worked out in plain numpy and compared with the library.
+
+Each test says which formulas it is about. All formulas of the page are covered, and the numbers that the code cites exist.
+"""
+
+import math
+import re
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
+
+import coaltree as ct
+from coaltree.inference.rounds import Found, clock_factor
+from coaltree.process.evidence import Evidence
+from coaltree.process.gaussian_calibration import fit_brownian
+from coaltree.process.multinomial_calibration import _best_equilibria, _best_rates, redraws
+from coaltree.process.predictions import Predictions
+from coaltree.questions.predictor import Predictor
+from coaltree.tree.attachment import Survival
+from coaltree.tree.kingman import pair_counts
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "mathematics.md").read_text()
+NUMBERS = re.findall(r"\\tag\{([\d.]+)\}", PAGE)
+covered: list[str] = []
+
+
+def formula(*numbers):
+    covered.extend(numbers)
+    return lambda test: test
+
+
+def log_normal(x, mean, variance):
+    return -0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance)
+
+
+TREE = ct.Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.3, 0.5, 1.2])
+X = np.array([[0.1, 2.0], [0.4, 1.0], [-1.5, 0.3], [-1.0, -0.2]])
+CODES = np.array([[0.0], [0.0], [1.0], [2.0]])
+Q = np.array([0.5, 0.3, 0.2])
+
+
+@formula("1.1", "1.2")
+def test_prior():
+    assert pair_counts(4).tolist() == [6, 3, 1]
+    assert ct.log_prior(TREE) == pytest.approx(-(6 * 0.3 + 3 * 0.2 + 1 * 0.7))
+
+
+@formula("1.3", "1.4")
+def test_expected_height_and_length():
+    """Six standard errors: a false alarm in less than one run of a hundred million."""
+    n = 10
+    trees = [ct.simulate_tree(n, random_state=seed) for seed in range(4000)]
+    for found, expected in (
+        ([tree.heights[-1] for tree in trees], 2 * (1 - 1 / n)),
+        ([tree.total_length for tree in trees], 2 * sum(1 / k for k in range(1, n))),
+    ):
+        assert abs(np.mean(found) - expected) < 6 * np.std(found) / math.sqrt(len(found))
+
+
+def climb(tree, leaves, merge):
+    """Return messages of all nodes, with their heights, and log Z of every merge."""
+    messages, log_z = list(leaves), []
+    for k, (left, right) in enumerate(tree.children):
+        h = tree.heights[tree.n_leaves + k]
+        value, message = merge(messages[left], messages[right], h - tree.heights[left], h - tree.heights[right])
+        messages.append(message)
+        log_z.append(value)
+    return messages, np.array(log_z)
+
+
+def brownian_merge(left, right, climb_left, climb_right, variance=1.0):
+    (y_l, v_l), (y_r, v_r) = left, right
+    w_l, w_r = v_l + climb_left, v_r + climb_right
+    s = w_l + w_r
+    d2 = np.sum((y_l - y_r) ** 2 / variance)
+    D = len(y_l)
+    log_det = np.sum(np.log(np.broadcast_to(variance, D)))
+    v = 1 / (1 / w_l + 1 / w_r)
+    return -D / 2 * math.log(2 * math.pi * s) - log_det / 2 - d2 / (2 * s), (v * (y_l / w_l + y_r / w_r), v)
+
+
+def stationary_merge(left, right, climb_left, climb_right, rate=0.8):
+    (a_l, f_l), (a_r, f_r) = left, right
+    f_l, f_r = f_l * math.exp(-rate * climb_left), f_r * math.exp(-rate * climb_right)
+    rho, d2, m = f_l * f_r, np.sum((a_l - a_r) ** 2), np.sum(a_l * a_r)
+    log_z = -len(a_l) / 2 * math.log(1 - rho**2) - d2 * rho**2 / (2 * (1 - rho**2)) + m * rho / (1 + rho)
+    tau = f_l**2 / (1 - f_l**2) + f_r**2 / (1 - f_r**2)
+    f = math.sqrt(tau / (1 + tau))
+    a = (1 - f**2) / f * (f_l * a_l / (1 - f_l**2) + f_r * a_r / (1 - f_r**2))
+    return log_z, (a, f)
+
+
+def multinomial_merge(left, right, climb_left, climb_right, rate=0.7):
+    kept_l, kept_r = math.exp(-rate * climb_left), math.exp(-rate * climb_right)
+    Z = 1 - kept_l * kept_r * (1 - np.sum(Q * left * right))
+    return math.log(Z), (1 - kept_l * (1 - left)) * (1 - kept_r * (1 - right)) / Z
+
+
+def leaf_messages(codes):
+    return [np.where(np.arange(3) == code, 1 / Q[int(code)], 0.0) for code in codes]
+
+
+@formula("2.1", "2.2", "3.1", "3.2", "3.3")
+def test_brownian_motion():
+    variance = np.array([1.5, 0.5])
+    _, log_z = climb(TREE, [(x, 0.2) for x in X], lambda *given: brownian_merge(*given, variance))
+    process = ct.Brownian(variance, noise=0.2)
+    assert process.log_likelihood(TREE, X) == pytest.approx(log_z.sum())
+    assert ct.log_joint(TREE, X, process) == pytest.approx(log_z.sum() + ct.log_prior(TREE))
+
+
+@formula("4.2", "4.3", "4.4", "4.5", "4.6")
+def test_ornstein_uhlenbeck():
+    mean, variance, noise = np.array([0.2, -0.1]), np.array([1.5, 0.5]), 0.2
+    white = (X - mean) / np.sqrt(variance)
+    f = 1 / math.sqrt(1 + noise)
+    _, log_z = climb(TREE, [(f * x, f) for x in white], stationary_merge)
+    leaves = np.sum(log_normal(X, mean, (1 + noise) * variance))
+    process = ct.OrnsteinUhlenbeck(0.8, mean, variance, noise)
+    assert process.log_likelihood(TREE, X) == pytest.approx(leaves + log_z.sum())
+
+
+@formula("4.1")
+def test_correlation_of_two_rows():
+    """By the density of two rows, which is that of a Gaussian with this correlation."""
+    tree, kappa, x = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), 0.8, np.array([0.3, -1.1])
+    rho = math.exp(-2 * kappa * 0.6)
+    covariance = np.array([[1, rho], [rho, 1]])
+    expected = -0.5 * (
+        2 * math.log(2 * math.pi) + math.log(np.linalg.det(covariance)) + x @ np.linalg.solve(covariance, x)
+    )
+    assert ct.OrnsteinUhlenbeck(kappa).log_likelihood(tree, x[:, None]) == pytest.approx(expected)
+
+
+@formula("5.2", "5.3", "5.4")
+def test_mutation():
+    _, log_z = climb(TREE, leaf_messages(CODES[:, 0]), multinomial_merge)
+    leaves = sum(math.log(Q[int(code)]) for code in CODES[:, 0])
+    assert ct.Multinomial(0.7, [Q]).log_likelihood(TREE, CODES) == pytest.approx(leaves + log_z.sum())
+
+
+@formula("5.1")
+def test_transition_probabilities():
+    """Of two leaves: ``q_j P(path)_jk``."""
+    tree, process = ct.Tree([[0, 1]], [0.0, 0.0, 0.6]), ct.Multinomial(0.7, [Q])
+    kept = math.exp(-0.7 * 1.2)
+    P = kept * np.eye(3) + (1 - kept) * np.outer(np.ones(3), Q)
+    for j, k in ((0, 0), (0, 1), (2, 1)):
+        assert process.log_likelihood(tree, [[j], [k]]) == pytest.approx(math.log(Q[j] * P[j, k]))
+
+
+@formula("2.3")
+def test_mixed_columns_add_up():
+    brownian, mutation = ct.Brownian(noise=0.1), ct.Multinomial(0.7, [Q])
+    mixed = ct.Mixed((brownian, [0, 1]), (mutation, [2]))
+    whole = np.hstack([X, CODES])
+    apart = brownian.log_likelihood(TREE, X) + mutation.log_likelihood(TREE, CODES)
+    assert mixed.log_likelihood(TREE, whole) == pytest.approx(apart)
+    whole[0, 0] = np.nan  # a flat message: as if the column had no such row
+    rest = ct.Tree([[1, 2], [0, 3]], [0.0, 0.0, 0.0, 0.5, 1.2])
+    assert brownian.log_likelihood(TREE, whole[:, :1]) == pytest.approx(brownian.log_likelihood(rest, X[1:, :1]))
+
+
+def best_height(objective, lowest):
+    found = minimize_scalar(
+        lambda h: -objective(h), bounds=(lowest, lowest + 20), method="bounded", options={"xatol": 1e-9}
+    )
+    return found.x if objective(found.x) > objective(lowest) else lowest
+
+
+@formula("6.1", "6.2")
+def test_best_height_under_brownian_motion():
+    a, b = X[0], X[2]
+    D, d2 = 2, np.sum((a - b) ** 2)
+    s = (math.sqrt(D**2 + 4 * d2) - D) / 2
+    expected = max(0.0, (s - 0.1 - 0.1) / 2)
+    found = ct.greedy(np.array([a, b]), ct.Brownian(noise=0.1)).tree.heights[-1]
+    assert found == pytest.approx(expected)
+    searched = best_height(lambda h: brownian_merge((a, 0.1), (b, 0.1), h, h)[0] - h, 0.0)
+    assert found == pytest.approx(searched, abs=1e-6)
+
+
+@formula("6.3")
+def test_best_height_under_mutation():
+    rows = np.array([[0.0, 1.0, 2.0, 0.0], [0.0, 0.0, 2.0, 1.0]])
+    S = np.array([np.sum(Q * a * b) for a, b in zip(leaf_messages(rows[0]), leaf_messages(rows[1]), strict=True)])
+    u = minimize_scalar(
+        lambda u: -(math.log(u) / (2 * 0.7) + np.sum(np.log(1 - (1 - S) * u))), bounds=(1e-9, 1 - 1e-9), method="bounded",
+        options={"xatol": 1e-12},
+    ).x  # fmt: skip
+    found = ct.greedy(rows, ct.Multinomial(0.7, [Q] * 4)).tree.heights[-1]
+    assert math.exp(-0.7 * 2 * found) == pytest.approx(u, abs=1e-6)
+
+
+@formula("7.1", "7.2", "7.3")
+@pytest.mark.parametrize("rule", ["rate1", "max-prob", "min-duration"])
+def test_rules_of_greedy_inference(rule):
+    rows = 3 * np.random.default_rng(4).normal(size=(7, 2))  # far apart, so that no best height is cut off
+    live = {i: (row, 0.1, 0.0) for i, row in enumerate(rows)}
+    children, heights, clock = [], [], 0.0
+    while len(live) > 1:
+        c = 1.0 if rule == "rate1" else len(live) * (len(live) - 1) / 2
+        best = None
+        for i, j in combinations(sorted(live), 2):
+            (y_i, v_i, h_i), (y_j, v_j, h_j) = live[i], live[j]
+
+            def log_z(h, y_i=y_i, v_i=v_i, h_i=h_i, y_j=y_j, v_j=v_j, h_j=h_j):
+                return brownian_merge((y_i, v_i), (y_j, v_j), h - h_i, h - h_j)[0]
+
+            lowest = clock if rule == "max-prob" else max(h_i, h_j)
+            h = best_height(lambda h, log_z=log_z, c=c: log_z(h) - c * h, lowest)
+            score = log_z(h) - c * (h - clock) if rule == "max-prob" else -h
+            if best is None or score > best[0] + 1e-9:
+                best = (score, i, j, h)
+        _, i, j, h = best
+        clock = max(h, clock)
+        (y_i, v_i, h_i), (y_j, v_j, h_j) = live.pop(i), live.pop(j)
+        _, (y, v) = brownian_merge((y_i, v_i), (y_j, v_j), clock - h_i, clock - h_j)
+        live[7 + len(children)] = (y, v, clock)
+        children.append({i, j})
+        heights.append(clock)
+    tree = ct.greedy(rows, ct.Brownian(noise=0.1), rule=rule).tree
+    assert [set(pair) for pair in tree.children.tolist()] == children
+    np.testing.assert_allclose(tree.merge_heights, heights, atol=1e-5)
+
+
+@formula("8.1", "8.2", "8.3", "8.4", "8.5", "8.6")
+@pytest.mark.slow
+@pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
+def test_weights_estimate_the_evidence(proposal):
+    """The evidence of three rows by two integrals. Six standard errors: false alarms are out of the question."""
+    rows, process = [[0.0], [0.4], [-1.0]], ct.Brownian(noise=0.3)
+    y = np.array(rows)
+
+    def of_pair(pair, other):
+        def first(h):
+            log_z, (mean, v) = brownian_merge((y[pair[0]], 0.3), (y[pair[1]], 0.3), h, h)
+
+            def second(wait):
+                return math.exp(brownian_merge((mean, v), (y[other], 0.3), wait, h + wait)[0] - wait)
+
+            return math.exp(log_z - 3 * h) * quad(second, 0, 60)[0]
+
+        return quad(first, 0, 20)[0]
+
+    exact = sum(of_pair(*split) for split in (((0, 1), 2), ((0, 2), 1), ((1, 2), 0)))
+    found = ct.smc(rows, process, proposal, 400, n_runs=50, random_state=0, threshold=0.0)
+    estimates = np.exp(found.run_log_evidences)
+    assert abs(estimates.mean() - exact) < 6 * estimates.std(ddof=1) / math.sqrt(50)
+
+
+@formula("8.7")
+@pytest.mark.slow
+def test_effective_sample_size():
+    found = ct.smc(X, ct.Brownian(noise=0.3), "post-post", 100, threshold=0.0, random_state=0)
+    assert found.ess[-1] == pytest.approx(np.sum(found.weights) ** 2 / np.sum(found.weights**2))
+
+
+@formula("9.1")
+def test_beliefs():
+    """At the parent of the first two rows."""
+    messages, _ = climb(TREE, [(x, 0.2) for x in X], brownian_merge)
+    (y_up, w_up), (y_sibling, v_sibling) = messages[4], messages[5]
+    w_down = v_sibling + (1.2 - 0.5) + (1.2 - 0.3)
+    v = 1 / (1 / w_up + 1 / w_down)
+    said = ct.Beliefs(TREE, X, ct.Brownian(noise=0.2)).at([4], [0.3])
+    np.testing.assert_allclose(said.mean[0], v * (y_up / w_up + y_sibling / w_down))
+    np.testing.assert_allclose(said.sd[0], math.sqrt(v))
+
+
+@formula("9.2")
+def test_prior_of_places():
+    assert Survival(TREE).log_survival(np.array([0.4]))[0] == pytest.approx(-(4 * 0.3 + 3 * 0.1))
+    survival = Survival(TREE)
+    total = sum(
+        quad(lambda h: math.exp(survival.log_survival(np.array([h]))[0]), low, high)[0]
+        for low, high in zip(TREE.heights[:-1], TREE.heights[TREE.parents[:-1]], strict=True)
+    )
+    above = quad(lambda h: math.exp(survival.log_survival(np.array([h]))[0]), 1.2, 60)[0]
+    assert total + above == pytest.approx(1.0)
+
+
+def new_leaf(process, table, node, h):
+    """What a new leaf shows that hangs from a point, by a tree that has it as a row without any cell."""
+    beliefs = ct.Beliefs(TREE, table, process)
+    return next(beliefs.new_leaves(np.array([node]), np.array([h]))), beliefs.at([node], [h])
+
+
+@formula("9.3", "9.4", "9.5")
+def test_cells_of_a_new_leaf():
+    shown, said = new_leaf(ct.Brownian(2.0, noise=0.2), X, 4, 0.9)
+    np.testing.assert_allclose(shown.mean, said.mean)
+    np.testing.assert_allclose(shown.sd**2, said.sd**2 + 2.0 * (0.9 + 0.2))
+    shown, said = new_leaf(ct.OrnsteinUhlenbeck(0.8, noise=0.2), X, 4, 0.9)
+    kept = math.exp(-0.8 * 0.9)
+    np.testing.assert_allclose(shown.mean, kept * said.mean)
+    np.testing.assert_allclose(shown.sd**2, kept**2 * said.sd**2 + 1 - kept**2 + 0.2)
+    shown, said = new_leaf(ct.Multinomial(0.7, [Q]), CODES, 4, 0.9)
+    kept = math.exp(-0.7 * 0.9)
+    np.testing.assert_allclose(shown.probability, kept * said.probability + (1 - kept) * Q)
+
+
+@formula("9.6", "9.7")
+def test_predictive_density_and_missing_cells():
+    """By integrals along the branches; the library takes a few points of each."""
+    process, row = ct.Brownian(noise=0.2), np.array([[0.2, np.nan]])
+    beliefs, survival = ct.Beliefs(TREE, X, process), Survival(TREE)
+    tops = np.append(TREE.heights[TREE.parents[:-1]], 40.0)
+    density, first, second = 0.0, 0.0, 0.0
+    for node, (low, high) in enumerate(zip(TREE.heights, tops, strict=True)):
+        x, w = np.polynomial.legendre.leggauss(40)
+        for edge, end in ((low, min(high, low + 2)), (min(high, low + 2), high)):
+            h = edge + (end - edge) * (1 + x) / 2
+            said = Predictions.stacked(list(beliefs.new_leaves(np.full(40, node), h)))
+            mass = w * (end - edge) / 2 * np.exp(survival.log_survival(h))
+            mass = mass * np.exp(log_normal(row[0, 0], said.mean[:, 0], said.sd[:, 0] ** 2))
+            density += mass.sum()
+            first += mass @ said.mean[:, 1]
+            second += mass @ (said.sd[:, 1] ** 2 + said.mean[:, 1] ** 2)
+    predictor = Predictor([TREE], np.ones(1), X, process)
+    assert math.exp(predictor.log_density(row)[0]) == pytest.approx(density, rel=0.01)
+    cells = predictor.cells(row)
+    mean = first / density
+    assert cells.mean[0, 1] == pytest.approx(mean, abs=0.02)
+    assert cells.sd[0, 1] == pytest.approx(math.sqrt(second / density - mean**2), rel=0.02)
+
+
+@formula("10.1", "10.2")
+def test_ratios_of_merges():
+    rows = np.random.default_rng(1).normal(size=(6, 2)) * [1.0, 3.0]
+    variance = np.array([0.7, 2.0])
+    result = ct.greedy(rows, ct.Brownian(variance, noise=0.3))
+    leaves = [(row, 0.3) for row in rows]
+    messages, log_z = climb(result.tree, leaves, lambda *given: brownian_merge(*given, variance))
+    spread = np.mean(rows.var(axis=0) / variance)
+    root = [np.sum(log_normal(y, rows.mean(axis=0), (v + spread) * variance)) for y, v in messages]
+    expected = [log_z[k] + root[6 + k] - root[i] - root[j] for k, (i, j) in enumerate(result.tree.children)]
+    np.testing.assert_allclose(result.log_ratios, expected)
+    stationary = ct.greedy(rows, ct.OrnsteinUhlenbeck(0.8, noise=0.3))
+    f = 1 / math.sqrt(1.3)
+    _, log_z = climb(stationary.tree, [(f * row, f) for row in rows], stationary_merge)
+    np.testing.assert_allclose(stationary.log_ratios, log_z)
+
+
+@formula("11.1")
+def test_best_variance():
+    squares = np.zeros(2)
+
+    def merge(left, right, climb_left, climb_right):
+        squares[:] += (left[0] - right[0]) ** 2 / (left[1] + right[1] + climb_left + climb_right)
+        return brownian_merge(left, right, climb_left, climb_right)
+
+    climb(TREE, [(x, 0.2) for x in X], merge)
+    expected = (X.var(axis=0) / 1.1 + squares / 2) / (0.1 + 3 / 2)
+    found = fit_brownian(ct.Brownian([1.0, 1.0], noise=0.2), Evidence([TREE], np.ones(1), X), "held")
+    np.testing.assert_allclose(found.variance, expected)
+
+
+@formula("11.2", "11.3")
+def test_step_of_mutation():
+    process = ct.Multinomial([0.7], [Q])
+    found = redraws(process, Evidence([TREE], np.ones(1), CODES))
+    lengths, r = found.lengths, found.redraws[0]
+
+    def objective(rate):
+        drawn = np.sum(r * np.log(-np.expm1(-rate * lengths)) - (1 - r) * rate * lengths)
+        return drawn + 0.1 * math.log(rate) - rate / 1.1
+
+    best = minimize_scalar(lambda x: -objective(math.exp(x)), bounds=(-6, 6), method="bounded", options={"xatol": 1e-9})
+    assert _best_rates(process, found)[0] == pytest.approx(math.exp(best.x), rel=1e-5)
+    expected = (found.draws + 1 / 3) / (found.draws.sum() + 1)
+    np.testing.assert_allclose(_best_equilibria(process, found)[0], expected)
+
+
+@formula("11.4")
+def test_clock():
+    found = Found(None, ct.Brownian(), [TREE], np.ones(1), 0.0)
+    assert clock_factor(found) == pytest.approx(4 / (1 + 6 * 0.3 + 3 * 0.2 + 0.7))
+
+
+@formula("12.1", "12.2", "12.3")
+def test_scores():
+    tree = ct.simulate_tree(12, random_state=3)
+    classes = np.random.default_rng(0).integers(0, 3, 12)
+    below = [{leaf} for leaf in range(12)]
+    for left, right in tree.children.tolist():
+        below.append(below[left] | below[right])
+
+    def smallest(i, j):
+        return min((leaves for leaves in below if {i, j} <= leaves), key=len)
+
+    shares = [
+        np.mean([classes[k] == classes[i] for k in smallest(i, j)])
+        for i, j in combinations(range(12), 2)
+        if classes[i] == classes[j]
+    ]
+    assert ct.metrics.dendrogram_purity(tree, classes) == pytest.approx(np.mean(shares))
+    pure = sum(len({classes[k] for k in leaves}) == 1 for leaves in below[12:])
+    assert ct.metrics.subtree_score(tree, classes) == pytest.approx(pure / (12 - len(set(classes))))
+    credit = 0.0
+    for leaf in range(12):
+        (sibling,) = (leaves - {leaf} for leaves in [min((b for b in below[12:] if leaf in b), key=len)])
+        counts = np.bincount(classes[sorted(sibling)], minlength=3)
+        credit += (counts[classes[leaf]] == counts.max()) / np.sum(counts == counts.max())
+    assert ct.metrics.leave_one_out_accuracy(tree, classes) == pytest.approx(credit / 12)
+
+
+def test_every_formula_is_worked_out_and_numbered_in_order():
+    assert len(NUMBERS) == len(set(NUMBERS))
+    assert sorted(NUMBERS, key=lambda number: [int(part) for part in number.split(".")]) == NUMBERS
+    assert sorted(covered) == sorted(NUMBERS)
+    for number in NUMBERS:  # of the section that they stand in
+        before = PAGE[: PAGE.index(f"\\tag{{{number}}}")]
+        assert re.findall(r"^## (\d+) ", before, re.MULTILINE)[-1] == number.split(".")[0]
+
+
+def test_formulas_that_the_code_cites_are_on_the_page():
+    cited = {
+        number
+        for module in (ROOT / "src").rglob("*.py")
+        for number in re.findall(r"\beq\.\s+\((\d+\.\d+)\)", module.read_text())
+    }
+    assert len(cited) > 20
+    assert cited <= set(NUMBERS)
