@@ -14,6 +14,7 @@ from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
 from ._mixed_kernels import PairForest
 from .interface import Process, check_width, checked_column_count
+from .multinomial import Multinomial
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -75,8 +76,9 @@ class Mixed(Process):
 
     def forest(self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False) -> Any:
         """Return the parts' forests, nested in pairs, on one array of heights."""
-        # Column by column, holes or not: every kind of forest is compiled for on its own, and pairs of kinds would be many.
-        forests = [process.forest(X[:, columns], capacity, height, by_column=True) for process, columns in self.parts]
+        # Column by column, holes or not, and in one order of kinds: every pair of kinds is compiled for on its own.
+        parts = [self.parts[k] for k in self._order]
+        forests = [process.forest(X[:, columns], capacity, height, by_column=True) for process, columns in parts]
         joined = forests.pop()
         while forests:
             joined = PairForest(height, forests.pop(), joined)
@@ -102,11 +104,17 @@ class Mixed(Process):
 
     def forests(self, forest: Any) -> list[Any]:
         """Return the parts' forests, in the order of the parts, from the one that `forest` made."""
-        found = []
-        for _ in self.parts[1:]:
-            found.append(forest.first)
+        found = {}
+        for k in self._order[:-1]:
+            found[k] = forest.first
             forest = forest.second
-        return [*found, forest]
+        found[self._order[-1]] = forest
+        return [found[k] for k in range(len(self.parts))]
+
+    @property
+    def _order(self) -> list[int]:
+        """Numbers of the parts as their forests are nested: those with states last."""
+        return sorted(range(len(self.parts)), key=lambda k: isinstance(self.parts[k][0], Multinomial))
 
     def coordinates(self, forest: Any, n: int, height: float) -> NDArray[np.float32]:
         """Return the coordinates of all parts."""
