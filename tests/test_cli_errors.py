@@ -305,6 +305,7 @@ ELSEWHERE = {
     "Column names must be distinct, but {} {} more than once: rename or drop columns.": "parquet has no such columns",
     "The table lacks the categorical {} {} that it had when the model was fit.": "columns are found by name before",
     "row_names has {}, but the table has {}.": "a file has as many names as rows",
+    "path is {}; it must be the name of a file, for example 'model.coaltree', or a Path.": "a word is always a name",
     "unseen is {}; it must be 'missing' or 'error'.": "an option with two values",
     "{} cannot be filled: put text that goes over several lines into quotes, or on one line.": "test_table_filled_file.py",
 }

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..console import Notes, hushed, reported
+from ..table.wording import count
 from .application import app
 from .models import load_clustering
 from .options import OUTPUT, DebugOption, ModelArgument, QuietOption, VerboseOption, named
@@ -54,3 +55,6 @@ def report(
             with notes.timed("report"):
                 page = report_page(fitted, title)
         deliver({output: page})
+        notes.say(
+            f"{count(fitted.tree_.n_leaves, 'row')}, {count(fitted.n_clusters_, 'cluster')}: one page, to be opened in a browser"
+        )

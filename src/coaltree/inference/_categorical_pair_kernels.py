@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 
-from ..compiled import inlined, jit
+from ..compiled import jit
 from ..process._multinomial_kernels import CategoricalForest
 from ._pair_kernels import BEST_HEIGHT, search_height
 
+HALF = math.log(2)  # the rate times the path for which w is a half
 
-@inlined
+
+@jit
 def _slope_and_bend(b, a, w):
     """Return the slope of F and minus its derivative; a is ``c / (2 rate)``."""
     slope = -a / (1 - w)
@@ -30,12 +32,29 @@ def _slope_and_bend(b, a, w):
 
 
 @jit
-def _best_w(b, a, lowest):
-    """Return where F is largest above `lowest`, where it rises: Newton's method in a bracket."""
-    differing = 0.0
+def _slope_and_bend_in_u(b, a, u):
+    """Return the slope of F in ``u = 1 - w``, which has all its digits where w is near 1, and minus its derivative."""
+    slope, bend = a / u, a / (u * u)
     for d in range(len(b)):
-        differing += max(b[d], 0.0)
-    low, high = lowest, 1.0
+        share = b[d] / (1 - b[d] * u)
+        slope -= share
+        bend += share * share
+    return slope, bend
+
+
+@jit
+def _rises(b, a, x):
+    """Return whether F rises with the height where ``x = rate g``."""
+    if x < HALF:
+        return _slope_and_bend(b, a, -math.expm1(-x))[0] > 0
+    return _slope_and_bend_in_u(b, a, math.exp(-x))[0] < 0
+
+
+@jit
+def _best_w(b, a, lowest):
+    """Return where F is largest between `lowest`, where it rises, and a half: Newton's method in a bracket."""
+    differing = _differing(b)
+    low, high = lowest, 0.5
     w = differing / (differing + a)
     for _ in range(100):
         if not low < w < high:
@@ -53,16 +72,31 @@ def _best_w(b, a, lowest):
 
 
 @jit
-def _polished(b, a, u):
-    """Return a root given by ``u = 1 - w`` with all its digits, where it is small."""
-    for _ in range(2):
-        slope, bend = a / u, a / (u * u)
-        for d in range(len(b)):
-            share = b[d] / (1 - b[d] * u)
-            slope -= share
-            bend += share * share
-        u = min(max(u + slope / bend, 0.5 * u), 2 * u)
-    return u
+def _best_u(b, a, highest):
+    """Return the u where F is largest, below a half and below `highest`."""
+    low, high = 0.5 * a / _differing(b), highest
+    u = low
+    for _ in range(200):
+        slope, bend = _slope_and_bend_in_u(b, a, u)
+        if slope > 0:
+            low = u
+        else:
+            high = u
+        step = slope / bend
+        if abs(step) <= 4e-16 * u:
+            break
+        u += step
+        if not low < u < high:
+            u = math.sqrt(low) * math.sqrt(high)
+    return min(max(u, low), high)
+
+
+@jit
+def _differing(b):
+    total = 0.0
+    for d in range(len(b)):
+        total += max(b[d], 0.0)
+    return total
 
 
 @BEST_HEIGHT.supply(CategoricalForest)
@@ -73,13 +107,14 @@ def _(forest, pair, shift, c, lowest, limit):
     if not lowest < limit:
         return math.inf
     b, a = pair[1 : 1 + forest.rate.shape[0]], 0.5 * c / rate
-    w_low = -math.expm1(-rate * max(2 * lowest - pair[0], 0.0))
-    if not _slope_and_bend(b, a, w_low)[0] > 0:
+    x_low = rate * max(2 * lowest - pair[0], 0.0)
+    if not _rises(b, a, x_low):
         return lowest
-    w_limit = -math.expm1(-rate * (2 * limit - pair[0]))
-    if w_limit < 1 and _slope_and_bend(b, a, w_limit)[0] > 0:
+    if _rises(b, a, rate * (2 * limit - pair[0])):
         return math.inf
-    w = _best_w(b, a, w_low)
-    path = -math.log1p(-w) / rate if w < 0.5 else -math.log(_polished(b, a, max(1 - w, 1e-300))) / rate
-    h = max(0.5 * (path + pair[0]), lowest)
+    if x_low < HALF and not _rises(b, a, HALF):
+        x = -math.log1p(-_best_w(b, a, -math.expm1(-x_low)))
+    else:
+        x = -math.log(_best_u(b, a, min(math.exp(-x_low), 0.5)))
+    h = max(0.5 * (x / rate + pair[0]), lowest)
     return h if h < limit else math.inf
