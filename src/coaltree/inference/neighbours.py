@@ -6,8 +6,8 @@ left to the exact search.
 
 Neighbours are found by cutting the points in two at the median of a random direction, again and again, down to cells of a few
 hundred points, within which every pair is looked at, and by doing so again until next to nothing is overlooked. That takes
-time in proportion to the number of points, whatever their shape and however many are equal, and does not depend on the
-order of the rows or on threads.
+time in proportion to the number of points, whatever their shape and however many are equal, and does not depend on
+threads.
 """
 
 from __future__ import annotations
