@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..inference.greedy import GreedyResult
-from ..output.whole import check_place, write_whole
+from ..output.whole import check_place, checked_path, write_whole
 from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
@@ -345,7 +345,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         True
         """
         check_is_fitted(self)
-        check_place(Path(path))
+        check_place(checked_path(path))
         write_whole(path, report_page(self, title))
 
     def _log_scales(self, table: Table) -> FloatArray:

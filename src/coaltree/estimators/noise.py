@@ -108,7 +108,7 @@ def _parts(X: FloatArray, real_columns: int) -> list[tuple[IntArray, IntArray]]:
     fold = np.empty(len(order), dtype=np.intp)
     fold[~with_holes] = np.arange((~with_holes).sum()) % FOLDS
     # a few rows with holes are not all left out at once: what is kept would be complete, and another kind of table to compile for
-    fold[with_holes] = -1 - np.arange(with_holes.sum()) % FOLDS + FOLDS
+    fold[with_holes] = FOLDS - 1 - np.arange(with_holes.sum()) % FOLDS
     parts = [fold == part for part in range(n_parts)]
     return [(np.sort(order[~left_out]), np.sort(order[left_out])) for left_out in parts]
 

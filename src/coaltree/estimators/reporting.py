@@ -14,6 +14,7 @@ from .. import __version__
 from ..inference.smc_result import SMCResult
 from ..output.drawn import MOST_LEAVES
 from ..output.files import clusters_chosen_by
+from ..output.fitted import encoded_columns
 from ..output.report.facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts, SampleFacts
 from ..output.report.page import check_packages, page
 from ..process.predictions import Predictions
@@ -106,37 +107,30 @@ def _columns(
     encoding: Encoding, matrix: FloatArray, hidden: Predictions | None, filled: Predictions | None
 ) -> tuple[ColumnFacts, ...]:
     """Return the columns that take part, in their own units and labels, real ones first as the matrix has them."""
-    moments = iter(zip(encoding.center.tolist(), encoding.scale.tolist(), strict=True))
-    categories = iter(encoding.categories)
-    used_real: list[tuple[str, float, float]] = []
-    used_categorical: list[tuple[str, tuple[str, ...]]] = []
-    for name, kind, used in zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True):
-        if kind == "real":
-            center, scale = next(moments)
-            if used:
-                used_real.append((name, center, scale))
-        else:
-            labels = tuple(map(str, next(categories)))
-            if used:
-                used_categorical.append((name, labels))
     columns: list[ColumnFacts] = []
-    for k, (name, center, scale) in enumerate(used_real):
-        expected, expected_sd = _moments_of(hidden, k)
-        mean, sd = _moments_of(filled, k)
-        columns.append(
-            RealFacts(
-                name,
-                center + scale * matrix[:, k],
-                center + scale * expected,
-                scale * expected_sd,
-                center + scale * mean,
-                scale * sd,
+    n_real = 0
+    for column in sorted(encoded_columns(encoding), key=lambda column: column.position):
+        cells = matrix[:, column.position]
+        if column.real:
+            expected, expected_sd = _moments_of(hidden, n_real)
+            mean, sd = _moments_of(filled, n_real)
+            center, scale = column.center, column.scale
+            columns.append(
+                RealFacts(
+                    column.name,
+                    center + scale * cells,
+                    center + scale * expected,
+                    scale * expected_sd,
+                    center + scale * mean,
+                    scale * sd,
+                )
             )
-        )
-    for k, (name, labels) in enumerate(used_categorical):
-        cells = matrix[:, len(used_real) + k]
-        codes = np.where(np.isnan(cells), -1, cells).astype(np.intp)
-        columns.append(CategoricalFacts(name, labels, codes, _shares_of(hidden, k), _shares_of(filled, k)))
+            n_real += 1
+        else:
+            k = column.position - n_real
+            codes = np.where(np.isnan(cells), -1, cells).astype(np.intp)
+            labels = tuple(map(str, column.categories))
+            columns.append(CategoricalFacts(column.name, labels, codes, _shares_of(hidden, k), _shares_of(filled, k)))
     return tuple(columns)
 
 
