@@ -294,3 +294,18 @@ def test_without_rounds_it_is_plain_sequential_monte_carlo(numbers):
     white = (numbers - numbers.mean()) / numbers.std(ddof=0)
     expected = ct.smc(white.to_numpy(), model.process_, n_particles=30, random_state=0)
     assert model.log_evidence_ == pytest.approx(expected.log_evidence, rel=1e-9)
+
+
+def test_parameters_of_many_rows_are_those_of_a_part_of_them(monkeypatch):
+    """However the tree of all rows is then looked for, and whatever their order."""
+    monkeypatch.setattr("coaltree.estimators.base.MOST_CALIBRATED", 60)
+    rng = np.random.default_rng(3)
+    X = ct.Brownian(1.0, 0.1).simulate(ct.simulate_tree(150, rng), rng, n_columns=3)
+
+    def fitted(table, search="exact"):
+        return ct.CoalescentClustering(real_process="brownian", calibrate=2, search=search).fit(table)
+
+    exact = fitted(X)
+    np.testing.assert_array_equal(fitted(X, "neighbors").process_.variance, exact.process_.variance)
+    np.testing.assert_allclose(fitted(X[::-1]).process_.variance, exact.process_.variance, rtol=1e-9)
+    assert exact.log_joints_[-1] == exact.log_joint_

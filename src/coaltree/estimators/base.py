@@ -156,14 +156,19 @@ class CoalescentModel(BaseEstimator):
             return alternate(self._finder(matrix, row_names, rounds, progress), process, matrix, rounds, noise)
         # A part of a coalescent's leaves has a coalescent of its own, by the same clock.
         part = matrix[np.sort(rows_of_all_kinds(matrix, real_columns, MOST_CALIBRATED))]
-        find = self._finder(part, None, rounds, _stretched(progress, 0.0, PART_OF_THE_WORK))
+        find = self._finder(part, None, rounds, _stretched(progress, 0.0, PART_OF_THE_WORK), "auto")
         fitted = alternate(find, process, part, rounds, noise)
         search = self._finder(matrix, row_names, 0, _stretched(progress, PART_OF_THE_WORK, 1.0))
         found = search(fitted.best.process, 0)
         return Calibrated(found, [*fitted.log_joints, found.log_joint])
 
     def _finder(
-        self, matrix: FloatArray, row_names: Sequence[str] | None, rounds: int, progress: Progress | None
+        self,
+        matrix: FloatArray,
+        row_names: Sequence[str] | None,
+        rounds: int,
+        progress: Progress | None,
+        search_by: str | None = None,
     ) -> Callable[[Process, int], Found[GreedyResult | SMCResult]]:
         """Return the inference that was asked for, as a function of the process and the number of the round."""
         rng = as_generator(self.random_state) if self.inference == "smc" and rounds else None
@@ -179,7 +184,7 @@ class CoalescentModel(BaseEstimator):
                 matrix,
                 process,
                 self.rule,
-                self.search,
+                search_by or self.search,
                 leaf_names=row_names,
                 n_jobs=self.n_jobs,
                 progress=lambda share, live: report(

@@ -235,13 +235,14 @@ def weigh_neighbours(forest, lists, neighbours, first, last):
 
 
 @kernel
-def best_older_keys(forest, probes, keys, first, last):
-    """Find the key of some slots' best partners among all older ones; threads may share the slots."""
+def best_keys(forest, n, probes, keys, first, last):
+    """Find the key of some slots' best partners among the first n; threads may share the probes."""
     pair = np.empty(op.pair_size(forest))
     for p in range(first, last):
         keys[p] = math.inf
-        for j in range(probes[p]):
-            keys[p] = min(keys[p], pair_key(forest, probes[p], j, keys[p], pair))
+        for j in range(n):
+            if j != probes[p]:
+                keys[p] = min(keys[p], pair_key(forest, probes[p], j, keys[p], pair))
 
 
 # -- a heap of slots -----------------------------------------------------------------------------------------------------

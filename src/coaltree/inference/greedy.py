@@ -319,7 +319,8 @@ def _merge_exactly(
 def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[Merges, list[Round]]:
     n = len(X)
     merges = new_merges(n)
-    forest, nodes = _first_lineages(X, process, neighbour_slots_for(n), merges)
+    order = np.lexsort(X.T)  # which lineages are looked at, and ties, are a matter of the order of the rows: let it be one
+    forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
     few = FEW_IN_SPACE if in_space(forest) else FEW
     forest = columns_together(forest)
     lists, done, rounds = merge_neighbours(
@@ -329,6 +330,7 @@ def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Pro
     partners = new_partners(forest, live)
     partners.node[:live] = lists.node[:live]
     _merge_exactly(forest, partners, done, merges, n_threads, lambda share, live: report(0.95 + 0.05 * share, live))
+    merges.children[:] = np.sort(np.append(order, np.arange(n, 2 * n - 1))[merges.children], axis=1)
     return merges, rounds
 
 

@@ -8,6 +8,8 @@ Neighbours are found by cutting the points in two at the median of a random dire
 hundred points, within which every pair is looked at, and by doing so again until next to nothing is overlooked. That takes
 time in proportion to the number of points, whatever their shape and however many are equal, and does not depend on
 threads.
+
+Which lineages are looked at, by way of trial or when there are ties, depends on their order: whoever calls sees to that.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from ..process.interface import Process
 from ._neighbour_kernels import (
     Lists,
-    best_older_keys,
+    best_keys,
     close_up,
     fill_holes,
     least_distances,
@@ -56,7 +58,7 @@ class Round(NamedTuple):
     """How one round began."""
 
     live: int
-    held: float  # share of the lineages looked at whose list had a partner as good as the best of all older ones
+    held: float  # share of the lineages looked at whose list had a partner as good as the best of all
 
 
 def merge_neighbours(
@@ -99,10 +101,10 @@ def merge_neighbours(
     lists.node[: len(nodes)] = nodes
     done, rounds = n - len(nodes), []
     while (live := int(lists.counts[1])) > few:
-        n_probes = min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES)
-        probes = np.linspace(live // 2, live - 1, n_probes).astype(np.intp)
-        keys = np.empty(len(probes))
-        _shared(n_threads, len(probes), best_older_keys, forest, probes, keys)
+        n_probes = min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES, live)
+        probes = np.random.default_rng(live).choice(live, n_probes, replace=False)
+        keys = np.empty(n_probes)
+        _shared(n_threads, n_probes, best_keys, forest, live, probes, keys)
         clock = float(merges.heights[n + done - 1])
         height = max(float(np.median(np.where(keys < np.inf, keys, clock))) - clock, 0.0)
 
@@ -176,7 +178,7 @@ def nearest(
         order, bounds = _divided(filled, rng)
         within_cells(points, order, bounds, distances, neighbours, 0, 1)
         return neighbours
-    probes = np.linspace(0, n - 1, NEAREST_PROBES).astype(np.intp)
+    probes = rng.choice(n, NEAREST_PROBES, replace=False)
     least = np.empty(NEAREST_PROBES, dtype=np.float32)
     _shared(n_threads, NEAREST_PROBES, least_distances, points, probes, least)
     for number in range(MOST_DIVISIONS):
