@@ -319,7 +319,7 @@ def _merge_exactly(
 def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[Merges, list[Round]]:
     n = len(X)
     merges = new_merges(n)
-    order = np.lexsort(X.T)  # which lineages are looked at, and ties, are a matter of the order of the rows: let it be one
+    order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
     forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
     few = FEW_IN_SPACE if in_space(forest) else FEW
     forest = columns_together(forest)
