@@ -25,6 +25,22 @@ settings.register_profile("coaltree", deadline=None, derandomize="CI" in os.envi
 settings.load_profile("coaltree")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Every worker collects all files: what a file compiles as it is imported would be compiled by each of them."""
+    from numba.core import event  # after the settings above, which it reads once
+
+    class Refusal(event.Listener):
+        def on_start(self, happening):
+            raise RuntimeError("kernels are compiled while tests are collected: leave that to a test or a fixture")
+
+        def on_end(self, happening):
+            pass
+
+    with event.install_listener("numba:compile", Refusal()):
+        return (yield)
+
+
 @pytest.fixture
 def published_data(monkeypatch):
     """The folder with the published data sets, for tests of what is in them."""

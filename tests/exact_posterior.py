@@ -154,7 +154,7 @@ def sampled(X, process, proposal, truth, n_runs=30):
     """
     estimates = {key: np.zeros(n_runs) for key in ["evidence", "root height"]}
     wanted = dict.fromkeys(estimates, 0.0)
-    settings = Settings(proposal, 2000, threshold=0.8, resampling="systematic")
+    settings = Settings(proposal, 1000, threshold=0.8, resampling="systematic")
     runs = [sample_histories(X, process, settings, seed, 2, None) for seed in range(n_runs)]
     shares = [normalised(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
     for seed, (run, share) in enumerate(zip(runs, shares, strict=True)):

@@ -495,7 +495,6 @@ def test_no_points():
 
 
 TREE = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
-BELIEFS = ct.Beliefs(TREE, [[0.0], [1.0], [2.0]], ct.Brownian())
 
 
 @pytest.mark.parametrize(
@@ -517,8 +516,9 @@ BELIEFS = ct.Beliefs(TREE, [[0.0], [1.0], [2.0]], ct.Brownian())
     ],
 )
 def test_points_that_are_not_in_the_tree_are_refused(nodes, heights, message):
+    beliefs = ct.Beliefs(TREE, [[0.0], [1.0], [2.0]], ct.Brownian())
     with pytest.raises(InputError, match=message):
-        BELIEFS.at(nodes, heights)
+        beliefs.at(nodes, heights)
 
 
 @pytest.mark.parametrize(

@@ -805,7 +805,6 @@ Jumps.__abstractmethods__ = frozenset()  # nothing else of it is ever called
         ({"X": X3[:1]}, r"1 row\(s\).*3 leaves"),
         ({"X": X3[:2]}, r"2 row\(s\).*3 leaves"),
         ({"trees": None}, "trees"),
-        ({"trees": ct.greedy(X3, ct.Brownian())}, "trees"),
         ({"weights": ["heavy"]}, "weights"),
     ],
 )
@@ -813,6 +812,11 @@ def test_what_cannot_be_fitted_is_refused(arguments, message):
     given = {"process": ct.Brownian(noise=0.1), "trees": TREE, "X": X3} | arguments
     with pytest.raises(InputError, match=message):
         ct.calibrate(**given)
+
+
+def test_a_result_is_not_its_tree():
+    with pytest.raises(InputError, match="trees"):
+        ct.calibrate(ct.Brownian(noise=0.1), ct.greedy(X3, ct.Brownian()), X3)
 
 
 def test_a_prior_is_known_for_the_library_s_own_processes_only():

@@ -184,7 +184,7 @@ def test_options_reach_the_table_and_the_model(fit, tmp_path):
     text = TEXT.replace("8.5,NA", "8.5,nix")
     code, _, err = fit(
         text, "--no-id", "--drop", "id", "--categorical", "x", "--na-value", "nix", "--rule", "max-prob",
-        "--noise", "0.1", "--no-standardize", "--height-threshold", "0",
+        "--real-process", "brownian", "--noise", "0.1", "--no-standardize", "--height-threshold", "0",
     )  # fmt: skip
     assert code == 0, err
     rows, _, facts = read_results(tmp_path / "out")

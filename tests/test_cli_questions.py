@@ -35,8 +35,8 @@ def folder(tmp_path_factory):
     """A table, new rows, the results of a fit, an imputer, and a model of an array."""
     folder = tmp_path_factory.mktemp("models")
     (folder / "t.csv").write_text(TEXT)
-    arguments = ["fit", folder / "t.csv", "-o", folder / "out", "--categorical", "z", "--calibrate", "1", "-q"]
-    done = CliRunner().invoke(app, list(map(str, arguments)))
+    options = ["--categorical", "z", "--calibrate", "1", "--noise", "0.1", "-q"]
+    done = CliRunner().invoke(app, ["fit", str(folder / "t.csv"), "-o", str(folder / "out"), *options])
     assert done.exit_code == 0, done.output
     frame = pl.DataFrame({"x": [1.0, None, 9.0], "c": ["u", "v", "v"]})
     ct.CoalescentImputer(calibrate=0).fit(frame).save(folder / "imputer.coaltree")

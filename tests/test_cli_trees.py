@@ -53,7 +53,8 @@ def models(tmp_path_factory):
         "inference": "smc",
         "n_particles": 15,
         "random_state": 0,
-        "proposal": "prior-prior",
+        "proposal": "race",
+        "real_process": "brownian",
         "summary": "consensus",
     }
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ import coaltree as ct
 from coaltree.compiled import Operation, _forget_stale_kernels
 from coaltree.process._brownian_kernels import CompleteForest
 
-PROGRAM = """
+TABLE = """
 import json
 import numpy as np
 import coaltree as ct
@@ -21,17 +21,21 @@ rng = np.random.default_rng(5)
 X = np.column_stack([rng.normal(size=(9, 3)), rng.integers(0, 3, size=(9, 2))])
 X[rng.random(X.shape) < 0.15] = np.nan
 process = ct.Mixed((ct.Brownian([1.0, 2.0, 0.5], noise=0.1), [0, 1, 2]), (ct.Multinomial([0.5, 3.0]), [3, 4]))
-trees = {}
-for rule in RULES:
+"""
+LIKELIHOOD = TABLE + "print(json.dumps(process.log_likelihood(ct.simulate_tree(9, 0), X)))"
+RULES = ["rate1", "max-prob", "min-duration"]
+TREES = f"""{TABLE}
+trees = {{}}
+for rule in {RULES}:
     result = ct.greedy(X, process, rule)
     trees[rule] = [result.tree.children.tolist(), result.tree.heights.tolist(), result.log_joint]
 print(json.dumps(trees))
 """
 
 
-def run(rules, **environment):
+def run(program, **environment):
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.replace("RULES", repr(rules))],
+        [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=True,
@@ -41,20 +45,28 @@ def run(rules, **environment):
 
 
 def test_the_second_process_loads_what_the_first_compiled(tmp_path):
-    first, said = run(["rate1"], NUMBA_CACHE_DIR=str(tmp_path))
+    first, said = run(LIKELIHOOD, NUMBA_CACHE_DIR=str(tmp_path))
     assert "compiling kernels" in said
     assert any(tmp_path.rglob("*.nbi"))
-    second, said = run(["rate1"], NUMBA_CACHE_DIR=str(tmp_path))
+    second, said = run(LIKELIHOOD, NUMBA_CACHE_DIR=str(tmp_path))
     assert said == ""
     assert first == second
 
 
-def test_everything_works_without_compilation():
-    rules = ["rate1", "max-prob", "min-duration"]
-    plain, said = run(rules, NUMBA_DISABLE_JIT="1")
+@pytest.fixture(scope="module")
+def compiled():
+    """What a process finds that leaves its kernels where the tests keep theirs."""
+    return run(TREES)[0]
+
+
+def test_kernels_of_every_rule_are_loaded(compiled):
+    assert run(TREES) == (compiled, "")
+
+
+def test_everything_works_without_compilation(compiled):
+    plain, said = run(TREES, NUMBA_DISABLE_JIT="1")
     assert "compiling" not in said
-    compiled, _ = run(rules)
-    for rule in rules:
+    for rule in RULES:
         assert plain[rule][0] == compiled[rule][0]
         np.testing.assert_allclose(plain[rule][1], compiled[rule][1], rtol=1e-12)
         assert plain[rule][2] == pytest.approx(compiled[rule][2], rel=1e-12)

@@ -39,8 +39,21 @@ def frame():
     return frame
 
 
-def test_fitted_attributes(frame):
-    model = ct.CoalescentClustering().fit(frame)
+# Where noise is not what a test is about: to search for it takes nearly all the time of a fit.
+QUICK = {"calibrate": 2, "noise": 0.1}
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return ct.CoalescentClustering().fit(frame)
+
+
+@pytest.fixture(scope="module")
+def quick(frame):
+    return ct.CoalescentClustering(**QUICK).fit(frame)
+
+
+def test_fitted_attributes(frame, model):
     n = len(frame)
     assert model.tree_.leaf_names == tuple(frame.index)
     assert model.labels_.shape == (n,)
@@ -75,29 +88,28 @@ def test_without_rounds_it_is_greedy_on_the_encoded_table(frame):
     assert model.log_joint_ == pytest.approx(expected.log_joint)
 
 
-def test_pandas_polars_and_arrays_agree(frame):
+def test_pandas_polars_and_arrays_agree(frame, quick):
     numbers = frame[["length", "weight"]]
-    from_pandas = ct.CoalescentClustering().fit(numbers)
+    from_pandas = ct.CoalescentClustering(**QUICK).fit(numbers)
     for other in (pl.from_pandas(numbers), numbers.to_numpy(), numbers.to_numpy().tolist()):
-        model = ct.CoalescentClustering().fit(other)
-        np.testing.assert_array_equal(model.children_, from_pandas.children_)
-        np.testing.assert_array_equal(model.distances_, from_pandas.distances_)
-    whole = ct.CoalescentClustering().fit(pl.from_pandas(frame))
-    np.testing.assert_array_equal(whole.children_, ct.CoalescentClustering().fit(frame).children_)
+        again = ct.CoalescentClustering(**QUICK).fit(other)
+        np.testing.assert_array_equal(again.children_, from_pandas.children_)
+        np.testing.assert_array_equal(again.distances_, from_pandas.distances_)
+    whole = ct.CoalescentClustering(**QUICK).fit(pl.from_pandas(frame))
+    np.testing.assert_array_equal(whole.children_, quick.children_)
 
 
 @pytest.mark.parametrize("how", [[2, 3], ["colour", "wings"], [False, False, True, True, False]])
-def test_categorical_features_as_in_scikit_learn(frame, how):
-    by_dtype = ct.CoalescentClustering().fit(frame)
-    model = ct.CoalescentClustering(categorical_features=how).fit(frame)
-    np.testing.assert_array_equal(model.distances_, by_dtype.distances_)
-    numeric = ct.CoalescentClustering(categorical_features=["legs", *frame.columns[2:4]]).fit(frame)
-    assert not np.array_equal(numeric.distances_, by_dtype.distances_)
+def test_categorical_features_as_in_scikit_learn(frame, quick, how):
+    model = ct.CoalescentClustering(categorical_features=how, **QUICK).fit(frame)
+    np.testing.assert_array_equal(model.distances_, quick.distances_)
+    numeric = ct.CoalescentClustering(categorical_features=["legs", *frame.columns[2:4]], **QUICK).fit(frame)
+    assert not np.array_equal(numeric.distances_, quick.distances_)
 
 
 @pytest.fixture(scope="module")
-def base(frame):
-    return clades(ct.CoalescentClustering().fit(frame).tree_)
+def base(model):
+    return clades(model.tree_)
 
 
 class TestInvariance:
@@ -108,34 +120,35 @@ class TestInvariance:
     def test_columns(self, frame, base):
         assert clades(ct.CoalescentClustering().fit(frame[frame.columns[::-1]]).tree_) == base
 
-    @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 5.0), (-1.0, 0.0), (1e200, 0.0), (1e-200, 0.0)])
+    @pytest.mark.parametrize(("scale", "shift"), [(-1e-3, 5.0), (1e200, 0.0), (1e-200, 0.0)])
     def test_units(self, frame, base, scale, shift):
         other = frame.assign(weight=scale * frame["weight"] + shift)
         assert clades(ct.CoalescentClustering().fit(other).tree_) == base
 
-    def test_names_of_categories(self, frame, base):
+    def test_names_of_categories(self, frame, quick):
         names = {"red": "zzz", "blue": "it's", "green": "0"}
-        assert clades(ct.CoalescentClustering().fit(frame.assign(colour=frame["colour"].map(names))).tree_) == base
+        other = ct.CoalescentClustering(**QUICK).fit(frame.assign(colour=frame["colour"].map(names)))
+        assert clades(other.tree_) == clades(quick.tree_)
 
-    def test_columns_that_say_nothing(self, frame, base):
+    def test_columns_that_say_nothing(self, frame, quick):
         with pytest.warns(InputWarning, match="ignored"):
-            other = ct.CoalescentClustering().fit(frame.assign(nothing=np.nan, one="x", same=7.0))
-        assert clades(other.tree_) == base
+            other = ct.CoalescentClustering(**QUICK).fit(frame.assign(nothing=np.nan, one="x", same=7.0))
+        assert clades(other.tree_) == clades(quick.tree_)
         assert any("'one'" in remark and "'same'" in remark for remark in other.remarks_)
         assert any("'nothing'" in remark for remark in other.remarks_)
 
-    def test_clusters_do_not_depend_on_units(self, frame):
-        labels = ct.CoalescentClustering().fit_predict(frame)
-        other = ct.CoalescentClustering().fit_predict(frame.assign(length=1e6 * frame["length"] - 3))
-        assert labels.tolist() == other.tolist()
+    def test_clusters_do_not_depend_on_units(self, frame, quick):
+        other = ct.CoalescentClustering(**QUICK).fit_predict(frame.assign(length=1e6 * frame["length"] - 3))
+        assert quick.labels_.tolist() == other.tolist()
 
 
 def test_ways_to_cut(frame):
-    three = ct.CoalescentClustering(n_clusters=3).fit(frame)
+    three = ct.CoalescentClustering(n_clusters=3, **QUICK).fit(frame)
     assert three.n_clusters_ == 3
     height = three.distances_[-3]
-    assert ct.CoalescentClustering(height_threshold=height).fit(frame).labels_.tolist() == three.labels_.tolist()
-    assert ct.CoalescentClustering(n_clusters=2).fit_predict(frame).tolist() == [0] * 15 + [1] * 15
+    by_height = ct.CoalescentClustering(height_threshold=height, **QUICK).fit(frame)
+    assert by_height.labels_.tolist() == three.labels_.tolist()
+    assert ct.CoalescentClustering(n_clusters=2, **QUICK).fit_predict(frame).tolist() == [0] * 15 + [1] * 15
 
 
 @pytest.mark.parametrize(
@@ -225,11 +238,11 @@ def test_real_tables(load, least):
 
 
 def test_clone_and_threads(frame):
-    model = ct.CoalescentClustering(rule="min-duration", n_clusters=4, noise=0.2)
+    model = ct.CoalescentClustering(rule="min-duration", n_clusters=4, noise=0.2, real_process="brownian")
     twin = clone(model).set_params(n_jobs=2)
     assert model.fit(frame).tree_ == twin.fit(frame).tree_
 
 
 def test_verbose_shows_progress(frame, capsys):
-    ct.CoalescentClustering(verbose=1).fit(frame)
+    ct.CoalescentClustering(verbose=1, **QUICK).fit(frame)
     assert "100 %" in capsys.readouterr().err

@@ -29,7 +29,8 @@ def table():
 
 @pytest.fixture(scope="module")
 def fitted(table):
-    return ct.CoalescentClustering(inference="smc", n_particles=60, n_runs=2, n_clusters=3, random_state=0).fit(table)
+    settings = {"inference": "smc", "n_particles": 60, "n_runs": 2, "n_clusters": 3, "calibrate": 2}
+    return ct.CoalescentClustering(**settings, random_state=0).fit(table)
 
 
 def test_labels_are_those_that_most_trees_agree_on(fitted):
@@ -60,7 +61,8 @@ def test_one_seed_one_fit(fitted, table):
 
 
 def test_consensus_height_and_ratio(table):
-    model = ct.CoalescentClustering(inference="smc", n_particles=40, summary="consensus", random_state=0)
+    settings = {"inference": "smc", "n_particles": 40, "summary": "consensus", "calibrate": 1, "noise": 0.1}
+    model = ct.CoalescentClustering(**settings, random_state=0)
     assert model.fit(table).tree_ == model.sample_.consensus()
     assert model.n_clusters_ >= 1
     tall = clone(model).set_params(height_threshold=100.0).fit(table)
@@ -70,7 +72,7 @@ def test_consensus_height_and_ratio(table):
 
 
 def test_a_greedy_fit_forgets_the_sample(table):
-    model = ct.CoalescentClustering(inference="smc", n_particles=5, random_state=0).fit(table)
+    model = ct.CoalescentClustering(inference="smc", n_particles=5, calibrate=0, random_state=0).fit(table)
     model.set_params(inference="greedy").fit(table)
     assert not hasattr(model, "sample_")
     assert not hasattr(model, "log_evidence_")
@@ -112,7 +114,8 @@ def test_cut_by_agreement():
 
 def test_fit_samples_trees(table, tmp_path):
     table.to_csv(tmp_path / "t.csv", index_label="name")
-    arguments = ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "out"), "--inference", "smc"]
+    quick = ["--calibrate", "1", "--noise", "0.1"]
+    arguments = ["fit", str(tmp_path / "t.csv"), *quick, "-o", str(tmp_path / "out"), "--inference", "smc"]
     done = CliRunner().invoke(app, [*arguments, "--particles", "40", "--runs", "2", "--n-clusters", "3"])
     assert done.exit_code == 0, done.output
     out = tmp_path / "out"

@@ -44,7 +44,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def imputer(frame):
-    return ct.CoalescentImputer(calibrate=1).fit(frame)
+    return ct.CoalescentImputer(calibrate=1, noise=0.1).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def numbers():
 
 @pytest.fixture(scope="module")
 def fitted(numbers):
-    return ct.CoalescentImputer(calibrate=1).fit(numbers)
+    return ct.CoalescentImputer(calibrate=1, noise=0.1).fit(numbers)
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
@@ -91,7 +91,9 @@ def test_cells_are_filled_with_what_their_group_has(imputer, frame):
 
 
 def test_fit_transform_is_fit_and_transform(imputer, frame):
-    pd.testing.assert_frame_equal(ct.CoalescentImputer(calibrate=1).fit_transform(frame), imputer.transform(frame))
+    pd.testing.assert_frame_equal(
+        ct.CoalescentImputer(calibrate=1, noise=0.1).fit_transform(frame), imputer.transform(frame)
+    )
 
 
 def test_some_of_the_rows_come_out_as_all_do(imputer, frame, fitted, numbers):
@@ -137,7 +139,7 @@ def test_new_rows_are_placed_by_what_is_known_of_them(imputer, frame):
 
 @pytest.mark.parametrize("calibrate", [0, 1])
 def test_pandas_polars_and_arrays_say_the_same(numbers, calibrate):
-    settings = {"calibrate": calibrate}
+    settings = {"calibrate": calibrate, "noise": 0.1}
     expected = ct.CoalescentImputer(**settings).fit_transform(numbers)
     assert type(expected) is np.ndarray
     names = list("abcd")
@@ -156,7 +158,7 @@ def test_a_polars_frame_keeps_its_types(frame):
     table = pl.from_pandas(frame.reset_index(drop=True)).with_columns(
         pl.col("born").cast(pl.Date), pl.col("legs").cast(pl.UInt8), pl.col("length").cast(pl.Float32)
     )
-    filled = ct.CoalescentImputer(calibrate=1).fit_transform(table)
+    filled = ct.CoalescentImputer(calibrate=1, noise=0.1).fit_transform(table)
     assert filled.schema == table.schema
     assert filled.null_count().sum_horizontal().item() == 0
     for name in table.columns:
@@ -176,7 +178,7 @@ def test_float32_stays_float32(numbers):
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_set_output(fitted, numbers, container):
-    asked = ct.CoalescentImputer(calibrate=1).set_output(transform=container)
+    asked = ct.CoalescentImputer(calibrate=1, noise=0.1).set_output(transform=container)
     filled = asked.fit_transform(numbers)
     assert isinstance(filled, pd.DataFrame if container == "pandas" else pl.DataFrame)
     assert list(filled.columns) == ["x0", "x1", "x2", "x3"]
@@ -289,7 +291,7 @@ def test_nothing_is_filled_before_the_fit(method, numbers):
 
 
 def test_threads_change_nothing(fitted, numbers):
-    twin = ct.CoalescentImputer(calibrate=1, n_jobs=2).fit(numbers)
+    twin = ct.CoalescentImputer(calibrate=1, noise=0.1, n_jobs=2).fit(numbers)
     np.testing.assert_array_equal(twin.transform(numbers), fitted.transform(numbers))
     for a, b in zip(twin.sample(numbers, 2, 0), fitted.sample(numbers, 2, 0), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -306,7 +308,7 @@ def test_a_table_without_holes(numbers):
 def test_a_column_without_any_cell_stays_empty(numbers):
     table = pd.DataFrame(numbers, columns=list("abcd")).assign(none=nan)
     with pytest.warns(InputWarning, match="no observed cell.*'none'"):
-        imputer = ct.CoalescentImputer(calibrate=1).fit(table)
+        imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(table)
     assert any("'none'" in remark for remark in imputer.remarks_)
     filled = imputer.transform(table)
     assert filled["none"].isna().all()
@@ -321,7 +323,7 @@ def test_a_constant_column_is_filled_with_its_constant(numbers):
     holed = table["a"].isna()
     table.loc[holed, ["same", "one"]] = nan, None
     with pytest.warns(InputWarning, match="constant"):
-        imputer = ct.CoalescentImputer(calibrate=1).fit(table)
+        imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(table)
     filled = imputer.transform(table)
     assert (filled["same"] == 7.5).all()
     assert (filled["one"] == "x").all()
@@ -363,7 +365,7 @@ def test_a_row_without_any_cell_is_filled_near_the_middle(numbers):
     X = numbers.copy()
     X[7] = nan
     with pytest.warns(InputWarning, match="arbitrary"):
-        imputer = ct.CoalescentImputer(calibrate=1).fit(X)
+        imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(X)
     middle, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     for rows in (X, np.full((1, 4), nan)):
         at = 7 if len(rows) > 1 else 0
@@ -383,7 +385,7 @@ def test_one_row():
 
 
 def test_two_rows():
-    imputer = ct.CoalescentImputer(calibrate=1).fit([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0]])
+    imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0]])
     filled = imputer.transform([[1.1, 2.2, nan], [nan, nan, nan]])
     assert np.all(np.isfinite(filled))
     assert filled[0, 2] > filled[1, 2]  # nearer to the first row, whose cell is 5, than a row that may be anywhere
@@ -481,7 +483,7 @@ def test_the_best_value_is_what_fitted_cells_say(fitted, numbers):
 
 def test_units_do_not_matter(fitted, numbers):
     scale, shift = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -3.0, 100.0])
-    other = ct.CoalescentImputer(calibrate=1).fit(scale * numbers + shift)
+    other = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(scale * numbers + shift)
     found = (other.transform(scale * numbers + shift) - shift) / scale
     np.testing.assert_allclose(found, fitted.transform(numbers), rtol=1e-5)
 
@@ -551,7 +553,7 @@ def test_a_sample_of_trees_fills_too(numbers):
     The standard error of the difference is that of six runs.
     """
     X = numbers[:14]
-    settings = {"inference": "smc", "calibrate": 0, "noise": 0.3, "n_particles": 100}
+    settings = {"inference": "smc", "calibrate": 0, "noise": 0.3, "n_particles": 50}
     middle, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     placed, believed = [], []
     for seed in range(6):
@@ -593,7 +595,7 @@ def simulated(kind, n_real, seed):
 @pytest.mark.parametrize(
     ("kind", "n_real", "n_tables"),
     [
-        ("brownian", 6, 12),
+        ("brownian", 6, 6),
         ("brownian", 12, 3),
         pytest.param("ornstein-uhlenbeck", 6, 6, marks=pytest.mark.slow),
         pytest.param("ornstein-uhlenbeck", 12, 3, marks=pytest.mark.slow),

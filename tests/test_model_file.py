@@ -61,18 +61,19 @@ def new_rows(frame):
 
 @pytest.fixture(scope="module")
 def greedy(frame):
-    return ct.CoalescentClustering(calibrate=1, n_jobs=1, real_process="brownian").fit(frame)
+    return ct.CoalescentClustering(calibrate=1, noise=0.1, n_jobs=1, real_process="brownian").fit(frame)
 
 
 @pytest.fixture(scope="module")
 def sampled(frame):
-    parameters = {"inference": "smc", "n_particles": 15, "n_runs": 2, "proposal": "prior-prior", "calibrate": 1}
-    return ct.CoalescentClustering(**parameters, random_state=np.random.default_rng(0)).fit(frame)
+    sampling = {"inference": "smc", "n_particles": 15, "n_runs": 2, "proposal": "race"}
+    model = {"calibrate": 1, "noise": 0.1, "real_process": "brownian"}
+    return ct.CoalescentClustering(**sampling, **model, random_state=np.random.default_rng(0)).fit(frame)
 
 
 @pytest.fixture(scope="module")
 def imputer(frame):
-    return ct.CoalescentImputer(calibrate=1, add_indicator=True, random_state=3).fit(frame)
+    return ct.CoalescentImputer(calibrate=1, noise=0.1, add_indicator=True, random_state=3).fit(frame)
 
 
 @pytest.fixture(params=["greedy", "sampled", "imputer"])

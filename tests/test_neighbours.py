@@ -100,30 +100,30 @@ def test_fewer_points_than_places_in_the_list():
 
 
 def equal_rows(rng):
-    return rng.normal(size=(10, 3))[rng.integers(10, size=4000)]
+    return rng.normal(size=(10, 3))[rng.integers(10, size=2000)]
 
 
 def a_line(rng):
-    return np.outer(np.arange(4000.0), [1.0, -2.0, 0.5])
+    return np.outer(np.arange(2000.0), [1.0, -2.0, 0.5])
 
 
 def a_clump_and_far_ones(rng):
-    X = 1e-3 * rng.normal(size=(4000, 3))
-    X[::500] = 1e6 * rng.normal(size=(8, 3))
+    X = 1e-3 * rng.normal(size=(2000, 3))
+    X[::250] = 1e6 * rng.normal(size=(8, 3))
     return X
 
 
 def heavy_tails(rng):
-    return rng.standard_cauchy(size=(4000, 2))
+    return rng.standard_cauchy(size=(2000, 2))
 
 
 def one_column(rng):
-    return rng.normal(size=(4000, 1))
+    return rng.normal(size=(2000, 1))
 
 
 def empty_rows(rng):
-    X = rng.normal(size=(4000, 2))
-    X[:1500] = np.nan
+    X = rng.normal(size=(2000, 2))
+    X[:750] = np.nan
     return X
 
 
@@ -132,8 +132,8 @@ def empty_rows(rng):
     "shape", [equal_rows, a_line, a_clump_and_far_ones, heavy_tails, one_column, empty_rows], ids=lambda f: f.__name__
 )
 def test_awkward_shapes(shape, noise, monkeypatch):
-    monkeypatch.setattr(greedy, "FEW", 500)
-    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 500)
+    monkeypatch.setattr(greedy, "FEW", 250)
+    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 250)
     X = shape(np.random.default_rng(1))
     process = ct.Brownian(1.0, noise)
     found = ct.greedy(X, process, search="neighbors")

@@ -35,7 +35,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(n_clusters=3, calibrate=1).fit(frame)
+    return ct.CoalescentClustering(n_clusters=3, calibrate=1, noise=0.1).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def new_rows(frame):
 
 
 def test_densities_of_one_real_column_add_up_to_one_in_its_own_units(frame):
-    model = ct.CoalescentClustering(calibrate=1).fit(frame[["weight"]])
+    model = ct.CoalescentClustering(calibrate=1, noise=0.1).fit(frame[["weight"]])
     x = np.linspace(-0.2, 0.2, 20_001)
     density = np.exp(model.score_samples(pd.DataFrame({"weight": x})))
     assert np.trapezoid(density, x) == pytest.approx(1.0, abs=1e-4)
@@ -72,7 +72,7 @@ def test_densities_of_a_mixed_table_add_up_to_one(model):
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
-    settings = {"calibrate": 1, "standardize": standardize}
+    settings = {"calibrate": 1, "noise": 0.1, "standardize": standardize}
     base = ct.CoalescentClustering(**settings).fit(frame).score_samples(new_rows)
     scaled = ct.CoalescentClustering(**settings).fit(frame.assign(weight=1000 * frame["weight"]))
     found = scaled.score_samples(new_rows.assign(weight=1000 * new_rows["weight"]))
@@ -121,7 +121,9 @@ def test_score_is_the_mean(model, new_rows):
 
 def test_columns_that_did_not_vary_take_no_part(frame, model, new_rows):
     with pytest.warns(InputWarning, match="ignored"):
-        other = ct.CoalescentClustering(n_clusters=3, calibrate=1).fit(frame.assign(same=7.0, one="x", none=nan))
+        other = ct.CoalescentClustering(n_clusters=3, calibrate=1, noise=0.1).fit(
+            frame.assign(same=7.0, one="x", none=nan)
+        )
     rows = new_rows.assign(same=np.arange(40.0), one="x", none=3.0)
     np.testing.assert_allclose(other.score_samples(rows), model.score_samples(new_rows), rtol=1e-9)
     np.testing.assert_array_equal(other.predict(rows), model.predict(new_rows))
@@ -137,7 +139,7 @@ def test_nothing_to_go_by():
 @pytest.mark.parametrize("n", [1, 2])
 def test_one_and_two_rows(n):
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 1.0]})[:n]
-    model = ct.CoalescentClustering(calibrate=1)
+    model = ct.CoalescentClustering(calibrate=1, noise=0.1)
     if n == 1:
         with pytest.warns(InputWarning, match="one row"):
             model.fit(table)
@@ -292,7 +294,7 @@ def answers(model, rows):
 
 
 def test_threads_change_nothing(model, frame, new_rows):
-    twin = ct.CoalescentClustering(n_clusters=3, calibrate=1, n_jobs=2).fit(frame)
+    twin = ct.CoalescentClustering(n_clusters=3, calibrate=1, noise=0.1, n_jobs=2).fit(frame)
     for a, b in zip(answers(model, new_rows), answers(twin, new_rows), strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -54,7 +54,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(calibrate=1).fit(frame)
+    return ct.CoalescentClustering(calibrate=1, noise=0.1).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def numbers():
 
 @pytest.fixture(scope="module")
 def plain(numbers):
-    return ct.CoalescentClustering(calibrate=1, real_process="brownian").fit(numbers)
+    return ct.CoalescentClustering(calibrate=1, noise=0.1, real_process="brownian").fit(numbers)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_missing_cells_are_blank_or_filled_as_the_imputer_fills_them(model, fram
     blank = painted(ct.plot_heatmap(model), 4)
     np.testing.assert_array_equal(blank[place[3], 0], blank[place[8], 1])
     filled = painted(ct.plot_heatmap(model, missing="fill"), 4)
-    whole = ct.CoalescentImputer(calibrate=1, real_process="ornstein-uhlenbeck").fit_transform(frame)
+    whole = ct.CoalescentImputer(calibrate=1, noise=0.1, real_process="ornstein-uhlenbeck").fit_transform(frame)
     z = (whole.loc["row 3", "length"] - frame["length"].mean()) / frame["length"].std(ddof=0)
     assert alike(filled[place[3], 0], real_color(z))
     shades = {"blue": LIGHT[0], "green": LIGHT[1], "red": LIGHT[2]}
