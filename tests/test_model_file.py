@@ -21,7 +21,9 @@ from coaltree.estimators.stored import imputer_of, model_bytes, model_of, save_m
 from coaltree.output.archive import array_bytes, pack
 from coaltree.output.checked_json import from_json, to_json
 from coaltree.output.model_file import ModelState, read_state
-from coaltree.output.stored_parts import read_process, written_process
+from coaltree.output.stored_parts import read_columns, read_process, written_columns, written_process
+from coaltree.table import columns
+from coaltree.table.encoding import fit_encoding
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -683,3 +685,16 @@ def test_a_file_without_its_end_says_so(greedy, tmp_path):
         InputError, match="is not a model of coaltree, or is damaged: its end is missing or damaged, as of a"
     ):
         ct.load_model(tmp_path / "cut")
+
+
+def test_columns_of_points_in_time_are_kept():
+    frame = pd.DataFrame({"day": pd.to_datetime(["2020-01-31", None, "2021-05-01"]), "x": [1.0, 2.0, 4.0]})
+    encoding = fit_encoding(columns.read_columns(frame))
+    written = json.loads(json.dumps(written_columns(encoding)))
+    assert encoding.times == read_columns(written).times == ("day",)
+    for column in written:
+        del column["time"]  # as files of before have it
+    assert read_columns(written).times == ()
+    written[0]["time"] = "yes"
+    with pytest.raises(InputError, match="'time' of column 'day'"):
+        read_columns(written)

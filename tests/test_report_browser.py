@@ -1,5 +1,6 @@
 """The report in a real browser: what a reader sees and does."""
 
+import math
 import os
 import re
 import shutil
@@ -43,12 +44,27 @@ def many_leaves(facts, n):
     values[tree.leaf_order] = np.arange(n)
     column = RealFacts("place", values, none, none, none, none)
     rows = none.astype(int)
-    examined = replace(facts.examined, rows=rows, log_density=none)
+    examined = replace(facts.examined, rows=rows, scores=none, opened=rows, evenly=none.astype(bool))
     parameters = {"place": facts.parameters["mass"]}
     labels = cut_by_count(tree, 3)
     return replace(
-        facts, tree=tree, labels=labels, columns=(column,), parameters=parameters, holes=rows, examined=examined
+        facts,
+        tree=tree,
+        labels=labels,
+        columns=(column,),
+        parameters=parameters,
+        holes=rows,
+        examined=examined,
+        log_ratios=np.linspace(-3, 20, n - 1),
     )
+
+
+def shared_frame():
+    frame = mixed_frame(N)
+    group = np.arange(N) % 3
+    frame["swims"] = np.where(group == 0, "yes", "no")
+    frame["dives"] = np.array(["often", "no", "yes"])[group]
+    return frame
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +76,11 @@ def folder(tmp_path_factory):
     model.report(folder / "table.html", title=HOSTILE[0])
     (folder / "many.html").write_text(page(many_leaves(report_facts(model), 2500)), encoding="utf-8")
     ct.CoalescentClustering(calibrate=0).fit(frame[:1]).report(folder / "one.html")
+    ct.CoalescentClustering(calibrate=0).fit(shared_frame()).report(folder / "shared.html")
+    X = np.random.default_rng(1).normal(size=(12, 2)) + np.repeat([[0.0], [6.0]], 6, axis=0)
+    X[3, 0] = np.nan
+    sampler = ct.CoalescentClustering(inference="smc", n_particles=40, calibrate=0, random_state=0)
+    sampler.fit(X).report(folder / "sampled.html")
     return folder
 
 
@@ -139,7 +160,7 @@ def test_names_are_shown_as_text(opened):
     labels = page.evaluate("[...document.querySelectorAll('.ytick text')].map(t => t.textContent)")
     assert len(labels) == N
     assert "<script>alert(1)</script>" in labels
-    assert any(label.startswith("</script><img src=x") for label in labels)
+    assert any(label.startswith("</script><img src") for label in labels)
     assert "<b>bold</b> &lt;" in labels
     assert page.locator("img").count() == 0
     columns = page.evaluate("[...document.querySelectorAll('.x2tick text')].map(t => t.textContent)")
@@ -236,6 +257,7 @@ def test_hovering_over_a_merge_tells_of_its_clade(opened):
     text = page.inner_text("#tip")
     assert text.startswith("Clade of ")
     assert "Height " in text
+    assert re.search("times better than|as well as two", text)
     assert "elsewhere" in text
 
 
@@ -310,7 +332,84 @@ def test_many_leaves(opened):
     assert branches(page) == 98
     page.fill("#leaf", "1234")
     page.press("#leaf", "Enter")
-    assert page.inner_text("#status").startswith("Found 1234, in a clade of ")
+    assert page.inner_text("#status").startswith("Found 1234: it is in the marked clade of ")
+    marked = page.evaluate("document.getElementById('picture').layout.shapes.map(s => (s.y0 + s.y1) / 2)")
+    bold = page.evaluate("document.getElementById('picture').layout.yaxis.ticktext.findIndex(t => t.startsWith('<b>'))")
+    places = page.evaluate("document.getElementById('picture').layout.yaxis.tickvals")
+    assert marked == [pytest.approx(places[bold])]
+    members = page.evaluate("JSON.parse(document.getElementById('data').textContent).members")
+    sizes = [len(own) for own in members if "1234" in own]
+    assert f"clade of {sizes[0]:,} leaves" in page.inner_text("#status")
+
+
+def test_what_cannot_be_unfolded_is_said(opened):
+    page = opened("many.html")
+    page.click("#unfold")
+    assert tips(page) == 50
+    assert "of a tree of 2,500 leaves only the oldest clades" in page.inner_text("#status")
+    see(page, merge_point(page, "nodes.findIndex(node => node < 50)"))
+    x, y, _ = merge_point(page, "nodes.findIndex(node => node < 50)")
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+    page.wait_for_function("document.getElementById('status').innerText.includes('too much to draw; its leaves are ')")
+    page = opened()
+    page.click("#unfold")
+    assert page.inner_text("#status") == ""
+
+
+def test_the_mode_bar_covers_no_column_names(opened):
+    page = opened()
+    page.hover("#picture")
+    boxes = page.evaluate(
+        """[...document.querySelectorAll('#picture .modebar, .x2tick text, .x3tick text')].map(e => {
+            const b = e.getBoundingClientRect(); return [e.tagName, b.left, b.right]; })"""
+    )
+    bar = next(box for box in boxes if box[0] == "DIV")
+    assert bar[2] > bar[1]
+    assert all(left > bar[2] for tag, left, _ in boxes if tag == "text")
+    assert len(boxes) == 6
+
+
+def test_a_category_has_one_colour(opened):
+    page = opened("shared.html")
+    shown = page.evaluate("[...document.querySelectorAll('#legend .key')].map(k => k.innerText.split(/\\n/))")
+    assert ["flies, swims", "no", "yes"] in shown
+    z = page.evaluate("document.getElementById('picture').data.find(t => t.meta === 'categorical').z")
+    columns = page.evaluate("document.getElementById('picture').layout.xaxis3.ticktext")
+    names = page.evaluate("document.getElementById('picture').layout.yaxis.ticktext")
+    frame, shades = shared_frame(), {}
+    for column in ("flies", "swims", "dives"):
+        for name, cells in zip(names, z, strict=True):
+            value = frame.loc[name, column]
+            if value is not None and value == value:
+                shades.setdefault(value, set()).add(cells[columns.index(column)])
+    assert shades.keys() == {"yes", "no", "often"}
+    assert all(len(own) == 1 for own in shades.values())
+    assert len(set.union(*shades.values())) == 3
+
+
+def test_support_is_written_at_branches(opened):
+    page = opened("sampled.html")
+    found = page.evaluate(
+        """(() => { const t = document.getElementById('picture').data.find(t => t.meta === 'support');
+            return t.x.map((x, k) => [x, t.text[k].trim()]); })()"""
+    )
+    data = page.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    known = {
+        (round(h**0.5, 4), f"{math.floor(100 * s + 0.5)}")
+        for h, s in zip(data["heights"], data["support"], strict=True)
+        if s
+    }
+    assert len(found) > 3
+    assert all((round(x, 4), text) in known for x, text in found)
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('#picture .textpoint')].map(t => { const b = t.getBoundingClientRect(); "
+        "return [b.left, b.right, b.top, b.bottom]; })"
+    )
+    assert len(boxes) == len(found)
+    for k, (left, right, top, bottom) in enumerate(boxes):
+        for other in boxes[:k]:
+            assert right <= other[0] + 1 or left >= other[1] - 1 or bottom <= other[2] + 4 or top >= other[3] - 4
 
 
 def test_one_row(opened):

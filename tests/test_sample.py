@@ -55,6 +55,7 @@ def test_facts():
     assert sample.trees == (tree, other, tree)
     assert sample.weights.tolist() == [0.125, 0.25, 0.625]
     assert (len(sample), sample.n_distinct, sample.n_leaves, sample.leaf_names) == (3, 2, 4, ("0", "1", "2", "3"))
+    assert sample.effective_size == pytest.approx(1 / (0.75**2 + 0.25**2))  # equal trees count as one
     assert sample.best() is other
     assert repr(sample) == "<TreeSample: 3 trees (2 distinct) of 4 leaves>"
     assert TreeSample([tree] * 4).weights.tolist() == [0.25] * 4

@@ -615,8 +615,8 @@ def test_too_many_categories():
         read_columns(frame(values))
     for part in (
         "'x'",
-        "1001 categories in 1500 rows",
-        "1000",
+        "1,001 categories in 1,500 rows",
+        "1,000",
         "drop it",
         "group the rare values",
         "row names",
@@ -796,7 +796,7 @@ def test_other_text_is_not_taken_for_numbers(cells):
 
 def test_many_numbers_as_text():
     X = pd.DataFrame({"a": [f"${i}" for i in range(1001)]})
-    with pytest.raises(InputError, match=r"'a' is text such as '\$0' with 1001 different values.*plain numbers"):
+    with pytest.raises(InputError, match=r"'a' is text such as '\$0' with 1,001 different values.*plain numbers"):
         read_columns(X)
     # Few enough, they are numbers rather than identifiers.
     assert len(read_columns(X[:50]).remarks) == 1

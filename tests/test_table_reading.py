@@ -112,7 +112,7 @@ def test_missing_values(write):
 def test_text_deep_in_a_column_of_numbers_is_found(write):
     text = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(3000)) + "oops,1\n"
     file = read_file(write(text))
-    with pytest.raises(InputError, match=r"Column 'x' holds numbers, but row 3000 .* holds 'oops' \(1 of 3001"):
+    with pytest.raises(InputError, match=r"Column 'x' holds numbers, but row 3000 .* holds 'oops' \(1 of 3,001"):
         read_columns(file.frame)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,10 @@ from ..tree.tree import Tree
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-FEWEST_ROWS, MOST_ROWS = 100, 500
-ROWS_TIMES_LEAVES = 1_000_000  # of a large tree fewer rows are looked at
-ALL_LEAVES = 50_000  # of all the trees that rows are taken off
+MOST_ROWS = 1_000_000
+MOST_CELLS, FEWEST_OPENED = 20_000, 500  # that are hidden; rows whose cells are hidden however many they are
+ODDEST = 20  # rows whose cells are hidden in any case
+ALL_LEAVES = 50_000  # of all the trees that rows are taken off, if two trees are not more
 MOST_HIDDEN = 8  # times that cells of a row are hidden; in a wide table several at a time
 
 
@@ -27,22 +29,27 @@ class OffTree(NamedTuple):
     """What a tree says of rows that were taken off it."""
 
     rows: IntArray
+    scores: FloatArray  # (rows,), log densities above what rows with the same holes have if columns know nothing of each other
     at_once: int  # rows that were taken off together
+    opened: IntArray  # the rows whose cells were hidden
+    evenly: NDArray[np.bool_]  # (opened,), which of them were chosen without a look at their scores
     hidden_at_once: int  # cells of a row that were hidden together; 0 if none was
-    log_density: FloatArray  # (rows,), of the encoded cells
-    cells: Predictions  # of each cell, given others of its row
+    cells: Predictions  # (opened,), of each cell, given others of its row
 
 
-def take_off(tree: Tree, X: FloatArray, process: Process, n_jobs: int | None = None) -> OffTree:
+def take_off(tree: Tree, X: FloatArray, n_real: int, process: Process, n_jobs: int | None = None) -> OffTree:
     """Take rows off a tree, some at a time, and ask it about them.
 
-    All rows of a table of up to 500; of a larger one some, evenly along the leaves as they are drawn.
+    All rows are scored; of more than a million so many, evenly along the leaves as they are drawn. Cells are hidden in all
+    rows of a table of up to 20,000 cells or 500 rows; of a larger one in some, evenly as well, and in those of the lowest scores.
 
     Parameters
     ----------
     tree : Tree
         Of at least two leaves.
     X : ndarray of shape (n_leaves, n_columns)
+        Real columns first.
+    n_real : int
     process : Process
     n_jobs : int, optional
         Threads.
@@ -52,26 +59,74 @@ def take_off(tree: Tree, X: FloatArray, process: Process, n_jobs: int | None = N
     OffTree
     """
     n, n_columns = X.shape
-    n_rows = min(n, int(np.clip(ROWS_TIMES_LEAVES // n, FEWEST_ROWS, MOST_ROWS)))
-    chosen = tree.leaf_order[np.linspace(0, n - 1, n_rows).round().astype(np.intp)]
-    n_parts = int(np.clip(ALL_LEAVES // n, 1, n_rows))
     n_groups = min(n_columns, MOST_HIDDEN) if takes_holes(process) else 0
-    parts = [chosen[k::n_parts] for k in range(n_parts)]  # neighbours are in different ones
-    densities: list[FloatArray] = []
+    rows = _evenly(tree.leaf_order, MOST_ROWS)
+    even = _evenly(rows, max(FEWEST_OPENED, MOST_CELLS // n_columns))
+    scores = np.empty(n)
+    opened: list[IntArray] = []
     cells: list[Predictions] = []
-    for rows in parts:
-        rest = Predictor([without_leaves(tree, rows)], np.ones(1), np.delete(X, rows, axis=0), process, n_jobs)
-        densities.append(rest.log_density(X[rows]))
-        cells.append(_expected(rest, X[rows], n_groups))
-    rows = np.concatenate(parts)
-    order = np.argsort(rows)
+
+    def open_rows(chosen: IntArray, rest: Predictor) -> None:
+        opened.append(chosen)
+        cells.append(_expected(rest, X[chosen], n_groups))
+
+    for part, rest in _parts(tree, X, process, n_jobs, rows):
+        scores[part] = rest.log_density(X[part])
+        open_rows(part[np.isin(part, even)], rest)
+    rows = np.sort(rows)
+    scores -= _usual(X, n_real)
+    oddest = rows[np.argsort(np.round(scores[rows], 9), kind="stable")[:ODDEST]]
+    for part, rest in _parts(tree, X, process, n_jobs, np.setdiff1d(oddest, even)):
+        open_rows(part, rest)
+    which = np.concatenate(opened)
+    order = np.argsort(which)
     return OffTree(
-        rows[order],
-        len(parts[0]),
+        rows,
+        scores[rows],
+        -(-len(rows) // _n_parts(n, len(rows))),
+        which[order],
+        np.isin(which[order], even),
         -(-n_columns // n_groups) if n_groups else 0,
-        np.concatenate(densities)[order],
         Predictions.stacked(cells).take(order),
     )
+
+
+def _evenly(rows: IntArray, most: int) -> IntArray:
+    """Return all rows, or so many of them."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(np.intp)]
+
+
+def _n_parts(n_leaves: int, n_rows: int) -> int:
+    return min(max(ALL_LEAVES // n_leaves, 2), n_rows)
+
+
+def _parts(
+    tree: Tree, X: FloatArray, process: Process, n_jobs: int | None, rows: IntArray
+) -> Iterator[tuple[IntArray, Predictor]]:
+    """Yield some of the rows, and what is left when they are off the tree, until all have been off."""
+    n_parts = _n_parts(len(X), len(rows))
+    for k in range(n_parts):
+        part = rows[k::n_parts]  # neighbours are in different ones
+        yield part, Predictor([without_leaves(tree, part)], np.ones(1), np.delete(X, part, axis=0), process, n_jobs)
+
+
+def _usual(X: FloatArray, n_real: int) -> FloatArray:
+    """Return the log density that rows would have on average if columns knew nothing of each other.
+
+    It makes rows with few observed cells comparable with others.
+    """
+    total = np.zeros(len(X))
+    for j, column in enumerate(X.T):
+        seen = ~np.isnan(column)
+        if j < n_real:
+            size = np.max(np.abs(column[seen]))  # squares of very small numbers are 0
+            spread = np.std(column[seen] / size) or 1.0
+            mean_log = -0.5 * np.log(2 * np.pi * np.e) - np.log(spread) - np.log(size)
+        else:
+            shares = np.unique(column[seen], return_counts=True)[1] / np.sum(seen)
+            mean_log = np.sum(shares * np.log(shares))
+        total[seen] += mean_log
+    return total
 
 
 def _expected(rest: Predictor, X: FloatArray, n_groups: int) -> Predictions:

@@ -16,7 +16,7 @@ from ..output.drawn import MOST_LEAVES
 from ..output.files import clusters_chosen_by
 from ..output.fitted import encoded_columns
 from ..output.report.facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts, SampleFacts
-from ..output.report.page import check_packages, page
+from ..output.report.page import FEWEST_ROWS, check_packages, page
 from ..process.predictions import Predictions
 from ..questions.predictor import Predictor
 from ..table.encoding import Encoding
@@ -70,8 +70,9 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
             holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
         if len(holes):
             filled = Predictor([tree], np.ones(1), matrix, process, model.n_jobs).fitted_cells(holes)
-        if tree.n_leaves > 1:
-            off = take_off(tree, matrix, process, model.n_jobs)
+        if tree.n_leaves >= FEWEST_ROWS:
+            n_real = sum(column.real for column in encoded_columns(encoding))
+            off = take_off(tree, matrix, n_real, process, model.n_jobs)
     sample = getattr(model, "sample_", None)
     rounds = len(model.log_joints_)
     return ReportFacts(
@@ -85,6 +86,7 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
         ),
         holes=holes,
         examined=_examined(off),
+        log_ratios=model.log_ratios_,
         parameters=model.parameters_,
         log_joints=model.log_joints_.tolist(),
         fitted_to_part=sample is None and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
@@ -99,8 +101,9 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
 
 def _examined(off: OffTree | None) -> Examined:
     if off is None:
-        return Examined(np.zeros(0, dtype=np.intp), 1, 0, np.zeros(0))
-    return Examined(off.rows, off.at_once, off.hidden_at_once, off.log_density)
+        none = np.zeros(0, dtype=np.intp)
+        return Examined(none, np.zeros(0), 1, none, np.zeros(0, dtype=bool), 0)
+    return Examined(*off[:-1])
 
 
 def _columns(
@@ -123,6 +126,7 @@ def _columns(
                     scale * expected_sd,
                     center + scale * mean,
                     scale * sd,
+                    column.time,
                 )
             )
             n_real += 1
@@ -143,12 +147,10 @@ def _shares_of(cells: Predictions | None, k: int) -> FloatArray:
 
 
 def _sample(sample: TreeSample, log_evidence: float) -> SampleFacts:
-    weights: dict[object, float] = {}
-    for tree, weight in zip(sample.trees, sample.weights.tolist(), strict=True):
-        weights[tree] = weights.get(tree, 0.0) + weight
-    effective = 1 / math.fsum(weight**2 for weight in weights.values())
-    found = SampleFacts(len(sample), sample.n_distinct, effective, float(log_evidence), None, None)
-    if not isinstance(sample, SMCResult):  # a file keeps the trees and not how they were drawn
+    found = SampleFacts(
+        len(sample), sample.n_distinct, sample.effective_size, float(log_evidence), None, None
+    )  # a file keeps the trees and not how they were drawn
+    if not isinstance(sample, SMCResult):
         return found
     error = sample.log_evidence_se
     least = float(sample.ess.min()) if len(sample.ess) else None

@@ -108,11 +108,6 @@ class SMCResult(TreeSample):
         )
         self.remarks.extend(self._judgement())
 
-    @property
-    def effective_size(self) -> float:
-        """How many distinct, equally weighted trees the sample amounts to."""
-        return float(1 / np.sum(self._distinct_weights**2))
-
     def _judgement(self) -> list[str]:
         """Say in words what the diagnostics mean, if it is bad."""
         total, n_runs = len(self.weights), len(self.n_ancestors)

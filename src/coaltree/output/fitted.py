@@ -33,6 +33,7 @@ class EncodedColumn(NamedTuple):
     categories: tuple[Any, ...]  # none for a real column
     center: float
     scale: float
+    time: bool  # whether it holds points in time, as days since 1970-01-01
 
     @property
     def real(self) -> bool:
@@ -67,10 +68,10 @@ def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
     found = []
     for name, kind, used in kinds:
         if kind == "real":
-            own = EncodedColumn(name, real, (), *next(moments))
+            own = EncodedColumn(name, real, (), *next(moments), name in encoding.times)
             real += used
         else:
-            own = EncodedColumn(name, categorical, next(categories), 0.0, 1.0)
+            own = EncodedColumn(name, categorical, next(categories), 0.0, 1.0, False)
             categorical += used
         if used:
             found.append(own)

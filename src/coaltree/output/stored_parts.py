@@ -86,6 +86,7 @@ def written_columns(encoding: Encoding) -> list[dict[str, Any]]:
         column: dict[str, Any] = {"name": name, "kind": kind, "used": used}
         if kind == "real":
             column["center"], column["scale"] = next(real)
+            column["time"] = name in encoding.times
         else:
             own = next(categories)
             column |= {"categories": list(own), "types": [type(category).__name__ for category in own]}
@@ -99,6 +100,7 @@ def read_columns(value: Any) -> Encoding:
     kinds: list[Kind] = []
     used: list[bool] = []
     moments: list[tuple[float, float]] = []
+    times: list[str] = []
     categories: list[tuple[Category, ...]] = []
     for column in read_list(value, "columns"):
         name = read_text(member(column, "name", "a column"), "the name of a column")
@@ -112,6 +114,8 @@ def read_columns(value: Any) -> Encoding:
             if scale <= 0:
                 raise InputError(f"scale of {what} is {scale:g}, and not positive")
             moments.append((center, scale))
+            if read_flag(column.get("time", False), f"'time' of {what}"):  # files of before had no word on it
+                times.append(name)
         elif kind == "categorical":
             own = read_list(member(column, "categories", what), f"categories of {what}")
             types = read_list(member(column, "types", what), f"types of {what}")
@@ -129,7 +133,7 @@ def read_columns(value: Any) -> Encoding:
     if not names or len(set(names)) < len(names):
         raise InputError("columns have to be some, with distinct names")
     centers, scales = np.array(moments, dtype=np.float64).reshape(-1, 2).T.copy()
-    return Encoding(tuple(names), tuple(kinds), centers, scales, tuple(categories), np.array(used))
+    return Encoding(tuple(names), tuple(kinds), centers, scales, tuple(categories), np.array(used), tuple(times))
 
 
 def _category(value: Any, kind: Any, what: str) -> Category:

@@ -192,7 +192,7 @@ class TextCells:
         row = int(np.argmax(offending))
         raise InputError(
             f"Column {place.column!r} holds numbers, but {place.row(row)} holds {labels[codes[row]]!r} "
-            f"({n_offending} of {count(n_observed, 'observed cell')} "
+            f"({n_offending:,} of {count(n_observed, 'observed cell')} "
             f"{'is' if n_offending == 1 else 'are'} not a number): mark it as missing, fix it, "
             "or declare the column categorical."
         )

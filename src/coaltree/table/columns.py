@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, InputWarning
-from .cells import Category, Cells, FloatArray, IntArray, TextCells
+from .cells import Category, Cells, FloatArray, IntArray, TextCells, TimeCells
 from .doubts import PLAINLY, looks_like_identifier, warn_identifiers, written_number
 from .names import distinct_names
 from .recoding import recode
@@ -39,11 +39,14 @@ class RealColumn:
         Its position in the frame or array that was read.
     values : ndarray of float64, shape (n_rows,)
         The cells; NaN is missing. Points in time are days since 1970-01-01.
+    time : bool
+        Whether they are points in time.
     """
 
     name: str
     index: int
     values: FloatArray
+    time: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +286,7 @@ def _read_column(index: int, cells: Cells, role: Role, place: Place, real_reason
         cells.check_not_mostly_numbers(place)
     if role == "categorical" or (role == "auto" and cells.categorical):
         return CategoricalColumn(place.column, index, *cells.as_categorical())
-    return RealColumn(place.column, index, cells.as_real(place, real_reason))
+    return RealColumn(place.column, index, cells.as_real(place, real_reason), isinstance(cells, TimeCells))
 
 
 def _infinite_rows(column: Column) -> IntArray:
@@ -307,13 +310,13 @@ def _check_number_of_categories(column: CategoricalColumn, example: str | None) 
     n_categories = len(column.categories)
     if n_categories > MAX_CATEGORIES and example is not None:
         raise InputError(
-            f"Column {column.name!r} is text such as {example!r} with {n_categories} different values, and at most "
-            f"{MAX_CATEGORIES} categories are allowed: {PLAINLY}, or leave the column out."
+            f"Column {column.name!r} is text such as {example!r} with {n_categories:,} different values, and at most "
+            f"{MAX_CATEGORIES:,} categories are allowed: {PLAINLY}, or leave the column out."
         )
     if n_categories > MAX_CATEGORIES:
         raise InputError(
-            f"Column {column.name!r} has {n_categories} categories in {count(len(column.codes), 'row')}, "
-            f"and at most {MAX_CATEGORIES} are allowed: drop it, group the rare values, or use it as row "
+            f"Column {column.name!r} has {n_categories:,} categories in {count(len(column.codes), 'row')}, "
+            f"and at most {MAX_CATEGORIES:,} are allowed: drop it, group the rare values, or use it as row "
             "names."
         )
 

@@ -40,6 +40,8 @@ class Encoding:
         Categories of each categorical column, in the table's order.
     informative : ndarray of bool, shape (n_columns,)
         Whether a column has at least two distinct values; only these are encoded.
+    times : tuple of str
+        Names of the real columns that hold points in time, as days since 1970-01-01.
     """
 
     column_names: tuple[str, ...]
@@ -48,6 +50,7 @@ class Encoding:
     scale: FloatArray
     categories: tuple[tuple[Category, ...], ...]
     informative: NDArray[np.bool_]
+    times: tuple[str, ...] = ()
 
     @property
     def categories_by_name(self) -> Mapping[str, tuple[Category, ...]]:
@@ -109,7 +112,13 @@ def fit_encoding(table: Table, standardize: bool = True) -> Encoding:
             categories.append(column.categories)
             informative[j] = len(column.categories) >= 2
     return Encoding(
-        table.column_names, tuple(kinds), np.array(centers), np.array(scales), tuple(categories), informative
+        table.column_names,
+        tuple(kinds),
+        np.array(centers),
+        np.array(scales),
+        tuple(categories),
+        informative,
+        tuple(column.name for column in table.real if column.time),
     )
 
 

@@ -48,5 +48,5 @@ def listing(values: Iterable[object], limit: int = 5) -> str:
 
 
 def count(n: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun: ``1 row``, ``2 rows``."""
-    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+    """Write a number with its noun: ``1 row``, ``2,000 rows``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

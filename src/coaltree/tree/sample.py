@@ -133,6 +133,11 @@ class TreeSample:
         """Number of distinct trees."""
         return len(self._distinct)
 
+    @property
+    def effective_size(self) -> float:
+        """How many distinct, equally weighted trees the sample amounts to."""
+        return float(1 / np.sum(self._distinct_weights**2))
+
     def best(self) -> Tree:
         """Return the tree of the highest log joint density, the first of several."""
         if self._log_joints is None:

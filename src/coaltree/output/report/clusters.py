@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from .differences import Differences, differences, strongest, tally
 from .facts import CategoricalFacts, ColumnFacts, ReportFacts
-from .numbers import MINUS, beside, percent, significant, written
+from .numbers import MINUS, explained, percent
 
 MOST_CLUSTERS = 40
 MOST_MEMBERS = 300
@@ -35,6 +36,7 @@ class ClusterView(NamedTuple):
     color: str
     members: list[str]
     n_more: int  # members that are not named
+    decided: list[str]  # how strongly the model holds its rows together, and apart from their neighbours
     differences: list[DifferenceView]
 
 
@@ -64,6 +66,7 @@ def cluster_views(facts: ReportFacts, colors: list[str]) -> list[ClusterView]:
             int(sizes[cluster]),
             colors[cluster],
             *_members(facts, cluster),
+            _decided(facts, cluster),
             [
                 view(facts.columns[j], found[j], cluster)
                 for j in strongest(found, cluster, MOST_DIFFERENCES, LEAST_EFFECT)
@@ -87,9 +90,9 @@ def view(column: ColumnFacts, found: Differences, group: int) -> DifferenceView:
     more = "+" if inside > outside else ""
     return DifferenceView(
         column.name,
-        written(beside(inside, 0.1 * column.sd)),
-        written(beside(outside, 0.1 * column.sd)),
-        more + written(significant(inside - outside, 3)),
+        column.told(inside, 0.1 * column.sd),
+        column.told(outside, 0.1 * column.sd),
+        more + column.distance(inside - outside),
         effect,
     )
 
@@ -97,3 +100,22 @@ def view(column: ColumnFacts, found: Differences, group: int) -> DifferenceView:
 def _members(facts: ReportFacts, cluster: int) -> tuple[list[str], int]:
     rows: NDArray[np.intp] = np.flatnonzero(facts.labels == cluster)
     return [facts.tree.leaf_names[row] for row in rows[:MOST_MEMBERS]], max(len(rows) - MOST_MEMBERS, 0)
+
+
+def _decided(facts: ReportFacts, cluster: int) -> list[str]:
+    """Tell what the merges at the top of a cluster and above it say, if it is a clade of the tree."""
+    tree = facts.tree
+    places = np.flatnonzero(facts.labels[tree.leaf_order] == cluster)
+    node = np.flatnonzero((tree.first_positions == places[0]) & (tree.leaf_counts == len(places)))
+    if places[-1] - places[0] >= len(places) or not len(node):
+        return []
+    top, above = int(node[0]), int(tree.parents[node[0]])
+    told = []
+    if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):
+        told.append(f"By themselves, {explained(float(facts.log_ratios[top - tree.n_leaves]))}.")
+    if above >= 0 and math.isfinite(facts.log_ratios[above - tree.n_leaves]):
+        told.append(
+            f"With the rows next to them in the tree, {tree.leaf_counts[above]:,} in all, "
+            f"{explained(float(facts.log_ratios[above - tree.n_leaves]))}."
+        )
+    return told

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tree.tree import Tree
-from .numbers import beside, percent, written
+from .numbers import beside, date, given_values, percent, significant, written
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -25,10 +25,12 @@ class RealFacts:
     name : str
     values : ndarray of shape (n_rows,)
         NaN is missing.
-    expected, expected_sd : ndarray of shape (n_examined,)
-        What the model expects of the cells of the rows that were examined, see `Examined`; sd is infinite where it knows nothing.
+    expected, expected_sd : ndarray of shape (n_opened,)
+        What the model expects in the cells of the rows that were opened, see `Examined`; sd is infinite where it knows nothing.
     filled, filled_sd : ndarray of shape (n_holes,)
         What it expects of the rows with holes.
+    time : bool
+        Whether values are points in time, as days since 1970-01-01.
     """
 
     name: str
@@ -37,6 +39,7 @@ class RealFacts:
     expected_sd: FloatArray
     filled: FloatArray
     filled_sd: FloatArray
+    time: bool = False
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
@@ -56,12 +59,26 @@ class RealFacts:
         size = float(np.max(np.abs(observed))) or 1.0  # squares of very large numbers are not finite
         return size * float(np.std(observed / size)) or 1.0
 
+    def told(self, value: float, sd: float | None = None) -> str:
+        """Write a value of the column, to the digits that its standard deviation leaves sure."""
+        if self.time:
+            return date(value, None if sd is None else bool(sd >= 1))
+        return written((given_values(np.array([value]))[0] or 0.0) if sd is None else beside(value, sd))
+
+    def cell(self, row: int) -> str:
+        """Write the observed cell of a row."""
+        return self.told(float(self.values[row]))
+
+    def distance(self, value: float, digits: int = 3) -> str:
+        """Write a difference of two values of the column."""
+        return written(significant(value, digits)) + (" days" if self.time else "")
+
     def expectation(self, k: int) -> str:
-        """Say what the model expects of the k-th of the examined rows."""
+        """Say what the model expects of the k-th of the opened rows."""
         if not self.expected_sd[k] < np.inf:
             return "anything"
         sd = float(self.expected_sd[k])
-        return f"{written(beside(float(self.expected[k]), sd))} ± {written(beside(sd, sd))}"
+        return f"{self.told(float(self.expected[k]), sd)} ± {self.distance(beside(sd, sd), 12)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +91,8 @@ class CategoricalFacts:
     categories : tuple of str
     codes : ndarray of int, shape (n_rows,)
         -1 is missing.
-    expected : ndarray of shape (n_examined, n_categories)
-        Probabilities of the cells of the rows that were examined.
+    expected : ndarray of shape (n_opened, n_categories)
+        Probabilities of the cells of the rows that were opened.
     filled : ndarray of shape (n_holes, n_categories)
         Of the rows with holes.
     """
@@ -91,8 +108,12 @@ class CategoricalFacts:
         """Which cells are missing."""
         return self.codes < 0
 
+    def cell(self, row: int) -> str:
+        """Write the observed cell of a row."""
+        return self.categories[int(self.codes[row])]
+
     def expectation(self, k: int) -> str:
-        """Say what the model expects of the k-th of the examined rows."""
+        """Say what the model expects of the k-th of the opened rows."""
         best = int(self.expected[k].argmax())
         return f"{self.categories[best]} ({percent(float(self.expected[k, best]))})"
 
@@ -107,18 +128,24 @@ class Examined:
     Parameters
     ----------
     rows : ndarray of int
+    scores : ndarray of shape (n_examined,)
+        Log density of each row, given all that stayed on the tree, above what is usual for rows with such holes.
     at_once : int
         Rows that were taken off together.
+    opened : ndarray of int
+        Those of which the cells were hidden, to see how well the rest of the row foretells them.
+    evenly : ndarray of bool, shape (n_opened,)
+        Whether a row was opened whatever its score; the others were because it is so low.
     hidden_at_once : int
-        Cells of a row that were hidden together to see how well the rest of the row foretells them; 0 if no cell was hidden.
-    log_density : ndarray of shape (n_examined,)
-        Of each row, given all that stayed on the tree.
+        Cells of a row that were hidden together; 0 if no cell was hidden.
     """
 
     rows: IntArray
+    scores: FloatArray
     at_once: int
+    opened: IntArray
+    evenly: NDArray[np.bool_]
     hidden_at_once: int
-    log_density: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +179,8 @@ class ReportFacts:
     holes : ndarray of int
         The rows with missing cells, if the tree is drawn leaf by leaf; else none.
     examined : Examined
+    log_ratios : ndarray of shape (n_rows - 1,)
+        Of every merge: how much better one tree explains the rows below it than two.
     parameters : dict
         Of every column, as ``parameters_`` of the estimators.
     log_joints : list of float
@@ -175,6 +204,7 @@ class ReportFacts:
     unused: tuple[str, ...]
     holes: IntArray
     examined: Examined
+    log_ratios: FloatArray
     parameters: dict[str, dict[str, Any]]
     log_joints: list[float]
     fitted_to_part: bool

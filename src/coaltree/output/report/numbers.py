@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 _KEPT = 9  # characters of a value that is written as it was given
 _DIGITS = 6
+_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # of the years 0 to 9999
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -34,6 +35,11 @@ def given_values(values: NDArray[np.float64]) -> list[float | None]:
         cleaned = round(value, places) if abs(places) < 300 else value
         found.append(cleaned if len(repr(cleaned)) <= _KEPT else significant(value))
     return found
+
+
+def moments(days: NDArray[np.float64]) -> list[float | None]:
+    """Return points in time, as days, to the second; None for NaN."""
+    return [None if day != day else round(day, 5) for day in days.tolist()]
 
 
 def significant(value: float, digits: int = _DIGITS) -> float:
@@ -70,6 +76,48 @@ def written(value: float) -> str:
     ('3', '−0.25', '0', '1234567')
     """
     return f"{value + 0.0:.12g}".replace("-", MINUS)
+
+
+def date(days: float, whole: bool | None = None) -> str:
+    """Write a point in time, given as days since 1970-01-01.
+
+    Parameters
+    ----------
+    days : float
+    whole : bool, optional
+        Whether only the day is written; by default if it is just that.
+
+    Examples
+    --------
+    >>> date(18627.0), date(18627.75), date(18627.75, whole=True), date(1e9)
+    ('2020-12-31', '2020-12-31 18:00', '2020-12-31', '1000000000 days after 1970-01-01')
+    """
+    if not _FIRST_DAY <= days < _LAST_DAY:
+        return f"{written(days)} days after 1970-01-01"
+    minutes = round(days * 1440)
+    day, clock = str(np.datetime64(minutes, "m")).split("T")
+    only_day = minutes % 1440 == 0 if whole is None else whole
+    return day if only_day else f"{day} {clock}"
+
+
+def explained(log_ratio: float) -> str:
+    """Say how much better one tree explains rows than two, or two than one, as the end of a sentence.
+
+    Examples
+    --------
+    >>> explained(5.4), explained(-0.7)
+    ('one tree explains them 220 times better than two', 'two trees explain them 2 times better than one')
+    >>> explained(0.01), explained(300.0)
+    ('one tree explains them as well as two', 'one tree explains them more than a million times better than two')
+    """
+    if abs(log_ratio) < math.log(1.05):
+        return "one tree explains them as well as two"
+    factor = (
+        "more than a million" if abs(log_ratio) > math.log(1e6) else f"{significant(math.exp(abs(log_ratio)), 2):,g}"
+    )
+    if log_ratio > 0:
+        return f"one tree explains them {factor} times better than two"
+    return f"two trees explain them {factor} times better than one"
 
 
 def percent(share: float) -> str:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module, resources
+from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from ...errors import MissingDependencyError
+from ...extras import need
 from ...table.wording import count
 from .clusters import cluster_views
 from .facts import ReportFacts
-from .parameters import categorical_parameters, real_parameters
+from .numbers import significant, written
+from .parameters import categorical_parameters, real_parameters, shared_parameters
 from .picture import picture
-from .surprises import FAR_BELOW, least_likely_cells, oddest_rows
-from .words import how_examined, odds, support_view, verdicts
+from .surprises import odd_cells, odd_rows
+from .words import how_examined, odds, shortened, support_view, verdicts
 
-_PACKAGES = ("jinja2", "plotly")
+FEWEST_ROWS = 3  # that anything can be said of
+_SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "search.js", "page.js")
 _CHOICES = {
     "n_clusters": "as many as were asked for",
     "height": "by cutting the tree at the height that was asked for",
@@ -33,13 +35,8 @@ def check_packages() -> None:
     MissingDependencyError
         If a package is not installed.
     """
-    for name in _PACKAGES:
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise MissingDependencyError(
-                f'A report is made with jinja2 and plotly, and {name} is not installed; run: pip install "coaltree[report]"'
-            ) from error
+    for package in ("jinja2", "plotly"):
+        need(package, "Reports need", "report")
 
 
 def page(facts: ReportFacts) -> str:
@@ -67,30 +64,34 @@ def page(facts: ReportFacts) -> str:
         lstrip_blocks=True,
     )
     environment.filters["odds"] = odds
-    shown = picture(facts)
-    rows = oddest_rows(facts.columns, facts.examined)
+    environment.filters["shortened"] = shortened
+    environment.filters["written"] = lambda value: written(significant(value))
+    drawn = picture(facts)
+    rows, cells = odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
     return environment.get_template("report.html").render(
         facts=facts,
         names=facts.tree.leaf_names,
         counted=count,
+        enough=facts.tree.n_leaves >= FEWEST_ROWS,
         n_missing=sum(int(column.missing.sum()) for column in facts.columns),
         choice=_CHOICES[facts.clusters_chosen_by],
-        n_tips=len(shown["names"]),
-        clusters=cluster_views(facts, shown["colors"]),
+        n_tips=len(drawn["names"]),
+        searched=drawn["members"] is not None,
+        clusters=cluster_views(facts, drawn["colors"]),
         sizes=np.sort(np.bincount(facts.labels))[::-1].tolist(),
         support=support_view(facts),
+        shared=shared_parameters(facts),
         real=real_parameters(facts),
         categorical=categorical_parameters(facts),
-        verdicts=verdicts(facts, rows),
+        verdicts=verdicts(facts, rows, cells),
         examined=how_examined(facts),
         rounds=_line(facts.rounds),
         odd_rows=rows,
-        far_below=FAR_BELOW,
-        odd_cells=least_likely_cells(facts.columns, facts.examined),
+        odd_cells=cells,
         styles=Markup(_template("report.css")),
-        script=Markup(_template("report.js")),
+        script=Markup("\n".join(map(_template, _SCRIPTS))),
         plotly=Markup(get_plotlyjs()),
-        picture=Markup(embedded_json(shown)),
+        picture=Markup(embedded_json(drawn)),
     )
 
 
@@ -112,12 +113,12 @@ def _template(name: str) -> str:
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _line(values: list[float]) -> str:
+def _line(values: list[float]) -> list[str]:
     """Return the points of a line through values, in a box of 300 by 60."""
     finite = [value for value in values if np.isfinite(value)]
     if len(finite) < 2:
-        return ""
+        return []
     low, high = min(finite), max(finite)
     span = (high - low) or 1.0
     step = 300 / (len(finite) - 1)
-    return " ".join(f"{k * step:.1f},{60 - 60 * (value - low) / span:.1f}" for k, value in enumerate(finite))
+    return [f"{k * step:.1f},{60 - 60 * (value - low) / span:.1f}" for k, value in enumerate(finite)]

@@ -1,4 +1,4 @@
-"""The fitted parameters by column, in the column's own units."""
+"""The fitted parameters: what columns share, and what each has of its own, in its own units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from .facts import ReportFacts
-from .numbers import beside, percent, significant, written
+from .numbers import percent, significant, written
 
 MOST_SHARES = 5
 
@@ -17,7 +17,13 @@ class RealParameters(NamedTuple):
     column: str
     mean: str  # empty for Brownian motion, which has none
     sd: str
-    noise_sd: str
+    observed_sd: str
+
+
+class SharedParameters(NamedTuple):
+    """What was fitted to all real columns together."""
+
+    noise: str  # its share of a cell's variance; for Brownian motion the height over which as much is drifted
     half_height: str  # of a common ancestor of which rows keep half; empty for Brownian motion
 
 
@@ -29,21 +35,26 @@ class CategoricalParameters(NamedTuple):
     shares: str
 
 
+def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
+    """Return what the real columns share; None if there are none."""
+    if not facts.real:
+        return None
+    own = facts.parameters[facts.real[0].name]
+    noise = (float(own["noise_sd"]) / float(own["sd"])) ** 2
+    pulled = "rate" in own
+    return SharedParameters(
+        percent(noise / (1 + noise)) if pulled else written(significant(noise, 3)), _half_height(own)
+    )
+
+
 def real_parameters(facts: ReportFacts) -> list[RealParameters]:
     """Return the parameters of the real columns."""
     found = []
     for column in facts.real:
         own = facts.parameters[column.name]
         sd = float(own["sd"])
-        found.append(
-            RealParameters(
-                column.name,
-                written(beside(float(own["mean"]), sd)) if "mean" in own else "",
-                written(significant(sd, 3)),
-                written(significant(float(own["noise_sd"]), 3)),
-                _half_height(own),
-            )
-        )
+        mean = column.told(float(own["mean"]), sd) if "mean" in own else ""
+        found.append(RealParameters(column.name, mean, column.distance(sd), column.distance(column.sd)))
     return found
 
 
@@ -56,7 +67,7 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
         told = ", ".join(f"{category} {percent(float(share))}" for category, share in shares[:MOST_SHARES])
         more = len(shares) - MOST_SHARES
         found.append(
-            CategoricalParameters(column.name, _half_height(own), told + (f" and {more} more" if more > 0 else ""))
+            CategoricalParameters(column.name, _half_height(own), told + (f" and {more:,} more" if more > 0 else ""))
         )
     return found
 

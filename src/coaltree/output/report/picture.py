@@ -12,12 +12,12 @@ from ..drawn import Drawn, drawn_part
 from ..palette import paint
 from .differences import differences, strongest, tally
 from .facts import ColumnFacts, RealFacts, ReportFacts
-from .numbers import beside, given_values, significant
+from .numbers import beside, given_values, moments, significant
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MOST_NAMES = 20_000  # of so many leaves in collapsed clades the names can be searched for
+MOST_CHARACTERS = 8_000_000  # of leaves in collapsed clades, up to which their names can be searched for
 MOST_APART = 3  # columns that are named for a clade
 LEAST_EFFECT = 0.3
 
@@ -47,6 +47,7 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
         "names": _names(drawn),
         "members": _members(drawn, tips),
         "support": _support(drawn),
+        "ratios": _of_merges(drawn, facts.log_ratios),
         "clusters": np.where(painted.of_nodes < n_clusters, painted.of_nodes, -1).tolist(),
         "colors": list(painted.shades),
         "columns": [
@@ -71,7 +72,7 @@ def _names(drawn: Drawn) -> list[str | None]:
 
 def _members(drawn: Drawn, tips: IntArray) -> list[list[str]] | None:
     """Return the leaves of each tip, if it takes several and there are not too many."""
-    if drawn.n_tips == drawn.whole.n_leaves or drawn.whole.n_leaves > MOST_NAMES:
+    if drawn.n_tips == drawn.whole.n_leaves or sum(map(len, drawn.whole.leaf_names)) > MOST_CHARACTERS:
         return None
     members: list[list[str]] = [[] for _ in range(drawn.n_tips)]
     for tip, name in zip(tips.tolist(), drawn.whole.leaf_names, strict=True):
@@ -83,8 +84,13 @@ def _support(drawn: Drawn) -> list[float | None] | None:
     """Return the support of each drawn node; None for leaves and for what only resolves a polytomy."""
     if not isinstance(drawn.whole, SummaryTree):
         return None
-    shares = np.concatenate([np.full(drawn.whole.n_leaves, np.nan), drawn.whole.support])[drawn.nodes]
-    return [None if share != share else significant(share, 3) for share in shares.tolist()]
+    return _of_merges(drawn, drawn.whole.support)
+
+
+def _of_merges(drawn: Drawn, values: FloatArray) -> list[float | None]:
+    """Return what is known of each drawn node, given what is known of each merge of the whole tree; None for the rest."""
+    known = np.concatenate([np.full(drawn.whole.n_leaves, np.nan), values])[drawn.nodes]
+    return [significant(value, 3) if np.isfinite(value) else None for value in known.tolist()]
 
 
 def _column(column: ColumnFacts, own: FloatArray, drawn: Drawn, with_holes: IntArray) -> dict[str, Any]:
@@ -94,14 +100,16 @@ def _column(column: ColumnFacts, own: FloatArray, drawn: Drawn, with_holes: IntA
     if isinstance(column, RealFacts):
         found: dict[str, Any] = {
             "name": column.name,
-            "mean": significant(column.mean),
+            "mean": significant(column.mean, 12),
             "sd": significant(column.sd),
+            "time": column.time,
         }
-        if whole:
-            found["values"] = given_values(column.values)
-        else:
+        values = column.values
+        if not whole:
             means = column.mean + column.sd * own[:, 1] / np.maximum(own[:, 0], 1)
-            found["values"] = given_values(np.where(own[:, 0] > 0, means, np.nan))
+            values = np.where(own[:, 0] > 0, means, np.nan)
+        found["values"] = moments(values) if column.time else given_values(values)
+        if not whole:
             found["seen"] = own[:, 0].astype(int).tolist()
         found["expected"] = [
             [int(with_holes[k]), beside(mean, sd), beside(sd, sd)]
@@ -142,11 +150,16 @@ def _apart(
             [
                 [
                     j,
-                    significant(float(found[j].inside[node]), 4),
-                    significant(float(found[j].outside[node]), 4),
+                    _shortened(columns[j], float(found[j].inside[node])),
+                    _shortened(columns[j], float(found[j].outside[node])),
                     int(found[j].category[node]),
                 ]
                 for j in best
             ]
         )
     return apart
+
+
+def _shortened(column: ColumnFacts, mean: float) -> float:
+    """Return a mean or a share to as many digits as are read."""
+    return beside(mean, 0.1 * column.sd) if isinstance(column, RealFacts) else significant(mean, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,14 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from .facts import ColumnFacts, Examined, RealFacts
-from .numbers import given_values, written
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 
 MOST_CELLS = 20
 FEWEST_ROWS, MOST_ROWS = 5, 20
-FAR_BELOW = 3.0  # spreads below the typical row, from which on a row is called an outlier
+RARE = 0.001  # tail from which on a cell is called odd
 CELLS_OF_ROW = 3
 UNLIKELY = 0.05  # tail from which on a cell is named as what makes a row odd
 ROUNDING = 1e-9
@@ -32,21 +31,43 @@ class Surprise(NamedTuple):
     expected: str
     log_tail: float  # log of the probability of something at least as odd
 
+    @property
+    def rare(self) -> bool:
+        """Whether it is one of those that are called odd."""
+        return self.log_tail < math.log(RARE)
+
 
 class Oddity(NamedTuple):
-    """A row and how far below the typical row its density is."""
+    """A row and how far below the typical row its score is."""
 
     row: int
-    below: float  # in spreads of the rows' log densities
+    below: float  # in units of the distance that a quarter of the rows are below it
+    far: bool  # whether it is called an outlier
     cells: list[Surprise]
 
 
+class OddRows(NamedTuple):
+    """The rows of the lowest scores, the oddest first: outliers, and a few in any case."""
+
+    shown: list[Oddity]
+    n_far: int
+    limit: float  # of `below`, beyond which a row is called an outlier
+
+
+class OddCells(NamedTuple):
+    """The observed cells that are least likely given the rest of their rows, the oddest first."""
+
+    shown: list[Surprise]
+    n_rare: int
+    n_cells: int  # that were looked at
+
+
 def log_tails(column: ColumnFacts, examined: Examined) -> FloatArray:
-    """Return of each examined cell the log of the probability of something at least as odd; 0 where nothing was observed.
+    """Return of each cell of an opened row the log of the probability of something at least as odd; 0 if nothing was observed.
 
     Of a real cell that is a value at least as far from the mean; of a categorical one, a category at most as probable.
     """
-    rows = examined.rows
+    rows = examined.opened
     seen = ~column.missing[rows]
     found = np.zeros(len(rows))
     if isinstance(column, RealFacts):
@@ -60,43 +81,48 @@ def log_tails(column: ColumnFacts, examined: Examined) -> FloatArray:
     return found
 
 
-def least_likely_cells(columns: Sequence[ColumnFacts], examined: Examined, most: int = MOST_CELLS) -> list[Surprise]:
-    """Return the observed cells that are least likely given the rest, the oddest first."""
-    if not columns or not len(examined.rows) or not examined.hidden_at_once:
-        return []
-    tails = np.column_stack([log_tails(column, examined) for column in columns])
+def odd_cells(columns: Sequence[ColumnFacts], examined: Examined, most: int = MOST_CELLS) -> OddCells:
+    """Find the least likely of the cells in the rows that were opened evenly; those of odd rows alone would not be fair."""
+    if not columns or not examined.hidden_at_once:
+        return OddCells([], 0, 0)
+    at = np.flatnonzero(examined.evenly)
+    tails = np.column_stack([log_tails(column, examined)[at] for column in columns])
     order = np.argsort(tails, axis=None, kind="stable")[:most]
     cells = np.column_stack(np.unravel_index(order, tails.shape)).tolist()
-    return [_surprise(columns[j], examined, k, float(tails[k, j])) for k, j in cells if tails[k, j] < 0]
+    shown = [_surprise(columns[j], examined, int(at[k]), float(tails[k, j])) for k, j in cells if tails[k, j] < 0]
+    n_cells = sum(int(np.sum(~column.missing[examined.opened[at]])) for column in columns)
+    return OddCells(shown, int(np.sum(tails < np.log(RARE))), n_cells)
 
 
-def n_beyond(columns: Sequence[ColumnFacts], examined: Examined, tail: float) -> tuple[int, int]:
-    """Return how many observed cells are less likely than a tail probability, and how many were looked at."""
-    limit, beyond, looked_at = np.log(tail), 0, 0
-    for column in columns:
-        beyond += int(np.sum(log_tails(column, examined) < limit))
-        looked_at += int(np.sum(~column.missing[examined.rows]))
-    return beyond, looked_at
+def odd_rows(columns: Sequence[ColumnFacts], examined: Examined) -> OddRows:
+    """Find the rows of the lowest scores.
 
-
-def oddest_rows(columns: Sequence[ColumnFacts], examined: Examined) -> list[Oddity]:
-    """Return the rows of the lowest predictive density: all outliers, and a few in any case."""
-    if len(examined.rows) < 3 or not columns:
-        return []
-    scores = examined.log_density - _usual(columns, examined.rows)
-    middle = float(np.median(scores))
-    spread = 1.4826 * float(np.median(np.abs(scores - middle)))
-    if spread <= ROUNDING * max(1.0, abs(middle)):
-        return []
-    below = (middle - scores) / spread
-    order = np.argsort(-np.round(below, 9), kind="stable")
-    n_shown = int(np.clip(np.sum(below > FAR_BELOW), FEWEST_ROWS, MOST_ROWS))
+    Scores have a long lower tail, as the logarithm of a normal density has. If it falls like an exponential one,
+    ``2**-(1 + b)`` of the rows are more than b times as far below the median as the lower quartile is. Rows are called outliers
+    from where on a table of their number has a quarter of a row.
+    """
+    n = len(examined.rows)
+    limit = 1 + np.log2(max(n, 1))
+    if n < 3 or not columns:
+        return OddRows([], 0, limit)
+    quartile, median = np.quantile(examined.scores, [0.25, 0.5])
+    if median - quartile <= ROUNDING * max(1.0, abs(median)):
+        return OddRows([], 0, limit)
+    below = (median - examined.scores) / (median - quartile)
+    order = np.argsort(np.round(examined.scores, 9), kind="stable")  # as it was found which rows to open
+    n_far = int(np.sum(below > limit))
     tails = [log_tails(column, examined) for column in columns] if examined.hidden_at_once else []
-    return [
-        Oddity(int(examined.rows[k]), float(below[k]), _oddest_cells(columns, examined, tails, k))
-        for k in order[:n_shown].tolist()
+    shown = [
+        Oddity(
+            int(examined.rows[k]),
+            float(below[k]),
+            bool(below[k] > limit),
+            _oddest_cells(columns, examined, tails, int(np.searchsorted(examined.opened, examined.rows[k]))),
+        )
+        for k in order[: int(np.clip(n_far, FEWEST_ROWS, MOST_ROWS))].tolist()
         if below[k] > 0
     ]
+    return OddRows(shown, n_far, limit)
 
 
 def _oddest_cells(
@@ -106,26 +132,6 @@ def _oddest_cells(
     return [_surprise(columns[j], examined, k, tail) for tail, j in odd[:CELLS_OF_ROW]]
 
 
-def _usual(columns: Sequence[ColumnFacts], rows: IntArray) -> FloatArray:
-    """Return the log density that rows would have on average if columns knew nothing of each other.
-
-    It makes rows with few observed cells comparable with others.
-    """
-    total = np.zeros(len(rows))
-    for column in columns:
-        if isinstance(column, RealFacts):
-            mean_log = -0.5 * np.log(2 * np.pi * np.e)  # of standardised cells
-        else:
-            shares = np.bincount(column.codes[~column.missing]) / np.sum(~column.missing)
-            mean_log = float(np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
-        total += np.where(column.missing[rows], 0.0, mean_log)
-    return total
-
-
 def _surprise(column: ColumnFacts, examined: Examined, k: int, log_tail: float) -> Surprise:
-    row = int(examined.rows[k])
-    if isinstance(column, RealFacts):
-        value = written(given_values(column.values[row : row + 1])[0] or 0.0)
-    else:
-        value = column.categories[column.codes[row]]
-    return Surprise(row, column.name, value, column.expectation(k), log_tail)
+    row = int(examined.opened[k])
+    return Surprise(row, column.name, column.cell(row), column.expectation(k), log_tail)

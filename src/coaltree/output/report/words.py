@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import pdtrc
 
 from ...table.wording import count
+from ...tree.drawn_names import shown_name
 from ...tree.summary import SummaryTree
 from .facts import ReportFacts, SampleFacts
 from .numbers import percent, significant, written
-from .surprises import FAR_BELOW, Oddity, n_beyond
+from .surprises import RARE, OddCells, OddRows
 
 WEAK = 0.5
 MOST_WEAK = 10
 NAMED = 4  # leaves of a clade that are named
 SMALL_GAIN = 0.5  # of the log joint density over the last rounds, below which fitting is called settled
-RARE = 0.001
+BY_CHANCE = 0.1  # probability of so many odd cells, below which there are too many of them
 
 
 class Verdict(NamedTuple):
@@ -29,16 +30,18 @@ class Verdict(NamedTuple):
     answer: str
 
 
-def verdicts(facts: ReportFacts, odd_rows: Sequence[Oddity]) -> list[Verdict]:
+def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict]:
     """Answer the questions that a reader should ask of a fit."""
-    found = [_sampled(facts.sample) if facts.sample else _searched(facts)]
-    settled = _settled(facts)
-    if settled:
-        found.append(settled)
+    found = [_sampled(facts.sample) if facts.sample else _searched(facts), _settled(facts)]
     if len(facts.examined.rows):
-        found.append(_outliers(odd_rows))
-        if facts.examined.hidden_at_once:
-            found.append(_cells(facts))
+        found.append(_outliers(facts, rows))
+    if cells.n_cells:
+        found.append(_cells(facts, cells))
+    n_merges = facts.tree.n_leaves - 1
+    n_level = int(np.sum(facts.tree.merge_heights == 0))
+    if n_level > n_merges / 2:
+        told = f"{n_level:,} of {n_merges:,} merges are at height 0: those rows differ no more than noise."
+        found.append(Verdict("How fine is the tree?", "plain", told))
     found += [Verdict("What was noticed about the table or the sample?", "look", remark) for remark in facts.remarks]
     return found
 
@@ -62,7 +65,7 @@ def _searched(facts: ReportFacts) -> Verdict:
 def _sampled(sample: SampleFacts) -> Verdict:
     size = f"{sample.effective_size:.1f}"
     told = (
-        f"{count(sample.n_trees, 'tree')} were drawn, {sample.n_distinct} of them distinct; by their weights they are worth "
+        f"{count(sample.n_trees, 'tree')} were drawn, {sample.n_distinct:,} of them distinct; by their weights they are worth "
         f"{size} trees of equal weight."
     )
     if sample.least_ess is not None:
@@ -75,22 +78,25 @@ def _sampled(sample: SampleFacts) -> Verdict:
     return Verdict("Did the sampler collapse?", "good", f"No: {told}")
 
 
-def _settled(facts: ReportFacts) -> Verdict | None:
+def _settled(facts: ReportFacts) -> Verdict:
     question = "Did fitting the parameters settle?"
     rounds = facts.rounds
     if not rounds:
         return Verdict(question, "plain", "Parameters were not fitted; the tree was built with those that were given.")
     n_rounds = count(len(rounds), "round")
-    part = ", on a part of the rows," if facts.fitted_to_part else ""
+    part = " on a part of the rows" if facts.fitted_to_part else ""
     if len(rounds) < facts.most_rounds:
         return Verdict(
             question,
             "good",
-            f"Yes: after {n_rounds} of finding a tree and fitting parameters to it{part} nothing was gained.",
+            f"Yes: of {n_rounds} of finding a tree and fitting parameters to it{part} the last two were no better than the best "
+            "before them, which was kept.",
         )
     gain = max(rounds) - max(rounds[:-2], default=-math.inf)
     if gain <= SMALL_GAIN:
-        return Verdict(question, "good", f"Yes: the last of {n_rounds}{part} gained next to nothing.")
+        return Verdict(
+            question, "good", f"Yes: the last of {n_rounds}{part} brought next to nothing; the best one was kept."
+        )
     return Verdict(
         question,
         "look",
@@ -98,26 +104,35 @@ def _settled(facts: ReportFacts) -> Verdict | None:
     )
 
 
-def _outliers(rows: Sequence[Oddity]) -> Verdict:
+def _outliers(facts: ReportFacts, rows: OddRows) -> Verdict:
     question = "Are there outliers?"
-    n_far = sum(row.below > FAR_BELOW for row in rows)
-    if not n_far:
-        return Verdict(question, "good", "No row is far less likely than the others, given the rest of the table.")
+    n, n_seen = facts.tree.n_leaves, len(facts.examined.rows)
+    which = f"the {n:,} rows" if n_seen == n else f"{n_seen:,} rows, taken evenly from all {n:,},"
+    if not rows.n_far:
+        return Verdict(question, "good", f"None of {which} is far less likely than the typical row, given the others.")
     return Verdict(
         question,
         "look",
-        f"{count(n_far, 'row is', 'rows are')} far less likely than the typical row, given the rest of the table; see below.",
+        f"Of {which} {rows.n_far:,} {'is' if rows.n_far == 1 else 'are'} far less likely than the typical row, given the "
+        "others; see below.",
     )
 
 
-def _cells(facts: ReportFacts) -> Verdict:
-    beyond, looked_at = n_beyond(facts.columns, facts.examined, RARE)
-    by_chance = RARE * looked_at
+def _cells(facts: ReportFacts, cells: OddCells) -> Verdict:
+    by_chance = RARE * cells.n_cells
+    n_rows = int(np.sum(facts.examined.evenly))
+    where = "" if n_rows == facts.tree.n_leaves else f" of {n_rows:,} rows"
+    number = "none is" if not cells.n_rare else "1 is" if cells.n_rare == 1 else f"{cells.n_rare:,} are"
     answer = (
-        f"Of {looked_at:,} observed cells, {beyond:,} {'is' if beyond == 1 else 'are'} so odd that one in 1,000 would be "
-        f"by chance; chance alone would make about {by_chance:.1f}."
+        f"Of {cells.n_cells:,} observed cells{where}, {number} so odd that one in 1,000 would be by chance; chance alone "
+        f"would make about {by_chance:,.1f}."
     )
-    state = "look" if beyond > by_chance + 3 * math.sqrt(by_chance + 1) else "good"
+    state = "plain" if cells.n_rare else "good"
+    if cells.n_rare and pdtrc(cells.n_rare - 1, by_chance) < BY_CHANCE:
+        state = "look"
+    elif cells.n_rare and cells.n_cells * math.exp(cells.shown[0].log_tail) < BY_CHANCE:
+        state = "look"
+        answer += " The oddest is beyond what chance would make of so many."
     return Verdict("Are there cells that do not fit the rest of their row?", state, answer)
 
 
@@ -128,18 +143,19 @@ def how_examined(facts: ReportFacts) -> str:
         return ""
     all_rows = len(examined.rows) == n
     which = "Each row was" if all_rows else f"To save time, {len(examined.rows):,} of the {n:,} rows were"
-    them, its = ("it", "its") if all_rows else ("them", "their")
-    together = "" if examined.at_once == 1 else f", up to {examined.at_once} of them at a time,"
-    text = f"{which} taken off the tree{together} and compared with what the other rows say of {them}."
+    together = "" if examined.at_once == 1 else f", up to {examined.at_once:,} of them at a time,"
+    text = f"{which} taken off the tree{together} and compared with what the other rows say of {'it' if all_rows else 'them'}."
+    if not examined.hidden_at_once:
+        return text + " With a full covariance matrix no cell can be hidden, so cells were not examined."
+    n_even = int(np.sum(examined.evenly))
+    of_rows = "" if n_even == n else f" of {n_even:,} rows, taken evenly from all, and of the oddest rows"
     if examined.hidden_at_once == 1:
-        text += f" Then each of {its} cells was hidden in turn and foretold from the rest of the row."
-    elif examined.hidden_at_once > 1:
-        text += (
-            f" Then {its} cells were hidden, up to {examined.hidden_at_once} at a time, and foretold from the others."
-        )
-    else:
-        text += " With a full covariance matrix no cell can be hidden, so cells were not examined."
-    return text
+        return text + f" Then each cell{of_rows} was hidden in turn and foretold from the rest of its row."
+    return (
+        text
+        + f" Then the cells{of_rows} were hidden, up to {examined.hidden_at_once} at a time, and foretold from the rest of "
+        "their row."
+    )
 
 
 def odds(log_tail: float) -> str:
@@ -154,6 +170,17 @@ def odds(log_tail: float) -> str:
     if log_tail < math.log(1e-6):
         return "less than 1 in a million"
     return f"1 in {significant(math.exp(-log_tail), 2):,g}"
+
+
+def shortened(name: str, most: int = 36) -> str:
+    """Return a name for a table: on one line, and of a long one its beginning and its end.
+
+    Examples
+    --------
+    >>> shortened("a name"), shortened("The first of a long series of names, number 12")
+    ('a name', 'The first of a long ser…s, number 12')
+    """
+    return shown_name(name if len(name) <= most else f"{name[: most - 13]}…{name[-12:]}", most, " ")
 
 
 class SupportView(NamedTuple):
@@ -181,8 +208,8 @@ def support_view(facts: ReportFacts) -> SupportView | None:
     ]
     sure = int(np.sum(known >= 0.95))
     summary = (
-        f"{sure} of {count(len(known), 'clade')} {'is' if sure == 1 else 'are'} in at least 95 % of the sampled trees, "
-        f"{int(np.sum(known < WEAK))} in fewer than half."
+        f"{sure:,} of {count(len(known), 'clade')} {'is' if sure == 1 else 'are'} in at least 95 % of the sampled trees, "
+        f"{int(np.sum(known < WEAK)):,} in fewer than half."
     )
     weak = [k for k in np.argsort(support, kind="stable").tolist() if support[k] < WEAK]
     sentences = [f"{named_clade(facts, tree.n_leaves + k)}: in {percent(float(support[k]))} of the trees" for k in weak]
@@ -194,5 +221,5 @@ def named_clade(facts: ReportFacts, node: int) -> str:
     leaves = np.sort(facts.tree.leaves_below(node))
     names = [facts.tree.leaf_names[leaf] for leaf in leaves[: NAMED + (len(leaves) == NAMED + 1)]]
     if len(names) < len(leaves):
-        return f"{', '.join(names)} and {len(leaves) - len(names)} more"
+        return f"{', '.join(names)} and {len(leaves) - len(names):,} more"
     return f"{', '.join(names[:-1])} and {names[-1]}"

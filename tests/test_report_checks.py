@@ -1,0 +1,304 @@
+"""What a report says of how far to trust it: rows and cells that do not fit, support, the sample, the fit."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import coaltree as ct
+from coaltree.estimators.examining import take_off
+from coaltree.estimators.reporting import report_facts
+from coaltree.output.report.facts import Examined, RealFacts
+from coaltree.output.report.page import page
+from coaltree.output.report.surprises import OddCells, OddRows, Surprise, odd_cells, odd_rows
+from coaltree.output.report.words import how_examined, support_view, verdicts
+from coaltree.questions.predictor import Predictor
+from coaltree.tree.pruning import without_leaves
+from report_pages import HOSTILE, Page, mixed_frame
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return mixed_frame(names=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return ct.CoalescentClustering(calibrate=2, n_clusters=3).fit(frame)
+
+
+@pytest.fixture(scope="module")
+def facts(model):
+    return report_facts(model, "Animals")
+
+
+def odd(facts):
+    return odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
+
+
+def verdict(facts, question):
+    found = [own for own in verdicts(facts, *odd(facts)) if question in own.question]
+    assert len(found) == 1
+    return found[0]
+
+
+# -- checks ------------------------------------------------------------------------------------------
+
+
+def test_rows_are_taken_off_one_at_a_time(model):
+    X, process = model._predictor.given_X, model.process_
+    found = take_off(model.tree_, X, 3, process)
+    assert (found.at_once, found.hidden_at_once) == (1, 1)
+    assert found.rows.tolist() == found.opened.tolist() == list(range(len(X)))
+    assert found.evenly.all()
+    shares = [pd.Series(X[:, j]).value_counts(normalize=True).to_numpy() for j in (3, 4)]
+    usual = [-0.5 * np.log(2 * np.pi * np.e * np.nanvar(X[:, j])) for j in range(3)]
+    usual += [float(np.sum(own * np.log(own))) for own in shares]
+    for row in (0, 7, 35):
+        rest = Predictor([without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process)
+        density = rest.log_density(X[[row]])[0]
+        assert found.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
+        for column in range(X.shape[1]):
+            hidden = X[[row]].copy()
+            hidden[0, column] = np.nan
+            cells = rest.cells(hidden)
+            if column < 3:
+                assert found.cells.mean[row, column] == pytest.approx(cells.mean[0, column], rel=1e-9)
+                assert found.cells.sd[row, column] == pytest.approx(cells.sd[0, column], rel=1e-9)
+            else:
+                own = slice(*cells.start[column - 3 : column - 1])
+                assert found.cells.probability[row, own] == pytest.approx(cells.probability[0, own], rel=1e-9)
+
+
+def test_an_odd_row_and_an_odd_cell_are_found(frame):
+    table = frame.copy()
+    table.loc["row 30", ["mass", "length"]] = [70.0, 12.0]
+    table.loc["row 22", "flies"] = "no"  # of a group that flies
+    table.loc["row 16", "length"] = 6.0
+    facts = report_facts(ct.CoalescentClustering(calibrate=2).fit(table))
+    rows = odd_rows(facts.columns, facts.examined)
+    assert table.index[rows.shown[0].row] == "row 30"
+    assert rows.shown[0].far
+    assert rows.shown[0].below > rows.limit
+    cells = odd_cells(facts.columns, facts.examined)
+    assert len(cells.shown) == 20
+    assert ("row 16", "length", "6") in [(table.index[cell.row], cell.column, cell.value) for cell in cells.shown[:4]]
+    tails = [cell.log_tail for cell in cells.shown]
+    assert tails == sorted(tails)
+    text = Page(page(facts)).text
+    assert "row 30" in text
+    assert "length is 12, expected" in text
+    assert verdict(facts, "outliers").state == "look"
+
+
+def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
+    from scipy.stats import norm
+
+    cells = odd_cells(facts.columns, facts.examined, 1000).shown
+    unlikely = sum(int(np.sum(~column.missing)) for column in facts.real) + sum(
+        int(np.sum(column.codes[~column.missing] != column.expected[~column.missing].argmax(axis=1)))
+        for column in facts.categorical
+    )
+    assert len(cells) == unlikely  # what is most probable is not odd
+    by_name = {column.name: column for column in facts.columns}
+    for cell in cells:
+        column = by_name[cell.column]
+        if cell.column in ("cover", "flies"):
+            own = column.expected[cell.row]
+            tail = own[own <= own[column.codes[cell.row]] + 1e-12].sum()
+        else:
+            tail = 2 * norm.sf(abs(column.values[cell.row] - column.expected[cell.row]) / column.expected_sd[cell.row])
+        assert cell.log_tail == pytest.approx(math.log(tail), abs=1e-6)
+
+
+def test_words_on_the_search(facts):
+    found = verdict(facts, "searched")
+    assert (found.state, "Every pair was looked at" in found.answer) == ("good", True)
+    near = verdict(replace(facts, search="neighbors", neighbors_held=0.97), "searched")
+    assert near.state == "good"
+    assert "97 %" in near.answer
+    assert verdict(replace(facts, search="neighbors", neighbors_held=0.5), "searched").state == "look"
+
+
+def test_words_on_fitting(facts):
+    assert verdict(replace(facts, log_joints=[1.0], most_rounds=0), "settle").answer.startswith(
+        "Parameters were not fitted"
+    )
+    settled = replace(facts, log_joints=[0.0, 1.0, 2.0, 2.0, 2.0], most_rounds=10)
+    assert verdict(settled, "settle").answer == (
+        "Yes: of 4 rounds of finding a tree and fitting parameters to it the last two were no better than the best before "
+        "them, which was kept."
+    )
+    part = verdict(replace(settled, fitted_to_part=True, log_joints=[0.0, 1.0, 2.0, 2.0, 2.0, 9.0]), "settle")
+    assert "fitting parameters to it on a part of the rows the last two" in part.answer
+    rising = verdict(replace(facts, log_joints=[0.0, 1.0, 5.0, 9.0], most_rounds=3), "settle")
+    assert rising.state == "look"
+    assert rising.answer == "Perhaps not: what was allowed, 3 rounds, was used up. Try calibrate=6."
+    still = verdict(replace(facts, log_joints=[0.0, 9.0, 9.1, 9.2], most_rounds=3), "settle")
+    assert still.state == "good"
+
+
+def test_words_on_what_was_examined(facts):
+    assert how_examined(facts) == (
+        "Each row was taken off the tree and compared with what the other rows say of it. Then each cell was hidden in turn "
+        "and foretold from the rest of its row."
+    )
+    some = replace(
+        facts.examined,
+        rows=facts.examined.rows[:30],
+        at_once=5,
+        opened=facts.examined.opened[:10],
+        evenly=np.arange(10) < 8,
+        hidden_at_once=3,
+    )
+    assert how_examined(replace(facts, examined=some)) == (
+        "To save time, 30 of the 36 rows were taken off the tree, up to 5 of them at a time, and compared with what the "
+        "other rows say of them. Then the cells of 8 rows, taken evenly from all, and of the oddest rows were hidden, up to "
+        "3 at a time, and foretold from the rest of their row."
+    )
+
+
+def test_chance_alone_makes_few_outliers():
+    """Scores of normal rows: one in four tables has an outlier at most, and a planted one is always found."""
+    rng = np.random.default_rng(0)
+    for n, n_columns in ((20, 1), (200, 2), (5000, 2), (5000, 10)):
+        n_found = 0
+        for _ in range(40):
+            scores = -0.5 * rng.chisquare(n_columns, n)
+            rows = np.arange(n)
+            column = RealFacts("x", np.zeros(n), *np.zeros((4, 0)))
+            examined = Examined(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
+            n_found += odd_rows([column], examined).n_far > 0
+            scores[n // 2] = -0.5 * 80
+            planted = odd_rows([column], examined)
+            assert planted.shown[0].row == n // 2
+            assert planted.shown[0].far
+        # at most a quarter of 40, and but for one table in ten thousand less than 21
+        assert n_found < 21, (n, n_columns, n_found)
+
+
+def test_outliers_are_counted_beyond_those_that_are_shown(facts):
+    scores = np.concatenate([np.linspace(-1, 1, 70), np.full(30, -500.0)])
+    rows = np.arange(100)
+    column = RealFacts("x", np.zeros(100), *np.zeros((4, 0)))
+    examined = Examined(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
+    found = odd_rows([column], examined)
+    assert (found.n_far, len(found.shown)) == (0, 5)  # three in ten are no exception
+    scores[20:] = np.linspace(-1, 1, 80)
+    scores[:20] = -500.0
+    scores[20:23] = -400.0
+    found = odd_rows([column], examined)
+    assert (found.n_far, len(found.shown)) == (23, 20)
+
+
+@pytest.mark.parametrize(
+    ("tails", "n_cells", "state"),
+    [
+        ([], 180, "good"),
+        ([0.0005], 90, "look"),  # one where chance makes 0.09
+        ([0.0009, 0.0008], 100, "look"),
+        ([0.0005], 1000, "plain"),  # one where chance makes one
+        ([0.0005] * 12, 10_000, "plain"),
+        ([0.0005] * 30, 10_000, "look"),
+        ([1e-7, 0.0005], 1000, "look"),  # no more than by chance, but one is odder than chance makes them
+    ],
+)
+def test_the_verdict_on_cells_agrees_with_what_is_listed(facts, tails, n_cells, state):
+    shown = [Surprise(0, "mass", "1", "2", math.log(tail)) for tail in tails]
+    cells = OddCells(shown, len(shown), n_cells)
+    found = next(own for own in verdicts(facts, OddRows([], 0, 6.0), cells) if "cells" in own.question)
+    assert found.state == state
+    assert f"Of {n_cells:,} observed cells, " in found.answer
+    assert ("The oddest is beyond" in found.answer) == (1e-7 in tails)
+
+
+def test_the_verdict_on_rows_says_how_many_were_looked_at(facts):
+    found = verdict(facts, "outliers")
+    n_far = odd_rows(facts.columns, facts.examined).n_far
+    assert (found.state == "good") == (n_far == 0)
+    assert "the 36 rows" in found.answer
+    part = replace(facts.examined, rows=facts.examined.rows[:20], scores=facts.examined.scores[:20])
+    assert "20 rows, taken evenly from all 36," in verdict(replace(facts, examined=part), "outliers").answer
+
+
+def test_every_row_of_a_large_table_is_looked_at():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1200, 20)) + 6 * rng.integers(0, 3, (1200, 1))
+    X[777, :3] += 15 * rng.choice([-1, 1], 3)
+    model = ct.CoalescentClustering(calibrate=0, noise=0.2, real_process="brownian").fit(X)
+    facts = report_facts(model)
+    assert facts.examined.rows.tolist() == list(range(1200))
+    assert 1000 <= facts.examined.evenly.sum() < len(facts.examined.opened)
+    rows = odd_rows(facts.columns, facts.examined)
+    assert rows.shown[0].row == 777
+    assert {cell.column for cell in rows.shown[0].cells} == {"x0", "x1", "x2"}
+    assert {own.row for own in rows.shown} <= set(facts.examined.opened.tolist())
+    assert f"Of {20 * facts.examined.evenly.sum():,} observed cells of " in verdict(facts, "cells").answer
+
+
+def test_merges_at_height_0(facts):
+    assert not [own for own in verdicts(facts, *odd(facts)) if "fine" in own.question]
+    heights = np.concatenate([np.zeros(36 + 30), np.arange(1.0, 6.0)])
+    flat = ct.Tree([[0, 1], *([36 + k, k + 2] for k in range(34))], heights)
+    found = verdict(replace(facts, tree=flat), "fine")
+    assert (found.state, found.answer) == (
+        "plain",
+        "30 of 35 merges are at height 0: those rows differ no more than noise.",
+    )
+
+
+def test_the_curve_of_the_fit_says_what_it_shows(facts, sampled):
+    fallen = replace(facts, log_joints=[-900.0, -1300.0, -1000.0, -1200.0, -1250.0], most_rounds=10)
+    text = Page(page(fallen)).text.replace("\N{MINUS SIGN}", "-")
+    assert "Log joint density of the 4 rounds with fitted parameters, between -1300 and -1000. It may fall" in text
+    assert "The round before anything was fitted is not shown" in text
+    assert "the last two were no better than the best before them, which was kept" in text
+    evidence = Page(page(replace(report_facts(sampled), log_joints=[-9.0, -8.0, -7.0], most_rounds=5))).text
+    assert "Log evidence of the 2 rounds" in evidence
+    assert "Log evidence : how well the parameters explain the table, over all trees" in evidence
+    assert "Log joint density" not in evidence
+
+
+# -- a sample of trees -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    X = np.random.default_rng(1).normal(size=(12, 2)) + np.repeat([[0.0], [6.0]], 6, axis=0)
+    X[3, 0] = np.nan
+    return ct.CoalescentClustering(inference="smc", n_particles=40, calibrate=0, random_state=0).fit(X)
+
+
+def test_support(sampled):
+    facts = report_facts(sampled)
+    view, support = support_view(facts), sampled.tree_.support[:-1]
+    assert sum(count for _, count, _ in view.bins) == len(support)
+    weak = np.flatnonzero(support < 0.5)
+    assert len(view.weak) + view.n_more == len(weak)
+    shown = Page(page(facts))
+    assert "the share of the sampled trees that have a clade" in shown.text
+    weakest = np.argmin(support)
+    names = [sampled.tree_.leaf_names[leaf] for leaf in np.sort(sampled.tree_.leaves_below(12 + weakest))]
+    assert all(name in view.weak[0] for name in names[:4])
+    shares = shown.data["support"]
+    assert shares[:12] == [None] * 12
+    assert shares[12:-1] == pytest.approx(support.tolist(), abs=1e-3)
+
+
+def test_words_on_the_sample(sampled, tmp_path):
+    facts = report_facts(sampled)
+    told = verdict(facts, "sampler")
+    assert facts.sample.effective_size == pytest.approx(sampled.sample_.effective_size)
+    assert f"worth {sampled.sample_.effective_size:.1f} trees" in told.answer
+    assert told.state == ("look" if any("collapsed" in remark for remark in sampled.remarks_) else "good")
+    collapsed = replace(facts, sample=replace(facts.sample, effective_size=1.2))
+    assert verdict(collapsed, "sampler").state == "look"
+    assert verdict(collapsed, "sampler").answer.startswith("Yes: ")
+    sampled.save(tmp_path / "model.coaltree")
+    again = report_facts(ct.load_model(tmp_path / "model.coaltree"))
+    assert again.sample.effective_size == pytest.approx(facts.sample.effective_size)
+    assert again.sample.least_ess is None
