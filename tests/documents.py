@@ -1,4 +1,4 @@
-"""Pages of documentation as tests see them: what they tell readers to run, and what they leave out."""
+"""The README and the pages of documentation as tests see them: what they tell readers to run, and what they leave out."""
 
 import contextlib
 import re
@@ -10,7 +10,7 @@ from command_line import command_in
 
 PATTERN = re.compile(
     r"(?:<!-- not run: (?P<reason>[^>]*) -->\n+)?"
-    r"(?:```python\n(?P<python>.*?)```|(?P<shell>(?:^    (?:\$ )?(?:coaltree|python3?|pip) [^\n]*\n)+))",
+    r"(?:```python\n(?P<python>.*?)```|(?P<shell>^    (?:\$ )?(?:coaltree|python3?|pip) [^\n]*\n(?:^    [^\n]*\n)*))",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -35,13 +35,35 @@ def blocks_of(text):
     ]
 
 
+class Command(NamedTuple):
+    """A command of a page, and what it is said to print; nothing is said without a prompt."""
+
+    line: str
+    transcript: tuple[str, ...] | None
+
+
 def commands_of(block):
-    """Return the lines of a block of commands, without prompts."""
-    return [line.strip().removeprefix("$ ") for line in block.text.splitlines()]
+    """Return the commands of a block: its lines, or if it begins with a prompt, those that have one."""
+    lines = [line[4:] for line in block.text.splitlines()]
+    if not lines[0].startswith("$ "):
+        return [Command(line, None) for line in lines]
+    first, *others = "\n".join(lines)[2:].split("\n$ ")
+    return [Command(line, tuple(printed)) for line, *printed in (text.split("\n") for text in (first, *others))]
+
+
+def run_command(command, folder, monkeypatch, capsys):
+    """Run a command in a folder, and check that it prints what it is said to."""
+    name, *arguments = shlex.split(command.line)
+    assert name == "coaltree", f"{command.line} cannot be run; say so with <!-- not run: reason -->"
+    code, out, err = command_in(folder, monkeypatch, capsys)(*arguments)
+    assert code == 0, err
+    printed = tuple(line for line in (err + out).splitlines() if not line.startswith("coaltree: compiling"))
+    assert command.transcript in (None, printed)
+    return printed
 
 
 def run_blocks(blocks, folder, monkeypatch, capsys):
-    """Run the blocks of a page in a folder, one after the other; Python blocks share their names."""
+    """Run the blocks of a page in a folder, one after the other, and return how many; Python blocks share their names."""
     names = {"__name__": "page"}
     for block in blocks:
         try:
@@ -50,11 +72,9 @@ def run_blocks(blocks, folder, monkeypatch, capsys):
                 with contextlib.redirect_stdout(None), warnings.catch_warnings():
                     exec(compile(block.text, "page", "exec"), names)
             else:
-                for line in commands_of(block):
-                    command, *arguments = shlex.split(line)
-                    assert command == "coaltree", f"{line} cannot be run; say so with <!-- not run: reason -->"
-                    code, _, err = command_in(folder, monkeypatch, capsys)(*arguments)
-                    assert code == 0, err
+                for command in commands_of(block):
+                    run_command(command, folder, monkeypatch, capsys)
         except Exception as error:
             error.add_note(f"in the block that begins: {block.name}")
             raise
+    return len(blocks)

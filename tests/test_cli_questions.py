@@ -331,3 +331,43 @@ def test_standard_output_is_utf_8_and_may_close_early(folder, tmp_path):
     assert b"Traceback" not in process.stderr.read()
     process.wait(timeout=300)
     process.stderr.close()
+
+
+# -- the column of row names -----------------------------------------------------------------------------
+
+REPEATED = "x,y,id,c\n1.2,2.5,p,u\n8.8,,p,v\n,3.0,,\n"  # by itself no column of row names
+
+
+@pytest.mark.parametrize("question", ["score", "place"])
+def test_the_column_of_row_names_is_remembered(command, tmp_path, question):
+    (tmp_path / "n.csv").write_text(REPEATED.replace("c\n", "c,z\n", 1).replace("u\n", "u,007\n").replace("v\n", "v,\n")
+                                    .replace(",,\n", ",,,\n"))  # fmt: skip
+    code, out, err = command(question, "model.coaltree", "n.csv")
+    assert code == 0, err
+    assert [row["row"] for row in rows_of(out)[1]] == ["p", "p_2", "row 2"]
+    assert "'id'" not in err
+    code, out, err = command(question, "model.coaltree", "n.csv", "--no-id")
+    assert [row["row"] for row in rows_of(out)[1]] == ["0", "1", "2"]
+    assert "Column 'id' did not occur when the model was fit and is ignored." in err
+    code, out, err = command(question, "model.coaltree", "n.csv", "--drop", "id")
+    assert [row["row"] for row in rows_of(out)[1]] == ["0", "1", "2"]
+    assert "'id'" not in err
+
+
+def test_another_column_of_row_names_is_asked_for(command, tmp_path):
+    (tmp_path / "n.csv").write_text("other,id,x,y,c,z\nA,p,1.2,2.5,u,007\nB,q,8.8,,v,007\n")
+    code, out, err = command("score", "model.coaltree", "n.csv", "--id-column", "other")
+    assert code == 0, err
+    assert [row["row"] for row in rows_of(out)[1]] == ["A", "B"]
+    assert "Column 'id' did not occur when the model was fit and is ignored." in err
+    _, out, err = command("score", "model.coaltree", "n.csv")
+    assert [row["row"] for row in rows_of(out)[1]] == ["p", "q"]
+    assert "Column 'other' did not occur when the model was fit and is ignored." in err
+
+
+def test_the_column_of_row_names_stays_as_it_is_when_a_model_fills(command, tmp_path):
+    (tmp_path / "n.csv").write_text("c,id,x,y,z\nu,007,1.2,,007\nv,,8.8,7.9,007\n")
+    code, _, err = command("impute", "n.csv", "-o", "filled.csv", "--model", "model.coaltree", "--sd", "cells.csv")
+    assert code == 0, err
+    assert (tmp_path / "filled.csv").read_text().splitlines()[2] == "v,,8.8,7.9,007"
+    assert [row["row"] for row in rows_of((tmp_path / "cells.csv").read_text())[1]] == ["007"]

@@ -194,12 +194,12 @@ def pixels(path):
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_by_the_ending(command, tmp_path, ending):
     (tmp_path / "t.json").write_bytes(tree_to_json(odd_tree()))
-    code, out, err = command("plot", "t.json", "-o", f"p.{ending}", "--clusters", "3", "--title", "a $title_ 5 %")
+    code, out, err = command("plot", "t.json", "-o", f"p.{ending}", "--n-clusters", "3", "--title", "a $title_ 5 %")
     assert (code, out) == (0, ""), err
     assert err.splitlines()[-1].endswith(f"drawn as {ending}")
     data = (tmp_path / f"p.{ending}").read_bytes()
     assert data.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending])
-    assert command("plot", "t.json", "-o", f"q.{ending}", "--clusters", "3", "--title", "a $title_ 5 %")[0] == 0
+    assert command("plot", "t.json", "-o", f"q.{ending}", "--n-clusters", "3", "--title", "a $title_ 5 %")[0] == 0
     assert (tmp_path / f"q.{ending}").read_bytes() == data
     if ending == "svg":
         ElementTree.fromstring(data)
@@ -208,7 +208,7 @@ def test_pictures_by_the_ending(command, tmp_path, ending):
 
 def test_the_size_of_a_picture(command, tmp_path):
     (tmp_path / "t.nwk").write_text(ct.simulate_tree(30, random_state=0).to_newick())
-    assert command("plot", "t.nwk", "-o", "p.png", "--width", "4", "--height", "3", "--clusters", "4")[0] == 0
+    assert command("plot", "t.nwk", "-o", "p.png", "--width", "4", "--height", "3", "--n-clusters", "4")[0] == 0
     assert pixels(tmp_path / "p.png").shape[:2] == (450, 600)
     assert command("plot", "t.nwk", "-o", "p.svg", "--width", "4", "--height", "3")[0] == 0
     assert re.search(rb'width="288(\.0*)?pt" height="216(\.0*)?pt"|height="216pt"', (tmp_path / "p.svg").read_bytes())
@@ -237,7 +237,7 @@ def test_what_is_drawn(command, models, tmp_path, monkeypatch):
     assert tree == model.tree_
     assert options["labels"] == [f"cluster {label}" for label in model.labels_]
     assert (options["leaf_names"], options["collapse"]) == ("auto", "auto")
-    arguments = ("--clusters", "4", "--collapse", "5", "--no-names", "--orientation", "top")
+    arguments = ("--n-clusters", "4", "--collapse", "5", "--no-names", "--orientation", "top")
     assert command("plot", models / "one.coaltree", "-o", "p.png", *arguments)[0] == 0
     _, options = calls.pop()
     assert len(set(options["labels"])) == 4

@@ -6,7 +6,7 @@ from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.tree.cut import cut_by_count, cut_by_height, cut_by_ratio
+from coaltree.tree.cut import check_cut, cut_by_count, cut_by_height, cut_by_ratio, cut_tree
 
 
 def same_partition(a, b):
@@ -78,3 +78,28 @@ def test_deep_trees():
     children = [(0, 1)] + [(n + k, k + 2) for k in range(n - 2)]
     tree = ct.Tree(children, np.r_[np.zeros(n), np.arange(1.0, n)])
     assert cut_by_height(tree, 10_000).max() == n - 10_001
+
+
+def test_one_of_the_ways():
+    tree = ct.Tree([(0, 1), (2, 3), (4, 5)], [0, 0, 0, 0, 1.0, 2.0, 3.0])
+    ratios = [1.0, -1.0, -1.0]
+    assert cut_tree(tree, ratios).tolist() == [0, 0, 1, 2]
+    assert cut_tree(tree, ratios, n_clusters=2).tolist() == [0, 0, 1, 1]
+    assert cut_tree(tree, ratios, height=0.5).tolist() == [0, 1, 2, 3]
+    assert cut_tree(tree, (), height=3).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "height", "sentence"),
+    [
+        (2, 1.0, "n_clusters and height_threshold were both given; give one of them, or neither."),
+        (5, None, "n_clusters is 5; it must be a whole number from 1 to 4, the number of rows."),
+        (True, None, "n_clusters is True; it must be a whole number from 1 to 4, the number of rows."),
+        (None, -1, "height_threshold is -1; it must be a number of at least 0."),
+        (None, "high", "height_threshold is 'high'; it must be a number of at least 0."),
+    ],
+)
+def test_ways_that_make_no_sense(n_clusters, height, sentence):
+    with pytest.raises(InputError) as caught:
+        check_cut(n_clusters, height, 4)
+    assert str(caught.value) == sentence

@@ -1,5 +1,6 @@
 """The pages of docs/ run as they are written, lead somewhere, and leave nothing public out."""
 
+import ast
 import importlib.util
 import os
 import re
@@ -12,7 +13,7 @@ import pytest
 from matplotlib import pyplot
 
 import coaltree as ct
-from documents import Block, blocks_of, commands_of, run_blocks
+from documents import Block, Command, blocks_of, commands_of, run_blocks
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -35,7 +36,7 @@ def test_pages_run(blocks, tmp_path, monkeypatch, capsys):
     pyplot.switch_backend("agg")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     try:
-        run_blocks(blocks, tmp_path, monkeypatch, capsys)
+        assert run_blocks(blocks, tmp_path, monkeypatch, capsys) == len(blocks)
     finally:
         pyplot.close("all")
 
@@ -51,21 +52,28 @@ NOT_RUN = [
 @pytest.mark.parametrize("block", NOT_RUN)
 def test_blocks_that_are_not_run_are_code(block):
     if block.kind == "python":
-        compile(block.text, "page", "exec")
+        assert ast.parse(block.text).body
+    else:
+        assert all(
+            command.line.split()[0] in ("coaltree", "python", "python3", "pip") for command in commands_of(block)
+        )
     pytest.skip(block.reason)
 
 
 def test_blocks_are_found():
     text = (
-        "\n```python\nx = 1\n```\nand\n\n    $ coaltree demo\n    coaltree --help\n\n"
+        "\n```python\nx = 1\n```\nand\n\n    coaltree demo\n    coaltree --help\n\n"
+        "    $ coaltree fit\n    a: 1\n    $ coaltree -h\n\n"
         "<!-- not run: long -->\n\n    pip install x\n\n    log Z = 0\n"
     )
     assert blocks_of(text) == [
         Block("python", "x = 1\n", None),
-        Block("shell", "    $ coaltree demo\n    coaltree --help\n", None),
+        Block("shell", "    coaltree demo\n    coaltree --help\n", None),
+        Block("shell", "    $ coaltree fit\n    a: 1\n    $ coaltree -h\n", None),
         Block("shell", "    pip install x\n", "long"),
     ]
-    assert commands_of(blocks_of(text)[1]) == ["coaltree demo", "coaltree --help"]
+    assert commands_of(blocks_of(text)[1]) == [Command("coaltree demo", None), Command("coaltree --help", None)]
+    assert commands_of(blocks_of(text)[2]) == [Command("coaltree fit", ("a: 1",)), Command("coaltree -h", ())]
 
 
 def test_a_page_that_fails_says_where(tmp_path, monkeypatch, capsys):
@@ -74,6 +82,8 @@ def test_a_page_that_fails_says_where(tmp_path, monkeypatch, capsys):
     assert caught.value.__notes__ == ["in the block that begins: 1 / x"]
     with pytest.raises(AssertionError, match="not run: reason"):
         run_blocks(blocks_of("\n    pip install x\n"), tmp_path, monkeypatch, capsys)
+    with pytest.raises(AssertionError):
+        run_blocks(blocks_of("\n    $ coaltree --version\n    coaltree 0\n"), tmp_path, monkeypatch, capsys)
 
 
 def test_every_page_is_in_the_navigation():

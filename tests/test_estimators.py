@@ -5,6 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import is_valid_linkage
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
@@ -246,3 +247,44 @@ def test_clone_and_threads(frame):
 def test_verbose_shows_progress(frame, capsys):
     ct.CoalescentClustering(verbose=1, **QUICK).fit(frame)
     assert "100 %" in capsys.readouterr().err
+
+
+# -- other cuts of the fitted tree -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parameters", [{}, {"n_clusters": 4}, {"n_clusters": 30}, {"height_threshold": 0.7}])
+def test_a_cut_is_what_another_fit_would_find(frame, parameters, tmp_path):
+    model = ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(frame)
+    before = model.labels_.copy()
+    expected = ct.CoalescentClustering(calibrate=0, **parameters).fit(frame).labels_.tolist()
+    assert model.cut(**parameters).tolist() == expected
+    assert model.labels_.tolist() == before.tolist()
+    model.save(tmp_path / "m")
+    assert ct.load_model(tmp_path / "m").cut(**parameters).tolist() == expected
+
+
+def test_cuts_that_make_no_sense(frame):
+    model = ct.CoalescentClustering(calibrate=0)
+    with pytest.raises(NotFittedError):
+        model.cut(n_clusters=2)
+    model.fit(frame)
+    with pytest.raises(InputError, match="n_clusters and height_threshold were both given"):
+        model.cut(n_clusters=2, height_threshold=1.0)
+    with pytest.raises(InputError, match="n_clusters is 31; it must be a whole number from 1 to 30"):
+        model.cut(n_clusters=31)
+    with pytest.raises(InputError, match="height_threshold is nan; it must be a number of at least 0"):
+        model.cut(height_threshold=float("nan"))
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_cuts_of_one_row():
+    model = ct.CoalescentClustering(calibrate=0).fit([[1.0]])
+    for parameters in ({}, {"n_clusters": 1}, {"height_threshold": 0.0}):
+        assert model.cut(**parameters).tolist() == [0]
+
+
+def test_the_joint_density_that_is_kept_is_among_those_of_the_rounds(frame):
+    model = ct.CoalescentClustering(calibrate=2).fit(frame)
+    assert model.log_joint_ in model.log_joints_[1:]
+    X = np.asarray(model._predictor.given_X)
+    assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, X, model.process_))

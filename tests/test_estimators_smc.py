@@ -71,6 +71,12 @@ def test_consensus_height_and_ratio(table):
     assert low.n_clusters_ == 15
 
 
+def test_a_cut_of_a_sample_is_what_another_fit_would_find(fitted, table):
+    for parameters in ({}, {"n_clusters": 5}, {"height_threshold": 0.5}):
+        again = clone(fitted).set_params(n_clusters=None).set_params(**parameters).fit(table)
+        assert fitted.cut(**parameters).tolist() == again.labels_.tolist()
+
+
 def test_a_greedy_fit_forgets_the_sample(table):
     model = ct.CoalescentClustering(inference="smc", n_particles=5, calibrate=0, random_state=0).fit(table)
     model.set_params(inference="greedy").fit(table)

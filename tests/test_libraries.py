@@ -115,8 +115,25 @@ def test_merges_of_one_height_are_one_node():
 
 
 def test_merges_at_height_nought_are_refused():
-    with pytest.raises(InputError, match=r"2 merge\(s\) of the tree are at height 0, .* parents must be older"):
-        ct.Tree([[0, 1], [2, 3]], [0.0] * 5).to_tskit()
+    tree = ct.Tree([[0, 1], [2, 3]], [0.0] * 5)
+    with pytest.raises(InputError) as caught:
+        tree.to_tskit()
+    assert str(caught.value) == (
+        "2 merge(s) of the tree are at height 0, because rows are the same or differ no more than the noise, and in a tree "
+        "sequence parents must be older than their children: keep one of the rows that are the same and, if others are at height "
+        "0 still, fit with less noise (noise=0)."
+    )
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_the_advice_on_merges_at_height_nought_helps():
+    X = np.repeat([[0.0], [1.0], [5.0]], 3, axis=0) + np.tile([[0.0], [1e-3], [1e-3]], (3, 1))
+    for rows, noise in ((X, 0.1), (np.unique(X, axis=0), 0.1), (X, 0.0)):
+        tree = ct.CoalescentClustering(calibrate=0, noise=noise).fit(rows).tree_
+        with pytest.raises(InputError, match="at height 0"):
+            tree.to_tskit()
+    tree = ct.CoalescentClustering(calibrate=0, noise=0.0).fit(np.unique(X, axis=0)).tree_
+    assert tree.to_tskit().num_samples == 6
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

@@ -114,8 +114,12 @@ def test_a_sample_has_a_band_and_its_middle(ax):
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("prior", [True, False])
 def test_one_and_two_leaves(ax, n, prior):
-    ct.plot_lineages(ct.simulate_tree(n, 0), ax=ax, prior=prior)
+    tree = ct.simulate_tree(n, 0)
+    ct.plot_lineages(tree, ax=ax, prior=prior)
     ax.figure.canvas.draw()
+    x, y = next(line.get_data() for line in ax.get_lines() if line.get_label() == "tree")
+    assert (y[0], y[-1]) == (n, 1)
+    assert set(tree.merge_heights) <= set(x)
 
 
 def test_heights_on_a_logarithmic_scale(ax):
@@ -130,8 +134,11 @@ def test_several_trees_and_trees_of_height_nought(ax):
     flat = ct.Tree([[0, 1], [2, 3]], [0.0] * 5)
     ct.plot_lineages([flat, ct.simulate_tree(3, 1)], ax=ax)
     ax.figure.canvas.draw()
+    n_lines = len(ax.get_lines())
+    assert n_lines >= 2
     ct.plot_lineages(flat, ax=ax, prior=False, log_heights=True)
     ax.figure.canvas.draw()
+    assert len(ax.get_lines()) > n_lines
 
 
 @pytest.mark.parametrize(

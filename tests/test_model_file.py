@@ -156,14 +156,47 @@ def test_clusterings_answer_the_same_bit_for_bit(name, request, frame, new_rows,
 
 def test_the_sample_comes_back(sampled, tmp_path):
     again = saved_and_loaded(sampled, tmp_path)
-    assert type(again.sample_) is ct.TreeSample
     assert again.sample_.trees == sampled.sample_.trees
     assert again.log_evidence_ == sampled.log_evidence_
-    for name in ("weights", "log_joints", "log_ratios"):
+    traces = ("log_evidence_traces", "run_ess", "resampled", "run_log_evidences", "n_ancestors", "runs", "ess")
+    for name in ("weights", "log_joints", "log_ratios", *traces, "log_evidence_se", "effective_size"):
         np.testing.assert_array_equal(getattr(again.sample_, name), getattr(sampled.sample_, name))
     np.testing.assert_array_equal(again.tree_.support, sampled.tree_.support)
     np.testing.assert_array_equal(again.tree_.height_hpd, sampled.tree_.height_hpd)
     assert len({id(tree) for tree in again.sample_.trees}) == len({id(tree) for tree in sampled.sample_.trees}) > 1
+    assert type(again.sample_) is ct.SMCResult
+    assert again.sample_.remarks == sampled.sample_.remarks
+    assert repr(again.sample_) == repr(sampled.sample_)
+    assert again.sample_.process is again.process_
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        again.sample_.ess = 0
+
+
+TRACES = ("run_log_evidences", "log_evidence_traces", "run_ess", "resampled", "n_ancestors", "runs")
+
+
+def test_files_that_were_written_before(sampled, greedy, frame):
+    """Without what has been added since: a column of row names, and how a sample was found."""
+
+    def earlier(data, changes=None):
+        return repacked(data, changes, of=lambda facts: [facts.pop(name) for name in ("n_runs", "id_column")])
+
+    again = loaded(earlier(model_bytes(sampled), {f"{name}.npy": None for name in TRACES}))
+    assert type(again.sample_) is ct.TreeSample
+    assert again.labels_.tolist() == sampled.labels_.tolist()
+    assert model_bytes(again) != model_bytes(sampled)
+    assert type(loaded(model_bytes(again)).sample_) is ct.TreeSample
+    assert loaded(earlier(model_bytes(greedy))).tree_ == greedy.tree_
+
+
+@pytest.mark.parametrize("name", ["name", "<script>alert(1)</script>", "a,b", 'two\n"lines"', "🦊", ""])
+def test_the_column_of_row_names_comes_back(frame, name):
+    table = replace(columns.read_columns(frame), id_column=name)
+    model = ct.CoalescentClustering(calibrate=0)._fit(table)
+    again = loaded(model_bytes(model))
+    assert again._id_column == name
+    assert model_bytes(again) == model_bytes(model)
+    assert again.fit(frame)._id_column is None
 
 
 def test_imputers_answer_the_same_bit_for_bit(imputer, frame, new_rows, tmp_path):
@@ -601,6 +634,8 @@ def huge_array(shape):
         ({}, {"of": of_parameters(categorical_features=[[0]])}, "a list of lists"),
         ({}, {"of": of_parameters(calibrate=-1)}, "calibrate is -1"),
         ({}, {"parameters": []}, r"parameters is \[\], and not an object"),
+        ({}, {"id_column": 3}, "id_column is 3"),
+        ({}, {"n_runs": 2}, "n_runs is there without a sample of trees"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
@@ -624,6 +659,14 @@ def test_files_that_lie(small, changes, facts, message):
         ({}, {"n_sampled_trees": None}, "no sample that they are of"),
         ({}, {"log_evidence": None}, "the other way round"),
         ({}, {"log_evidence": "much"}, "log_evidence is 'much'"),
+        ({}, {"n_runs": 3}, "run_log_evidences.npy is an array"),
+        ({}, {"n_runs": 0}, "n_runs is 0"),
+        ({"run_ess.npy": None}, {}, "it has no run_ess.npy"),
+        ({"run_ess.npy": array_bytes(np.full((2, N - 1), np.nan), "<f8")}, {}, "run_ess.npy holds NaN"),
+        ({"run_log_evidences.npy": array_bytes(np.array([np.nan, 1]), "<f8")}, {}, "run_log_evidences.npy holds NaN"),
+        ({"runs.npy": array_bytes(np.full(30, 2), "<i4")}, {}, "runs.npy names a run that is not there"),
+        ({"runs.npy": array_bytes(np.full(30, -1), "<i4")}, {}, "runs.npy names a run that is not there"),
+        ({"resampled.npy": array_bytes(np.zeros((2, 3)), "|b1")}, {}, "resampled.npy is an array"),
     ],
 )  # fmt: skip
 def test_samples_that_lie(sampled, changes, facts, message):

@@ -379,12 +379,23 @@ def test_traces_on_the_axes(sampled):
         save(ct.plot_evidence(ct.smc(np.zeros((n, 1)), ct.Brownian(noise=1.0), n_particles=2, random_state=0)))
 
 
-def test_traces_that_are_not_there(sampled, tmp_path):
+def test_traces_that_are_not_there(sampled):
     with pytest.raises(InputError, match="result is of type Tree, which has no traces of runs"):
         ct.plot_evidence(ct.simulate_tree(3, 0))
+    with pytest.raises(
+        InputError, match=r"result is of type TreeSample, .* has its trees, but not how they were found"
+    ):
+        ct.plot_evidence(ct.TreeSample(sampled.sample_.trees))
+
+
+def test_traces_of_a_model_from_a_file(sampled, tmp_path):
     sampled.save(tmp_path / "m")
-    with pytest.raises(InputError, match="has its trees, but not how they were found"):
-        ct.plot_evidence(ct.load_model(tmp_path / "m"))
+    before, after = (ct.plot_evidence(model) for model in (sampled, ct.load_model(tmp_path / "m")))
+    for panel in ("evidence", "ess"):
+        drawn = [[line.get_xydata().tolist() for line in axes[panel].get_lines()] for axes in (before, after)]
+        assert drawn[0] == drawn[1]
+        assert len(drawn[0]) >= 3
+    assert before["evidence"].get_title(loc="left") == after["evidence"].get_title(loc="left")
 
 
 @pytest.mark.parametrize(

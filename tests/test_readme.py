@@ -1,5 +1,6 @@
 """The README's commands and code run and print what it says, and its figures come from a script."""
 
+import ast
 import importlib.util
 import os
 import re
@@ -8,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,31 +16,15 @@ from typer.testing import CliRunner
 
 import coaltree as ct
 from coaltree.cli import app
-from command_line import command_in
+from documents import blocks_of, commands_of, run_command
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+BLOCKS = blocks_of(README)
+PYTHON = [block.text for block in BLOCKS if block.kind == "python"]
+SHELL = [command for block in BLOCKS if block.kind == "shell" for command in commands_of(block)]
+COMMANDS = [command for command in SHELL if command.line.startswith("coaltree ")]
 BENCHMARKS = sorted(set(re.findall(r"python (benchmarks/\w+\.py)", README)))
-
-
-class Command(NamedTuple):
-    """A line of the README, and what it is said to print; nothing is said without a prompt."""
-
-    line: str
-    transcript: list[str] | None
-
-
-def shell_commands():
-    for block in re.findall(r"(?:^    .*\n)+", README, re.MULTILINE):
-        lines = [line[4:] for line in block.splitlines()]
-        if lines[0].startswith("$ "):
-            yield Command(lines[0][2:], lines[1:])
-        else:
-            yield from (Command(line, None) for line in lines if line.startswith("coaltree "))
-
-
-COMMANDS = list(shell_commands())
 
 
 def marked(examples, slow):
@@ -66,19 +50,12 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("command", marked(COMMANDS, is_sampling), ids=lambda command: command.line[:40])
 def test_shell_commands(command, folder, monkeypatch, capsys):
-    name, *arguments = shlex.split(command.line)
-    assert name == "coaltree"
-    code, out, err = command_in(folder, monkeypatch, capsys)(*arguments)
-    assert code == 0, err
-    printed = [line for line in (err + out).splitlines() if not line.startswith("coaltree: compiling")]
-    assert printed
-    if command.transcript is not None:
-        assert printed == command.transcript
+    assert run_command(command, folder, monkeypatch, capsys)
 
 
 def test_every_command_is_shown():
     assert {command.line.split()[1] for command in COMMANDS} >= {
-        "fit", "impute", "score", "place", "plot", "convert", "simulate",
+        "fit", "impute", "score", "place", "cut", "plot", "convert", "simulate",
     }  # fmt: skip
     assert sum(command.transcript is not None for command in COMMANDS) == 1
 
@@ -105,7 +82,12 @@ def test_python_code(block, names, folder, monkeypatch, request):
     if "ct.datasets" in block:
         request.getfixturevalue("published_data")
     monkeypatch.chdir(folder)
-    exec(block, dict(names))
+    own = dict(names)
+    exec(block, own)
+    stored = [
+        node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    assert all(own[node.id] is not None for node in stored)
 
 
 def test_shell_and_code_find_the_same(names, folder):
@@ -127,7 +109,7 @@ def test_benchmarks_say_what_they_are(script):
 
 
 def installations():
-    return [line.strip() for line in README.split("\n") if line.startswith("    python3 -m venv")]
+    return [command.line for command in SHELL if command.line.startswith("python3 -m venv")]
 
 
 def test_continuous_integration_runs_the_test_command():

@@ -331,7 +331,7 @@ def test_equal_trees_are_cut_once(monkeypatch):
     tree, other = related_trees(6, 1, 0)[0], related_trees(6, 1, 5)[0]
     sample = TreeSample([tree, other, tree, tree], log_ratios=np.zeros((4, 5)))
     cuts = []
-    monkeypatch.setattr("coaltree.tree.sample.cut_by_ratio", lambda *case: cuts.append(case) or cut_by_ratio(*case))
+    monkeypatch.setattr("coaltree.tree.cut.cut_by_ratio", lambda *case: cuts.append(case) or cut_by_ratio(*case))
     together = sample.co_clustering()
     assert len(cuts) == 2
     assert np.array_equal(together, np.ones((6, 6)))

@@ -840,3 +840,58 @@ def test_descriptions():
     assert describe(table, fit_encoding(table)) == []
     table = read_columns([[1.0], [1.0]])
     assert "nothing tells the rows apart" in describe(table, fit_encoding(table))[-1]
+
+
+# -- cells that spoil a column ----------------------------------------------------------------------
+
+
+def remarks_of(frame):
+    table = read_columns(frame)
+    return describe(table, fit_encoding(table))
+
+
+def test_a_cell_with_nearly_all_of_the_variance_is_told():
+    income = np.linspace(0, 1, 25)
+    income[7] = 1e6
+    table = pd.DataFrame({"income, '🦊'": income, "x": np.arange(25.0)})
+    assert remarks_of(table) == [
+        "1 column has more than 99 % of its variance in one cell (\"income, '🦊'\" in row 7 (counted from 0), 1e+06), beside "
+        "which all others look the same: check the cell, make it missing if wrong, or take logarithms of the column."
+    ]
+    table.iloc[7, 0] = NAN
+    assert remarks_of(table) == []
+
+
+def test_many_such_columns_are_told_in_one_sentence():
+    values = np.tile(np.linspace(0, 1, 30)[:, None], (1, 7))
+    values[np.arange(7), np.arange(7)] = -1e300
+    names = [f"<b>{j}</b>" for j in range(7)]
+    (remark,) = remarks_of(pd.DataFrame(values, columns=names, index=[f"r{i}" for i in range(30)]))
+    assert remark.startswith(
+        "7 columns have more than 99 % of their variance in one cell ('<b>0</b>' in row 0 ('r0'), -1e+300; "
+    )
+    assert "row 4 ('r4'), -1e+300; and 2 more), beside" in remark
+    assert remark.endswith("check the cells, make them missing if wrong, or take logarithms of the columns.")
+
+
+@pytest.mark.parametrize(("far", "told"), [(30, False), (50, True)])
+def test_the_bound_is_the_variance_that_goes_with_the_cell(far, told):
+    """By the definition: 99 % of the sum of squares are gone without the cell."""
+    values = np.r_[np.tile([-1.0, 1.0], 12), far]
+    rest = 24.0
+    assert (rest / np.sum((values - values.mean()) ** 2) < 0.01) == told
+    assert bool(remarks_of(pd.DataFrame({"x": values}))) == told
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.r_[np.linspace(0, 1, 18), 1e6],  # few cells
+        np.r_[np.zeros(99), 1.0],  # yes or no
+        np.r_[np.linspace(0, 1, 98), 1e6, 1e6],  # no single one
+        np.exp(np.random.default_rng(0).normal(size=1000)),
+        np.random.default_rng(0).pareto(2, size=1000),
+    ],
+)
+def test_ordinary_columns_are_not_told(values):
+    assert remarks_of(pd.DataFrame({"x": values})) == []

@@ -64,7 +64,9 @@ FRAMES = {
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 2, 0, 1, 3]])
 def test_frames_are_matched_by_name(kind, order):
     X = FRAMES[kind](NEW[:, order])
-    check(read_new_rows(X, ENCODING), [order.index(j) for j in range(5)])
+    table = read_new_rows(X, ENCODING)
+    assert table.row_names is None
+    check(table, [order.index(j) for j in range(5)])
 
 
 @given(st.permutations(range(8)), st.sampled_from(sorted(FRAMES)))
@@ -87,10 +89,11 @@ def test_one_other_column():
 
 def test_arrays_and_lists_are_matched_by_position():
     rows = [list(row) for row in NEW.rows()]
-    check(read_new_rows(rows, ENCODING))
-    check(read_new_rows(np.array(rows, dtype=object), ENCODING))
     # A frame whose labels are no names is an array.
-    check(read_new_rows(pd.DataFrame(rows, dtype=object), ENCODING))
+    for X in (rows, np.array(rows, dtype=object), pd.DataFrame(rows, dtype=object)):
+        table = read_new_rows(X, ENCODING)
+        assert table.n_rows == len(rows)
+        check(table)
 
 
 @pytest.mark.parametrize("X", [np.ones((2, 1)), [[1.0], [2.0]], pd.DataFrame([[1.0], [2.0]])])

@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 import os
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -412,3 +413,63 @@ def test_index_as_pandas_writes_it(tmp_path):
     with pytest.warns(InputWarning, match="index without a name"):
         file = read_file(tmp_path / "t.csv")
     assert (file.row_names, file.frame.rows()) == (("0", "1"), [(1.0, "u"), (2.0, "v")])
+
+
+# -- columns that are nearly row names --------------------------------------------------------------
+
+
+NAMES = [f"animal {i}" for i in range(20)]
+
+
+def first_column(cells):
+    return "the name,x\n" + "".join(f"{cell},{i % 3}\n" for i, cell in enumerate(cells))
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        ([*NAMES[:-1], NAMES[0]], "19 distinct texts"),
+        ([*NAMES[:-1], ""], "19 distinct texts (1 is empty)"),
+        ([*NAMES[:-2], "", "NA"], "18 distinct texts (2 are empty)"),
+        (["🦊", '"<script>alert(1)</script>"', '"a,b"', *NAMES[3:-1], "🦊"], "19 distinct texts"),
+    ],
+)
+def test_a_first_column_that_is_nearly_distinct_is_told(write, cells, found):
+    with pytest.warns(InputWarning) as caught:
+        file = read_file(write(first_column(cells)))
+    assert [str(warning.message) for warning in caught] == [
+        f"Column 'the name' of table.csv was not taken as row names, because its 20 cells hold only {found}: if it names the "
+        "rows, say --id-column 'the name', and if not, --drop it, for a category that nearly every row has to itself tells "
+        "nothing."
+    ]
+    assert file.id_column is None
+    assert file.frame.columns == ["the name", "x"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        ([*NAMES[:-3], *NAMES[:3]], {}),  # 17 of 20
+        (["u", "v"] * 10, {}),
+        ([*NAMES[:8], NAMES[0]], {}),  # few rows
+        ([""] * 20, {}),
+        ([*NAMES[:-1], NAMES[0]], {"id_column": ""}),
+        ([*NAMES[:-1], NAMES[0]], {"categorical": ["the name"]}),
+        ([*NAMES[:-1], NAMES[0]], {"drop": ["the name"]}),
+        ([*NAMES[:-1], NAMES[0]], {"id_column": "x", "na_values": []}),
+        (NAMES, {}),
+    ],
+)
+def test_other_first_columns_are_not_told(write, cells, options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_file(write(first_column(cells)), **options)
+    assert not [warning for warning in caught if "row names, because" in str(warning.message)]
+
+
+def test_a_column_that_is_alone_is_not_told(write):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (
+            read_file(write("name\n" + "\n".join([*map(str.title, "abcdefghijklmno"), "A"]) + "\n")).row_names is None
+        )

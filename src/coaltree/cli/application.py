@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from typing import Annotated, cast
 
@@ -40,9 +41,19 @@ def _explained(error: Exception) -> int:
     if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help
         context = getattr(error, "ctx", None)
         command = "coaltree" if context is None else context.command_path
-        sentence: str = error.format_message()  # type: ignore[attr-defined]
+        sentence = _negative(error) or str(error.format_message())  # type: ignore[attr-defined]
         complain(f"{sentence.rstrip('.')} (see {command} --help).")
     return 2
+
+
+def _negative(error: Exception) -> str | None:
+    """Say that an argument cannot be a negative number, which would be taken for an option."""
+    option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    if context is None or re.fullmatch(r"-[\d.]", option) is None:
+        return None
+    given = next((word for word in sys.argv if word.startswith(option)), option)
+    arguments = [part.metavar for part in context.command.params if part.param_type_name == "argument"]
+    return f"{given} is not an option, and {' or '.join(arguments)} cannot be a negative number"
 
 
 def _print_version(wanted: bool) -> None:

@@ -64,6 +64,21 @@ def check_sampling(inference: Inference | None, options: Mapping[str, Any]) -> N
             raise InputError(f"{option} is an option of --inference smc; add that, or leave {option} out.")
 
 
+def check_searching(inference: Inference | None, options: Mapping[str, Any]) -> None:
+    """Refuse options of greedy inference where a sample was asked for."""
+    for option, value in options.items():
+        if value is not None and inference is Inference.smc:
+            raise InputError(f"{option} is an option of --inference greedy; leave it out.")
+
+
+def check_cut(n_clusters: int | None, height_threshold: float | None) -> None:
+    """Refuse ways to cut a tree that make no sense, before any work is done."""
+    if n_clusters is not None and height_threshold is not None:
+        raise InputError("--n-clusters and --height-threshold were both given; give one of them, or neither.")
+    check_whole("--n-clusters", n_clusters, 1)
+    check_number("--height-threshold", height_threshold)
+
+
 def check_one_reader(sources: Mapping[str, Path | None]) -> None:
     """Refuse to read two things from standard input, by what they are called."""
     given = [what for what, path in sources.items() if path == STANDARD_STREAM]

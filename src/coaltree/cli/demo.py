@@ -10,7 +10,8 @@ import typer
 
 from ..console import Notes, reported
 from .application import app
-from .fitting import checked_folder, closing_words, fit_and_draw
+from .closing import closing_words
+from .fitting import checked_folder, fit_and_draw
 from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, named
 from .overview import introduce
 from .results import tell
@@ -52,8 +53,8 @@ def demo(
         settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED, "n_clusters": len(_CULTIVARS)}
         model = CoalescentClustering(n_clusters=len(_CULTIVARS), n_jobs=-1)
         with OutputFolder(outdir) as folder:
-            introduce(table, "wine", None, {}, notes)
-            facts = fit_and_draw(model, table, "wine", None, settings, notes, folder)
+            introduce(table, "wine", {}, notes)
+            facts = fit_and_draw(model, table, "wine", settings, notes, folder)
         purity, rand_index = _agreement(model, classes)
         if as_json:
             tell(

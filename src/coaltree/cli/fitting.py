@@ -12,18 +12,20 @@ from ..console import Notes, hushed, progress_bar, reported
 from ..errors import InputError
 from ..table.wording import count
 from .application import app
-from .checks import check_jobs, check_number, check_sampling, check_whole, given_only
+from .checks import check_cut, check_jobs, check_number, check_sampling, check_searching, check_whole, given_only
+from .closing import closing_words
 from .options import (
-    CLUSTERS,
     MODEL,
     OUTPUT,
     STANDARD_STREAM,
     TABLE,
     CalibrateOption,
     CategoricalOption,
+    ClusterCountOption,
     DebugOption,
     DropOption,
     FormatOption,
+    HeightThresholdOption,
     IdColumnOption,
     Inference,
     JsonOption,
@@ -35,10 +37,11 @@ from .options import (
     RealOption,
     RealProcessOption,
     RunsOption,
+    SearchOption,
     VerboseOption,
     named,
 )
-from .overview import introduce, listed, parameter_listing, reasons_for_kinds, show_only
+from .overview import introduce, parameter_listing, reasons_for_kinds, show_only
 from .results import tell
 from .tables import located, read_table, reading_settings
 
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
 # Parameters of the estimator that the summary tells, whether they were given or not.
 _TOLD = ("calibrate", "real_process", "covariance", "noise", "standardize", "n_clusters", "height_threshold")
 _TOLD_OF = {
-    "greedy": ("rule",),
+    "greedy": ("rule", "search"),
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
 }
 
@@ -119,14 +122,8 @@ def fit(
         bool,
         typer.Option("--dry-run", help="Only show how the columns are read, and stop.", rich_help_panel=TABLE),
     ] = False,
-    n_clusters: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Number of clusters. By default the model decides.", rich_help_panel=CLUSTERS),
-    ] = None,
-    height_threshold: Annotated[
-        float | None,
-        typer.Option(metavar="H", help="Cut the tree at this height instead.", rich_help_panel=CLUSTERS),
-    ] = None,
+    n_clusters: ClusterCountOption = None,
+    height_threshold: HeightThresholdOption = None,
     inference: Annotated[
         Inference,
         typer.Option(
@@ -143,6 +140,7 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    search: SearchOption = None,
     particles: ParticlesOption = None,
     runs: RunsOption = None,
     proposal: Annotated[
@@ -204,7 +202,7 @@ def fit(
     with --report also report.html.
     """
     with reported(debug):
-        _check_cut(n_clusters, height_threshold)
+        check_cut(n_clusters, height_threshold)
         check_number("--noise", noise)
         check_jobs(n_jobs)
         check_whole("--calibrate", calibrate, 0)
@@ -213,8 +211,7 @@ def fit(
         check_whole("--particles", particles, 1)
         check_whole("--runs", runs, 1)
         check_whole("--seed", seed, 0)
-        if rule is not None and inference is not Inference.greedy:
-            raise InputError("--rule is an option of --inference greedy; leave it out.")
+        check_searching(inference, {"--rule": rule, "--search": search})
         if report:
             from ..output.report.page import check_packages
 
@@ -224,12 +221,12 @@ def fit(
         notes = Notes(quiet, verbose)
         located_table = located(table, table_format)
         file, rows = read_table(located_table, settings, notes)
-        row_names_from, reasons, source = file.id_column, reasons_for_kinds(file), located_table.name
+        reasons, source = reasons_for_kinds(file), located_table.name
         del file, located_table  # the cells are in `rows` as well, and the fit takes its time
         if n_clusters is not None and n_clusters > rows.n_rows:
             raise InputError(f"--n-clusters is {n_clusters}, but {source} has {count(rows.n_rows, 'row')}.")
         if dry_run:
-            show_only(rows, source, row_names_from, reasons, as_json, notes)
+            show_only(rows, source, reasons, as_json, notes)
             return
         # After the table, of which there may be something to say at once.
         from ..estimators.clustering import CoalescentClustering
@@ -238,6 +235,7 @@ def fit(
         parameters = given_only(
             {
                 "rule": rule,
+                "search": search,
                 "proposal": proposal,
                 "n_particles": particles,
                 "n_runs": runs,
@@ -256,8 +254,8 @@ def fit(
         )
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
         with OutputFolder(folder_path) as folder:
-            introduce(rows, source, row_names_from, reasons, notes)
-            facts = fit_and_draw(model, rows, source, row_names_from, settings | told, notes, folder)
+            introduce(rows, source, reasons, notes)
+            facts = fit_and_draw(model, rows, source, settings | told, notes, folder)
             _add_report(model, source, report, notes, folder)
         if as_json:
             tell(facts | {"outdir": str(folder_path), "files": folder.names})
@@ -269,7 +267,6 @@ def fit_and_draw(
     model: CoalescentClustering,
     table: Table,
     source: str,
-    id_column: str | None,
     settings: dict[str, Any],
     notes: Notes,
     folder: OutputFolder,
@@ -283,7 +280,7 @@ def fit_and_draw(
         model._fit(table, report)
     notes.add(model.remarks_)
     notes.detail(parameter_listing(model.parameters_))
-    facts = facts_of(model, table, source=source, id_column=id_column, remarks=notes.sentences, settings=settings)
+    facts = facts_of(model, table, source=source, remarks=notes.sentences, settings=settings)
     tree, labels = model.tree_, model.labels_
     folder.add("tree.nwk", tree.to_newick() + "\n")
     folder.add("clusters.csv", cluster_table(tree.leaf_names, labels.tolist()))
@@ -311,49 +308,6 @@ def _add_report(model: CoalescentClustering, source: str, wanted: bool, notes: N
         folder.add("report.html", report_page(model, source))
 
 
-def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
-    """Say what was found, and where it is."""
-    reasons = {
-        "n_clusters": "as asked for",
-        "height": "cut at the height",
-        "likelihood ratio": "chosen by the model",
-    }
-    lines = {
-        "missing": f"{100 * facts['missing_share']:.3g} % of the cells",
-        "search": _search(facts),
-        "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
-        "sample": _sample(facts),
-        "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of "
-        f"{listed(facts['cluster_sizes'], 12)} {'row' if facts['cluster_sizes'] == [1] else 'rows'}",
-        "results": f"{', '.join(files)} in {outdir}",
-    }
-    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
-
-
-def _search(facts: dict[str, Any]) -> str:
-    """Say how partners were looked for, if not among all pairs."""
-    held = facts["neighbors_held"]
-    if facts["search"] != "neighbors":
-        return ""
-    return "among near rows" + ("" if held is None else f"; {100 * held:.0f} % of the lists held the best partner")
-
-
-def _sample(facts: dict[str, Any]) -> str:
-    """Say what sample of trees there is, if there is one."""
-    if facts["inference"] != "smc":
-        return ""
-    error = facts["log_evidence_se"]
-    return (
-        f"{facts['n_trees']} trees, {facts['n_distinct_trees']} distinct, as good as {facts['effective_size']:.1f} of "
-        f"equal weight; log evidence {_number(facts['log_evidence'])}"
-        + (f", standard error {error:.2g}" if error is not None else "")
-    )
-
-
-def _number(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.6g}"
-
-
 def checked_folder(outdir: Path | None, dry_run: bool = False) -> Path:
     """Return the folder for the results, which a dry run does without."""
     if outdir == STANDARD_STREAM:
@@ -363,11 +317,3 @@ def checked_folder(outdir: Path | None, dry_run: bool = False) -> Path:
             "--outdir is missing: name a folder for the results, or give --dry-run to see how the table is read."
         )
     return outdir or Path()
-
-
-def _check_cut(n_clusters: int | None, height_threshold: float | None) -> None:
-    """Refuse ways to cut the tree that make no sense, before any work is done."""
-    if n_clusters is not None and height_threshold is not None:
-        raise InputError("--n-clusters and --height-threshold were both given; give one of them, or neither.")
-    check_whole("--n-clusters", n_clusters, 1)
-    check_number("--height-threshold", height_threshold)

@@ -17,6 +17,7 @@ from .checks import (
     check_one_reader,
     check_one_writer,
     check_sampling,
+    check_searching,
     check_whole,
     given_only,
 )
@@ -41,6 +42,7 @@ from .options import (
     QuietOption,
     RealProcessOption,
     RunsOption,
+    SearchOption,
     VerboseOption,
     named,
 )
@@ -128,6 +130,7 @@ def impute(
             metavar="HOW", help="greedy (default): one good tree; smc: a sample of trees.", rich_help_panel=MODEL
         ),
     ] = None,
+    search: SearchOption = None,
     particles: ParticlesOption = None,
     runs: RunsOption = None,
     calibrate: CalibrateOption = None,
@@ -150,6 +153,7 @@ def impute(
     with reported(debug):
         fitting = {
             "--inference": inference,
+            "--search": search,
             "--particles": particles,
             "--runs": runs,
             "--calibrate": calibrate,
@@ -172,7 +176,7 @@ def impute(
         if model is None:
             file, rows = read_table(source, settings, notes)
             if n_missing(rows):
-                introduce(rows, source.name, file.id_column, reasons_for_kinds(file), notes)
+                introduce(rows, source.name, reasons_for_kinds(file), notes)
             imputer = _fitted(rows, fitting, seed, n_jobs, notes)
         else:
             imputer, file, rows = _opened(model, source, n_jobs, settings, notes)
@@ -196,6 +200,7 @@ def impute(
 def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
     """Refuse options that do not go together, and numbers out of range."""
     check_sampling(fitting["--inference"], {name: fitting[name] for name in ("--particles", "--runs")})
+    check_searching(fitting["--inference"], {"--search": fitting["--search"]})
     for option, value, least in (
         ("--particles", fitting["--particles"], 1),
         ("--runs", fitting["--runs"], 1),
@@ -267,6 +272,6 @@ def _opened(
     with hushed(notes.quiet), notes.timed("loading"):
         imputer = imputer_of(*read_model_state(path), n_jobs)
     imputer.add_indicator = False
-    file = read_new_table(table, imputer.encoding_, settings, notes)
+    file = read_new_table(table, imputer, settings, notes)
     with notes.taken():
         return imputer, file, imputer._new_rows(file.frame).table

@@ -22,6 +22,14 @@ class Inference(StrEnum):
     smc = "smc"
 
 
+class Search(StrEnum):
+    """How greedy inference looks for partners."""
+
+    auto = "auto"
+    exact = "exact"
+    neighbors = "neighbors"
+
+
 class RealProcess(StrEnum):
     """How real columns diffuse."""
 
@@ -107,6 +115,27 @@ NaValueOption = Annotated[
     ),
 ]
 
+ClusterCountOption = Annotated[
+    int | None,
+    typer.Option(
+        "--n-clusters", metavar="N", help="Number of clusters. By default the model decides.", rich_help_panel=CLUSTERS
+    ),
+]
+HeightThresholdOption = Annotated[
+    float | None,
+    typer.Option(
+        "--height-threshold", metavar="H", help="Cut the tree at this height instead.", rich_help_panel=CLUSTERS
+    ),
+]
+
+SearchOption = Annotated[
+    Search | None,
+    typer.Option(
+        metavar="HOW",
+        help="greedy: look for partners among all rows (exact) or near ones (neighbors); by default as the size asks (auto).",
+        rich_help_panel=MODEL,
+    ),
+]
 ParticlesOption = Annotated[
     int | None, typer.Option(metavar="N", help="smc: particles in each run, 50 by default.", rich_help_panel=MODEL)
 ]

@@ -20,29 +20,27 @@ _NAME_CHARACTERS = 30
 _TYPES = {"Boolean": "yes or no", "String": "text", "Null": "empty"}
 
 
-def opening_words(table: Table, source: str, id_column: str | None) -> str:
+def opening_words(table: Table, source: str) -> str:
     """Say how the table was understood."""
     kinds = [
         f"{len(columns)} {kind} ({listed([_shown_name(column.name) for column in columns], 4)})"
         for kind, columns in (("real", table.real), ("categorical", table.categorical))
         if columns
     ]
-    names = f", row names from column {id_column!r}" if id_column else ""
+    names = f", row names from column {table.id_column!r}" if table.id_column else ""
     if table.row_names is None:
         names = ", numbered from 0"
     return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
 
 
-def introduce(table: Table, source: str, id_column: str | None, reasons: Mapping[str, str], notes: Notes) -> None:
+def introduce(table: Table, source: str, reasons: Mapping[str, str], notes: Notes) -> None:
     """Say how the table was understood before anything long begins, and to those who ask for more, column by column."""
-    notes.say(opening_words(table, source, id_column))
+    notes.say(opening_words(table, source))
     if notes.verbose:
         notes.detail(column_listing(column_facts(table, reasons)))
 
 
-def show_only(
-    table: Table, source: str, id_column: str | None, reasons: Mapping[str, str], as_json: bool, notes: Notes
-) -> None:
+def show_only(table: Table, source: str, reasons: Mapping[str, str], as_json: bool, notes: Notes) -> None:
     """Write how a fit would understand the table, which is all that a dry run does."""
     from ..table.encoding import describe, fit_encoding
 
@@ -54,13 +52,13 @@ def show_only(
                 "input": source,
                 "n_rows": table.n_rows,
                 "n_columns": len(facts),
-                "id_column": id_column,
+                "id_column": table.id_column,
                 "columns": facts,
                 "remarks": notes.sentences,
             }
         )
     else:
-        typer.echo(f"{opening_words(table, source, id_column)}\n{column_listing(facts)}")
+        typer.echo(f"{opening_words(table, source)}\n{column_listing(facts)}")
 
 
 def reasons_for_kinds(file: FileTable) -> dict[str, str]:

@@ -12,11 +12,20 @@ from ..console import Notes, reported
 from ..errors import InputError
 from ..table.wording import count
 from .application import app
-from .checks import check_whole
+from .checks import check_cut, check_whole
 from .models import read_model_state
-from .options import CLUSTERS, OUTPUT, STANDARD_STREAM, DebugOption, QuietOption, VerboseOption, named
+from .options import (
+    OUTPUT,
+    STANDARD_STREAM,
+    ClusterCountOption,
+    DebugOption,
+    HeightThresholdOption,
+    QuietOption,
+    VerboseOption,
+    named,
+)
 from .results import check_result, deliver
-from .trees import READ, FromOption, TreeArgument, TreeKind, kind_of, read_tree_file
+from .trees import READ, FromOption, TreeArgument, TreeKind, cut_leaves, kind_of, read_tree_file
 
 if TYPE_CHECKING:
     from ..tree.tree import Tree
@@ -41,7 +50,7 @@ class Side(StrEnum):
     bottom = "bottom"
 
 
-@app.command(epilog="Example: coaltree plot results/model.coaltree -o animals.svg --clusters 4")
+@app.command(epilog="Example: coaltree plot results/model.coaltree -o animals.svg --n-clusters 4")
 def plot(
     tree: TreeArgument,
     output: Annotated[
@@ -65,15 +74,8 @@ def plot(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    n_clusters: Annotated[
-        int | None,
-        typer.Option(
-            "--clusters",
-            metavar="N",
-            help="Colour so many clusters. By default those of the model, and none for other trees.",
-            rich_help_panel=CLUSTERS,
-        ),
-    ] = None,
+    n_clusters: ClusterCountOption = None,
+    height_threshold: HeightThresholdOption = None,
     collapse: Annotated[
         int | None,
         typer.Option(
@@ -104,12 +106,12 @@ def plot(
 ) -> None:
     """Draw a tree.
 
-    Branches have the colour of their cluster, and merges their support, where there are such. Names are left out where
-    they have no room.
+    Branches have the colour of their cluster, and merges their support, where there are such: the clusters of the model,
+    or as asked for. Names are left out where they have no room.
     """
     with reported(debug):
         notes = Notes(quiet, verbose)
-        check_whole("--clusters", n_clusters, 1)
+        check_cut(n_clusters, height_threshold)
         check_whole("--collapse", collapse, 1)
         for option, inches in (("--width", width), ("--height", height)):
             if inches is not None and not _SMALLEST <= inches <= _LARGEST:
@@ -119,13 +121,8 @@ def plot(
         from_name, to_name = kind_of(tree, from_kind, "--from", READ), _picture_kind(output, to_kind)
         check_result(output, {"the tree": tree})
         found, labels = _opened(tree, from_name, notes)
-        if n_clusters is not None:
-            from ..tree.cut import cut_by_count
-
-            if n_clusters > found.n_leaves:
-                leaves = count(found.n_leaves, "leaf", "leaves")
-                raise InputError(f"--clusters is {n_clusters}, but the tree has {leaves}.")
-            labels = cut_by_count(found, n_clusters)
+        if n_clusters is not None or height_threshold is not None:
+            labels = cut_leaves(found, n_clusters, height_threshold)
         from ..output.pictures import dendrogram_bytes
 
         with notes.timed("drawing"):

@@ -139,7 +139,7 @@ def _opened(
         model = load_clustering(path)
     if unseen is not None:
         model.unseen_categories = unseen.value
-    file = read_new_table(located(table, kind), model.encoding_, settings, notes)
+    file = read_new_table(located(table, kind), model, settings, notes)
     return model, None if file.row_names is None else list(file.row_names), file.frame
 
 

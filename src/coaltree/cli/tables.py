@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ from .checks import column_names, id_setting
 from .options import STANDARD_STREAM, TableKind
 
 if TYPE_CHECKING:
+    from ..estimators.base import CoalescentModel
     from ..table.cells import Category
     from ..table.columns import Table
-    from ..table.encoding import Encoding
     from ..table.opening import TableFile
     from ..table.reading import FileTable
 
@@ -63,24 +64,30 @@ def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> t
 
     with notes.timed("reading"), notes.taken():
         file = read_file(table, **settings)
-        return file, read_columns(file.frame, row_names=file.row_names)
+        columns = read_columns(file.frame, row_names=file.row_names)
+    return file, replace(columns, id_column=file.id_column)
 
 
-def read_new_table(table: TableFile, encoding: Encoding, settings: Mapping[str, Any], notes: Notes) -> FileTable:
+def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[str, Any], notes: Notes) -> FileTable:
     """Read a table for a model that has been fitted, as the table of the fit was read.
 
-    What was categorical in the fit is so here, in the letters of the file: numbers are categories then, and a column of
-    distinct texts is not taken for row names. Numbers that stand in a column of text are numbers, if they were in the fit.
+    Row names are in the column that held them in the fit, unless another or none is asked for. What was categorical in the fit
+    is so here, in the letters of the file: numbers are categories then, and a column of distinct texts is not taken for row
+    names. Numbers that stand in a column of text are numbers, if they were in the fit.
     """
     from ..table.declared import as_numbers
     from ..table.opening import import_polars
     from ..table.reading import read_file
 
+    encoding = model.encoding_
     known = encoding.categories_by_name
-    spoken_for = {*settings["drop"], settings["id_column"]}
-    declared = [name for name in _header(table) if name in known and name not in spoken_for]
+    header, id_column = _header(table), settings["id_column"]
+    if id_column is None and model._id_column in header and model._id_column not in settings["drop"]:
+        id_column = model._id_column
+    spoken_for = {*settings["drop"], id_column}
+    declared = [name for name in header if name in known and name not in spoken_for]
     with notes.timed("reading"), notes.taken():
-        file = read_file(table, **{**settings, "categorical": declared})
+        file = read_file(table, **{**settings, "id_column": id_column, "categorical": declared})
     frame, polars = file.frame, import_polars()
     for name in declared:
         frame = frame.with_columns(_in_known_letters(frame[name], known[name]))

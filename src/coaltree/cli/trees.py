@@ -12,10 +12,14 @@ import typer
 
 from ..console import Notes
 from ..errors import InputError
+from ..table.wording import count
 from .options import STANDARD_STREAM, TREE, named
 from .tables import STANDARD_INPUT
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ..tree.tree import Tree
 
 
@@ -72,6 +76,19 @@ def kind_of(path: Path, given: TreeKind | None, option: str, allowed: Sequence[s
         f"{found} is not a kind of tree that is {'read' if option == '--from' else 'written'}: names end with {known}, "
         f"or {option} says the kind."
     )
+
+
+def cut_leaves(tree: Tree, n_clusters: int | None, height_threshold: float | None) -> NDArray[np.intp]:
+    """Return flat clusters of the leaves, as asked for by one of the options."""
+    from ..tree.cut import cut_tree
+
+    if n_clusters is None and height_threshold is None:
+        raise InputError(
+            "A tree alone does not say where to cut it: give --n-clusters or --height-threshold, or take a model.coaltree."
+        )
+    if n_clusters is not None and n_clusters > tree.n_leaves:
+        raise InputError(f"--n-clusters is {n_clusters}, but the tree has {count(tree.n_leaves, 'leaf', 'leaves')}.")
+    return cut_tree(tree, (), n_clusters=n_clusters, height=height_threshold)
 
 
 def read_tree_file(path: Path, kind: str, notes: Notes) -> Tree:

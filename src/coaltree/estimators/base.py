@@ -30,6 +30,7 @@ from ..table.encoding import describe, encode, fit_encoding
 from ..table.frames import FrameKind
 from ..table.new_rows import read_new_rows
 from ..tree.sample import TreeSample
+from ..tree.zero_heights import merges_at_zero, zero_heights
 from .modelling import COVARIANCES, FIRST_NOISE, REAL_PROCESSES, first_process, matrix_of, parameters_by_name
 from .noise import predictive_noise, rows_of_all_kinds
 
@@ -103,6 +104,7 @@ class CoalescentModel(BaseEstimator):
             self.search_, self.neighbors_held_ = best.search, best.neighbors_held
             remarks += best.process.remarks(best.tree, matrix)
         self.encoding_ = encoding
+        self._id_column = table.id_column
         self._constants = [constant_of(column) for column in table.columns]
         self._with_holes = tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any())
         self.log_joints_ = np.array(calibrated.log_joints)
@@ -253,6 +255,8 @@ class CoalescentModel(BaseEstimator):
         """What a notebook shows below scikit-learn's diagram."""
         facts: dict[str, object] = {"rows": self.tree_.n_leaves, "columns": len(self.encoding_.column_names)}
         facts |= {"root height": self.tree_.heights[-1], "log joint": self.log_joint_}
+        if zero_heights(self.tree_):
+            facts["merges at height 0"] = f"{merges_at_zero(self.tree_):,}"
         return facts | ({"log evidence": self.log_evidence_} if hasattr(self, "log_evidence_") else {})
 
     def _repr_html_inner(self) -> str:

@@ -17,7 +17,7 @@ from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
 from ..table.frames import FrameKind
-from ..tree.cut import check_cluster_count, cut_by_agreement, cut_by_count, cut_by_height, cut_by_ratio
+from ..tree.cut import check_cut, cut_by_agreement, cut_tree
 from ..tree.sample import TreeSample
 from .base import CoalescentModel, FloatArray
 from .reporting import report_page
@@ -98,8 +98,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     parameters_ : dict
         The fitted parameters of every column, by its name and in its units.
     log_joints_ : ndarray
-        ``log p(x, tree)`` of every round of fitting, of a sample the log evidence; the best round need not be the last.
-        Of more than 3,000 rows, parameters are fitted to a part, and the last one is that of the tree of all.
+        How the rounds of fitting went: ``log p(x, tree)`` of each round's tree, of a sample its log evidence. The first round has
+        the parameters that fitting begins with, by another clock, and is not comparable with the others. The best of the
+        others is kept, which need not be the last; it is chosen by the prior of its parameters as well, so that it need not
+        be the largest. Of more than 3,000 rows, parameters are fitted to a part: the last entry is that of the tree of all
+        rows, and the others are of that part.
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None
@@ -111,7 +114,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     log_evidence_ : float
         Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
     log_joint_ : float
-        ``log p(x, tree)`` of the encoded table.
+        ``log p(x, tree)`` of the encoded table and of `tree_`, with the parameters that were kept. After a greedy search it is
+        the entry of `log_joints_` for the round that was kept; of a sample, `tree_` is a summary, and no entry is its own.
     log_likelihood_ : float
         ``log p(x | tree)`` of the encoded table.
     log_ratios_ : ndarray of shape (n_samples - 1,)
@@ -180,22 +184,47 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
 
     def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
         super()._settle(found, matrix, process)
-        self.labels_ = self._cut(found)
+        self.labels_ = self._cut(self.n_clusters, self.height_threshold)
         self.n_clusters_ = int(self.labels_.max()) + 1
         self.linkage_ = self.tree_.to_linkage()
         self.children_ = self.tree_.children
         self.distances_ = self.tree_.merge_heights
 
-    def _cut(self, found: GreedyResult | TreeSample) -> IntArray:
+    def cut(self, *, n_clusters: int | None = None, height_threshold: float | None = None) -> IntArray:
+        """Return other flat clusters of the fitted tree, without fitting again; `labels_` stays as it is.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            Number of flat clusters.
+        height_threshold : float, optional
+            Rows are in one flat cluster if they merge at this height or below. With neither of the two, clusters are where the
+            model prefers one tree to two.
+
+        Returns
+        -------
+        ndarray of int, shape (n_samples,)
+            Cluster of each row, what `labels_` would be if the model had been fitted with these parameters.
+
+        Examples
+        --------
+        >>> from coaltree import CoalescentClustering
+        >>> model = CoalescentClustering(n_clusters=2).fit([[0.0], [0.1], [4.0], [9.0]])
+        >>> model.cut(n_clusters=3).tolist()
+        [0, 0, 1, 2]
+        >>> model.cut(height_threshold=float("inf")).tolist()
+        [0, 0, 0, 0]
+        """
+        check_is_fitted(self)
+        check_cut(n_clusters, height_threshold, self.tree_.n_leaves)
+        return self._cut(n_clusters, height_threshold)
+
+    def _cut(self, n_clusters: int | None, height: float | None) -> IntArray:
         """Return the flat clusters: of one tree by a cut, of a sample by what most of its trees agree on."""
-        if isinstance(found, TreeSample):
-            together = found.co_clustering(n_clusters=self.n_clusters, height=self.height_threshold)
-            return cut_by_agreement(together, self.n_clusters)
-        if self.n_clusters is not None:
-            return cut_by_count(found.tree, self.n_clusters)
-        if self.height_threshold is not None:
-            return cut_by_height(found.tree, self.height_threshold)
-        return cut_by_ratio(found.tree, found.log_ratios)
+        if hasattr(self, "sample_"):
+            together = self.sample_.co_clustering(n_clusters=n_clusters, height=height)
+            return cut_by_agreement(together, n_clusters)
+        return cut_tree(self.tree_, self.log_ratios_, n_clusters=n_clusters, height=height)
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable cluster of new rows.
@@ -361,12 +390,4 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
 
     def _check_parameters(self, n_rows: int) -> None:
         super()._check_parameters(n_rows)
-        if self.n_clusters is not None and self.height_threshold is not None:
-            raise InputError("n_clusters and height_threshold were both given; give one of them, or neither.")
-        if self.n_clusters is not None:
-            check_cluster_count(self.n_clusters, n_rows)
-        threshold: Any = self.height_threshold
-        if threshold is not None and not (
-            isinstance(threshold, (int, float, np.integer, np.floating)) and threshold >= 0
-        ):
-            raise InputError(f"height_threshold is {self.height_threshold!r}; it must be a number of at least 0.")
+        check_cut(self.n_clusters, self.height_threshold, n_rows)

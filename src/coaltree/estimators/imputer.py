@@ -79,9 +79,10 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         The process with its parameters, over the encoded columns.
     parameters_ : dict
         The fitted parameters of every column, by its name and in its units.
+    log_joint_ : float
+        ``log p(x, tree)`` of the encoded table and of `tree_`, with the parameters that were kept.
     log_joints_ : ndarray
-        ``log p(x, tree)`` of every round of fitting.
-        Of more than 3,000 rows, parameters are fitted to a part, and the last one is that of the tree of all.
+        The same of every round of fitting, see `CoalescentClustering`.
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None

@@ -30,8 +30,8 @@ ESTIMATORS: dict[str, type[CoalescentModel]] = {
 def save_model(model: CoalescentModel, path: str | Path) -> None:
     """Write a fitted estimator into a file, whole or not at all; an earlier file of that name is replaced.
 
-    Nothing in the file is pickled, and the same model makes the same file. A ``random_state`` that is a generator, and
-    the diagnostics of a sample of trees, are not kept.
+    Nothing in the file is pickled, and the same model makes the same file. A ``random_state`` that is a generator is not
+    kept.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def save_model(model: CoalescentModel, path: str | Path) -> None:
 def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
     """Read a fitted estimator from a file that its method ``save`` or the command ``coaltree fit`` wrote.
 
-    It answers as the one that was saved, bit for bit; ``sample_`` is a `TreeSample`. Files need not be trusted: nothing
-    in them is run, and what does not make a model is refused.
+    It answers as the one that was saved, bit for bit. Of files that earlier versions wrote, ``sample_`` is a `TreeSample`
+    without diagnostics. Files need not be trusted: nothing in them is run, and what does not make a model is refused.
 
     Parameters
     ----------
@@ -143,6 +143,7 @@ def state_of(model: CoalescentModel) -> ModelState:
         None if sample is None else model.log_evidence_,
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
+        id_column=model._id_column,
     )
     if isinstance(model, CoalescentClustering):
         return replace(state, labels=model.labels_, clusters_chosen_by=clusters_chosen_by(model))
@@ -188,6 +189,7 @@ def _restored(model: Any, state: ModelState) -> Any:
         model.labels_, model.n_clusters_ = state.labels, int(state.labels.max()) + 1
     model._with_holes = state.indicator_features
     model._constants = _constants(state)
+    model._id_column = state.id_column
     return model
 
 

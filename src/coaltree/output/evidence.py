@@ -94,5 +94,5 @@ def _checked_result(result: Any) -> SMCResult:
         return found
     raise InputError(
         f"result is of type {type(result).__name__}, which has no traces of runs; it must be what smc() returns, or a model "
-        "fitted with inference='smc'. A model that was read from a file has its trees, but not how they were found."
+        "fitted with inference='smc'. A model file of an earlier version has its trees, but not how they were found: fit again."
     )

@@ -17,6 +17,7 @@ from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
+from ..tree.zero_heights import merges_at_zero, zero_heights
 from .pictures import dendrogram_bytes
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def facts_of(
     table: Table,
     *,
     source: str,
-    id_column: str | None = None,
     remarks: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -97,8 +97,6 @@ def facts_of(
         What it was fitted to.
     source : str
         Name of the file that the table came from.
-    id_column : str, optional
-        The column that gave the row names.
     remarks : sequence of str, optional
         What was noticed on the way.
     settings : mapping, optional
@@ -117,7 +115,7 @@ def facts_of(
         "input": source,
         "n_rows": table.n_rows,
         "n_columns": len(columns),
-        "id_column": id_column,
+        "id_column": table.id_column,
         "n_missing": n_missing,
         "missing_share": n_missing / (table.n_rows * len(columns)),
         "columns": columns,
@@ -130,6 +128,8 @@ def facts_of(
         "log_likelihood": model.log_likelihood_,
         "log_prior": log_prior(model.tree_),
         "tree_height": model.tree_.heights[-1],
+        "n_merges_at_zero": merges_at_zero(model.tree_),
+        "zero_heights": zero_heights(model.tree_),
         "n_clusters": model.n_clusters_,
         "clusters_chosen_by": clusters_chosen_by(model),
         "cluster_sizes": np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),

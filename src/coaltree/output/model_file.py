@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..errors import InputError
+from ..inference.smc_result import SMCResult
 from ..process.interface import Process
 from ..table.encoding import Encoding
 from ..tree.sample import TreeSample
@@ -43,6 +44,7 @@ from .stored_parts import (
     written_parameters,
     written_process,
 )
+from .stored_runs import read_runs, run_members
 from .stored_trees import TreeMembers, read_labels, read_trees, tree_members
 from .whole import checked_path
 
@@ -74,7 +76,7 @@ class ModelState:
     matrix : ndarray of shape (n_rows, n_columns)
         The encoded table.
     found : Tree or TreeSample
-        The tree, or the sample of trees, with log joints and log ratios.
+        The tree, or the sample of trees, with log joints and log ratios; an SMCResult if it is known how they were found.
     log_joints : ndarray of shape (n_rounds,)
         How the rounds of fitting went.
     remarks : tuple of str
@@ -91,6 +93,12 @@ class ModelState:
         Flat clusters of the rows, of an estimator that has them.
     clusters_chosen_by : str or None
         What decided on them: "n_clusters", "height" or "likelihood ratio".
+    search : str or None
+        How greedy inference looked for partners.
+    neighbors_held : float or None
+        How good the lists of neighbours were.
+    id_column : str or None
+        The column of the table's file that held the row names.
     version : str
         The version of coaltree that wrote the file.
     """
@@ -111,6 +119,7 @@ class ModelState:
     clusters_chosen_by: str | None = None
     search: str | None = None
     neighbors_held: float | None = None
+    id_column: str | None = None
     version: str = __version__
 
     @property
@@ -127,6 +136,7 @@ class ModelState:
             "model.json": to_json(self._facts(trees)),
             "matrix.npy": array_bytes(self.matrix, "<f8"),
             **trees.members,
+            **(run_members(self.found) if isinstance(self.found, SMCResult) else {}),
         }
         if self.labels is not None:
             members["labels.npy"] = array_bytes(self.labels, "<i4")
@@ -146,6 +156,7 @@ class ModelState:
             "process": written_process(self.process),
             "n_distinct_trees": trees.n_distinct,
             "n_sampled_trees": trees.n_sampled,
+            "n_runs": len(self.found.n_ancestors) if isinstance(self.found, SMCResult) else None,
             "log_evidence": None if self.log_evidence is None else written_number(self.log_evidence),
             "log_joints": [written_number(value) for value in self.log_joints.tolist()],
             "clusters_chosen_by": self.clusters_chosen_by,
@@ -155,6 +166,7 @@ class ModelState:
             "constants": list(self.constants),
             "indicator_features": list(self.indicator_features),
             "remarks": list(self.remarks),
+            "id_column": self.id_column,
             "row_names": list(self.found.leaf_names),
         }
 
@@ -255,6 +267,11 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
     evidence = _optional(fact("log_evidence"), lambda value: read_number(value, "log_evidence"))
     if (evidence is not None) != isinstance(found, TreeSample):
         raise InputError("log_evidence is there without a sample of trees, or the other way round")
+    n_runs = _optional(facts.get("n_runs"), lambda value: read_whole(value, "n_runs", 1))
+    if n_runs is not None:  # files written before do not say how trees were found
+        if evidence is None or not isinstance(found, TreeSample):
+            raise InputError("n_runs is there without a sample of trees")
+        found = read_runs(archive, found, n_runs, evidence, process)
     labels = read_labels(archive, len(names)) if fact("n_clusters") is not None else None
     if labels is not None and fact("n_clusters") != labels.max() + 1:
         raise InputError("n_clusters is not the number of its clusters")
@@ -276,6 +293,7 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         _optional(fact("clusters_chosen_by"), _choice),
         _optional(facts.get("search"), lambda value: read_text(value, "search")),
         _optional(facts.get("neighbors_held"), lambda value: read_number(value, "neighbors_held")),
+        _optional(facts.get("id_column"), lambda value: read_text(value, "id_column")),
         read_text(fact("coaltree_version"), "coaltree_version"),
     )
 

@@ -92,12 +92,15 @@ class Table:
         Distinct names of the rows; None when the rows have no names.
     remarks : tuple of str
         What a user should know of how the columns were read.
+    id_column : str or None
+        The column of a file that held the row names, which is not among `columns`.
     """
 
     columns: tuple[Column, ...]
     n_rows: int
     row_names: tuple[str, ...] | None
     remarks: tuple[str, ...] = ()
+    id_column: str | None = None
 
     @property
     def real(self) -> list[RealColumn]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .cells import Category, FloatArray, IntArray
 from .columns import RealColumn, Table
-from .wording import count, listing
+from .wording import count, listing, row_label
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
@@ -20,6 +20,9 @@ Kind: TypeAlias = Literal["real", "categorical"]
 _ROUNDING = 1e-14
 # Standardised values are kept where their squares still are finite.
 _LARGEST_STANDARDISED = 1e150
+# A cell with more than this share of the variance, in a column of at least so many cells, is more than a heavy tail: without it
+# the standard deviation is less than a tenth.
+_LONE_SHARE, _LONE_CELLS = 0.99, 20
 _SMALLEST_SCALE = float(np.nextafter(0.0, 1.0))
 
 
@@ -206,6 +209,7 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
                 f"The values of column {column.name!r} differ by less than {_ROUNDING:g} of their size, which may be "
                 "rounding; the column is used: leave it out if it is constant."
             )
+    sentences += _lone_cells(table, encoding)
     if missing:
         sentences.append(
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "
@@ -222,6 +226,36 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
             f"{'its' if len(empty) == 1 else 'their'} place in the tree is arbitrary."
         )
     return sentences
+
+
+def _lone_cells(table: Table, encoding: Encoding) -> list[str]:
+    """Say which columns have nearly all of their variance in one cell."""
+    found = []
+    for column, informative in zip(table.columns, encoding.informative, strict=True):
+        if informative and isinstance(column, RealColumn) and (row := _lone_cell(column.values)) is not None:
+            found.append(f"{column.name!r} in {row_label(row, table.row_names)}, {column.values[row]:g}")
+    if not found:
+        return []
+    one, more = len(found) == 1, f"; and {len(found) - 5} more" if len(found) > 5 else ""
+    return [
+        f"{count(len(found), 'column has', 'columns have')} more than {100 * _LONE_SHARE:g} % of {'its' if one else 'their'} "
+        f"variance in one cell ({'; '.join(found[:5])}{more}), beside which all others look the same: check the "
+        f"{'cell' if one else 'cells'}, make {'it' if one else 'them'} missing if wrong, or take logarithms of the "
+        f"{'column' if one else 'columns'}."
+    ]
+
+
+def _lone_cell(values: FloatArray) -> int | None:
+    """Return the row without whose cell a column would have next to no variance, if there is one."""
+    n = int(np.count_nonzero(~np.isnan(values)))
+    if n < _LONE_CELLS:
+        return None
+    center, scale, _ = _moments(values)
+    row = int(np.nanargmax(np.abs(_standardised(values, center, scale))))
+    # A column of two values, as of yes and no, has no scale that one of them could be far out on.
+    _, rest, varies = _moments(np.delete(values, row))
+    share = 1 - (n - 1) / n * (rest / scale) ** 2
+    return row if varies and share > _LONE_SHARE else None
 
 
 def _moments(values: FloatArray) -> tuple[float, float, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 DEFAULT_NA = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")
 """What stands for a missing cell in a text file."""
 
+# A column in which this share of the rows has a text of its own may well have been meant to name them ...
+_NEARLY_ALL = 0.9
+# ... unless there are fewer rows.
+_NAMED_ROWS = 10
 # In a smaller table, whole numbers in a row may well have been measured.
 _NUMBERED_ROWS = 4
 
@@ -100,7 +105,8 @@ def read_file(
     -----
     InputWarning
         For what was read otherwise than it stands in the file: decimal commas, an index without a name, fields
-        separated by something unexpected, row names that are not distinct; for a first column that numbers the rows.
+        separated by something unexpected, row names that are not distinct; for a first column that numbers the rows, or whose
+        texts are distinct but for a few.
     """
     file = table_file(path)
     polars = import_polars()
@@ -133,6 +139,8 @@ def read_file(
     first = frame.columns[0]
     if id_column != "" and first in kept and first not in spoken_for and _numbers_the_rows(frame[first]):
         _warn_numbered(first, frame[first][0], file.name)
+    if id_column is None and first in kept[:-1] and first not in spoken_for and _nearly_names(polars, frame[first]):
+        _warn_nearly_names(first, frame[first], file.name)
     for sentence in local.sentences({*kept} - {*categorical}):
         warnings.warn(sentence, InputWarning, stacklevel=2)
     declared = [as_enum(polars, as_text(polars, labels[name])) for name in kept if name in categorical]
@@ -149,10 +157,33 @@ def _automatic_id(polars: Any, frame: Any, drop: Sequence[str], spoken_for: set[
         return None
     if column.dtype != polars.String or column.null_count() or column.n_unique() < len(column):
         return None
-    # Mostly numbers: rather a column of measurements with a slip in it or in local notation, which must not go unnoticed.
+    return None if _is_measured(polars, column) else str(name)
+
+
+def _is_measured(polars: Any, column: Any) -> bool:
+    """Say whether text is mostly numbers: measurements with a slip or in local notation, which must not go unnoticed."""
     n_text = column.cast(polars.Float64, strict=False).null_count()
-    is_measured = 2 * n_text <= len(column) or example_of_numbers(np.arange(len(column)), column.to_list()) is not None
-    return None if is_measured else str(name)
+    return 2 * n_text <= len(column) or example_of_numbers(np.arange(len(column)), column.to_list()) is not None
+
+
+def _nearly_names(polars: Any, column: Any) -> bool:
+    """Say whether a column of text, which is not one of row names, is nearly one."""
+    if column.dtype != polars.String or len(column) < _NAMED_ROWS:
+        return False
+    observed = column.drop_nulls()
+    return observed.n_unique() >= _NEARLY_ALL * len(column) and not _is_measured(polars, observed)
+
+
+def _warn_nearly_names(name: str, column: Any, source: str) -> None:
+    n_empty = column.null_count()
+    empty = f" ({n_empty} {'is' if n_empty == 1 else 'are'} empty)" if n_empty else ""
+    warnings.warn(
+        f"Column {name!r} of {source} was not taken as row names, because its {len(column)} cells hold only "
+        f"{column.drop_nulls().n_unique()} distinct texts{empty}: if it names the rows, say --id-column {shlex.quote(name)}, and "
+        "if not, --drop it, for a category that nearly every row has to itself tells nothing.",
+        InputWarning,
+        stacklevel=3,
+    )
 
 
 def _numbers_the_rows(column: Any) -> bool:

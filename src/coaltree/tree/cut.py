@@ -19,6 +19,31 @@ IntArray = NDArray[np.intp]
 ROUNDING = 1e-9
 
 
+def cut_tree(
+    tree: Tree, log_ratios: ArrayLike, *, n_clusters: int | None = None, height: float | None = None
+) -> IntArray:
+    """Cut a tree into so many clusters, or at a height, or else where the model prefers independent trees.
+
+    Parameters
+    ----------
+    tree : Tree
+    log_ratios : array-like of shape (n_leaves - 1,)
+        Log likelihood ratio of each merge; not looked at if one of the others is given.
+    n_clusters : int, optional
+        See `cut_by_count`.
+    height : float, optional
+        See `cut_by_height`.
+
+    Returns
+    -------
+    ndarray of int, shape (n_leaves,)
+        Cluster of each leaf.
+    """
+    if n_clusters is not None:
+        return cut_by_count(tree, n_clusters)
+    return cut_by_ratio(tree, log_ratios) if height is None else cut_by_height(tree, height)
+
+
 def cut_by_ratio(tree: Tree, log_ratios: ArrayLike) -> IntArray:
     """Cut where the model prefers independent trees.
 
@@ -73,6 +98,16 @@ def check_cluster_count(n_clusters: object, n_rows: int) -> None:
         )
 
 
+def check_cut(n_clusters: object, height_threshold: object, n_rows: int) -> None:
+    """Raise unless a table of so many rows can be cut so; None is what was not asked for."""
+    if n_clusters is not None and height_threshold is not None:
+        raise InputError("n_clusters and height_threshold were both given; give one of them, or neither.")
+    if n_clusters is not None:
+        check_cluster_count(n_clusters, n_rows)
+    if height_threshold is not None and not _is_height(height_threshold):
+        raise InputError(f"height_threshold is {height_threshold!r}; it must be a number of at least 0.")
+
+
 def cut_by_height(tree: Tree, height: float) -> IntArray:
     """Cut at a height: leaves are together if their common ancestor is not above it.
 
@@ -87,9 +122,13 @@ def cut_by_height(tree: Tree, height: float) -> IntArray:
     ndarray of int, shape (n_leaves,)
         Cluster of each leaf, as ``scipy.cluster.hierarchy.fcluster(..., criterion="distance")`` groups them.
     """
-    if not (isinstance(height, (int, float, np.integer, np.floating)) and height >= 0):
+    if not _is_height(height):
         raise InputError(f"The height to cut at is {height!r}; it must be a number of at least 0.")
     return _labels(tree, tree.merge_heights <= height)
+
+
+def _is_height(height: object) -> bool:
+    return isinstance(height, (int, float, np.integer, np.floating)) and bool(height >= 0)
 
 
 def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> IntArray:

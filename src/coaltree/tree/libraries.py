@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..extras import need
+from .zero_heights import merges_at_zero
 
 if TYPE_CHECKING:
     from .sample import TreeSample
@@ -56,11 +57,12 @@ def to_tskit(tree: Tree) -> Any:
     need("tskit", "Tree sequences are made with", "interop")
     import tskit
 
-    at_zero = int(np.sum(tree.merge_heights == 0))
+    at_zero = merges_at_zero(tree)
     if at_zero:
         raise InputError(
-            f"{at_zero} merge(s) of the tree are at height 0, and in a tree sequence parents must be older than their "
-            "children: drop rows that are the same, or give the process noise."
+            f"{at_zero} merge(s) of the tree are at height 0, because rows are the same or differ no more than the noise, and in "
+            "a tree sequence parents must be older than their children: keep one of the rows that are the same and, if others "
+            "are at height 0 still, fit with less noise (noise=0)."
         )
     # Merges of the same height are one node with all their children.
     parents = tree.parents.tolist()

@@ -12,25 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..notebook import facts_html
 from . import libraries, newick, nexus, nexus_reader
-from .clade_heights import clade_heights
-from .clades import join_clades, number_clades
-from .cut import cut_by_count, cut_by_height, cut_by_ratio
-from .sample_invariants import (
-    check_choice,
-    checked_logs,
-    checked_row,
-    checked_threshold,
-    checked_trees,
-    checked_weights,
-)
-from .summary import SummaryTree, lay_out
+from .agreement import co_clustering
+from .clades import number_clades
+from .sample_invariants import checked_logs, checked_row, checked_trees, checked_weights
+from .sample_summaries import consensus, mcc
+from .summary import SummaryTree
 from .tree import Tree
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
-
-# Two sums of the same shares in different orders are equal to within this.
-ROUNDING = 1e-9
 
 
 class TreeSample:
@@ -212,16 +202,7 @@ class TreeSample:
             Where the sample leaves it open which lineages merged first, they merge at the same height, and the
             support of all but the last of these merges is NaN.
         """
-        share = checked_threshold(threshold)
-        check_choice(heights, ("mean", "median"))
-        n = self.n_leaves
-        where, merges = self._first_seen
-        # Clades of exactly the threshold stay out whichever way their shares are rounded: two such may exclude each other.
-        kept = np.flatnonzero(self._clade_shares > share + ROUNDING)
-        members = [self._distinct[where[c]].leaves_below(n + merges[c]) for c in kept]
-        children, made = join_clades(n, members)
-        clades = np.where(made < 0, -1, kept[made])
-        return self._summary(children, clades, heights, None)
+        return consensus(self, threshold, heights)
 
     def mcc(self, heights: Literal["mean", "median", "keep"] = "mean") -> SummaryTree:
         """Return the maximum clade credibility tree: the one whose clades have the largest product of shares.
@@ -237,27 +218,7 @@ class TreeSample:
         SummaryTree
             The first of several.
         """
-        check_choice(heights, ("mean", "median", "keep"))
-        drawn = self._distinct_weights > 0
-        with np.errstate(divide="ignore"):
-            log_shares = np.log(self._clade_shares[self._clades])
-        scores = np.where(drawn, log_shares.sum(axis=1), -np.inf)
-        # Trees with the same clades in another order have the same sum but for rounding.
-        i = int(np.argmax(scores > scores.max() - ROUNDING))
-        tree = self._distinct[i]
-        return self._summary(tree.children, self._clades[i], heights, tree)
-
-    def _summary(self, children: ArrayLike, clades: IntArray, heights: str, tree: Tree | None) -> SummaryTree:
-        """Return the tree of the given merges, each with its clade or -1 if it only resolves a polytomy."""
-        real = clades >= 0
-        stack = np.stack([tree.merge_heights for tree in self._distinct])
-        found = clade_heights(self._clades, stack, self._distinct_weights, clades[real])
-        support, mean, median = np.full((3, len(clades)), np.nan)
-        hpd = np.full((len(clades), 2), np.nan)
-        support[real], mean[real], median[real], hpd[real] = self._clade_shares[clades[real]], *found
-        wanted = tree.merge_heights if tree is not None and heights == "keep" else mean if heights == "mean" else median
-        kids, ages, order = lay_out(children, wanted)
-        return SummaryTree(kids, ages, self.leaf_names, support[order], mean[order], median[order], hpd[order])
+        return mcc(self, heights)
 
     # -- pairs of rows -------------------------------------------------------------------------
 
@@ -301,49 +262,7 @@ class TreeSample:
         -------
         ndarray of float, shape (n_leaves, n_leaves)
         """
-        if n_clusters is not None and height is not None:
-            raise InputError(
-                "Both n_clusters and height were given; a tree is cut by one of them, so leave out the other."
-            )
-        together = np.zeros((self.n_leaves, self.n_leaves))
-        total = 0.0
-        for tree, ratios, weight in self._to_cut(by_ratio=n_clusters is None and height is None):
-            if n_clusters is not None:
-                labels = cut_by_count(tree, n_clusters)
-            elif height is not None:
-                labels = cut_by_height(tree, height)
-            else:
-                labels = cut_by_ratio(tree, ratios)
-            total += weight
-            rows = np.argsort(labels, kind="stable")
-            sizes = np.bincount(labels)
-            ends = np.cumsum(sizes)
-            for k in np.flatnonzero(sizes > 1).tolist():
-                cluster = rows[ends[k] - sizes[k] : ends[k]]
-                together[cluster[:, None], cluster] += weight
-        together /= total
-        np.fill_diagonal(together, 1.0)
-        return together
-
-    def _to_cut(self, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
-        """Return every tree to cut once, with its ratios and its weight."""
-        if not by_ratio:
-            nothing = np.empty(0)
-            return [
-                (tree, nothing, weight)
-                for tree, weight in zip(self._distinct, self._distinct_weights.tolist(), strict=True)
-            ]
-        if self._log_ratios is None:
-            raise InputError(
-                "The log likelihood ratios of the merges are unknown, so trees cannot be cut by them; pass n_clusters "
-                "or height, or make the sample with log_ratios."
-            )
-        cases: dict[tuple[int, bytes], tuple[Tree, FloatArray, float]] = {}
-        for i, ratios, weight in zip(self._which.tolist(), self._log_ratios, self._weights.tolist(), strict=True):
-            key = i, ratios.tobytes()
-            before = cases[key][2] if key in cases else 0.0
-            cases[key] = self._distinct[i], ratios, before + weight
-        return list(cases.values())
+        return co_clustering(self, n_clusters, height)
 
     # -- exchange ------------------------------------------------------------------------------
 

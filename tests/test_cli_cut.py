@@ -1,0 +1,193 @@
+"""The command cut, and the words after a fit."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster
+
+import coaltree as ct
+from coaltree.cli.closing import closing_words
+from command_line import command_in
+
+ODD = ["<script>alert(1)</script>", "a,b", '"quoted"', "two\nlines", "🦊"]
+
+
+def table_text(n, seed=0):
+    rng = np.random.default_rng(seed)
+    names = [*ODD, *(f"r{i}" for i in range(len(ODD), n))][:n]
+    text = io.StringIO()
+    cells = rng.normal(6 * (np.arange(n) % 3), 0.5)
+    csv.writer(text).writerows([["name", "x"], *([name, float(cell)] for name, cell in zip(names, cells, strict=True))])
+    return text.getvalue()
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    return command_in(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def fitted(command, tmp_path):
+    (tmp_path / "t.csv").write_text(table_text(24))
+    code, _, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "-q")
+    assert code == 0, err
+    return ct.load_model(tmp_path / "out" / "model.coaltree")
+
+
+def labels_of(text):
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows[0] == ["name", "cluster"]
+    return [name for name, _ in rows[1:]], [int(label) for _, label in rows[1:]]
+
+
+def same_partition(a, b):
+    return len({*zip(a, b, strict=True)}) == len({*a}) == len({*b})
+
+
+# -- cut ---------------------------------------------------------------------------------------------
+
+
+def test_a_cut_is_that_of_scipy(command, fitted, tmp_path):
+    linkage = fitted.tree_.to_linkage()
+    for options, expected in (
+        (["--n-clusters", "5"], fcluster(linkage, 5, "maxclust")),
+        (["--height-threshold", "0.3"], fcluster(linkage, 0.3, "distance")),
+    ):
+        code, out, err = command("cut", "out/model.coaltree", *options)
+        assert code == 0, err
+        names, labels = labels_of(out)
+        assert names == list(fitted.tree_.leaf_names)
+        assert same_partition(labels, expected)
+        sizes = np.bincount(labels).tolist()
+        assert err.splitlines()[-1] == f"{len(sizes)} clusters of {', '.join(map(str, sizes[:12]))} rows"
+        for tree in ("t.json", "t.nwk"):
+            assert command("convert", "out/model.coaltree", tree, "-q")[0] == 0
+            found = dict(zip(*labels_of(command("cut", tree, *options)[1]), strict=True))
+            assert same_partition(labels, [found[name] for name in names])
+
+
+def test_without_options_it_is_where_the_model_says(command, fitted, tmp_path):
+    code, out, err = command("cut", "out/model.coaltree", "-o", "c.csv", "-q")
+    assert (code, out, err) == (0, "", "")
+    assert (tmp_path / "c.csv").read_bytes() == (tmp_path / "out" / "clusters.csv").read_bytes()
+
+
+def test_facts_for_programs(command, fitted):
+    code, out, err = command("cut", "out/model.coaltree", "--n-clusters", "3", "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    assert facts["n_clusters"] == 3
+    assert facts["cluster_sizes"] == [8, 8, 8]
+    assert [facts["clusters"][name] for name in fitted.tree_.leaf_names] == fitted.cut(n_clusters=3).tolist()
+    facts = json.loads(command("cut", "out/model.coaltree", "--n-clusters", "3", "--json", "-o", "c.csv", "-q")[1])
+    assert facts["clusters"] is None
+    assert facts["output"] == "c.csv"
+
+
+def test_one_row(command, tmp_path):
+    (tmp_path / "t.nwk").write_text("a;")
+    code, out, err = command("cut", "t.nwk", "--n-clusters", "1")
+    assert (code, out) == (0, "name,cluster\na,0\n")
+    assert err == "1 cluster of 1 row\n"
+
+
+def test_plots_take_the_same_cuts(command, fitted, tmp_path):
+    height = str(float(np.mean(fitted.tree_.merge_heights[-3:-1])))
+    assert same_partition(fitted.cut(height_threshold=float(height)), fitted.cut(n_clusters=3))
+    for options in (["--n-clusters", "3"], ["--height-threshold", height]):
+        assert command("plot", "out/model.coaltree", "-o", f"{options[0]}.svg", *options)[0] == 0
+    pictures = {(tmp_path / f"{name}.svg").read_bytes() for name in ("--n-clusters", "--height-threshold")}
+    assert len(pictures) == 1
+
+
+# -- the search --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", ["auto", "exact", "neighbors"])
+def test_the_search_is_chosen(command, tmp_path, search):
+    (tmp_path / "t.csv").write_text(table_text(24))
+    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "--search", search)
+    assert code == 0, err
+    facts = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert facts["settings"]["search"] == search
+    assert facts["search"] == ("neighbors" if search == "neighbors" else "exact")
+    assert ("search    among near rows" in out) == (search == "neighbors")
+    assert ct.load_model(tmp_path / "out" / "model.coaltree").search == search
+
+
+def test_the_search_reaches_the_imputer(command, tmp_path, monkeypatch):
+    from coaltree.estimators.imputer import CoalescentImputer
+
+    seen = []
+    fit = CoalescentImputer._fit
+    monkeypatch.setattr(CoalescentImputer, "_fit", lambda self, *rest: seen.append(self.search) or fit(self, *rest))
+    (tmp_path / "t.csv").write_text("name,x,c\na,1,u\nb,,u\nc,3,v\nd,5,\n")
+    code, _, err = command("impute", "t.csv", "-o", "o.csv", "--calibrate", "0", "--search", "exact")
+    assert code == 0, err
+    assert seen == ["exact"]
+
+
+FACTS = {
+    "missing_share": 0.0, "tree_height": 1.0, "log_joint": -3.0, "inference": "greedy", "n_clusters": 1,
+    "clusters_chosen_by": "n_clusters", "cluster_sizes": [9], "zero_heights": None,
+}  # fmt: skip
+ADVICE = (
+    ": many partners are about equally good, as with much noise, or the lists are too short; for up to some 50,000 rows try "
+    "--search exact"
+)
+
+
+@pytest.mark.parametrize(
+    ("search", "held", "line"),
+    [
+        ("exact", None, None),
+        ("neighbors", None, "among near rows"),
+        ("neighbors", 0.97, "among near rows; 97 % of the lists held the best partner"),
+        ("neighbors", 0.5, "among near rows; 50 % of the lists held the best partner"),
+        ("neighbors", 0.004, f"among near rows; 0 % of the lists held the best partner{ADVICE}"),
+    ],
+)
+def test_lists_that_seldom_held_the_best_partner_are_explained(tmp_path, search, held, line):
+    words = closing_words(FACTS | {"search": search, "neighbors_held": held}, ["tree.nwk"], tmp_path)
+    found = [text[10:] for text in words.splitlines() if text.startswith("search")]
+    assert found == ([line] if line else [])
+
+
+# -- merges at height 0 ------------------------------------------------------------------------------
+
+
+def test_merges_at_height_nought_are_told(command, tmp_path):
+    (tmp_path / "t.csv").write_text("x\n" + "1.5\n2.5\n7.0\n" * 10)
+    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0")
+    assert code == 0, err
+    sentence = "27 of 29 merges are at height 0: those rows are the same or differ no more than the noise"
+    assert f"ties      {sentence}" in out.splitlines()
+    facts = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert facts["n_merges_at_zero"] == 27
+    assert facts["zero_heights"] == sentence
+    (tmp_path / "u.csv").write_text(table_text(24))
+    code, out, err = command("fit", "u.csv", "-o", "out", "--calibrate", "0")
+    assert "ties" not in out
+    facts = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (facts["n_merges_at_zero"], facts["zero_heights"]) == (0, None)
+
+
+# -- hints on the table ------------------------------------------------------------------------------
+
+
+def test_hints_on_names_and_cells_that_spoil_a_column(command, tmp_path):
+    names = [*(f"r{i}" for i in range(29)), "r0"]
+    rows = [f"{name},{i % 7 if i != 3 else 1e9}" for i, name in enumerate(names)]
+    (tmp_path / "t.csv").write_text("name,x\n" + "\n".join(rows) + "\n")
+    code, _, err = command("fit", "t.csv", "--dry-run")
+    assert code == 0, err
+    notes = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2
+    assert "say --id-column name, and if not" in notes[0]
+    assert "1 column has more than 99 % of its variance in one cell ('x' in row 3 (counted from 0), 1e+09)" in notes[1]
+    _, _, err = command("fit", "t.csv", "--dry-run", "--id-column", "name")
+    assert "('x' in row 3 ('r3'), 1e+09)" in err
+    assert "--id-column" not in err
