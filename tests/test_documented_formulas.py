@@ -410,6 +410,45 @@ def test_scores():
     assert ct.metrics.leave_one_out_accuracy(tree, classes) == pytest.approx(credit / 12)
 
 
+@formula("13.1")
+def test_where_a_subtree_hangs():
+    """A leaf that hangs in two places: the densities are in proportion to those of the whole trees."""
+    low = ct.Tree(
+        [[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.3, 0.5, 1.2]
+    )  # leaf 0 on the branch of leaf 1, at 0.3
+    high = ct.Tree([[2, 3], [1, 4], [0, 5]], [0.0, 0.0, 0.0, 0.0, 0.5, 1.2, 1.9])  # above the root of the rest, at 1.9
+    process = ct.Brownian(1.0, 0.1)
+    log_z = [process.log_likelihood(tree, X) for tree in (low, high)]  # but for what both have in common
+    waiting = [3 * 0.3, 3 * 0.5 + 2 * (1.2 - 0.5) + 1 * (1.9 - 1.2)]
+    difference = (log_z[1] - waiting[1]) - (log_z[0] - waiting[0])
+    assert ct.log_joint(high, X, process) - ct.log_joint(low, X, process) == pytest.approx(difference)
+
+
+@formula("13.2")
+def test_what_is_drawn_from_elsewhere_is_accepted_so_that_nothing_changes():
+    """Four places in clades of two sizes, as seen from a subtree m generations below the clade that is chosen."""
+    f, g, m, q = np.array([0.5, 0.2, 0.2, 0.1]), np.array([0.1, 0.4, 0.3, 0.2]), np.array([1, 2, 2, 3]), 0.6
+    accepted = np.minimum(1, f[None, :] * g[:, None] / (f[:, None] * g[None, :]) * q ** (m[None, :] - m[:, None]))
+    moves = q ** m[:, None] * g[None, :] * accepted  # the clade is chosen, then a place within it
+    flow = f[:, None] * moves
+    np.testing.assert_allclose(flow, flow.T, rtol=1e-12)
+
+
+@formula("13.3")
+def test_scaling_stretches_space():
+    """The map from heights and factor to new heights and the factor that leads back, by its derivative."""
+    heights, r, step = np.array([0.3, 0.5, 1.2]), 1.7, 1e-6
+
+    def there_and_back(point):
+        return np.append(point[:-1] * point[-1], 1 / point[-1])
+
+    point = np.append(heights, r)
+    derivative = [(there_and_back(point + step * e) - there_and_back(point - step * e)) / (2 * step) for e in np.eye(4)]
+    density = 1 / point[-1], 1 / there_and_back(point)[-1]  # of a factor that is uniform in its logarithm
+    factor = abs(np.linalg.det(derivative)) * density[1] / density[0]
+    assert factor == pytest.approx(r**3, rel=1e-6)
+
+
 def test_every_formula_is_worked_out_and_numbered_in_order():
     assert len(NUMBERS) == len(set(NUMBERS))
     assert sorted(NUMBERS, key=lambda number: [int(part) for part in number.split(".")]) == NUMBERS

@@ -16,7 +16,7 @@ from coaltree import Tree
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.output import files
 from coaltree.output.files import cluster_table, csv_text, dendrogram_png, json_text
-from coaltree.output.whole import OutputFolder, check_place, write_together, write_whole
+from coaltree.whole import OutputFolder, check_place, write_together, write_whole
 
 
 def everything(folder):

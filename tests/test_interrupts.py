@@ -16,7 +16,7 @@ ROWS = b"".join(b"row%d,%d.5,%d.25\n" % (i, i % 997, i % 89) for i in range(50_0
 WRITER = """
 import sys
 from coaltree.console import reported
-from coaltree.output.whole import OutputFolder, write_together
+from coaltree.whole import OutputFolder, write_together
 from pathlib import Path
 
 # So many files, each forced onto the disk, that the writing is never over before the interrupt.

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from .estimators.imputer import CoalescentImputer
     from .estimators.stored import load_model
     from .inference.greedy import GreedyResult, greedy
+    from .inference.mcmc import mcmc
+    from .inference.mcmc_result import MCMCResult
+    from .inference.refining import refine
     from .inference.smc import smc
     from .inference.smc_result import SMCResult
     from .output.co_clustering import plot_co_clustering
@@ -43,6 +46,7 @@ _HOMES = {
     "CoalescentClustering": "estimators.clustering",
     "CoalescentImputer": "estimators.imputer",
     "GreedyResult": "inference.greedy",
+    "MCMCResult": "inference.mcmc_result",
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
     "OrnsteinUhlenbeck": "process.ornstein_uhlenbeck",
@@ -58,6 +62,7 @@ _HOMES = {
     "load_model": "estimators.stored",
     "log_joint": "process.likelihood",
     "log_prior": "tree.kingman",
+    "mcmc": "inference.mcmc",
     "metrics": "",
     "plot_co_clustering": "output.co_clustering",
     "plot_dendrogram": "output.dendrogram",
@@ -65,6 +70,7 @@ _HOMES = {
     "plot_evidence": "output.evidence",
     "plot_heatmap": "output.heatmap",
     "plot_lineages": "output.lineages",
+    "refine": "inference.refining",
     "rivals": "",
     "robinson_foulds": "tree.clades",
     "simulate_tree": "tree.kingman",
@@ -77,6 +83,7 @@ __all__ = [
     "CoalescentClustering",
     "CoalescentImputer",
     "GreedyResult",
+    "MCMCResult",
     "Mixed",
     "Multinomial",
     "OrnsteinUhlenbeck",
@@ -92,6 +99,7 @@ __all__ = [
     "load_model",
     "log_joint",
     "log_prior",
+    "mcmc",
     "metrics",
     "plot_co_clustering",
     "plot_dendrogram",
@@ -99,6 +107,7 @@ __all__ = [
     "plot_evidence",
     "plot_heatmap",
     "plot_lineages",
+    "refine",
     "rivals",
     "robinson_foulds",
     "simulate_tree",

@@ -47,7 +47,7 @@ def demo(
         outdir = checked_folder(outdir)
         notes = Notes(quiet, verbose)
         from ..estimators.clustering import CoalescentClustering
-        from ..output.whole import OutputFolder
+        from ..whole import OutputFolder
 
         table, classes = _demo_table()
         settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED, "n_clusters": len(_CULTIVARS)}

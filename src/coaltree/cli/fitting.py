@@ -47,8 +47,8 @@ from .tables import located, read_table, reading_settings
 
 if TYPE_CHECKING:
     from ..estimators.clustering import CoalescentClustering
-    from ..output.whole import OutputFolder
     from ..table.columns import Table
+    from ..whole import OutputFolder
 
 # Parameters of the estimator that the summary tells, whether they were given or not.
 _TOLD = ("calibrate", "real_process", "covariance", "noise", "standardize", "n_clusters", "height_threshold")
@@ -230,7 +230,7 @@ def fit(
             return
         # After the table, of which there may be something to say at once.
         from ..estimators.clustering import CoalescentClustering
-        from ..output.whole import OutputFolder
+        from ..whole import OutputFolder
 
         parameters = given_only(
             {

@@ -24,7 +24,7 @@ def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> Non
     """
     if result is None or result == STANDARD_STREAM:
         return
-    from ..output.whole import check_place
+    from ..whole import check_place
 
     for what, source in sources.items():
         if source is not None and source.exists() and result.exists() and source.samefile(result):
@@ -34,7 +34,7 @@ def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> Non
 
 def deliver(results: Mapping[Path | None, str | bytes]) -> None:
     """Write all files or none of them, and after that what goes to standard output."""
-    from ..output.whole import write_together
+    from ..whole import write_together
 
     files = {path: data for path, data in results.items() if path is not None and path != STANDARD_STREAM}
     write_together(files)

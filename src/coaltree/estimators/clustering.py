@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..inference.greedy import GreedyResult
-from ..output.whole import check_place, checked_path, write_whole
 from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
 from ..table.frames import FrameKind
 from ..tree.cut import check_cut, cut_by_agreement, cut_tree
 from ..tree.sample import TreeSample
+from ..whole import check_place, checked_path, write_whole
 from .base import CoalescentModel, FloatArray
 from .reporting import report_page
 

@@ -13,9 +13,9 @@ from ..errors import InputError
 from ..inference.greedy import explain
 from ..output.files import clusters_chosen_by
 from ..output.model_file import ModelState, later, read_state, unusable
-from ..output.whole import write_whole
 from ..table.encoding import EncodedTable, Encoding
 from ..tree.sample import TreeSample
+from ..whole import write_whole
 from .base import CoalescentModel
 from .clustering import CoalescentClustering
 from .imputer import CoalescentImputer

@@ -21,6 +21,7 @@ from ..process.interface import Process
 from ..table.encoding import Encoding
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
+from ..whole import checked_path
 from .archive import Archive, array_bytes, pack
 from .checked_json import (
     from_json,
@@ -46,7 +47,6 @@ from .stored_parts import (
 )
 from .stored_runs import read_runs, run_members
 from .stored_trees import TreeMembers, read_labels, read_trees, tree_members
-from .whole import checked_path
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

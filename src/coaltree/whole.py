@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ..errors import InputError
+from .errors import InputError
 
 
 def checked_path(path: object) -> Path:

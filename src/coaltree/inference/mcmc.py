@@ -1,0 +1,233 @@
+"""Markov chain Monte Carlo: chains that walk over trees by regrafting, and visit each as often as it is likely.
+
+A chain begins at the greedy tree, thrown into disorder in a way of its own. Its moves leave the posterior as it is, eq. (13.1)
+to (13.3), so that in the long run trees are visited in proportion to ``p(tree | x)``; whether the run was long enough, chains
+tell that began at different places.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+
+from ..compiled import announced_compilation
+from ..errors import InputError, InputWarning
+from ..process.interface import Process, as_matrix, check_process
+from ..streams import RandomState, as_generator
+from ..tree.tree import Tree
+from ._move_kernels import MOVES
+from .chain import Chain, without_ties
+from .convergence import effective_samples, r_hat, warm_up
+from .greedy import greedy
+from .mcmc_result import MCMCResult
+from .recorded import Checkpoint, Recorded, fingerprint
+from .threads import thread_count
+
+FloatArray = NDArray[np.float64]
+McmcProgress = Callable[
+    [float, float, float], None
+]  # share of the work done, R-hat and effective samples of the log joint
+
+TUNED = 10  # of so many samples one goes into tuning, at least
+LOOKS = 40  # at how it goes, in a run
+SWAPPED = 0.1  # of the leaves change places where a chain begins
+JOLT = 0.5  # standard deviation of the log of what its heights are multiplied by
+
+
+class Plan(NamedTuple):
+    """How long the chains run."""
+
+    n_samples: int
+    n_chains: int
+    tuned: int  # samples during which moves are tuned
+    thin: int  # moves from one sample to the next
+
+
+def walk(chains: Sequence[Chain], plan: Plan, recorded: Recorded, n_threads: int, look: Callable[[], None]) -> None:
+    """Move the chains, and record them, from where they are to the end."""
+
+    def stretch(number: int, first: int, last: int) -> None:
+        chain = chains[number]
+        for k in range(first, last):
+            chain.move(plan.thin)
+            if k < plan.tuned:
+                chain.tune()
+            recorded.record(number, k, chain)
+
+    bounds = np.unique(np.linspace(0, plan.n_samples, LOOKS + 1).astype(int)).tolist()
+    for first, last in pairwise(bounds):
+        if first >= recorded.done[0]:
+            Parallel(n_jobs=n_threads, require="sharedmem")(
+                delayed(stretch)(number, first, last) for number in range(plan.n_chains)
+            )
+            recorded.done[0] = last
+            look()
+
+
+def mcmc(
+    X: ArrayLike,
+    process: Process,
+    n_samples: int = 1000,
+    n_chains: int = 4,
+    *,
+    warmup: int | None = None,
+    thin: int | None = None,
+    leaf_names: Sequence[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    checkpoint: str | Path | None = None,
+    progress: McmcProgress | None = None,
+) -> MCMCResult:
+    """Sample trees from the posterior by Markov chains that regraft subtrees.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D)
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled.
+    process : Process
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
+    n_samples : int, default 1000
+        Trees that each chain records, those of the warm-up among them.
+    n_chains : int, default 4
+        Independent chains.
+    warmup : int, optional
+        Samples at the beginning of each chain that are left out. By default at least a tenth, and as many more as make the rest
+        worth most.
+    thin : int, optional
+        Moves from one sample to the next; by default as many as there are rows.
+    leaf_names : sequence of str, optional
+        Names of the rows.
+    n_jobs : int, optional
+        Threads, as in scikit-learn. The result does not depend on it.
+    random_state : int, Generator, RandomState or None, default None
+    checkpoint : str or Path, optional
+        A file that is kept up to date. If it is there already, the chains go on from it, to the very trees that they would
+        have found without a break.
+    progress : callable, optional
+        Called now and then with the share of the work done, and R-hat and the effective number of samples of the log joint
+        density so far.
+
+    Returns
+    -------
+    MCMCResult
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> sample = ct.mcmc([[0.0], [0.1], [3.0]], ct.Brownian(), n_samples=500, random_state=0)
+    >>> sample.converged
+    True
+    >>> 0.6 < sample.clade_probabilities()[frozenset({"0", "1"})] < 1
+    True
+    """
+    check_process(process)
+    if progress is not None and not callable(progress):
+        raise InputError(
+            f"progress is {progress!r}; it must be a function of share, R-hat and effective samples, or None."
+        )
+    matrix = as_matrix(X)
+    n = len(matrix)
+    plan = _checked_plan(n_samples, n_chains, warmup, n if thin is None else thin)
+    if n < 2:
+        raise InputError("The table has 1 row, and its tree is nothing to sample: pass at least 2 rows.")
+    resolved = process.resolve(matrix)
+    seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
+    n_threads = thread_count(n_jobs)
+    recorded = Recorded.empty(plan.n_chains, plan.n_samples, n)
+    with announced_compilation():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # of equal rows, whose tree the chains will leave
+            tree = greedy(matrix, resolved, n_jobs=n_jobs).tree
+        chains = [_begun(matrix, resolved, tree, seed) for seed in seeds]
+        kept = None
+        if checkpoint is not None:
+            seeded = None if random_state is None else seeds
+            kept = Checkpoint(checkpoint, fingerprint(resolved.forest(matrix, n, np.zeros(n)), plan, warmup, seeded))
+            kept.take_up(recorded, chains)
+
+        def look() -> None:
+            if kept:
+                kept.write(recorded, chains)
+            if progress:
+                done = int(recorded.done[0])
+                so_far = recorded.log_joints[:, done // 2 : done]
+                progress(done / plan.n_samples, r_hat(so_far), effective_samples(so_far))
+
+        walk(chains, plan, recorded, min(n_threads, plan.n_chains), look)
+    result = _result(recorded, chains, plan, warmup, resolved, leaf_names)
+    for remark in result.remarks:
+        warnings.warn(remark, InputWarning, stacklevel=2)
+    return result
+
+
+def _begun(X: FloatArray, process: Process, tree: Tree, seed: int) -> Chain:
+    """Return a chain at a tree in disorder: some leaves have changed places, and heights are stretched."""
+    rng = np.random.default_rng(seed)
+    n = tree.n_leaves
+    swapped = rng.permutation(n)[: max(2, round(SWAPPED * n))]
+    names = np.arange(2 * n - 1)
+    names[swapped] = np.roll(swapped, 1)
+    heights = tree.heights * np.exp(JOLT * rng.standard_normal())
+    return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng)
+
+
+def _result(
+    recorded: Recorded,
+    chains: Sequence[Chain],
+    plan: Plan,
+    warmup: int | None,
+    process: Process,
+    leaf_names: Sequence[str] | None,
+) -> MCMCResult:
+    n = recorded.children.shape[2] + 1
+    if warmup is None:
+        warmup = plan.tuned + warm_up(recorded.log_joints[:, plan.tuned :])
+    live = np.arange(n, 1, -1)
+    trees = [
+        [
+            Tree(children, np.append(np.zeros(n), heights), leaf_names)
+            for children, heights in zip(recorded.children[c, warmup:], recorded.heights[c, warmup:], strict=True)
+        ]
+        for c in range(plan.n_chains)
+    ]
+    traces = {
+        "log_joint": recorded.log_joints,
+        "root_height": recorded.heights[:, :, -1].copy(),
+        "tree_length": np.diff(recorded.heights, prepend=0.0, axis=2) @ live,
+    }
+    tried, accepted = (sum(counts) for counts in zip(*((c.tried, c.accepted) for c in chains), strict=True))
+    shares = np.where(tried > 0, accepted / np.maximum(tried, 1), np.nan)
+    return MCMCResult(
+        trees,
+        traces,
+        recorded.log_ratios[:, warmup:].reshape(-1, n - 1),
+        warmup,
+        dict(zip(MOVES, shares.tolist(), strict=True)),
+        process,
+    )
+
+
+def _checked_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:
+    for name, value, least in (("n_samples", n_samples, 1), ("n_chains", n_chains, 1), ("thin", thin, 1)):
+        _check_count(name, value, least)
+    samples = int(n_samples)  # type: ignore[call-overload]
+    if warmup is not None:
+        _check_count("warmup", warmup, 0)
+        if int(warmup) >= samples:  # type: ignore[call-overload]
+            raise InputError(
+                f"warmup is {warmup} of {samples} samples, which leaves none; it must be smaller than n_samples."
+            )
+    tuned = samples // TUNED if warmup is None else int(warmup)  # type: ignore[call-overload]
+    return Plan(samples, int(n_chains), tuned, int(thin))  # type: ignore[call-overload]
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}.")

@@ -1,0 +1,134 @@
+"""What Markov chain Monte Carlo returns: a sample of trees, traces of its chains, and whether they have converged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..process.interface import Process
+from ..tree.sample import TreeSample
+from ..tree.tree import Tree
+from .convergence import Topologies, effective_samples, r_hat
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+ALIKE = 0.05  # mean standard deviation of clade frequencies between chains, below which they agree
+MIXED = 1.05  # R-hat
+ENOUGH = 100.0  # effective samples
+
+
+class MCMCResult(TreeSample):
+    """A sample from the posterior over trees by Markov chains; see also `TreeSample`.
+
+    Attributes
+    ----------
+    chains : ndarray of int, shape (n_trees,)
+        Which chain each tree is from.
+    traces : dict of str to ndarray of shape (n_chains, warmup + n_samples)
+        ``log_joint``, ``root_height`` and ``tree_length`` of all samples, those of the warm-up too.
+    warmup : int
+        Samples at the beginning of each chain that are left out.
+    acceptance : dict of str to float
+        Share of each kind of move that was accepted; NaN if none was tried.
+    r_hat, effective_samples : dict of str to float
+        Rank-normalised R-hat, and what the samples are worth, for each trace without the warm-up.
+    effective_topologies : float
+        What the topologies are worth: the median, over some reference trees, for the distances to them.
+    split_deviation : float
+        Mean over clades of the standard deviation of their frequencies between chains; NaN for one chain.
+    verdict : str
+        In words: converged or not, and what to do.
+    converged : bool
+    process : Process
+        The process used, everything that it left open settled.
+    remarks : list of str
+        What to know about the sample; also given as warnings.
+    """
+
+    chains: IntArray
+    traces: dict[str, FloatArray]
+    warmup: int
+    acceptance: dict[str, float]
+    r_hat: dict[str, float]
+    effective_samples: dict[str, float]
+    effective_topologies: float
+    split_deviation: float
+    verdict: str
+    converged: bool
+    process: Process
+    remarks: list[str]
+
+    def __init__(
+        self,
+        trees: Sequence[Sequence[Tree]],
+        traces: Mapping[str, FloatArray],
+        log_ratios: FloatArray,
+        warmup: int,
+        acceptance: Mapping[str, float],
+        process: Process,
+    ) -> None:
+        n_chains, n_samples = len(trees), len(trees[0])
+        every = [tree for chain in trees for tree in chain]
+        kept = {name: trace[:, warmup:] for name, trace in traces.items()}
+        super().__init__(every, log_joints=kept["log_joint"].ravel(), log_ratios=log_ratios)
+        topologies = Topologies(every, n_chains)
+        self.__dict__.update(
+            chains=np.repeat(np.arange(n_chains), n_samples),
+            traces=dict(traces),
+            warmup=warmup,
+            acceptance=dict(acceptance),
+            r_hat={name: r_hat(trace) for name, trace in kept.items()},
+            effective_samples={name: effective_samples(trace) for name, trace in kept.items()},
+            effective_topologies=topologies.effective_topologies(),
+            split_deviation=topologies.split_deviation(),
+            process=process,
+        )
+        doubts = self._doubts()
+        self.__dict__.update(converged=not doubts, verdict=self._verdict(doubts))
+        self.__dict__["remarks"] = [self.verdict] if doubts else []
+
+    @property
+    def n_chains(self) -> int:
+        """How many chains there are."""
+        return len(self.traces["log_joint"])
+
+    def _doubts(self) -> list[str]:
+        doubts = []
+        least = min(min(self.effective_samples.values()), self.effective_topologies)
+        if not least >= ENOUGH:
+            doubts.append(
+                f"the trees are worth only {least:.0f} independent ones, and {ENOUGH:.0f} is the least to go by"
+            )
+        if not (most := max(self.r_hat.values())) <= MIXED:
+            doubts.append(f"R-hat is {most:.3f}, above {MIXED}")
+        if self.split_deviation > ALIKE:
+            doubts.append(f"chains differ by {self.split_deviation:.3f} in how often they have a clade, above {ALIKE}")
+        return doubts
+
+    def _verdict(self, doubts: Sequence[str]) -> str:
+        if doubts:
+            return f"The chains have not converged: {'; '.join(doubts)}. Take more samples, or a larger thin."
+        if self.n_chains == 1:
+            return "Nothing speaks against the chain, but only several chains can show that they agree."
+        return (
+            f"The {self.n_chains} chains agree: R-hat is at most {max(self.r_hat.values()):.3f}, clade frequencies differ by "
+            f"{self.split_deviation:.3f} on average, and the trees are worth {self.effective_topologies:.0f} independent ones."
+        )
+
+    def to_xarray(self) -> Any:
+        """Return the scalars of the trees, with the chain that each is from; see `TreeSample.to_xarray`."""
+        return super().to_xarray().assign(chain=("tree", self.chains))
+
+    def _facts(self) -> dict[str, object]:
+        facts = super()._facts() | {"chains": self.n_chains, "warm-up": self.warmup}
+        return facts | {"process": self.process, "verdict": self.verdict}
+
+    def __repr__(self) -> str:
+        return (
+            f"<MCMCResult: {len(self)} trees of {self.n_leaves} leaves from {self.n_chains} chains, "
+            f"{'' if self.converged else 'not '}converged>"
+        )

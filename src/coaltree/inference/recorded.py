@@ -1,0 +1,134 @@
+"""What Markov chains have recorded so far, and a file from which they go on."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..whole import checked_path, write_whole
+from .chain import Chain, State
+
+FloatArray = NDArray[np.float64]
+
+
+class Recorded(NamedTuple):
+    """Samples of all chains."""
+
+    children: NDArray[np.int32]  # (chains, samples, merges, 2)
+    heights: FloatArray  # (chains, samples, merges)
+    log_joints: FloatArray  # (chains, samples)
+    log_ratios: FloatArray  # (chains, samples, merges)
+    done: NDArray[np.intp]  # (1,), samples that there are
+
+    @classmethod
+    def empty(cls, n_chains: int, n_samples: int, n_leaves: int) -> Recorded:
+        """Return room for samples."""
+        shape = n_chains, n_samples, n_leaves - 1
+        return cls(
+            np.zeros((*shape, 2), dtype=np.int32),
+            np.zeros(shape),
+            np.zeros(shape[:2]),
+            np.zeros(shape),
+            np.zeros(1, dtype=np.intp),
+        )
+
+    def record(self, chain: int, number: int, moved: Chain) -> None:
+        """Add a chain's tree as it is."""
+        found = moved.sample()
+        self.children[chain, number], self.heights[chain, number] = found.children, found.heights
+        self.log_joints[chain, number], self.log_ratios[chain, number] = found.log_joint, found.log_ratios
+
+
+def fingerprint(forest: Any, *settings: object) -> str:
+    """Return what tells one table, process and settings from others."""
+    digest = hashlib.sha256(repr(settings).encode())
+
+    def add(field: Any) -> None:
+        if isinstance(field, tuple):
+            for part in field:
+                add(part)
+        else:
+            digest.update(np.asarray(field).tobytes())
+
+    add(forest)
+    return digest.hexdigest()
+
+
+class Checkpoint:
+    """A file with what has been recorded, whole at any time.
+
+    Parameters
+    ----------
+    path : str or Path
+    mark : str
+        `fingerprint` of what is sampled.
+    """
+
+    def __init__(self, path: str | Path, mark: str) -> None:
+        self.path = checked_path(path)
+        self._mark = mark
+
+    def write(self, recorded: Recorded, chains: Sequence[Chain]) -> None:
+        """Write what there is, and what the chains go on from."""
+        states = [chain.state() for chain in chains]
+        done = int(recorded.done[0])
+        facts = {
+            "mark": self._mark,
+            "roots": [state.root for state in states],
+            "stretches": [state.stretch for state in states],
+            "generators": [state.generator for state in states],
+        }
+        arrays: dict[str, Any] = {
+            "children": recorded.children[:, :done],
+            "heights": recorded.heights[:, :done],
+            "log_joints": recorded.log_joints[:, :done],
+            "log_ratios": recorded.log_ratios[:, :done],
+            "state_children": np.stack([state.children for state in states]),
+            "state_heights": np.stack([state.heights for state in states]),
+            "counts": np.stack([[chain.tried, chain.accepted] for chain in chains]),
+            "facts": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8),
+        }
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)  # nothing pickled: all of them are arrays of numbers
+        write_whole(self.path, buffer.getvalue())
+
+    def take_up(self, recorded: Recorded, chains: Sequence[Chain]) -> None:
+        """Go on from the file, if there is one."""
+        if not self.path.exists():
+            return
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                stored = {name: file[name] for name in file.files}
+            facts = json.loads(stored["facts"].tobytes())
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            raise InputError(
+                f"{self.path} is not a checkpoint of Markov chains; choose another name, or remove it."
+            ) from None
+        if facts.get("mark") != self._mark:
+            raise InputError(
+                f"{self.path} is the checkpoint of another table, process or settings; choose another name, or remove it."
+            )
+        done = stored["log_joints"].shape[1]
+        for name in ("children", "heights", "log_joints", "log_ratios"):
+            getattr(recorded, name)[:, :done] = stored[name]
+        recorded.done[0] = done
+        for c, chain in enumerate(chains):
+            chain.go_on_from(
+                State(
+                    stored["state_children"][c],
+                    stored["state_heights"][c],
+                    facts["roots"][c],
+                    facts["stretches"][c],
+                    facts["generators"][c],
+                )
+            )
+            chain.tried[:], chain.accepted[:] = stored["counts"][c]

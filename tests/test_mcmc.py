@@ -1,0 +1,396 @@
+"""Markov chains over trees: they visit trees as often as they are likely, go on from a file, and know whether they agree."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+import exact_posterior
+from coaltree.errors import InputError, InputWarning
+from coaltree.inference.chain import Chain, without_ties
+from coaltree.inference.convergence import Topologies, effective_samples, r_hat, warm_up
+from coaltree.inference.recorded import Checkpoint
+from coaltree.process.likelihood import merge_log_likelihoods
+from coaltree.tree.clades import clade_masks
+
+BATCHES = 40
+BOUND = 6  # standard errors, from batches: with 39 degrees of freedom a false alarm in less than a million comparisons
+
+MIXED = ct.Mixed((ct.Brownian([1.0, 2.0], 0.05), [0, 1]), (ct.Multinomial([0.5], [[0.2, 0.3, 0.5]]), [2]))
+PROCESSES = {
+    "brownian": ct.Brownian([1.0, 2.0], 0.05),
+    "stationary": ct.OrnsteinUhlenbeck(0.7, 0.0, 1.0, 0.05),
+    "multinomial": ct.Multinomial([0.5, 1.0], [[0.3, 0.7], [0.2, 0.3, 0.5]]),
+    "mixed": MIXED,
+}
+
+
+def table(kind, n, missing):
+    process = PROCESSES[kind]
+    X = process.simulate(ct.simulate_tree(n, 1), 2, n_columns={"mixed": 3}.get(kind, 2))
+    if missing:
+        X[0, 0] = X[2, 1] = np.nan
+    return X, process.resolve(X)
+
+
+def chain_of(X, process, seed=3):
+    rng = np.random.default_rng(seed)
+    return Chain(X, process, without_ties(ct.simulate_tree(len(X), seed), rng), rng)
+
+
+def samples_of(chain, count, moves=20):
+    found = []
+    for _ in range(count):
+        chain.move(moves)
+        found.append(chain.sample())
+    return found
+
+
+def check_mean(values, expected, what):
+    values = np.asarray(values, dtype=float)
+    batches = values[: len(values) // BATCHES * BATCHES].reshape(BATCHES, -1).mean(axis=1)
+    # what is rare may not have been seen at all
+    error = max(batches.std(ddof=1) / math.sqrt(BATCHES), math.sqrt(abs(expected) * 1e-1 / len(values)))
+    assert abs(batches.mean() - expected) < BOUND * error, what
+
+
+def slow(*case):
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
+CASES = [("brownian", 3, False), ("brownian", 4, False), ("mixed", 3, True), ("mixed", 4, True)]
+RARER = [slow(kind, n, True) for kind in ("brownian", "stationary", "multinomial") for n in (3, 4)]
+
+
+@pytest.mark.parametrize(("kind", "n", "missing"), [*CASES, *RARER])
+def test_the_posterior_is_that_of_enumeration(kind, n, missing):
+    X, process = table(kind, n, missing)
+    truth = exact_posterior.integrals(X, process)
+    found = samples_of(chain_of(X, process), 6000)
+    wanted = {"root": sum(history.moment for history in truth.histories) / truth.evidence}
+    for children, mass, _ in truth.histories:
+        for key in (("first", frozenset(children[0])), ("topology", exact_posterior.clades(children))):
+            wanted[key] = wanted.get(key, 0.0) + mass / truth.evidence
+    first = [frozenset(sample.children[0].tolist()) for sample in found]
+    topology = [exact_posterior.clades(sample.children.tolist()) for sample in found]
+    check_mean([sample.heights[-1] for sample in found], wanted.pop("root"), "root")
+    for (what, value), expected in wanted.items():
+        seen = first if what == "first" else topology
+        check_mean([own == value for own in seen], expected, (what, value))
+
+
+@pytest.mark.slow
+def test_five_leaves_by_enumeration(monkeypatch):
+    monkeypatch.setattr(exact_posterior, "POINTS", 18)
+    monkeypatch.setattr(exact_posterior, "LOWEST", -9.0)
+    X, process = table("brownian", 5, False)
+    truth = exact_posterior.integrals(X, process)
+    found = samples_of(chain_of(X, process), 8000)
+    check_mean([s.heights[-1] for s in found], sum(h.moment for h in truth.histories) / truth.evidence, "root")
+    for clade in {clade for h in truth.histories for clade in exact_posterior.clades(h.children)}:
+        mass = sum(h.mass for h in truth.histories if clade in exact_posterior.clades(h.children))
+        seen = [clade in exact_posterior.clades(s.children.tolist()) for s in found]
+        check_mean(seen, mass / truth.evidence, clade)
+
+
+def test_without_data_the_prior_comes_back():
+    """Root height, its square and the length are those of eq. (1.3) and (1.4); all 180 histories of five leaves are alike."""
+    n = 5
+    X = np.full((n, 3), np.nan)
+    found = samples_of(chain_of(X, MIXED.resolve(X)), 6000)
+    roots = np.array([sample.heights[-1] for sample in found])
+    variance = sum((2 / (k * (k - 1))) ** 2 for k in range(2, n + 1))
+    check_mean(roots, 2 * (1 - 1 / n), "root")
+    check_mean((roots - 2 * (1 - 1 / n)) ** 2, variance, "its variance")
+    live = np.arange(n, 1, -1)
+    lengths = [np.diff(sample.heights, prepend=0.0) @ live for sample in found]
+    check_mean(lengths, 2 * sum(1 / k for k in range(1, n)), "length")
+    histories = [tuple(map(tuple, sample.children.tolist())) for sample in found]
+    assert len(set(histories)) == 180
+    for history in set(histories):
+        check_mean([own == history for own in histories], 1 / 180, history)
+
+
+class Careless:
+    """A source of random numbers that lets every scaling of the heights be accepted, and half of the moves be scalings."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.bit_generator = self.rng.bit_generator
+
+    def random(self, shape):
+        uniforms = self.rng.random(shape)
+        uniforms[:, 2] = 1e-300
+        uniforms[::2, 0] = 0.999
+        return uniforms
+
+
+def roots_of_redrawn_data(rng, process, moving, n=6, count=1500):
+    """Redraw the data from the tree, and move the tree given the data, in turn (Geweke); return the root's heights."""
+    draws = np.random.default_rng(8)
+    tree, roots = ct.simulate_tree(n, 4), []
+    for _ in range(count):
+        X = process.simulate(tree, draws, n_columns=2)
+        chain = Chain(X, moving, tree, rng)
+        chain.move(30)
+        found = chain.sample()
+        tree = ct.Tree(found.children, np.append(np.zeros(n), found.heights))
+        roots.append(found.heights[-1])
+    return np.array(roots)
+
+
+def check_roots(roots, n=6):
+    """Compare mean and quantiles with those of the prior, whose waiting times are exponential."""
+    live = np.arange(n, 1, -1)
+    drawn = np.random.default_rng(0).exponential(2 / (live * (live - 1)), size=(1_000_000, n - 1)).sum(axis=1)
+    check_mean(roots, 2 * (1 - 1 / n), "mean")
+    for share in (0.05, 0.25, 0.5, 0.75, 0.95):
+        check_mean(roots < np.quantile(drawn, share), share, share)
+
+
+class TestDataAndTreeInTurn:
+    """The heights follow the prior; and they do not when a weight is wrong, so that the test can fail."""
+
+    process = ct.Brownian(1.0, 0.05)
+
+    def test_heights_follow_the_prior(self):
+        check_roots(roots_of_redrawn_data(np.random.default_rng(5), self.process, self.process))
+
+    def test_a_wrong_likelihood_is_seen(self):
+        roots = roots_of_redrawn_data(np.random.default_rng(5), self.process, ct.Brownian(1.3, 0.05))
+        with pytest.raises(AssertionError):
+            check_roots(roots)
+
+    def test_scalings_that_are_always_accepted_are_seen(self):
+        roots = roots_of_redrawn_data(Careless(5), self.process, self.process, count=4000)
+        with pytest.raises(AssertionError):
+            check_roots(roots)
+
+
+@pytest.fixture(scope="module")
+def eight():
+    process = ct.Brownian(1.0, 0.05)
+    return process.simulate(ct.simulate_tree(8, 7), 8, n_columns=3), process
+
+
+@pytest.fixture(scope="module")
+def sample(eight):
+    X, process = eight
+    return ct.mcmc(X, process, n_samples=2500, n_chains=4, random_state=1, leaf_names=list("abcdefgh"), n_jobs=2)
+
+
+def test_clades_are_those_of_sequential_monte_carlo(eight, sample):
+    X, process = eight
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        runs = [ct.smc(X, process, n_particles=1000, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
+    shares = np.exp([run.log_evidence for run in runs])
+    for clade, probability in sample.clade_probabilities().items():
+        if probability > 0.02:
+            found = np.array([run.clade_probabilities().get(clade, 0.0) for run in runs])
+            expected = np.average(found, weights=shares)
+            chains = [
+                np.mean([clade in named_clades(sample.trees[k]) for k in np.flatnonzero(sample.chains == c)])
+                for c in range(4)
+            ]
+            error = math.hypot(found.std(ddof=1) / math.sqrt(12), np.std(chains, ddof=1) / 2)
+            assert abs(probability - expected) < max(BOUND * error, 0.01), clade
+
+
+def named_clades(tree):
+    return {frozenset(tree.leaf_names[i] for i in range(tree.n_leaves) if mask >> i & 1) for mask in clade_masks(tree)}
+
+
+def test_facts_of_the_result_fit_together(eight, sample):
+    X, process = eight
+    assert sample.converged
+    assert sample.remarks == []
+    assert sample.verdict.startswith("The 4 chains agree: R-hat is at most 1.0")
+    assert sample.n_chains == 4
+    n_kept = 2500 - sample.warmup
+    assert 250 <= sample.warmup <= 250 + 1125
+    assert len(sample) == 4 * n_kept
+    assert sample.chains.tolist() == np.repeat(range(4), n_kept).tolist()
+    assert sample.traces["log_joint"].shape == (4, 2500)
+    for k in (0, n_kept, 4 * n_kept - 1):
+        tree, chain, at = sample.trees[k], sample.chains[k], sample.warmup + k % n_kept
+        assert sample.log_joints[k] == pytest.approx(ct.log_joint(tree, X, process), rel=1e-10)
+        assert sample.traces["root_height"][chain, at] == tree.heights[-1]
+        assert sample.traces["tree_length"][chain, at] == pytest.approx(tree.total_length)
+        merges = merge_log_likelihoods(process.resolve(X), tree, X)
+        np.testing.assert_allclose(sample.log_ratios[k], merges.log_ratios, atol=1e-8)
+    assert set(sample.acceptance) == {"subtree", "near", "leaf", "height", "scale"}
+    assert all(0.1 < share <= 1 for share in sample.acceptance.values())
+    assert "4 chains, converged" in repr(sample)
+    assert set(sample.to_xarray()["chain"].values.tolist()) == {0, 1, 2, 3}
+
+
+def test_diagnostics_are_those_of_arviz(sample):
+    import arviz
+
+    for name, trace in sample.traces.items():
+        kept = trace[:, sample.warmup :]
+        assert sample.r_hat[name] == pytest.approx(float(arviz.rhat(kept)), rel=1e-6)
+        assert sample.effective_samples[name] == pytest.approx(float(arviz.ess(kept)), rel=1e-6)
+
+
+def test_one_seed_one_sample_whatever_the_threads(eight):
+    X, process = eight
+    with pytest.warns(InputWarning, match="have not converged"):
+        one = ct.mcmc(X, process, n_samples=30, n_chains=3, random_state=2)
+    with pytest.warns(InputWarning, match="have not converged"):
+        two = ct.mcmc(X, process, n_samples=30, n_chains=3, random_state=2, n_jobs=2)
+    assert one.trees == two.trees
+    with pytest.warns(InputWarning, match="have not converged"):
+        other = ct.mcmc(X, process, n_samples=30, n_chains=3, random_state=3)
+    assert one.trees != other.trees
+
+
+# -- checkpoints ------------------------------------------------------------------------------------
+
+
+def test_a_killed_run_goes_on_bit_for_bit(eight, tmp_path, monkeypatch):
+    X, process = eight
+    settings = {"n_samples": 200, "n_chains": 2, "random_state": 5, "thin": 20}
+    whole = ct.mcmc(X, process, **settings)
+    seen = []
+
+    def stop(share, *_):
+        seen.append(share)
+        if share > 0.4:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "chains.npz"
+    with pytest.raises(KeyboardInterrupt):
+        ct.mcmc(X, process, **settings, checkpoint=path, progress=stop)
+    assert seen[-1] < 0.5
+    shares = []
+    again = ct.mcmc(X, process, **settings, checkpoint=path, progress=lambda share, *_: shares.append(share))
+    assert shares[0] > 0.4  # it did not begin anew
+    assert again.trees == whole.trees
+    assert again.acceptance == whole.acceptance
+    for name, trace in whole.traces.items():
+        np.testing.assert_array_equal(again.traces[name], trace)
+    monkeypatch.setattr(Chain, "move", None)  # all is in the file
+    assert ct.mcmc(X, process, **settings, checkpoint=path).trees == whole.trees
+
+
+def test_a_file_of_something_else_is_refused(eight, tmp_path):
+    X, process = eight
+    path = tmp_path / "chains.npz"
+    settings = {"n_samples": 100, "n_chains": 2, "thin": 10, "checkpoint": path, "warmup": 10}
+    path.write_text("hello")
+    with pytest.raises(InputError, match=r"chains\.npz is not a checkpoint of Markov chains; choose another name"):
+        ct.mcmc(X, process, **settings)
+    np.savez(path, facts=np.frombuffer(json.dumps({"mark": ""}).encode(), dtype=np.uint8))
+    for changed, given in ((X + 0.1, process), (X, ct.Brownian(2.0, 0.05)), (X, process)):
+        with pytest.raises(InputError, match="checkpoint of another table, process or settings"):
+            ct.mcmc(changed, given, **settings)
+    pickled = tmp_path / "pickled.npz"
+    np.savez(pickled, facts=np.array([{}], dtype=object))
+    with pytest.raises(InputError, match="is not a checkpoint"):
+        Checkpoint(pickled, "mark").take_up(None, [])
+
+
+# -- diagnostics ------------------------------------------------------------------------------------
+
+
+def test_convergence_of_made_up_traces():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(4, 500))
+    assert r_hat(noise) < 1.02
+    assert effective_samples(noise) > 1500
+    assert r_hat(noise + 3 * np.arange(4)[:, None]) > 1.5
+    assert r_hat(noise[:1]) < 1.02
+    assert r_hat(np.sort(noise[:1])) > 1.5  # the halves differ
+    assert r_hat(np.ones((4, 10))) == 1
+    assert effective_samples(np.ones((4, 10))) == 40
+    assert math.isnan(r_hat(noise[:, :3]))
+    late = noise.copy()
+    late[:, :100] += np.linspace(30, 0, 100)
+    assert warm_up(noise) <= 100
+    assert 50 <= warm_up(late) <= 150
+
+
+def test_topologies_against_a_count_by_hand():
+    trees = [ct.simulate_tree(5, seed) for seed in range(400)]
+    topologies = Topologies(trees, 2)
+    chains = [[set(clade_masks(tree)) for tree in trees[k * 200 : (k + 1) * 200]] for k in range(2)]
+    deviations = []
+    for clade in set().union(*chains[0], *chains[1]):
+        shares = [np.mean([clade in tree for tree in chain]) for chain in chains]
+        if max(shares) >= 0.1:
+            deviations.append(abs(shares[0] - shares[1]) / math.sqrt(2))
+    assert topologies.split_deviation() == pytest.approx(np.mean(deviations))
+    assert math.isnan(Topologies(trees, 1).split_deviation())
+    assert topologies.effective_topologies() > 250  # of 400 that are independent
+    stuck = Topologies([trees[k // 40] for k in range(400)], 2)
+    assert stuck.effective_topologies() < 40
+    np.testing.assert_array_equal(
+        topologies._distances(3).ravel(), [ct.robinson_foulds(tree, trees[3]) for tree in trees]
+    )
+
+
+def test_chains_that_disagree_say_so(eight):
+    X, process = eight
+    with pytest.warns(InputWarning, match="have not converged") as caught:
+        found = ct.mcmc(X, process, n_samples=12, n_chains=2, thin=1, random_state=0)
+    assert not found.converged
+    assert found.remarks == [found.verdict]
+    assert str(caught[0].message) == found.verdict
+    assert found.verdict.endswith("Take more samples, or a larger thin.")
+
+
+def test_one_chain_cannot_agree_with_others(eight):
+    X, process = eight
+    found = ct.mcmc(X, process, n_samples=600, n_chains=1, random_state=0)
+    assert math.isnan(found.split_deviation)
+    assert found.verdict == "Nothing speaks against the chain, but only several chains can show that they agree."
+
+
+# -- tables of all kinds ----------------------------------------------------------------------------
+
+
+def test_two_rows_and_equal_rows():
+    process = ct.Brownian(1.0)
+    two = ct.mcmc([[0.0], [1.0]], process, n_samples=400, n_chains=2, random_state=0)
+    assert all(tree.n_leaves == 2 for tree in two.trees)
+    assert len({tree.heights[-1] for tree in two.trees}) > 500
+    equal = np.repeat([[0.0, 1.0], [3.0, 2.0]], 4, axis=0)
+    with pytest.warns(InputWarning, match="have not converged"):
+        found = ct.mcmc(equal, ct.Brownian(1.0, 0.1), n_samples=20, random_state=0)
+    assert np.all(np.isfinite(found.log_joints))
+    assert all(np.all(np.diff(tree.merge_heights) > 0) for tree in found.trees[:20])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_samples": 0}, "n_samples is 0; it must be a whole number of at least 1."),
+        ({"n_chains": True}, "n_chains is True; it must be a whole number of at least 1."),
+        ({"thin": 1.5}, "thin is 1.5; it must be a whole number of at least 1."),
+        ({"warmup": -1}, "warmup is -1; it must be a whole number of at least 0."),
+        (
+            {"warmup": 10, "n_samples": 10},
+            "warmup is 10 of 10 samples, which leaves none; it must be smaller than n_samples.",
+        ),
+        (
+            {"progress": 3},
+            "progress is 3; it must be a function of share, R-hat and effective samples, or None.",
+        ),
+    ],
+)
+def test_bad_arguments_get_one_sentence(eight, arguments, message):
+    with pytest.raises(InputError) as error:
+        ct.mcmc(*eight, **arguments)
+    assert str(error.value) == message
+
+
+def test_one_row_gets_one_sentence():
+    with pytest.raises(
+        InputError, match="The table has 1 row, and its tree is nothing to sample: pass at least 2 rows"
+    ):
+        ct.mcmc([[1.0]], ct.Brownian())
