@@ -14,7 +14,7 @@ PACKAGE = Path(coaltree.__file__).parent
 # Earlier layers know nothing of later ones.
 LAYERS = [
     ["errors"],
-    ["extras", "notebook", "streams", "compiled", "whole"],
+    ["counts", "extras", "notebook", "streams", "compiled", "whole"],
     ["datasets"],
     ["tree"],
     ["table"],

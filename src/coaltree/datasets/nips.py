@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..counts import checked_count
 from ..errors import InputError
 from .fetching import damaged, fetch, text_lines
 
@@ -78,14 +79,13 @@ def load_nips(least_documents: int = 100, *, text: str = "abstracts", keep_stop_
     >>> nips.titles[0], nips.authors[0]  # doctest: +SKIP
     ('Connectivity Versus Entropy', ('Abu-Mostafa_Y',))
     """
-    if isinstance(least_documents, bool) or not isinstance(least_documents, (int, np.integer)) or least_documents < 1:
-        raise InputError(f"least_documents is {least_documents!r}; it must be a whole number of at least 1.")
+    least_documents = checked_count(least_documents, "least_documents")
     titles = _lines("nips.docs")
     n = len(titles)
     if text == "abstracts":
-        occurs, words = _words_of_abstracts(_lines("nips.abstracts", n), int(least_documents), keep_stop_words)
+        occurs, words = _words_of_abstracts(_lines("nips.abstracts", n), least_documents, keep_stop_words)
     elif text == "papers":
-        occurs, words = _words_of_papers(n, int(least_documents))
+        occurs, words = _words_of_papers(n, least_documents)
     else:
         raise InputError(f"text is {text!r}; it must be 'abstracts' or 'papers'.")
     section_names = _lines("nips.labels.key")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..counts import checked_count
 from ..errors import InputError
 from ..streams import RandomState, as_generator
 
@@ -35,8 +36,7 @@ def balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomState = N
     if given.ndim != 1:
         raise InputError(f"classes has shape {given.shape}; it must have one entry a row.")
     names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
-    if isinstance(n_each, bool) or not isinstance(n_each, (int, np.integer)) or n_each < 1:
-        raise InputError(f"n_each is {n_each!r}; it must be a whole number of at least 1.")
+    n_each = checked_count(n_each, "n_each")
     if len(counts) == 0 or counts.min() < n_each:
         scarce = f"class {names[counts.argmin()]!s} has {counts.min()} rows" if len(counts) else "there are no rows"
         raise InputError(f"{n_each} rows of each class were asked for, but {scarce}; ask for fewer.")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..counts import checked_count
 from ..errors import InputError
 from ..inference.greedy import GreedyResult
 from ..process.interface import Process
@@ -306,12 +307,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Placements
             Of each row the most probable branch, its probability, the height at which the row attaches, and the nearest leaves.
         """
-        if isinstance(n_nearest, bool) or not isinstance(n_nearest, (int, np.integer)) or n_nearest < 0:
-            raise InputError(f"n_nearest is {n_nearest!r}; it must be a whole number of at least 0.")
+        n_nearest = checked_count(n_nearest, "n_nearest", 0)
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
-        placed = self._predictor.place(rows.matrix, self.tree_, int(n_nearest), float(level))
+        placed = self._predictor.place(rows.matrix, self.tree_, n_nearest, float(level))
         log_density = placed.log_density - self._log_scales(rows.table)
         return Placements.of(
             placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index

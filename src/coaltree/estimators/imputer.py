@@ -11,6 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from ..counts import checked_count
 from ..errors import InputError
 from ..process.predictions import Predictions
 from ..questions.cells import CategoricalCells, Predictive, RealCells
@@ -238,8 +239,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         list of frame or ndarray
             Filled tables of the kind of X.
         """
-        if isinstance(n_draws, bool) or not isinstance(n_draws, (int, np.integer)) or n_draws < 1:
-            raise InputError(f"n_draws is {n_draws!r}; it must be a whole number of at least 1.")
+        n_draws = checked_count(n_draws, "n_draws")
         rng = as_generator(random_state)
         rows = self._new_rows(X)
         at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))

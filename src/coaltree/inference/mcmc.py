@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import announced_compilation
+from ..counts import checked_count
 from ..errors import InputError, InputWarning
 from ..process.interface import Process, as_matrix, check_process
 from ..streams import RandomState, as_generator
@@ -215,19 +216,10 @@ def _result(
 
 
 def _checked_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:
-    for name, value, least in (("n_samples", n_samples, 1), ("n_chains", n_chains, 1), ("thin", thin, 1)):
-        _check_count(name, value, least)
-    samples = int(n_samples)  # type: ignore[call-overload]
-    if warmup is not None:
-        _check_count("warmup", warmup, 0)
-        if int(warmup) >= samples:  # type: ignore[call-overload]
-            raise InputError(
-                f"warmup is {warmup} of {samples} samples, which leaves none; it must be smaller than n_samples."
-            )
-    tuned = samples // TUNED if warmup is None else int(warmup)  # type: ignore[call-overload]
-    return Plan(samples, int(n_chains), tuned, int(thin))  # type: ignore[call-overload]
-
-
-def _check_count(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    samples, chains = checked_count(n_samples, "n_samples"), checked_count(n_chains, "n_chains")
+    tuned = samples // TUNED if warmup is None else checked_count(warmup, "warmup", 0)
+    if tuned >= samples:
+        raise InputError(
+            f"warmup is {warmup} of {samples} samples, which leaves none; it must be smaller than n_samples."
+        )
+    return Plan(samples, chains, tuned, checked_count(thin, "thin"))

@@ -30,6 +30,7 @@ from joblib import Parallel, delayed, parallel
 from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import announced_compilation
+from ..counts import checked_count
 from ..errors import InputError, InputWarning
 from ..process.interface import Process, as_matrix, check_process
 from ..streams import RandomState, as_generator
@@ -229,7 +230,7 @@ def smc(
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {progress!r}; it must be a function of share, ESS and log evidence, or None.")
     settings = _checked_settings(process, proposal, n_particles, threshold, resampling)
-    n_runs = _checked_count(n_runs, "n_runs")
+    n_runs = checked_count(n_runs, "n_runs")
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=n_runs).tolist()
@@ -282,12 +283,6 @@ def _reports(progress: SmcProgress | None, n_runs: int) -> list[SmcProgress | No
     return [lambda *facts, run=run: report(run, *facts) for run in range(n_runs)]
 
 
-def _checked_count(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1.")
-    return int(value)
-
-
 def _checked_settings(process: Process, proposal: str, n_particles: int, threshold: float, resampling: str) -> Settings:
     check_process(process)
     for name, value, allowed in (("proposal", proposal, PROPOSALS), ("resampling", resampling, SCHEMES)):
@@ -295,4 +290,4 @@ def _checked_settings(process: Process, proposal: str, n_particles: int, thresho
             raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold!r}; it must be a number from 0 (never resample) to 1.")
-    return Settings(proposal, _checked_count(n_particles, "n_particles"), float(threshold), resampling)
+    return Settings(proposal, checked_count(n_particles, "n_particles"), float(threshold), resampling)

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
+from ..counts import checked_count
 from ..process.interface import as_matrix
 
 FloatArray = NDArray[np.float64]
@@ -50,9 +50,7 @@ class ProbabilisticPCA:
     """
 
     def __init__(self, n_components: int, *, max_rounds: int = 500, tolerance: float = 1e-6) -> None:
-        if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)) or n_components < 1:
-            raise InputError(f"n_components is {n_components!r}; it must be a whole number of at least 1.")
-        self.n_components = int(n_components)
+        self.n_components = checked_count(n_components, "n_components")
         self.max_rounds = max_rounds
         self.tolerance = tolerance
 
