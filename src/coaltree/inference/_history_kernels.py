@@ -7,7 +7,7 @@ holds what lies at and below node b, slot ``nodes + b`` what lies beyond the bra
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,13 +52,18 @@ def slots_of(n: int) -> int:
     return 2 * (2 * n - 1) + 1
 
 
-@kernel
-def start_history(forest, history, order, heights):
+def start_history(forest: Any, history: History, order: IntArray, heights: FloatArray) -> None:
     """Set heights and upward messages: `order` has the merges' nodes, children before parents."""
+    history.ladder[:] = np.sort(heights[order])
+    _make_messages(forest, history, order, heights)
+
+
+@kernel
+def _make_messages(forest, history, order, heights):
     for k in range(len(order)):
         forest.height[order[k]] = heights[order[k]]
         merge_children(forest, history, order[k])
-    set_ladder(forest, history)
+    set_area(history, 0)
 
 
 @jit
@@ -78,17 +83,8 @@ def merge_up_to(forest, history, node, last):
 
 
 @jit
-def set_ladder(forest, history):
-    """Note when merges happen and how many lineages have lived until then."""
-    n = len(history.ladder) + 1
-    for k in range(n - 1):
-        history.ladder[k] = forest.height[n + k]
-    history.ladder.sort()
-    _set_area(history, 0)
-
-
-@jit
-def _set_area(history, first):
+def set_area(history, first):
+    """Add up the live lineages anew from a rung of the ladder on."""
     ladder, area = history.ladder, history.area
     n = len(ladder) + 1
     for k in range(first, n - 1):
@@ -109,7 +105,7 @@ def move_rung(history, old, new):
         ladder[k] = ladder[k - 1]
         k -= 1
     ladder[k] = new
-    _set_area(history, min(first, k))
+    set_area(history, min(first, k))
 
 
 @jit

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..compiled import inlined, kernel
-from ._history_kernels import log_likelihood_of, log_prior_of, set_ladder
+from ._history_kernels import log_likelihood_of, log_prior_of, set_area
 from ._regraft_kernels import regraft
 
 SUBTREE, NEAR, LEAF, HEIGHT, SCALE = range(5)
@@ -63,15 +63,18 @@ def climb(forest, history, cells, first, last, least_gain):
 def _scale(forest, history, log_joint, factor, u):
     """Multiply all heights by a factor, eq. (13.3)."""
     n = len(history.ladder) + 1
-    before = forest.height[n : 2 * n - 1].copy()
+    before, ladder_before = np.empty(n - 1), np.empty(n - 1)
     for k in range(n - 1):
+        before[k], ladder_before[k] = forest.height[n + k], history.ladder[k]
         forest.height[n + k] = factor * before[k]
-    set_ladder(forest, history)
+        history.ladder[k] = factor * ladder_before[k]
+    set_area(history, 0)
     gain = log_likelihood_of(forest, history) + log_prior_of(history) - log_joint
-    if math.log(u) < gain + (n - 1) * math.log(factor):
-        return True, gain
-    for k in range(n - 1):
-        forest.height[n + k] = before[k]
-    set_ladder(forest, history)
-    log_likelihood_of(forest, history)
-    return False, 0.0
+    accepted = math.log(u) < gain + (n - 1) * math.log(factor)
+    if not accepted:
+        gain = 0.0
+        for k in range(n - 1):
+            forest.height[n + k], history.ladder[k] = before[k], ladder_before[k]
+        set_area(history, 0)
+        log_likelihood_of(forest, history)
+    return accepted, gain
