@@ -88,7 +88,7 @@ def cases_of_proposals():
         yield pytest.param(*case, proposal, marks=[pytest.mark.slow] if alone else [])
 
 
-@pytest.mark.parametrize(("kind", "n", "missing", "proposal"), cases_of_proposals())
+@pytest.mark.parametrize(("kind", "n", "missing", "proposal"), list(cases_of_proposals()))
 def test_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact):
     """Estimates times the evidence are unbiased: means over 30 runs agree with quadrature.
 
