@@ -366,6 +366,24 @@ def test_two_rows_and_equal_rows():
     assert all(np.all(np.diff(tree.merge_heights) > 0) for tree in found.trees[:20])
 
 
+def test_equal_rows_without_noise_are_pointed_out():
+    X = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 1.0], [9.0, 9.0]])
+    with pytest.warns(InputWarning) as caught:
+        found = ct.mcmc(X, ct.Brownian(), n_samples=50, n_chains=2, random_state=0)
+    assert [str(warning.message) for warning in caught] == found.remarks
+    assert "identical" in found.remarks[-1]
+    assert np.all(np.isfinite(found.log_joints))
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-8, 1e150])
+def test_units_do_not_matter(unit, eight):
+    X, _ = eight
+    settings = {"n_samples": 200, "n_chains": 2, "random_state": 0}
+    found = ct.mcmc(X * unit, ct.Brownian(unit * unit, 0.05), **settings)
+    expected = ct.mcmc(X, ct.Brownian(1.0, 0.05), **settings)
+    np.testing.assert_allclose(found.traces["root_height"][:, :5], expected.traces["root_height"][:, :5], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

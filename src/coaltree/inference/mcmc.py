@@ -144,7 +144,7 @@ def mcmc(
     recorded = Recorded.empty(plan.n_chains, plan.n_samples, n)
     with announced_compilation():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # of equal rows, whose tree the chains will leave
+            warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(matrix, resolved, n_jobs=n_jobs).tree
         chains = [_begun(matrix, resolved, tree, seed) for seed in seeds]
         kept = None
@@ -163,6 +163,7 @@ def mcmc(
 
         walk(chains, plan, recorded, min(n_threads, plan.n_chains), look)
     result = _result(recorded, chains, plan, warmup, resolved, leaf_names)
+    result.remarks.extend(resolved.remarks(tree, matrix))
     for remark in result.remarks:
         warnings.warn(remark, InputWarning, stacklevel=2)
     return result
