@@ -147,14 +147,14 @@ def clades(children):
     return frozenset(below[n:])
 
 
-def sampled(X, process, proposal, truth, n_runs=30):
+def sampled(X, process, proposal, truth, n_runs=30, threshold=0.8, regrafts=0):
     """Return mean, standard error of the mean and true value of what runs of the sampler estimate without bias.
 
     That is the evidence, and times the evidence: the root's height, the probability of every first merge and topology.
     """
     estimates = {key: np.zeros(n_runs) for key in ["evidence", "root height"]}
     wanted = dict.fromkeys(estimates, 0.0)
-    settings = Settings(proposal, 1000, threshold=0.8, resampling="systematic")
+    settings = Settings(proposal, 1000, threshold, "systematic", regrafts)
     runs = [sample_histories(X, process, settings, seed, 2, None) for seed in range(n_runs)]
     shares = [normalised(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
     for seed, (run, share) in enumerate(zip(runs, shares, strict=True)):

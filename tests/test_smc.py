@@ -17,6 +17,7 @@ import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.smc import PROPOSALS
+from coaltree.process.likelihood import merge_log_likelihoods
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -157,6 +158,40 @@ def test_simulation_based_calibration(proposal, kind):
     for what, values in ranks.items():
         counts = np.bincount(values, minlength=n_draws + 1)
         assert stats.chisquare(counts).pvalue > 1e-4, what
+
+
+# -- regrafts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "proposal"),
+    [
+        ("brownian", 4, "post-post"),
+        ("brownian", 4, "prior-prior"),
+        pytest.param("mixed", 4, "post-post", marks=pytest.mark.slow),
+    ],
+)
+def test_regrafts_leave_evidence_and_posterior_exact(kind, n, proposal, exact):
+    """As above, with particles resampled after every merge and moved."""
+    X, process = table(kind, n, kind == "mixed")
+    truth = exact(kind, n, kind == "mixed")
+    estimates = exact_posterior.sampled(X, process, proposal, truth, threshold=1.0, regrafts=5)
+    for what, (mean, error, wanted) in estimates.items():
+        assert abs(mean - wanted) < 6 * error + 1e-3 * truth.evidence, what
+
+
+def test_regrafts_keep_recent_merges_different():
+    process = ct.Brownian(1.0, 0.05)
+    X = process.simulate(ct.simulate_tree(40, 3), 4, n_columns=3)
+    kept = []
+    for regrafts in (0, 20):
+        found = ct.smc(X, process, n_particles=30, regrafts=regrafts, random_state=0)
+        kept.append(len({tree.heights[41] for tree in found.trees}))
+        tree = found.trees[0]
+        assert found.log_joints[0] == pytest.approx(ct.log_joint(tree, X, process), rel=1e-9)
+        merges = merge_log_likelihoods(found.process, tree, X)
+        np.testing.assert_allclose(found.log_ratios[0], merges.log_ratios, atol=1e-8)
+    assert kept[1] > 2 * kept[0]
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
@@ -317,6 +352,8 @@ def test_identical_rows_and_huge_and_tiny_units():
         ({"n_particles": 0}, "n_particles is 0"),
         ({"n_particles": 2.5}, "n_particles is 2.5"),
         ({"n_runs": 0}, "n_runs is 0"),
+        ({"regrafts": -1}, "regrafts is -1; it must be a whole number of at least 0"),
+        ({"regrafts": 2, "proposal": "race"}, "regrafts is not 0, and proposal is 'race'"),
         ({"threshold": 1.5}, "threshold is 1.5"),
         ({"threshold": -0.1}, "threshold is -0.1"),
         ({"threshold": math.nan}, "threshold is nan"),

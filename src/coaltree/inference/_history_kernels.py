@@ -37,14 +37,25 @@ class History(NamedTuple):
     )
 
 
-def new_history(children: IntArray, n: int) -> History:
-    """Return the history of a tree whose merges are given most recent first."""
+def new_history(n: int) -> History:
+    """Return room for a tree of n leaves."""
     n_nodes = 2 * n - 1
-    parent, below = np.full(n_nodes, NONE), np.full((n_nodes, 2), NONE)
-    below[n:] = children
-    parent[children] = np.arange(n, n_nodes)[:, None]
-    ladder, area, log_ratio = np.zeros(n - 1), np.zeros(n - 1), np.zeros(n - 1)
-    return History(parent, below, np.array([n_nodes - 1]), ladder, area, log_ratio, np.zeros(n_nodes))
+    return History(
+        parent=np.full(n_nodes, NONE),
+        children=np.full((n_nodes, 2), NONE),
+        root=np.array([n_nodes - 1]),
+        ladder=np.zeros(n - 1),
+        area=np.zeros(n - 1),
+        log_ratio=np.zeros(n - 1),
+        turn=np.zeros(n_nodes),
+    )
+
+
+def set_children(history: History, children: IntArray) -> None:
+    """Say who has merged at each merge."""
+    n = len(children) + 1
+    history.children[n:] = children
+    history.parent[children] = np.arange(n, 2 * n - 1)[:, None]
 
 
 def slots_of(n: int) -> int:

@@ -40,7 +40,7 @@ def make_moves(forest, history, cells, shares, log_stay, stretch, uniforms, log_
                 steps, log_chance = 1 + int(math.log(1 - u[2]) / log_stay), log_stay
             elif kind == HEIGHT:
                 steps = 0
-            moved, gain = regraft(forest, history, cells, s, steps, log_chance, math.inf, u[3:])
+            moved, gain = regraft(forest, history, cells, s, steps, log_chance, math.inf, True, u[3:])
         accepted[kind] += moved
         log_joint += gain
     return log_joint
@@ -53,7 +53,7 @@ def climb(forest, history, cells, first, last, least_gain):
     no_uniforms = np.empty(0)
     for s in range(first, last):
         if s != history.root[0]:
-            moved, gain = regraft(forest, history, cells, s, len(history.parent), 0.0, least_gain, no_uniforms)
+            moved, gain = regraft(forest, history, cells, s, len(history.parent), 0.0, least_gain, True, no_uniforms)
             moves += moved
             gained += gain
     return moves, gained

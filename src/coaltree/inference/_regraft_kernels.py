@@ -341,12 +341,13 @@ def _generations_between(history, s, above):
 
 
 @jit
-def regraft(forest, history, cells, s, steps, log_stay, least_gain, uniforms):
+def regraft(forest, history, cells, s, steps, log_stay, least_gain, stem, uniforms):
     """Cut off s and hang it up again within the clade of its ancestor `steps` generations above.
 
     Returns whether it moved, and how much the log joint density has gained. With no steps it stays on its sibling's branch,
     and only the height of their merge is drawn. The probability of the number of steps falls by ``exp(log_stay)`` with
-    each. With a least gain, the best place is taken instead of one that is drawn, if it gains more.
+    each. With a least gain, the best place is taken instead of one that is drawn, if it gains more. Without a stem the root
+    stays as it is, and nothing hangs above it; then s is no child of the root.
     """
     p = history.parent[s]
     ancestor = ancestor_of(history, s, max(steps, 1))
@@ -362,7 +363,7 @@ def regraft(forest, history, cells, s, steps, log_stay, least_gain, uniforms):
     send_down_to(forest, history, top, cells.stack)
 
     root, count, tail_from = history.root[0], 0, math.inf
-    if top == root:
+    if top == root and stem:
         count = _lay_stem(forest, history, cells, s)
         tail_from = cells.edge[0, 2]
     ceiling = forest.height[above] if above != NONE else math.inf
@@ -374,7 +375,7 @@ def regraft(forest, history, cells, s, steps, log_stay, least_gain, uniforms):
         log_total, log_tail = 0.0, 0.0
     else:
         floor = peak - DEEPEST
-        log_tail = max(cells.log_f[0, 2], floor) - math.log(TAIL) if top == root else -math.inf
+        log_tail = max(cells.log_f[0, 2], floor) - math.log(TAIL) if tail_from < math.inf else -math.inf
         count, log_total = _halve_cells(forest, history, cells, s, count, floor, log_tail)
         b, h = _draw_place(cells, count, tail_from, root, log_total, uniforms[0], uniforms[1])
     gain = 0.0

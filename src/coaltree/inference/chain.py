@@ -12,7 +12,16 @@ from ..process import operations as op
 from ..process.interface import Process
 from ..process.layout import columns_together
 from ..tree.tree import Tree
-from ._history_kernels import History, log_likelihood_of, new_history, put_in_order, slots_of, start_history
+from ._history_kernels import (
+    NONE,
+    History,
+    log_likelihood_of,
+    new_history,
+    put_in_order,
+    set_children,
+    slots_of,
+    start_history,
+)
 from ._move_kernels import MOVES, UNIFORMS, climb, make_moves
 from ._regraft_kernels import Cells, new_cells
 
@@ -45,6 +54,13 @@ class State(NamedTuple):
     generator: dict[str, Any]  # of random numbers
 
 
+def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, History, Cells]:
+    """Return a forest with the messages of the rows, and room for a tree over them and its places."""
+    n = len(X)
+    forest = columns_together(process.forest(X, slots_of(n), np.zeros(slots_of(n))))
+    return forest, new_history(n), new_cells(2 * n - 1, int(op.pair_size(forest)))
+
+
 class Chain:
     """A tree over the rows of a table, and the moves that lead from it to others.
 
@@ -65,10 +81,9 @@ class Chain:
         self.tried, self.accepted = np.zeros(len(MOVES), dtype=np.intp), np.zeros(len(MOVES), dtype=np.intp)
         self._shares = np.cumsum([SHARES[move] for move in MOVES])
         self._stretch = FIRST_STRETCH
-        self._forest: Any = columns_together(process.forest(X, slots_of(n), np.zeros(slots_of(n))))
+        self._forest, self._history, self._cells = room_for_chain(X, process)
         self._leaves = math.fsum(process.leaf_log_likelihoods(X))
-        self._history: History = new_history(tree.children, n)
-        self._cells: Cells = new_cells(2 * n - 1, int(op.pair_size(self._forest)))
+        set_children(self._history, tree.children)
         start_history(self._forest, self._history, np.arange(n, 2 * n - 1), tree.heights)
         self._count_up()
 
@@ -145,10 +160,9 @@ class Chain:
     def go_on_from(self, state: State) -> None:
         """Take up a chain where it was left."""
         n = len(self._history.ladder) + 1
-        self._history.children[:] = state.children
-        self._history.parent[state.children[n:]] = np.arange(n, 2 * n - 1)[:, None]
+        set_children(self._history, state.children[n:])
         self._history.root[0] = state.root
-        self._history.parent[state.root] = -1
+        self._history.parent[state.root] = NONE
         self._stretch = state.stretch
         self._rng.bit_generator.state = state.generator
         order = np.empty(n - 1, dtype=np.intp)

@@ -46,11 +46,14 @@ from ._particle_kernels import (
     new_particles,
     set_first_alarms,
 )
+from ._rejuvenation_kernels import UNIFORMS, regraft_particles
+from .chain import room_for_chain
 from .resampling import SCHEMES, copies, moves
 from .smc_result import Run, SMCResult, normalised
 from .threads import thread_count
 
 PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
+REGRAFTED_AT_ONCE = 16  # particles
 PAIRS_AT_ONCE = 20_000  # in one call of a kernel, so that Ctrl-C and other threads get their turn
 
 FloatArray = NDArray[np.float64]
@@ -77,6 +80,7 @@ def sample_histories(
             evidences[k] = log_evidence + log_mean
             if k < n - 2 and ess[k] < settings.threshold * settings.n_particles:
                 extender.resample(k, copies(settings.resampling, weights, rng))
+                extender.regraft(k, rng)
                 log_evidence += log_mean
                 log_weights[:] = 0.0
                 resampled[k] = True
@@ -93,6 +97,7 @@ class Settings(NamedTuple):
     n_particles: int
     threshold: float
     resampling: str
+    regrafts: int = 0
 
 
 class Extender:
@@ -101,11 +106,17 @@ class Extender:
     def __init__(self, X: FloatArray, process: Process, settings: Settings, n_threads: int) -> None:
         n_particles, n = settings.n_particles, len(X)
         slots = n_particles * n
+        extra = 2 * n if settings.regrafts else 0  # the leaves once more, and scratch
         self.n = n
         self.proposal = settings.proposal
-        self.forest: Any = process.forest(np.tile(X, (n_particles, 1)), slots, np.zeros(slots))
+        self.forest: Any = process.forest(
+            np.tile(X, (n_particles + (extra > 0), 1)), slots + extra, np.zeros(slots + extra)
+        )
         self.particles: Particles = new_particles(n_particles, n)
         self.alarms: Alarms = new_alarms(n_particles if settings.proposal == "race" else 0, n)
+        self.regrafts = settings.regrafts
+        if self.regrafts:
+            self.room = room_for_chain(X, process)
         self.n_threads = n_threads
         self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
@@ -154,6 +165,15 @@ class Extender:
         """Copy particles in the place of those without a copy, after merge k."""
         copy_particles(self.forest, self.particles, self.alarms, k, *moves(counts))
 
+    def regraft(self, k: int, rng: np.random.Generator) -> None:
+        """Let subtrees of all particles move after merge k, which leaves their distribution as it is."""
+        if self.regrafts:
+            n_particles = len(self.particles.log_weights)
+            u = rng.random((n_particles, self.regrafts, UNIFORMS))
+            for p in range(0, n_particles, REGRAFTED_AT_ONCE):  # so that Ctrl-C gets its turn
+                last = min(p + REGRAFTED_AT_ONCE, n_particles)
+                regraft_particles(*self.room, self.forest, n_particles * self.n, self.particles, k, u, p, last)
+
 
 def check_weights(log_weights: FloatArray, k: int, n: int) -> None:
     """Raise when no particle can go on, or a weight is not a number."""
@@ -179,6 +199,7 @@ def smc(
     threshold: float = 0.5,
     resampling: str = "systematic",
     n_runs: int = 1,
+    regrafts: int = 0,
     leaf_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
     random_state: RandomState = None,
@@ -203,6 +224,9 @@ def smc(
     n_runs : int, default 1
         Independent runs; their spread gives the evidence its standard error. They go through joblib, so that
         ``joblib.parallel_config`` decides what carries them.
+    regrafts : int, default 0
+        Moves of Markov chains that each particle makes whenever particles are resampled: subtrees are hung elsewhere within what
+        has merged, so that the most recent merges stay different. The evidence stays unbiased. Not for ``race``.
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
@@ -229,7 +253,7 @@ def smc(
     """
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {progress!r}; it must be a function of share, ESS and log evidence, or None.")
-    settings = _checked_settings(process, proposal, n_particles, threshold, resampling)
+    settings = _checked_settings(process, proposal, n_particles, threshold, resampling, regrafts)
     n_runs = checked_count(n_runs, "n_runs")
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
@@ -283,11 +307,18 @@ def _reports(progress: SmcProgress | None, n_runs: int) -> list[SmcProgress | No
     return [lambda *facts, run=run: report(run, *facts) for run in range(n_runs)]
 
 
-def _checked_settings(process: Process, proposal: str, n_particles: int, threshold: float, resampling: str) -> Settings:
+def _checked_settings(
+    process: Process, proposal: str, n_particles: int, threshold: float, resampling: str, regrafts: int
+) -> Settings:
     check_process(process)
     for name, value, allowed in (("proposal", proposal, PROPOSALS), ("resampling", resampling, SCHEMES)):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold!r}; it must be a number from 0 (never resample) to 1.")
-    return Settings(proposal, checked_count(n_particles, "n_particles"), float(threshold), resampling)
+    moves = checked_count(regrafts, "regrafts", 0)
+    if moves and proposal == "race":
+        raise InputError(
+            "regrafts is not 0, and proposal is 'race', whose pairs have their times already; take 'post-post'."
+        )
+    return Settings(proposal, checked_count(n_particles, "n_particles"), float(threshold), resampling, moves)
