@@ -96,7 +96,7 @@ def test_links_and_pictures_lead_somewhere(page):
     script = (DOCS / "make_figures.py").read_text()
     for target in re.findall(r"\]\((?!http)([^)#]+)", (DOCS / page).read_text()):
         assert (DOCS / target).is_file(), target
-        if target.startswith("images/"):
+        if target.startswith("images/") and not target.startswith("images/experiments/"):
             assert f'"{Path(target).name}"' in script
 
 

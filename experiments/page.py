@@ -1,0 +1,37 @@
+"""The page docs/experiments.md: its tables are made from the csv files, its pictures are copies of the figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from coaltree.errors import InputError
+from coaltree.output.whole import write_together
+
+from . import tables
+from .verdicts import verdicts
+
+DOCS = Path(__file__).parent.parent / "docs"
+TABLES = {"verdicts": verdicts, **tables.TABLES}
+PAGE = DOCS / "experiments.md"
+PICTURES = DOCS / "images" / "experiments"
+_PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def write_page(folder: Path) -> None:
+    """Write the tables of a folder of results into the page, and copy its figures beside the page, all or nothing."""
+    pictures = {PICTURES / figure.name: figure.read_bytes() for figure in sorted(folder.glob("*.png"))}
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    write_together({PAGE: filled(PAGE.read_text(encoding="utf-8"), folder), **pictures})
+
+
+def filled(text: str, folder: Path) -> str:
+    """Return the text of the page with every table made anew."""
+
+    def table(found: re.Match[str]) -> str:
+        name = found[2]
+        if name not in TABLES:
+            raise InputError(f"The page asks for the table {name!r}; there are {', '.join(TABLES)}.")
+        return f"{found[1]}\n{TABLES[name](folder)}\n\n{found[3]}"
+
+    return _PLACE.sub(table, text)

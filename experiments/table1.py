@@ -1,0 +1,225 @@
+"""Table 1: digits and e-mails of known classes, and how well trees agree with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import coaltree as ct
+from coaltree import datasets, metrics, rivals
+from coaltree.output.palette import PALETTE
+
+from . import paper
+from .drawing import new_figure, title_panels
+from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by
+from .repeats import repeated
+from .rounds import in_rounds
+
+FloatArray = NDArray[np.float64]
+
+TABLES = ("table1",)
+MNIST_REPEATS, SPAMBASE_REPEATS = 50, 20
+SLOW_REPEATS = 5  # of methods that take seconds
+PARTICLES = 20
+#: Which of ours is closest to each of the paper's rows.
+PAPERS_METHODS = {
+    ("MNIST", "average link"): "average link",
+    ("MNIST", "BHC"): "BHC, within 0.5",
+    ("MNIST", "coalescent"): "coalescent, 10 rounds",
+    ("SPAMBASE", "average link"): "average link",
+    ("SPAMBASE", "BHC"): "BHC, 2 prior rows",
+    ("SPAMBASE", "coalescent"): "coalescent, 10 rounds",
+}
+SCORES = {
+    "purity": metrics.dendrogram_purity,
+    "subtree": metrics.subtree_score,
+    "leave_one_out": metrics.leave_one_out_accuracy,
+}
+
+
+class Method(NamedTuple):
+    """A way to grow a tree over a table."""
+
+    name: str
+    grow: Callable[[FloatArray], ct.Tree]
+
+
+class Task(NamedTuple):
+    """A table drawn for one repeat, and what to do with it."""
+
+    data: str
+    repeat: int
+    X: FloatArray
+    classes: NDArray[np.generic]
+    methods: list[Method]
+
+
+def run(setting: Setting) -> Found:
+    """Score the trees of all methods on all tables."""
+    n_digits, n_mails = (setting.at_most(n, quick=2) for n in (MNIST_REPEATS, SPAMBASE_REPEATS))
+    n_slow = setting.at_most(SLOW_REPEATS, quick=1)
+    # What takes long comes last, so that a run that is interrupted has most of the rest.
+    tasks = chain(
+        _digits(setting.quick, n_digits, slow=False),
+        _mails(setting.quick, n_mails, slow=False),
+        _digits(setting.quick, n_slow, slow=True),
+        _mails(setting.quick, n_slow, slow=True),
+    )
+    answers = repeated(_scored, tasks, 2 * (n_digits + n_mails + 2 * n_slow), setting.jobs, "table1")
+    return {"table1": [row for answer in answers for row in answer]}
+
+
+def _digits(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
+    mnist = datasets.load_mnist()
+    for repeat in range(repeats):
+        chosen = datasets.balanced_rows(mnist.digits, 4 if quick else 20, random_state=repeat)
+        pixels = mnist.images[chosen].reshape(len(chosen), -1).astype(np.float64)
+        components = datasets.principal_components(pixels, 20)
+        unit, own = components / components.std(axis=0), components / np.sqrt(components.var(axis=0).mean())
+        yield Task("MNIST, unit variance", repeat, unit, mnist.digits[chosen], _real_methods(True, slow))
+        # One number for all columns: Brownian motion of variance 1 is then in the units of the table.
+        yield Task("MNIST, own variance", repeat, own, mnist.digits[chosen], _real_methods(False, slow))
+
+
+def _mails(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
+    mails = datasets.load_spambase()
+    for repeat in range(repeats):
+        chosen = datasets.balanced_rows(mails.spam, 10 if quick else 50, random_state=repeat)
+        for data, run_lengths in (("SPAMBASE, above 0", "positive"), ("SPAMBASE, medians", "median")):
+            X = datasets.binary_attributes(mails.attributes[chosen], run_lengths)
+            yield Task(data, repeat, X, mails.spam[chosen], _binary_methods(slow))
+
+
+def _real_methods(scaled: bool, slow: bool) -> list[Method]:
+    if slow:
+        methods = [
+            Method("coalescent, max-prob", partial(_brownian, rounds=10, rule="max-prob")),
+            Method("coalescent, min-duration", partial(_brownian, rounds=10, rule="min-duration")),
+            Method("coalescent, smc", _brownian_sample),
+        ]
+        return [*methods, Method("CoalescentClustering()", _estimated)] if scaled else methods
+    methods = [
+        Method("average link", rivals.linkage_tree),
+        Method("Ward", partial(rivals.linkage_tree, method="ward")),
+        *_genie_if_installed(),
+        Method("coalescent, 0 rounds", partial(_brownian, rounds=0)),
+        Method("coalescent, 1 round", partial(_brownian, rounds=1)),
+        Method("coalescent, 10 rounds", partial(_brownian, rounds=10)),
+    ]
+    if scaled:  # these take each column in its own units, so that scaling changes nothing
+        methods += [
+            *(Method(f"BHC, within {share:g}", partial(_bhc, within=share)) for share in (0.25, 0.5, 0.95)),
+            Method("CoalescentClustering(calibrate=0)", partial(_estimated, calibrate=0)),
+        ]
+    return methods
+
+
+def _binary_methods(slow: bool) -> list[Method]:
+    if slow:
+        return [
+            Method("coalescent, max-prob", partial(_mutating, rounds=0, rule="max-prob")),
+            Method("coalescent, min-duration", partial(_mutating, rounds=0, rule="min-duration")),
+            Method("coalescent, smc", _mutating_sample),
+            Method("CoalescentClustering()", partial(_estimated, categorical=True)),
+        ]
+    return [
+        Method("average link", rivals.linkage_tree),
+        Method("Ward", partial(rivals.linkage_tree, method="ward")),
+        *_genie_if_installed(),
+        *(Method(f"BHC, {rows:g} prior rows", partial(_bhc, state_strength=rows)) for rows in (0.5, 2.0, 8.0)),
+        Method("coalescent, 0 rounds", partial(_mutating, rounds=0)),
+        Method("coalescent, 1 round", partial(_mutating, rounds=1)),
+        Method("coalescent, 10 rounds", partial(_mutating, rounds=10)),
+        Method("CoalescentClustering(calibrate=0)", partial(_estimated, categorical=True, calibrate=0)),
+    ]
+
+
+def _brownian(X: FloatArray, rounds: int, rule: str = "rate1") -> ct.Tree:
+    return in_rounds(X, ct.Brownian(np.ones(X.shape[1])), rounds, rule).tree
+
+
+def _mutating(X: FloatArray, rounds: int, rule: str = "rate1") -> ct.Tree:
+    return in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), rounds, rule).tree
+
+
+def _brownian_sample(X: FloatArray) -> ct.Tree:
+    return _sampled(X, in_rounds(X, ct.Brownian(np.ones(X.shape[1])), 10).process)
+
+
+def _mutating_sample(X: FloatArray) -> ct.Tree:
+    return _sampled(X, in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), 1).process)
+
+
+def _sampled(X: FloatArray, process: ct.Process) -> ct.Tree:
+    return ct.smc(X, process, "race", PARTICLES, random_state=0).mcc()
+
+
+def _bhc(X: FloatArray, **options: Any) -> ct.Tree:
+    model = "bernoulli" if "state_strength" in options else "gaussian"
+    tree: ct.Tree = rivals.BayesianHierarchicalClustering(model=model, **options).fit(X).tree_
+    return tree
+
+
+def _estimated(X: FloatArray, categorical: bool = False, calibrate: int = 10) -> ct.Tree:
+    features = np.full(X.shape[1], True) if categorical else None
+    tree: ct.Tree = ct.CoalescentClustering(categorical_features=features, calibrate=calibrate).fit(X).tree_
+    return tree
+
+
+def _genie_if_installed() -> list[Method]:
+    return [Method("genie", _genie_tree)] if find_spec("genieclust") else []
+
+
+def _genie_tree(X: FloatArray) -> ct.Tree:
+    import genieclust
+
+    found = genieclust.Genie(n_clusters=1).fit(X)
+    n = len(X)
+    # Genie does not merge in the order of distance, so the order itself is the height.
+    heights = np.concatenate([np.zeros(n), np.arange(1.0, n)])
+    return ct.Tree(found.children_, heights)
+
+
+def _scored(task: Task) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for method in task.methods:
+        tree = method.grow(task.X)
+        scores = {name: score(tree, task.classes.tolist()) for name, score in SCORES.items()}
+        rows.append({"data": task.data, "method": method.name, "repeat": task.repeat, **scores})
+    return rows
+
+
+def draw(tables: Tables) -> Figures:
+    """Draw all scores with their standard errors, and the paper's as open circles."""
+    rows = tables["table1"]
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    with new_figure(2, 2, (10.5, 8.5), sharex=True) as (figure, axes):
+        for panel, name in zip(axes, data, strict=True):
+            own = [row for row in rows if row["data"] == name]
+            methods = list(dict.fromkeys(row["method"] for row in own))
+            for number, (score, color) in enumerate(zip(SCORES, PALETTE, strict=False)):
+                places = np.arange(len(methods)) + 0.22 * (number - 1)
+                found = [Estimate.of(numbers) for numbers in numbers_by(own, ["method"], score).values()]
+                means, errors = [e.mean for e in found], [e.error for e in found]
+                panel.errorbar(means, places, xerr=np.nan_to_num(errors), fmt=".", color=color, label=_spaced(score))
+                for (group, method), published in paper.TABLE1.items():
+                    ours = PAPERS_METHODS[group, method]
+                    if name.startswith(group) and ours in methods:
+                        at = published[number][0], places[methods.index(ours)]
+                        panel.plot(*at, "o", markerfacecolor="none", markeredgecolor=color, markersize=8)
+            panel.set_yticks(range(len(methods)), methods)
+            panel.invert_yaxis()
+            panel.grid(axis="x", alpha=0.3)
+        title_panels(axes, data)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return {"table1": figure}
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,0 +1,262 @@
+"""The tables of docs/experiments.md, ours beside the paper's, from csv files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from . import figure2, paper, table1, wals_restoration
+from .outcome import Estimate, as_read, numbers_by, texts_in
+
+Rows = list[dict[str, str]]
+LEAST_DOCUMENTS = 100
+HEADINGS = {"purity": "purity", "subtree": "subtree", "leave_one_out": "leave-one-out"}
+
+
+def markdown(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [list(heading), ["---"] * len(heading), *([str(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def read(folder: Path, name: str) -> Rows:
+    """Read a table of results."""
+    return [dict(row) for row in as_read(texts_in(folder, [name]))[name]]
+
+
+def apart(a: Estimate, b: Estimate) -> float:
+    """Return the difference of independent estimates in standard errors of it; one without an error counts as exact."""
+    errors = [0.0 if math.isnan(estimate.error) else estimate.error for estimate in (a, b)]
+    return (a.mean - b.mean) / math.hypot(*errors)
+
+
+def paired(rows: Rows, methods: tuple[str, str], keys: Sequence[str], column: str) -> Estimate:
+    """Return the mean difference of two methods over what they were both tried on."""
+    first, second = (
+        {tuple(row[key] for key in keys): float(row[column]) for row in rows if row["method"] == method}
+        for method in methods
+    )
+    return Estimate.of(first[key] - second[key] for key in first if key in second)
+
+
+def signed(estimate: Estimate) -> str:
+    """Return a difference as text, with its sign."""
+    error = "" if math.isnan(estimate.error) else f" ± {estimate.error:.3f}"
+    return f"{estimate.mean:+.3f}{error}"
+
+
+# -- Table 1 ----------------------------------------------------------------------------------------------------------
+
+
+def scores(rows: Rows, data: str, method: str) -> dict[str, Estimate]:
+    """Return the scores of a method on a kind of table."""
+    own = [row for row in rows if row["data"] == data and row["method"] == method]
+    return {score: Estimate.of(float(row[score]) for row in own) for score in HEADINGS} if own else {}
+
+
+def published(data: str, method: str) -> dict[str, Estimate]:
+    """Return what the paper prints for a method."""
+    repeats = table1.MNIST_REPEATS if data == "MNIST" else table1.SPAMBASE_REPEATS
+    return {
+        score: Estimate(*numbers, repeats) for score, numbers in zip(HEADINGS, paper.TABLE1[data, method], strict=True)
+    }
+
+
+def table1_paper(folder: Path) -> str:
+    """Set our numbers beside the paper's, with their differences in standard errors."""
+    rows, lines = read(folder, "table1"), []
+    for (group, method), ours in table1.PAPERS_METHODS.items():
+        given = published(group, method)
+        lines.append([f"**{group}, {method}**, the paper", *given.values()])
+        for data in dict.fromkeys(row["data"] for row in rows if row["data"].startswith(group)):
+            found = scores(rows, data, ours)
+            if found:
+                cells = [f"{found[score]} ({apart(found[score], given[score]):+.1f})" for score in HEADINGS]
+                lines.append([f"{data.removeprefix(group + ', ')}: {ours}", *cells])
+    return markdown(["", *HEADINGS.values()], lines)
+
+
+def table1_all(folder: Path, group: str) -> str:
+    """Give all methods on one data set."""
+    rows = [row for row in read(folder, "table1") if row["data"].startswith(group)]
+    lines = []
+    for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
+        found = scores(rows, data, method)
+        lines.append([data.removeprefix(f"{group}, "), method, found["purity"].repeats, *found.values()])
+    return markdown(["table", "method", "repeats", *HEADINGS.values()], lines)
+
+
+# -- Figure 2 ---------------------------------------------------------------------------------------------------------
+
+
+def figure2_middle(folder: Path) -> str:
+    """Give all methods at the middle values, and how far each is from post-post on the same tables."""
+    rows = figure2.in_case(read(folder, "figure2"), figure2.Case())
+    lines = []
+    for (method,), numbers in numbers_by(rows, ["method"], "log_predictive").items():
+        difference = paired(rows, (figure2.SMC[0], method), ["run"], "log_predictive")
+        lines.append(
+            [method, len(numbers), Estimate.of(numbers), "" if method == figure2.SMC[0] else signed(difference)]
+        )
+    return markdown(["method", "runs", "log predictive density", "post-post less this"], lines)
+
+
+def figure2_post_post(folder: Path) -> str:
+    """Give the paired differences of post-post to the others in every case."""
+    rows, lines = read(folder, "figure2"), []
+    others = [*figure2.SMC[1:], figure2.GREEDY]
+    for panel, values in figure2.PANELS.items():
+        for value in values:
+            own = figure2.in_case(rows, figure2.case_of(panel, value))
+            differences = [paired(own, (figure2.SMC[0], other), ["run"], "log_predictive") for other in others]
+            lines.append([figure2.TITLES[panel], f"{value:g}", *map(signed, differences)])
+    return markdown(["varied", "value", *(f"less {other}" for other in others)], lines)
+
+
+def gain(rows: Rows, panel: str, method: str) -> Estimate:
+    """Return by how much a method is better at the last value of a panel than at the first, on the same runs."""
+    first, last = (
+        {row["run"]: float(row["log_predictive"]) for row in own if row["method"] == method}
+        for own in (figure2.in_case(rows, figure2.case_of(panel, figure2.PANELS[panel][k])) for k in (0, -1))
+    )
+    return Estimate.of(last[run] - first[run] for run in last if run in first)
+
+
+def figure2_gains(folder: Path) -> str:
+    """Give what more columns, rows and particles bring."""
+    rows, lines = read(folder, "figure2"), []
+    for panel in ("columns", "rows", "particles"):
+        methods = figure2.SMC if panel == "particles" else (*figure2.SMC, figure2.GREEDY)
+        first, last = figure2.PANELS[panel][0], figure2.PANELS[panel][-1]
+        gains = {method: signed(gain(rows, panel, method)) for method in methods}
+        cells = [gains.get(method, "") for method in (*figure2.SMC, figure2.GREEDY)]
+        lines.append([f"{figure2.TITLES[panel]}, from {first} to {last}", *cells])
+    return markdown(["", *figure2.SMC, figure2.GREEDY], lines)
+
+
+# -- WALS -------------------------------------------------------------------------------------------------------------
+
+
+def wals_genera(folder: Path) -> str:
+    """Say how near every genus is to a clade."""
+    lines = [
+        [
+            row["genus"],
+            row["languages"],
+            f"{row['shared']} of them in a clade of {row['clade']}",
+            f"{float(row['jaccard']):.2f}",
+            f"{float(row['sampled_jaccard']):.2f}",
+            f"{float(row['support']):.2f}",
+        ]
+        for row in read(folder, "wals_genera")
+    ]
+    return markdown(
+        [
+            "genus",
+            "languages",
+            "nearest clade",
+            "Jaccard",
+            "Jaccard in the sample",
+            "share of the sample with this clade",
+        ],
+        lines,
+    )
+
+
+def wals_restoration_table(folder: Path, score: str) -> str:
+    """Give a score of all methods for every share of the atlas."""
+    rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
+    shares = list(dict.fromkeys(row["share"] for row in rows))
+    found = numbers_by(rows, ["method", "share"], score)
+    lines = []
+    for method in dict.fromkeys(row["method"] for row in rows):
+        cells = [found.get((method, share)) for share in shares]
+        lines.append([method, *("" if numbers is None else Estimate.of(numbers) for numbers in cells)])
+    folds = [str(len(found["mode", share])) for share in shares]
+    return markdown(["method", *(f"{float(share):.0%}" for share in shares)], [["folds", *folds], *lines])
+
+
+def restoration_lead(rows: Rows, share: str) -> tuple[str, str, Estimate]:
+    """Return the best of ours and the best rival, and what ours is better by on the same hidden cells."""
+    own = [row for row in rows if row["share"] == share]
+    means = {
+        method: Estimate.of(numbers).mean for (method,), numbers in numbers_by(own, ["method"], "accuracy").items()
+    }
+    ours = [m for m in means if m in (wals_restoration.TREE, wals_restoration.ANEW, wals_restoration.SAMPLE)]
+    best, rival = (max(names, key=lambda m: means[m]) for names in (ours, [m for m in means if m not in ours]))
+    return best, rival, paired(own, (best, rival), ["fold"], "accuracy")
+
+
+def wals_leads(folder: Path) -> str:
+    """Set ours against the best rival."""
+    rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
+    lines = []
+    for share in dict.fromkeys(row["share"] for row in rows):
+        ours, rival, lead = restoration_lead(rows, share)
+        lines.append([f"{float(share):.0%}", ours, rival, signed(lead)])
+    return markdown(["part", "best of ours", "best rival", "accuracy of ours less the rival's"], lines)
+
+
+# -- NIPS -------------------------------------------------------------------------------------------------------------
+
+
+def nips_clusters(folder: Path) -> str:
+    """Give our clusters, then the paper's."""
+    heading = ["", "documents", "log ratio", "time", "top words", "top authors"]
+    ours = [
+        [
+            "ours",
+            row["documents"],
+            f"{float(row['log_ratio']):.3g}",
+            f"{float(row['time']):.2f}",
+            row["words"],
+            row["authors"],
+        ]
+        for row in read(folder, "nips_clusters")
+    ]
+    theirs = [
+        ["the paper", "", f"{ratio:g}", f"{time:.2f}", words, authors] for ratio, time, words, authors in paper.TABLE2
+    ]
+    return markdown(heading, [*ours, *theirs])
+
+
+def nips_words(folder: Path) -> str:
+    """Say which words of the paper's table are rarer in abstracts than the paper's own limit."""
+    rows = sorted(read(folder, "nips_words"), key=lambda row: int(row["abstracts"]))
+    lines = [[row["word"], row["abstracts"], row["papers"]] for row in rows if int(row["abstracts"]) < LEAST_DOCUMENTS]
+    return markdown(["word of the paper's table", "abstracts that have it", "whole papers that have it"], lines)
+
+
+def nips_time(folder: Path) -> str:
+    """Give the time that it took."""
+    (row,) = read(folder, "nips_time")
+    return markdown(
+        ["documents", "words", "threads", "seconds", "seconds of processor time"],
+        [
+            [
+                row["documents"],
+                row["words"],
+                row["threads"],
+                f"{float(row['wall_seconds']):.0f}",
+                f"{float(row['processor_seconds']):.0f}",
+            ]
+        ],
+    )
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "table1-paper": table1_paper,
+    "table1-mnist": lambda folder: table1_all(folder, "MNIST"),
+    "table1-spambase": lambda folder: table1_all(folder, "SPAMBASE"),
+    "figure2-middle": figure2_middle,
+    "figure2-post-post": figure2_post_post,
+    "figure2-gains": figure2_gains,
+    "wals-genera": wals_genera,
+    "wals-accuracy": lambda folder: wals_restoration_table(folder, "accuracy"),
+    "wals-log-score": lambda folder: wals_restoration_table(folder, "log_score"),
+    "wals-leads": wals_leads,
+    "nips-clusters": nips_clusters,
+    "nips-words": nips_words,
+    "nips-time": nips_time,
+}

@@ -1,0 +1,190 @@
+"""Figure 3b: hidden cells of the language atlas told from the others, by a tree and by its rivals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import coaltree as ct
+from coaltree import datasets, rivals
+from coaltree.output.palette import PALETTE
+from coaltree.process.predictions import Predictions
+from coaltree.questions.predictor import Predictor
+from coaltree.rivals.cells import CellRival
+
+from .drawing import new_figure, title_panels
+from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by
+from .repeats import repeated
+from .rounds import in_rounds
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+TABLES = ("wals_restoration",)
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+FOLDS, HIDDEN = 5, 0.05
+ROUNDS = 3
+COMPONENTS = (5, 10, 20, 40)
+SAMPLED_SHARES, PARTICLES = (0.1,), 10  # a sample of trees over more languages takes too long
+LEAST_PROBABILITY = 1e-3  # rivals are often sure and wrong, which would cost them an infinite log score
+
+#: Ours: languages where they stand in the tree; each taken off and placed anew, as the imputer does; many trees.
+TREE, ANEW, SAMPLE = "one greedy tree", "one greedy tree, languages placed anew", "sample of trees"
+
+
+class Task(NamedTuple):
+    """A table with hidden cells, and what they held."""
+
+    share: float
+    fold: int
+    X: FloatArray
+    rows: IntArray
+    columns: IntArray
+    truth: IntArray
+    sampled: bool
+
+
+def run(setting: Setting) -> Found:
+    """Hide cells and restore them by all methods."""
+    tasks = list(_tasks(setting))
+    answers = repeated(_restored, tasks, len(tasks), setting.jobs, "wals_restoration")
+    return {"wals_restoration": [row for answer in answers for row in answer]}
+
+
+def _tasks(setting: Setting) -> Iterator[Task]:
+    atlas = datasets.load_wals("2008")
+    folds = range(setting.at_most(FOLDS, quick=1))
+    # Fold by fold, the largest tables last, so that a run that is interrupted has most of the rest.
+    order = [(share, fold) for fold in folds for share in SHARES[:-1]] + [(SHARES[-1], fold) for fold in folds]
+    for share, fold in order[:1] if setting.quick else order:
+        states = datasets.densest(atlas, share).states[:: 5 if setting.quick else 1]
+        known = np.argwhere(~np.isnan(states))
+        rng = np.random.default_rng(fold)
+        rows, columns = known[rng.choice(len(known), round(HIDDEN * len(known)), replace=False)].T
+        X = states.copy()
+        X[rows, columns] = np.nan
+        truth = states[rows, columns].astype(np.intp)
+        yield Task(share, fold, X, rows, columns, truth, share in SAMPLED_SHARES and not setting.quick)
+
+
+def _restored(task: Task) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for method, restore in _methods(task).items():
+        begun = time.process_time()
+        probabilities = restore(task)
+        seconds = time.process_time() - begun
+        at_truth = np.array([own[k] if k < len(own) else 0.0 for own, k in zip(probabilities, task.truth, strict=True)])
+        best = np.array([own.argmax() for own in probabilities])
+        rows.append(
+            {
+                "share": task.share,
+                "fold": task.fold,
+                "method": method,
+                "languages": task.X.shape[0],
+                "features": task.X.shape[1],
+                "cells": len(task.truth),
+                "accuracy": float(np.mean(best == task.truth)),
+                "log_score": float(np.mean(np.log(np.maximum(at_truth, LEAST_PROBABILITY)))),
+                "processor_seconds": seconds,
+            }
+        )
+    return rows
+
+
+Restore = Callable[[Task], list[FloatArray]]
+
+
+def _methods(task: Task) -> dict[str, Restore]:
+    found = in_rounds(task.X, ct.Multinomial(np.ones(task.X.shape[1])), ROUNDS)
+    methods: dict[str, Restore] = {
+        "mode": partial(_by_rival, rival=rivals.ColumnMode()),
+        "nearest neighbour": partial(_by_rival, rival=rivals.NearestRow()),
+        "average link": partial(_by_rival, rival=rivals.NearestInTree()),
+        TREE: partial(_by_trees, trees=[found.tree], weights=np.ones(1), process=found.process),
+        ANEW: partial(_placed_anew, found=found),
+    }
+    for k in COMPONENTS:
+        components = rivals.PrincipalComponentCells(k, max_rounds=100, tolerance=1e-4)
+        methods[f"PPCA, {k} dimensions"] = partial(_by_rival, rival=components)
+    if task.sampled:
+        methods[SAMPLE] = partial(_by_sample, process=found.process)
+    return methods
+
+
+def _by_rival(task: Task, rival: CellRival) -> list[FloatArray]:
+    return list(rival.fit(task.X).predict_proba(task.rows, task.columns))
+
+
+def _by_trees(task: Task, trees: Sequence[ct.Tree], weights: FloatArray, process: ct.Process) -> list[FloatArray]:
+    """Average what trees say of the cells where the languages stand in them."""
+    found = [_cells(ct.Beliefs(tree, task.X, process).leaves().take(task.rows), task.columns) for tree in trees]
+    return [np.average(own, axis=0, weights=weights) for own in zip(*found, strict=True)]
+
+
+def _placed_anew(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
+    predictor = Predictor([found.tree], np.ones(1), task.X, found.process)
+    return _cells(predictor.fitted_cells(task.rows), task.columns)
+
+
+def _by_sample(task: Task, process: ct.Process) -> list[FloatArray]:
+    sample = ct.smc(task.X, process, "race", PARTICLES, random_state=task.fold)
+    return _by_trees(task, sample.trees, sample.weights, sample.process)
+
+
+def _cells(predictions: Predictions, columns: IntArray) -> list[FloatArray]:
+    """Return the probabilities of the states of one column in each row."""
+    start = predictions.start
+    return [
+        own[start[column] : start[column + 1]] for own, column in zip(predictions.probability, columns, strict=True)
+    ]
+
+
+def best_components(rows: list[dict[str, str]]) -> dict[str, str]:
+    """Return for each share the number of components that does best, which looks at the hidden cells, as the paper does."""
+    best: dict[str, str] = {}
+    for (share,), _ in numbers_by(rows, ["share"], "accuracy").items():
+        own = [row for row in rows if row["share"] == share and row["method"].startswith("PPCA")]
+        means = {
+            method: Estimate.of(found).mean for (method,), found in numbers_by(own, ["method"], "accuracy").items()
+        }
+        best[share] = max(means, key=lambda method: means[method])
+    return best
+
+
+def with_best_components(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the rows with one PPCA for each share, the best."""
+    best = best_components(rows)
+    kept = [row for row in rows if not row["method"].startswith("PPCA") or row["method"] == best[row["share"]]]
+    return [{**row, "method": "PPCA, best"} if row["method"].startswith("PPCA") else row for row in kept]
+
+
+def draw(tables: Tables) -> Figures:
+    """Draw accuracy and log score against the size of the table."""
+    rows = with_best_components([dict(row) for row in tables["wals_restoration"]])
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    with new_figure(1, 2, (10, 4.2)) as (figure, axes):
+        for axis, score in zip(axes, ("accuracy", "log_score"), strict=True):
+            for number, method in enumerate(methods):
+                found = numbers_by([row for row in rows if row["method"] == method], ["share"], score)
+                estimates = [Estimate.of(numbers) for numbers in found.values()]
+                axis.errorbar(
+                    [100 * float(share) + 0.3 * (number - 3) for (share,) in found],
+                    [estimate.mean for estimate in estimates],
+                    yerr=np.nan_to_num([estimate.error for estimate in estimates]),
+                    color=PALETTE[number],
+                    marker="o",
+                    markersize=4,
+                    linewidth=1,
+                    label=method,
+                )
+            axis.set_xlabel("densest part of languages and of features, per cent")
+            axis.set_ylabel(score.replace("_", " ") + " of a hidden cell")
+            axis.grid(axis="y", alpha=0.3)
+        title_panels(axes, ["accuracy", "log score"])
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return {"wals_restoration": figure}

@@ -1,0 +1,194 @@
+"""The experiments run, their numbers are right, and the page shows what they found."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+import exact_posterior
+from coaltree.errors import InputError
+from experiments import figure2, page, tables, wals_restoration, wals_tree
+from experiments.__main__ import EXPERIMENTS, main, run
+from experiments.merges import merge_rows, tree_of
+from experiments.nips import _top_node
+from experiments.outcome import RESULTS, Estimate, Setting, as_read, csv_texts, numbers_by, texts_in, write
+from experiments.repeats import repeated
+
+
+def test_quick_runs_of_all(published_data, tmp_path, capsys):
+    assert main(["all", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert [line.split(":")[0] for line in said.out.splitlines()] == list(EXPERIMENTS)
+    assert "table1: 12 of 12" in said.err
+    for picture in ("figure1", "figure2", "table1", "wals_tree", "wals_restoration", "nips"):
+        assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+    scores = tables.read(tmp_path, "table1")
+    assert all(0 <= float(row[score]) <= 1 for row in scores for score in tables.HEADINGS)
+    assert {row["data"] for row in scores} == {
+        "MNIST, unit variance", "MNIST, own variance", "SPAMBASE, above 0", "SPAMBASE, medians",
+    }  # fmt: skip
+    documents = tables.read(tmp_path, "nips_documents")
+    sizes = [int(row["documents"]) for row in tables.read(tmp_path, "nips_clusters")]
+    assert sum(sizes) == len(documents) == 87
+    assert {row["cells"] for row in tables.read(tmp_path, "wals_restoration")} == {"35"}
+    # Figures can be drawn again from the tables alone.
+    before = (tmp_path / "wals_tree.png").read_bytes()
+    assert run("wals_tree", tmp_path, Setting(), redraw=True)[-1] == "wals_tree.png"
+    assert (tmp_path / "wals_tree.png").read_bytes() == before
+
+
+def test_the_page_shows_the_results_that_are_there():
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.filled(text, RESULTS) == text, "run python -m experiments page"
+    assert text.count("<!-- table: ") == text.count("<!-- end of table -->") == len(page.TABLES)
+    for figure in RESULTS.glob("*.png"):
+        assert (page.PICTURES / figure.name).read_bytes() == figure.read_bytes()
+        assert f"images/experiments/{figure.name}" in text
+
+
+def test_a_page_that_asks_for_what_there_is_not():
+    with pytest.raises(InputError, match="asks for the table 'x'; there are verdicts, table1-paper, "):
+        page.filled("<!-- table: x -->\n<!-- end of table -->", RESULTS)
+
+
+def test_results_that_are_not_there(tmp_path, capsys):
+    assert main(["table1", "--redraw", "--output", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"experiments: {tmp_path / 'table1.csv'} cannot be read: run the experiment first, into this folder.\n"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_predictive_density_of_a_hidden_entry_is_that_of_all_histories(seed):
+    """By the sum over all histories of three rows, their heights integrated numerically, with and without the entry."""
+    X = ct.Brownian().simulate(ct.simulate_tree(3, seed), seed, n_columns=2)
+    hidden = X.copy()
+    hidden[0, 0] = math.nan
+    with_it, without = (exact_posterior.integrals(table, ct.Brownian()).evidence for table in (X, hidden))
+    exact = math.log(with_it / without)
+    case = figure2.Case(columns=2, rows=3, particles=3000)
+    assert figure2.log_predictive(X, case, "post-post", seed) == pytest.approx(exact, abs=0.03)
+    assert figure2.log_predictive(X, case, "race", seed) == pytest.approx(exact, abs=0.03)
+
+
+def test_every_case_of_figure_2_is_run_once():
+    cases = figure2.cases()
+    assert sum(len(panels) for panels in cases.values()) == sum(map(len, figure2.PANELS.values()))
+    assert set(cases[figure2.Case()]) == set(figure2.PANELS)
+    assert all(case in cases for case in figure2.WITH_REFERENCE)
+
+
+def test_estimates():
+    assert Estimate.of([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3), 3))
+    assert str(Estimate.of([0.5])) == "0.500"
+    assert str(Estimate.of([0.0, 1.0])) == "0.500 ± 0.500"
+    assert tables.apart(Estimate(1.0, 0.3, 9), Estimate(0.0, 0.4, 9)) == pytest.approx(2.0)
+    assert tables.apart(Estimate(1.0, 0.5, 9), Estimate(0.0, math.nan, 1)) == pytest.approx(2.0)
+
+
+def rows_of(*cells):
+    return [dict(zip(("share", "fold", "method", "accuracy"), map(str, own), strict=True)) for own in cells]
+
+
+def test_differences_are_taken_on_what_both_were_tried_on():
+    rows = rows_of((0.1, 0, "a", 0.5), (0.1, 1, "a", 0.9), (0.1, 0, "b", 0.4), (0.1, 1, "b", 0.6), (0.1, 2, "b", 0.0))
+    assert tables.paired(rows, ("a", "b"), ["fold"], "accuracy") == pytest.approx((0.2, 0.1, 2))
+    assert numbers_by(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
+
+
+def test_the_best_of_ours_is_set_against_the_best_rival():
+    rows = rows_of(
+        (0.2, 0, "PPCA, 5 dimensions", 0.6),
+        (0.2, 0, "PPCA, 10 dimensions", 0.8),
+        (0.2, 0, "mode", 0.7),
+        (0.2, 0, wals_restoration.TREE, 0.75),
+        (0.2, 0, wals_restoration.ANEW, 0.85),
+    )
+    kept = wals_restoration.with_best_components(rows)
+    assert [row["accuracy"] for row in kept if row["method"] == "PPCA, best"] == ["0.8"]
+    ours, rival, lead = tables.restoration_lead(kept, "0.2")
+    assert (ours, rival) == (wals_restoration.ANEW, "PPCA, best")
+    assert lead.mean == pytest.approx(0.05)
+
+
+ODD = ["<script>alert(1)</script>", "a,b", 'say "x"', "two\nlines", "🦉 owl", ""]
+
+
+def test_tables_keep_odd_cells_and_are_written_whole(tmp_path):
+    found = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
+    assert write(csv_texts(found), {}, tmp_path) == ["odd.csv"]
+    read = as_read(texts_in(tmp_path, ["odd"]))["odd"]
+    assert [row["name"] for row in read] == ODD
+    assert {row["number"] for row in read} == {"0.333333"}
+    before = (tmp_path / "odd.csv").read_bytes()
+    with pytest.raises(AttributeError):
+        write(csv_texts({"odd": [{"name": "new"}]}), {"figure": None}, tmp_path)
+    assert (tmp_path / "odd.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_trees_come_back_from_their_merges(n):
+    tree = ct.simulate_tree(n, random_state=n)
+    rows = as_read(csv_texts({"tree": merge_rows(tree, support=np.arange(n - 1))}))["tree"] if n > 1 else []
+    assert tree_of(rows, tree.leaf_names) == tree
+    assert [row["support"] for row in rows] == [str(k) for k in range(n - 1)]
+
+
+def test_common_ancestors():
+    tree = ct.Tree.from_newick("(((a:1,b:1):1,c:2):1,(d:1,e:1):2);")
+    names = {name: leaf for leaf, name in enumerate(tree.leaf_names)}
+    for clade in ("ab", "abc", "de", "abcde", "a"):
+        leaves = np.array(sorted(names[name] for name in clade))
+        node = _top_node(tree, leaves)
+        assert tree.leaf_counts[node] == len(clade)
+        assert set(tree.leaf_order[tree.first_positions[node] :][: len(clade)]) == set(leaves)
+
+
+def test_how_near_a_group_is_to_a_clade():
+    """By sets of leaves."""
+    tree = ct.simulate_tree(12, random_state=3)
+    genera = np.array(list("xxyyyzxzzyxw"))
+    below = [frozenset([leaf]) for leaf in range(12)]
+    for left, right in tree.children:
+        below.append(below[left] | below[right])
+    rows = wals_tree._genera(tree, genera, [(tree, 1.0)], wals_tree._shares([(tree, 1.0)]))
+    assert [row["genus"] for row in rows[:3]] == ["x", "y", "z"]  # w has one language
+    for row in rows[:3]:
+        members = frozenset(np.flatnonzero(genera == row["genus"]))
+        best = max(len(members & clade) / len(members | clade) for clade in below[12:])
+        assert row["jaccard"] == row["sampled_jaccard"] == pytest.approx(best)
+        assert row["support"] == (members in below[12:])
+
+
+def test_an_interrupt_keeps_what_is_done(capsys):
+    def tasks():
+        yield from (1, 2)
+        raise KeyboardInterrupt
+
+    assert repeated(lambda task: 10 * task, tasks(), 5, 1, "sums") == [10, 20]
+    assert "sums was interrupted: 2 of 5 are kept." in capsys.readouterr().err
+    with pytest.raises(KeyboardInterrupt):
+        repeated(lambda task: task, (x for x in tasks() if x > 2), 5, 1, "sums")
+
+
+def test_results_do_not_depend_on_the_number_of_processes():
+    assert repeated(abs, [-1, -2, -3], 3, 2, "sizes") == [1, 2, 3]
+    assert Setting(repeats=3).at_most(100, quick=1) == 3
+    assert Setting(repeats=300).at_most(100, quick=1) == 100
+    assert Setting(quick=True).at_most(100, quick=1) == 1
+
+
+def test_paper_and_results_speak_of_the_same_methods():
+    rows = tables.read(RESULTS, "table1")
+    methods = {row["method"] for row in rows}
+    from experiments import paper, table1
+
+    assert set(table1.PAPERS_METHODS) == set(paper.TABLE1)
+    assert set(table1.PAPERS_METHODS.values()) <= methods
+
+
+def test_no_result_is_large():
+    assert sum(path.stat().st_size for path in Path(RESULTS).iterdir()) < 2_000_000
