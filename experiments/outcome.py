@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from coaltree.errors import InputError
-from coaltree.output.whole import OutputFolder
+from coaltree.whole import OutputFolder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from coaltree.errors import InputError
-from coaltree.output.whole import write_together
+from coaltree.whole import write_together
 
 from . import tables
 from .verdicts import verdicts
