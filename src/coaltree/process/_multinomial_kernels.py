@@ -240,12 +240,17 @@ def _(forest, i, first, last, low, high, shifts, slopes):
 @op.MERGE.supply(CategoricalForest)
 def _(forest, i, j, h, into):
     m, start, root_q = forest.m, forest.start, forest.root_q
+    last_rate, growth = math.nan, 1.0
+    keep_i = redraw_i = keep_j = redraw_j = 0.0
     for d in range(forest.rate.shape[0]):
         rate = forest.rate[d]
-        x_i = -rate * (h - forest.height[i])
-        x_j = -rate * (h - forest.height[j])
-        keep_i, redraw_i = math.exp(x_i), -math.expm1(x_i)
-        keep_j, redraw_j = math.exp(x_j), -math.expm1(x_j)
+        if rate != last_rate:  # columns often share one
+            last_rate = rate
+            x_i = -rate * (h - forest.height[i])
+            x_j = -rate * (h - forest.height[j])
+            keep_i, redraw_i = math.exp(x_i), -math.expm1(x_i)
+            keep_j, redraw_j = math.exp(x_j), -math.expm1(x_j)
+            growth = math.exp(min(rate * h, LARGEST_EXPONENT))
         z = 0.0
         for k in range(start[d], start[d + 1]):
             joint = (redraw_i * root_q[k] + keep_i * m[k, i]) * (redraw_j * root_q[k] + keep_j * m[k, j])
@@ -254,7 +259,7 @@ def _(forest, i, j, h, into):
         for k in range(start[d], start[d + 1]):
             # z is 0 where two states meet that no time parts: log Z is -inf there, and any message will do
             m[k, into] = m[k, into] / z if z > 0 else root_q[k]
-        forest.growth[d, into] = math.exp(min(rate * h, LARGEST_EXPONENT))
+        forest.growth[d, into] = growth
 
 
 @op.MOVE.supply(CategoricalForest)

@@ -1,0 +1,127 @@
+"""MrBayes, set up so that its model is ours: Kingman's coalescent with a fixed clock, binary columns with equally likely states.
+
+MrBayes takes a fixed population size for DNA only, so states are written as bases that leave something open: 0 is A or C, 1 is G
+or T. A base that mutates at rate r to one of the four at random mutates between the two halves as a binary column of rate r does,
+and what is open is summed over: the likelihoods are the same. MrBayes counts only the three quarters of the mutations that change
+the base, so its clock has the rate 0.75 r. Two lineages of a haploid population of size 1 meet at rate 1, as here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+PROGRAM = shutil.which("mb")  # Debian and Ubuntu: apt install mrbayes
+SEEN = 0.75  # share of the mutations that change a base
+
+SCRIPT = """#NEXUS
+begin data;
+dimensions ntax={n_rows} nchar={n_columns};
+format datatype=dna missing=?;
+matrix
+{matrix}
+;
+end;
+begin mrbayes;
+set autoclose=yes nowarnings=yes seed={seed} swapseed={seed} quitonerror=yes;
+lset nst=1 rates=equal ploidy=haploid;
+prset statefreqpr=fixed(equal) brlenspr=clock:coalescence popsizepr=fixed(1) clockvarpr=strict clockratepr=fixed({clock});
+mcmc nruns=1 nchains=1 ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
+end;
+"""
+
+
+class Chain(NamedTuple):
+    """What one chain visited, the warm-up too."""
+
+    root_heights: np.ndarray
+    log_likelihoods: np.ndarray
+    log_joints: np.ndarray  # but for a constant
+    trees: str  # NEXUS, with heights in units of expected changes of a base
+
+
+class Chains(NamedTuple):
+    """Chains that ran at the same time, each in a process of its own."""
+
+    chains: list[Chain]
+    processor_seconds: float
+    seconds: float
+
+
+def run(X, rate, n_samples, thin, seeds, folder):
+    """Sample trees for a table of zeros, ones and missing cells, with a chain for each seed.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+    rate : float
+        At which columns mutate.
+    n_samples, thin : int
+        Trees that each chain records, and moves from one to the next.
+    seeds : sequence of int
+    folder : Path
+        For the files of MrBayes.
+
+    Returns
+    -------
+    Chains
+    """
+    folders = [Path(folder) / str(seed) for seed in seeds]
+    for own, seed in zip(folders, seeds, strict=True):
+        own.mkdir(parents=True)
+        (own / "table.nex").write_text(script(X, rate, n_samples, thin, seed))
+    start, before = time.perf_counter(), children_seconds()
+    running = [_started(own) for own in folders]
+    outputs = [process.communicate()[0] for process in running]
+    took = time.perf_counter() - start, children_seconds() - before
+    for process, output in zip(running, outputs, strict=True):
+        if process.returncode:
+            raise RuntimeError(f"MrBayes stopped: {output[-1000:]}")
+    return Chains([_read(own, rate) for own in folders], took[1], took[0])
+
+
+def script(X, rate, n_samples, thin, seed):
+    """Return the input of MrBayes."""
+    letters = np.where(np.isnan(X), "?", np.where(X == 0, "M", "K"))
+    matrix = "\n".join(f"row{i} {''.join(row)}" for i, row in enumerate(letters))
+    return SCRIPT.format(
+        n_rows=len(X),
+        n_columns=X.shape[1],
+        matrix=matrix,
+        seed=seed + 1,  # 0 is not allowed
+        clock=SEEN * rate,
+        moves=n_samples * thin,
+        thin=thin,
+    )
+
+
+def children_seconds():
+    """Processor time of all processes that were started from here and have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _started(folder):
+    return subprocess.Popen(
+        [PROGRAM, "table.nex"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _read(folder, rate):
+    _, header, *lines = (folder / "table.nex.p").read_text().splitlines()
+    columns = np.array([line.split("\t") for line in lines[1:]], dtype=float).T  # without where it began
+    found = dict(zip(header.split("\t"), columns, strict=True))
+    return Chain(
+        found["TH"] / (SEEN * rate), found["LnL"], found["LnL"] + found["LnPr"], (folder / "table.nex.t").read_text()
+    )

@@ -1,0 +1,177 @@
+"""How fast Markov chains over trees are, beside MrBayes, and what refinement is worth.
+
+Run with ``python benchmarks/posterior.py``, or name some of the parts; ``--quick`` for a smoke run. Times are processor time of
+all threads and processes together, so that what else the machine does matters less.
+
+*moves.* Moves a second of one chain, on tables of 20 real columns drawn from the model, and the exponent of the number of rows.
+
+*languages.* 48 Indo-European languages of WALS and 139 features, each made binary: has a language the value that most have? The
+model of MrBayes is ours (see ``mrbayes.py``). Two chains each, both at the same time; the first quarter of the samples is left
+out, and its time is not. Effective samples are those of ArviZ, in the bulk. Needs ``mb``, and the data, which is downloaded or
+read from the folder that COALTREE_DATA names.
+
+*refinement.* 10 x 20 MNIST digits, 20 principal components of unit variance: the tree of the rule rate1, with a fitted process,
+and that tree refined. Errors are standard errors over draws of the digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+
+import numpy as np
+
+import coaltree as ct
+import mrbayes
+from coaltree import metrics
+from coaltree.inference import chain as chains
+from coaltree.inference.convergence import effective_samples
+
+RATE = 0.5  # at which features mutate
+N_CHAINS = 2
+PEER_THIN = 500  # moves of MrBayes from one sample to the next
+COSTED = 2_000  # moves of each kind, to see what they cost
+SIZES = (50, 100, 200, 400, 800)
+SLOWEST = -1.0  # exponent of moves a second that we hold ourselves to
+AIM = 3.0  # times as many effective samples a second as MrBayes
+
+
+def moves(quick):
+    """Print moves a second against the number of rows."""
+    print("| rows | moves a second |\n|---|---|")
+    sizes = SIZES[:3] if quick else SIZES
+    speeds = []
+    for n in sizes:
+        tree = ct.simulate_tree(n, random_state=0)
+        process = ct.Brownian()
+        X = process.simulate(tree, random_state=1, n_columns=20)
+        chain = chains.Chain(X, process.resolve(X), tree, np.random.default_rng(2))
+        chain.move(n)  # the first call compiles
+        seconds = processor_seconds(lambda chain=chain: chain.move(1_000 if quick else 20_000))
+        speeds.append((1_000 if quick else 20_000) / seconds)
+        print(f"| {n} | {speeds[-1]:,.0f} |", flush=True)
+    exponent = np.polyfit(np.log(sizes), np.log(speeds), 1)[0]
+    print(f"\nexponent {exponent:.2f}, at least {SLOWEST:g}: {'ok' if exponent >= SLOWEST else 'MISSED'}")
+
+
+def processor_seconds(work):
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def languages(quick):
+    """Print effective samples a second of coaltree and of MrBayes."""
+    X = binary_features()
+    n_samples, of_peer = (100, 200) if quick else (800, 3_000)
+    process = ct.Multinomial(RATE, [[0.5, 0.5]] * X.shape[1])
+    ct.mcmc(X, process, 10, N_CHAINS, n_jobs=N_CHAINS, random_state=0)  # compile first
+    start, used = time.perf_counter(), time.process_time()
+    sample = ct.mcmc(X, process, n_samples, N_CHAINS, warmup=n_samples // 4, n_jobs=N_CHAINS, random_state=0)
+    used, took = time.process_time() - used, time.perf_counter() - start
+    print("| | moves | time (s) | moves a second | effective: root's height | log joint | root's height |")
+    print("|---|---|---|---|---|---|---|")
+    ours = row("coaltree", len(X), used, sample.traces["root_height"], sample.traces["log_joint"])
+    if mrbayes.PROGRAM is None:
+        print("| MrBayes | not there: left out | | | | | |")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            peer = mrbayes.run(X, RATE, of_peer, PEER_THIN, range(N_CHAINS), folder)
+        roots = np.array([chain.root_heights for chain in peer.chains])
+        log_joints = np.array([chain.log_joints for chain in peer.chains])
+        ratio = ours / row("MrBayes", PEER_THIN, peer.processor_seconds, roots, log_joints)
+        verdict = "ok" if ratio.min() >= AIM else "MISSED"
+        print(
+            f"\neffective samples a second, coaltree / MrBayes: root's height {ratio[0]:.2f}, log joint {ratio[1]:.2f}"
+        )
+        print(f"at least {AIM:g} times MrBayes: {verdict}")
+        print(f"by the clock: coaltree {took:.0f} s, MrBayes {peer.seconds:.0f} s")
+    where_time_goes(X, sample)
+
+
+def binary_features():
+    """Return a column a feature: 1 for the value that most of the languages have, 0 for any other, NaN where it is not known."""
+    states = ct.datasets.indo_european(ct.datasets.load_wals()).states
+    known = ~np.isnan(states)
+    commonest = [np.bincount(column[seen].astype(int)).argmax() for column, seen in zip(states.T, known.T, strict=True)]
+    return np.where(known, (states == commonest).astype(float), np.nan)
+
+
+def row(who, thin, seconds, roots, log_joints):
+    """Print what chains did; return effective samples a second of root height and log joint."""
+    n_moves = thin * roots.size
+    kept = roots[:, roots.shape[1] // 4 :]
+    worth = np.array([effective_samples(kept), effective_samples(log_joints[:, roots.shape[1] // 4 :])])
+    error = kept.std() / np.sqrt(worth[0])
+    cells = [f"{n_moves:,}", f"{seconds:.1f}", f"{n_moves / seconds:,.0f}"]
+    cells += [f"{count:.0f}, {count / seconds:.1f} a second" for count in worth]
+    print(f"| {who} | {' | '.join(cells)} | {kept.mean():.3f} ± {error:.3f} |", flush=True)
+    return worth / seconds
+
+
+def where_time_goes(X, sample):
+    """Print what each kind of move costs where the chains ended, and its share of the time of all moves."""
+    shares = dict(chains.SHARES)
+    cost = {}
+    for kind in shares:
+        chains.SHARES.update(dict.fromkeys(shares, 0.0) | {kind: 1.0})
+        chain = chains.Chain(X, sample.process, sample.trees[-1], np.random.default_rng(0))
+        cost[kind] = processor_seconds(lambda chain=chain: chain.move(COSTED)) / COSTED
+    chains.SHARES.update(shares)
+    each = sum(shares[kind] * cost[kind] for kind in shares)
+    print("\n| move | share of the moves | accepted | microseconds | share of the time |\n|---|---|---|---|---|")
+    for kind, share in shares.items():
+        spent = f"{1e6 * cost[kind]:.0f} | {share * cost[kind] / each:.0%}"
+        print(f"| {kind} | {share:.0%} | {sample.acceptance[kind]:.0%} | {spent} |", flush=True)
+
+
+def refinement(quick):
+    """Print scores of trees against the digits, before and after refinement."""
+    mnist = ct.datasets.load_mnist()
+    before, after = [], []
+    for seed in range(2 if quick else 20):
+        rows = ct.datasets.balanced_rows(mnist.digits, 20, random_state=seed)
+        X = ct.datasets.principal_components(mnist.pixels[rows], 20, unit_variance=True)
+        process = ct.CoalescentClustering(real_process="brownian", standardize=False).fit(X).process_
+        found = ct.greedy(X, process, rule="rate1")
+        refined = ct.refine(found.tree, X, process)
+        before.append(scores(found, mnist.digits[rows]))
+        after.append(scores(refined, mnist.digits[rows]))
+    print(f"{len(before)} draws\n\n| | rate1 | refined | difference |\n|---|---|---|---|")
+    for name in before[0]:
+        one, other = (np.array([run[name] for run in runs]) for runs in (before, after))
+        gain = other - one
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        print(f"| {name} | {one.mean():.4g} | {other.mean():.4g} | {gain.mean():+.4f} ± {error:.4f} |")
+
+
+def scores(found, digits):
+    return {
+        "subtree score": metrics.subtree_score(found.tree, digits),
+        "leave-one-out accuracy": metrics.leave_one_out_accuracy(found.tree, digits),
+        "purity": metrics.dendrogram_purity(found.tree, digits),
+        "log joint": found.log_joint,
+    }
+
+
+PARTS = {part.__name__: part for part in (moves, languages, refinement)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="short chains and few draws, to see that all runs")
+    options = parser.parse_args()
+    for name in options.parts:
+        if name not in PARTS:
+            parser.error(f"there is no part {name!r}; parts are {', '.join(PARTS)}")
+    warnings.simplefilter("ignore", ct.errors.InputWarning)  # of short chains
+    for name in options.parts or PARTS:
+        print(f"\n## {name}\n", flush=True)
+        PARTS[name](options.quick)
+
+
+if __name__ == "__main__":
+    main()
