@@ -15,27 +15,24 @@ def principal_components(X: ArrayLike, n_components: int = 20, *, unit_variance:
 
     Parameters
     ----------
-        X : array-like of shape (n_rows, n_columns)
-            Complete real columns.
-        n_components : int, default 20
-            At most the smaller of the numbers of rows and columns.
-        unit_variance : bool, default False
-            Scale every component to variance 1 (over ``n_rows``); one that does not vary stays 0.
+    X : array-like of shape (n_rows, n_columns)
+        Complete real columns.
+    n_components : int, default 20
+        At most the smaller of the numbers of rows and columns.
+    unit_variance : bool, default False
+        Scale every component to variance 1 (over ``n_rows``); one that does not vary stays 0.
 
     Returns
     -------
-        ndarray of shape (n_rows, n_components)
-            Components in order of their variance. Of the two signs that each might have, the column that weighs most in it has a
-            positive one.
+    ndarray of shape (n_rows, n_components)
+        Components in order of their variance. Of the two signs that each might have, the column that weighs most in it has a
+        positive one.
 
     Examples
     --------
-        >>> import math
-
-    import numpy as np
-        >>> from coaltree.datasets import principal_components
-        >>> principal_components([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]], 1).round(6).tolist()
-        [[-5.0], [0.0], [5.0]]
+    >>> from coaltree.datasets import principal_components
+    >>> principal_components([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]], 1).round(6).tolist()
+    [[-5.0], [0.0], [5.0]]
     """
     table = np.asarray(X, dtype=np.float64)
     if table.ndim != 2:
