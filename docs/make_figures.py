@@ -69,6 +69,12 @@ def samples() -> None:
     save(ct.plot_evidence(model)["ess"].figure, "evidence.png")
 
 
+def chains() -> None:
+    """Draw how Markov chains went over trees of flowers."""
+    model = ct.CoalescentClustering(inference="mcmc", calibrate=2, random_state=0).fit(iris(5))
+    save(ct.plot_traces(model)["log_joint"].figure, "traces.png")
+
+
 def pages() -> None:
     """Draw what the code of some pages makes, by running that code."""
     for page, picture, height in (("documents", "documents.png", 3.5), ("languages", "languages.png", 4.5)):
@@ -110,5 +116,5 @@ def names_of(page: str, last: str) -> dict[str, object]:
 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    for name in sys.argv[1:] or ("animals", "flowers", "samples", "pages"):
+    for name in sys.argv[1:] or ("animals", "flowers", "samples", "chains", "pages"):
         globals()[name]()

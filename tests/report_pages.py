@@ -6,6 +6,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 
+from coaltree.output.report.surprises import odd_cells, odd_rows
+from coaltree.output.report.words import verdicts
+
 HOSTILE = (
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(1)>",
@@ -92,3 +95,13 @@ class Page(HTMLParser):
 def number(text):
     """Read a number as the page writes it."""
     return float(text.replace("\N{MINUS SIGN}", "-").replace(",", "").replace(" %", "e-2").replace(" points", "e-2"))
+
+
+def odd(facts):
+    return odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
+
+
+def verdict(facts, question):
+    found = [own for own in verdicts(facts, *odd(facts)) if question in own.question]
+    assert len(found) == 1
+    return found[0]

@@ -336,7 +336,7 @@ def test_missing_cells_by_other_words_and_rows_without_names(command, tmp_path):
         (["-o", "-", "--sd", "-"], ["--output - and --sd - both write to standard output"]),
         (["-o", "o.csv", "--sd", "no/s.csv"], ["no/s.csv cannot be written"]),
         (["-o", "o.csv", "--sd", "t.csv"], ["t.csv is the table itself"]),
-        (["-o", "o.csv", "--seed", "1"], ["--seed is an option of --draws and of --inference smc"]),
+        (["-o", "o.csv", "--seed", "1"], ["--seed is an option of --draws and of --inference smc or mcmc"]),
         (["-o", "o.csv", "--draws", "2", "--seed", "-1"], ["--seed is -1"]),
         (["-o", "o.csv", "--particles", "5"], ["--particles is an option of --inference smc"]),
         (["-o", "o.csv", "--inference", "smc", "--particles", "0"], ["--particles is 0"]),

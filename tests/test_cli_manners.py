@@ -327,7 +327,7 @@ def test_completion():
     assert done.stdout.decode().split() == ["score", "simulate"]
     words = {"COMP_WORDS": "coaltree fit t.csv --inference ", "COMP_CWORD": "4"}
     done = run(env={"_COALTREE_COMPLETE": "complete_bash"} | words)
-    assert done.stdout.decode().split() == ["greedy", "smc"]
+    assert done.stdout.decode().split() == ["greedy", "smc", "mcmc"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such pipes")

@@ -87,7 +87,7 @@ def test_a_greedy_fit_forgets_the_sample(table):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"inference": "mcmc"}, "inference is 'mcmc'"),
+        ({"inference": "exact"}, "inference is 'exact'"),
         ({"proposal": "post"}, "proposal is 'post'"),
         ({"summary": "mean"}, "summary is 'mean'"),
         ({"inference": "smc", "n_particles": 0}, "n_particles is 0"),

@@ -16,7 +16,7 @@ from coaltree.output.report.surprises import OddCells, OddRows, Surprise, odd_ce
 from coaltree.output.report.words import how_examined, support_view, verdicts
 from coaltree.questions.predictor import Predictor
 from coaltree.tree.pruning import without_leaves
-from report_pages import HOSTILE, Page, mixed_frame
+from report_pages import HOSTILE, Page, mixed_frame, odd, verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -34,16 +34,6 @@ def model(frame):
 @pytest.fixture(scope="module")
 def facts(model):
     return report_facts(model, "Animals")
-
-
-def odd(facts):
-    return odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
-
-
-def verdict(facts, question):
-    found = [own for own in verdicts(facts, *odd(facts)) if question in own.question]
-    assert len(found) == 1
-    return found[0]
 
 
 # -- checks ------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ QUICK = {"calibrate": 1, "noise": 0.1}
         CoalescentClustering(n_clusters=2, **QUICK),
         CoalescentClustering(rule="max-prob", **QUICK),
         CoalescentClustering(inference="smc", proposal="race", n_particles=5, random_state=0, **QUICK),
+        CoalescentClustering(inference="mcmc", n_chains=2, n_samples=10, random_state=0, **QUICK),
+        CoalescentClustering(refine=True, **QUICK),
         CoalescentImputer(**QUICK),
     ]
 )

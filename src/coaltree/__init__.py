@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .output.evidence import plot_evidence
     from .output.heatmap import plot_heatmap
     from .output.lineages import plot_lineages
+    from .output.traces import plot_traces
     from .process.beliefs import Beliefs
     from .process.brownian import Brownian
     from .process.calibration import calibrate
@@ -70,6 +71,7 @@ _HOMES = {
     "plot_evidence": "output.evidence",
     "plot_heatmap": "output.heatmap",
     "plot_lineages": "output.lineages",
+    "plot_traces": "output.traces",
     "refine": "inference.refining",
     "rivals": "",
     "robinson_foulds": "tree.clades",
@@ -107,6 +109,7 @@ __all__ = [
     "plot_evidence",
     "plot_heatmap",
     "plot_lineages",
+    "plot_traces",
     "refine",
     "rivals",
     "robinson_foulds",

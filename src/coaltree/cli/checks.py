@@ -57,18 +57,15 @@ def check_jobs(n_jobs: int | None) -> None:
         raise InputError("--n-jobs is 0; it must be a number of threads, or -1 for all processors.")
 
 
-def check_sampling(inference: Inference | None, options: Mapping[str, Any]) -> None:
-    """Refuse options of sequential Monte Carlo where it was not asked for."""
+def check_belonging(inference: Inference | None, owners: Sequence[Inference], options: Mapping[str, Any]) -> None:
+    """Refuse options of some kinds of inference where another was asked for; greedy inference is the default."""
+    if (inference or Inference.greedy) in owners:
+        return
     for option, value in options.items():
-        if value is not None and inference is not Inference.smc:
-            raise InputError(f"{option} is an option of --inference smc; add that, or leave {option} out.")
-
-
-def check_searching(inference: Inference | None, options: Mapping[str, Any]) -> None:
-    """Refuse options of greedy inference where a sample was asked for."""
-    for option, value in options.items():
-        if value is not None and inference is Inference.smc:
-            raise InputError(f"{option} is an option of --inference greedy; leave it out.")
+        if value is not None:
+            which = "that" if len(owners) == 1 else "one of them"
+            advice = "leave it out" if Inference.greedy in owners else f"add {which}, or leave {option} out"
+            raise InputError(f"{option} is an option of --inference {' or '.join(owners)}; {advice}.")
 
 
 def check_cut(n_clusters: int | None, height_threshold: float | None) -> None:

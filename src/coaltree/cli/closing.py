@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..table.wording import count
 from .overview import listed
 
 _HELD_ENOUGH = 0.5  # share of lists of neighbours that held the best partner
@@ -27,6 +28,7 @@ def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
         "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
         "ties": facts["zero_heights"],
         "sample": _sample(facts),
+        "verdict": facts.get("verdict"),
         "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of "
         f"{listed(facts['cluster_sizes'], 12)} {'row' if facts['cluster_sizes'] == [1] else 'rows'}",
         "results": f"{', '.join(files)} in {outdir}",
@@ -47,8 +49,13 @@ def _search(facts: dict[str, Any]) -> str:
 
 def _sample(facts: dict[str, Any]) -> str:
     """Say what sample of trees there is, if there is one."""
-    if facts["inference"] != "smc":
+    if "n_trees" not in facts:
         return ""
+    if facts["inference"] == "mcmc":
+        return (
+            f"{facts['n_trees']} trees from {count(facts['n_chains'], 'chain')}, each after a warm-up of "
+            f"{count(facts['warmup'], 'sample')}"
+        )
     error = facts["log_evidence_se"]
     return (
         f"{facts['n_trees']} trees, {facts['n_distinct_trees']} distinct, as good as {facts['effective_size']:.1f} of "

@@ -12,15 +12,17 @@ from ..console import Notes, hushed, progress_bar, reported
 from ..errors import InputError
 from ..table.wording import count
 from .application import app
-from .checks import check_cut, check_jobs, check_number, check_sampling, check_searching, check_whole, given_only
+from .checks import check_belonging, check_cut, check_jobs, check_number, check_whole, given_only
 from .closing import closing_words
 from .options import (
     MODEL,
     OUTPUT,
+    SAMPLERS,
     STANDARD_STREAM,
     TABLE,
     CalibrateOption,
     CategoricalOption,
+    ChainsOption,
     ClusterCountOption,
     DebugOption,
     DropOption,
@@ -36,7 +38,9 @@ from .options import (
     QuietOption,
     RealOption,
     RealProcessOption,
+    RefineOption,
     RunsOption,
+    SamplesOption,
     SearchOption,
     VerboseOption,
     named,
@@ -53,8 +57,9 @@ if TYPE_CHECKING:
 # Parameters of the estimator that the summary tells, whether they were given or not.
 _TOLD = ("calibrate", "real_process", "covariance", "noise", "standardize", "n_clusters", "height_threshold")
 _TOLD_OF = {
-    "greedy": ("rule", "search"),
+    "greedy": ("rule", "search", "refine"),
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
+    "mcmc": ("inference", "n_chains", "n_samples", "summary", "random_state"),
 }
 
 
@@ -128,7 +133,7 @@ def fit(
         Inference,
         typer.Option(
             metavar="HOW",
-            help="greedy: one good tree; smc: a sample of trees, with support values.",
+            help="greedy: one good tree; smc or mcmc: a sample of trees, with support values.",
             rich_help_panel=MODEL,
         ),
     ] = Inference.greedy,
@@ -141,6 +146,7 @@ def fit(
         ),
     ] = None,
     search: SearchOption = None,
+    refine: RefineOption = False,
     particles: ParticlesOption = None,
     runs: RunsOption = None,
     proposal: Annotated[
@@ -151,17 +157,19 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    chains: ChainsOption = None,
+    samples: SamplesOption = None,
     summary: Annotated[
         Summary | None,
         typer.Option(
             metavar="TREE",
-            help="smc: the tree that stands for the sample, mcc (default) or consensus.",
+            help="smc, mcmc: the tree that stands for the sample, mcc (default) or consensus.",
             rich_help_panel=MODEL,
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="smc: seed of the random numbers, 0 by default.", rich_help_panel=MODEL),
+        typer.Option(metavar="N", help="smc, mcmc: seed of the random numbers, 0 by default.", rich_help_panel=MODEL),
     ] = None,
     calibrate: CalibrateOption = None,
     real_process: RealProcessOption = None,
@@ -198,20 +206,25 @@ def fit(
     """Cluster the rows of a table.
 
     Writes tree.nwk, clusters.csv, dendrogram.png, summary.json and model.coaltree, for score, place and impute, into
-    OUTDIR; with --inference smc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights;
-    with --report also report.html.
+    OUTDIR; with --inference smc or mcmc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights;
+    with mcmc also trace_1.log and so on, for Tracer; with --report also report.html.
     """
     with reported(debug):
         check_cut(n_clusters, height_threshold)
         check_number("--noise", noise)
         check_jobs(n_jobs)
         check_whole("--calibrate", calibrate, 0)
-        sampling = {"--proposal": proposal, "--particles": particles, "--runs": runs, "--summary": summary}
-        check_sampling(inference, sampling | {"--seed": seed})
+        particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
+        check_belonging(inference, [Inference.smc], particle_options)
+        check_belonging(inference, [Inference.mcmc], {"--chains": chains, "--samples": samples})
+        check_belonging(inference, SAMPLERS, {"--summary": summary, "--seed": seed})
+        greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
+        check_belonging(inference, [Inference.greedy], greedy_options)
         check_whole("--particles", particles, 1)
         check_whole("--runs", runs, 1)
+        check_whole("--chains", chains, 1)
+        check_whole("--samples", samples, 1)
         check_whole("--seed", seed, 0)
-        check_searching(inference, {"--rule": rule, "--search": search})
         if report:
             from ..output.report.page import check_packages
 
@@ -236,11 +249,14 @@ def fit(
             {
                 "rule": rule,
                 "search": search,
+                "refine": refine or None,
                 "proposal": proposal,
                 "n_particles": particles,
                 "n_runs": runs,
+                "n_chains": chains,
+                "n_samples": samples,
                 "summary": summary,
-                "random_state": 0 if seed is None and inference is Inference.smc else seed,
+                "random_state": 0 if seed is None and inference in SAMPLERS else seed,
                 "calibrate": calibrate,
                 "real_process": real_process,
                 "covariance": covariance,
@@ -294,7 +310,22 @@ def fit_and_draw(
     else:
         folder.leave_out("tree.nex")
         folder.leave_out("sample.trees")
+    _add_traces(model, folder)
     return facts
+
+
+def _add_traces(model: CoalescentClustering, folder: OutputFolder) -> None:
+    """Put a file for each Markov chain into the folder; those of an earlier fit may be more than of this one."""
+    from ..inference.mcmc_result import MCMCResult
+    from ..output.traces import trace_log
+
+    sample = getattr(model, "sample_", None)
+    if isinstance(sample, MCMCResult):
+        for chain in range(sample.n_chains):
+            folder.add(f"trace_{chain + 1}.log", trace_log(sample, chain))
+    for path in sorted(folder.path.glob("trace_*.log")):
+        if path.stem.removeprefix("trace_").isdecimal() and path.name not in folder.names:
+            folder.leave_out(path.name)
 
 
 def _add_report(model: CoalescentClustering, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:

@@ -12,12 +12,11 @@ from ..console import Notes, hushed, progress_bar, reported
 from ..errors import InputError
 from .application import app
 from .checks import (
+    check_belonging,
     check_jobs,
     check_number,
     check_one_reader,
     check_one_writer,
-    check_sampling,
-    check_searching,
     check_whole,
     given_only,
 )
@@ -26,10 +25,12 @@ from .models import read_model_state
 from .options import (
     MODEL,
     OUTPUT,
+    SAMPLERS,
     STANDARD_STREAM,
     TABLE,
     CalibrateOption,
     CategoricalOption,
+    ChainsOption,
     DebugOption,
     FormatOption,
     IdColumnOption,
@@ -41,7 +42,9 @@ from .options import (
     ParticlesOption,
     QuietOption,
     RealProcessOption,
+    RefineOption,
     RunsOption,
+    SamplesOption,
     SearchOption,
     VerboseOption,
     named,
@@ -99,7 +102,9 @@ def impute(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Seed of --draws and of --inference smc, 0 by default.", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="N", help="Seed of --draws and of --inference smc or mcmc, 0 by default.", rich_help_panel=MODEL
+        ),
     ] = None,
     sd: Annotated[
         Path | None,
@@ -127,12 +132,17 @@ def impute(
     inference: Annotated[
         Inference | None,
         typer.Option(
-            metavar="HOW", help="greedy (default): one good tree; smc: a sample of trees.", rich_help_panel=MODEL
+            metavar="HOW",
+            help="greedy (default): one good tree; smc or mcmc: a sample of trees.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     search: SearchOption = None,
+    refine: RefineOption = False,
     particles: ParticlesOption = None,
     runs: RunsOption = None,
+    chains: ChainsOption = None,
+    samples: SamplesOption = None,
     calibrate: CalibrateOption = None,
     real_process: RealProcessOption = None,
     noise: NoiseOption = None,
@@ -156,6 +166,9 @@ def impute(
             "--search": search,
             "--particles": particles,
             "--runs": runs,
+            "--chains": chains,
+            "--samples": samples,
+            "--refine": refine or None,
             "--calibrate": calibrate,
             "--real-process": real_process,
             "--noise": noise,
@@ -199,11 +212,18 @@ def impute(
 
 def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
     """Refuse options that do not go together, and numbers out of range."""
-    check_sampling(fitting["--inference"], {name: fitting[name] for name in ("--particles", "--runs")})
-    check_searching(fitting["--inference"], {"--search": fitting["--search"]})
+    inference = fitting["--inference"]
+    for owner, names in (
+        (Inference.smc, ("--particles", "--runs")),
+        (Inference.mcmc, ("--chains", "--samples")),
+        (Inference.greedy, ("--search", "--refine")),
+    ):
+        check_belonging(inference, [owner], {name: fitting[name] for name in names})
     for option, value, least in (
         ("--particles", fitting["--particles"], 1),
         ("--runs", fitting["--runs"], 1),
+        ("--chains", fitting["--chains"], 1),
+        ("--samples", fitting["--samples"], 1),
         ("--calibrate", fitting["--calibrate"], 0),
         ("--draws", draws, 1),
         ("--seed", seed, 0),
@@ -211,8 +231,10 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
         check_whole(option, value, least)
     check_number("--noise", fitting["--noise"])
     check_jobs(n_jobs)
-    if seed is not None and draws is None and fitting["--inference"] is not Inference.smc:
-        raise InputError("--seed is an option of --draws and of --inference smc; add one of them, or leave --seed out.")
+    if seed is not None and draws is None and inference not in SAMPLERS:
+        raise InputError(
+            "--seed is an option of --draws and of --inference smc or mcmc; add one of them, or leave --seed out."
+        )
 
 
 def _check_fitted(options: Mapping[str, Any]) -> None:
@@ -251,7 +273,7 @@ def _fitted(
 
     if not n_missing(rows):
         return None
-    names = {"--particles": "n_particles", "--runs": "n_runs"}
+    names = {"--particles": "n_particles", "--runs": "n_runs", "--chains": "n_chains", "--samples": "n_samples"}
     parameters = given_only(
         {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
     )

@@ -20,6 +20,10 @@ class Inference(StrEnum):
 
     greedy = "greedy"
     smc = "smc"
+    mcmc = "mcmc"
+
+
+SAMPLERS = (Inference.smc, Inference.mcmc)
 
 
 class Search(StrEnum):
@@ -141,6 +145,17 @@ ParticlesOption = Annotated[
 ]
 RunsOption = Annotated[
     int | None, typer.Option(metavar="N", help="smc: independent runs, 1 by default.", rich_help_panel=MODEL)
+]
+ChainsOption = Annotated[
+    int | None, typer.Option(metavar="N", help="mcmc: Markov chains, 4 by default.", rich_help_panel=MODEL)
+]
+SamplesOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="mcmc: trees that each chain records, 1000 by default.", rich_help_panel=MODEL),
+]
+RefineOption = Annotated[
+    bool,
+    typer.Option("--refine", help="greedy: at the end, hang subtrees where they fit better.", rich_help_panel=MODEL),
 ]
 CalibrateOption = Annotated[
     int | None,

@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -17,6 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import InputError, InputWarning
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
+from ..inference.mcmc import mcmc
+from ..inference.mcmc_result import MCMCResult
+from ..inference.refining import refine
 from ..inference.rounds import Calibrated, Found, alternate
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
@@ -36,10 +40,12 @@ from .noise import predictive_noise, rows_of_all_kinds
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
-
+Inferred = GreedyResult | SMCResult | MCMCResult
 
 MOST_CALIBRATED = 3_000  # rows that parameters are fitted to
-PART_OF_THE_WORK = 0.1  # that is thought to take, of so many rows that there are more
+PART_OF_THE_WORK = 0.1  # that is thought to take, of so many rows that there are more, or before chains walk
+ALMOST_DONE = 0.999  # all that is shown before the end: how many rounds or passes there will be is not known
+MOST_ASKED = 200  # trees of Markov chains that new rows are asked of, evenly from all: neighbours are alike
 
 
 class NewRows(NamedTuple):
@@ -97,8 +103,9 @@ class CoalescentModel(BaseEstimator):
         best = calibrated.best.result
         remarks = describe(table, encoding)
         if isinstance(best, SMCResult):
-            self.sample_ = best
             self.log_evidence_ = best.log_evidence
+        if isinstance(best, TreeSample):
+            self.sample_ = best
             remarks += best.remarks
         else:
             self.search_, self.neighbors_held_ = best.search, best.neighbors_held
@@ -132,9 +139,12 @@ class CoalescentModel(BaseEstimator):
         if isinstance(found, TreeSample):
             summary = found.mcc() if self.summary == "mcc" else found.consensus()
             result = explain(summary, matrix, process)
-            trees, weights = found.trees, found.weights
+            asked = np.arange(len(found))
+            if isinstance(found, MCMCResult) and len(found) > MOST_ASKED:
+                asked = np.linspace(0, len(found) - 1, MOST_ASKED).astype(int)
+            trees, weights = [found.trees[k] for k in asked.tolist()], found.weights[asked]
         else:
-            result, trees, weights = found, (found.tree,), np.ones(1)
+            result, trees, weights = found, [found.tree], np.ones(1)
         self.tree_ = result.tree
         self.process_ = process
         self.log_joint_ = result.log_joint
@@ -151,8 +161,61 @@ class CoalescentModel(BaseEstimator):
         row_names: Sequence[str] | None,
         rounds: int,
         progress: Progress | None,
-    ) -> Calibrated[GreedyResult | SMCResult]:
-        """Find the tree and its parameters; those of very many rows are fitted to a part of them."""
+    ) -> Calibrated[Inferred]:
+        """Find the tree, or the sample of trees, and its parameters."""
+        walks = self.inference == "mcmc" and len(matrix) > 1  # the tree of one row is nothing to sample
+        part = _stretched(progress, 0.0, PART_OF_THE_WORK) if walks else progress
+        fitted = self._in_rounds(process, matrix, real_columns, row_names, rounds, part)
+        best = fitted.best
+        if walks:
+            rest = _stretched(progress, PART_OF_THE_WORK, 1.0)
+            return replace(fitted, best=replace(best, result=self._walked(best.process, matrix, row_names, rest)))
+        if self.refine and isinstance(best.result, GreedyResult):
+            return replace(fitted, best=replace(best, result=self._refined(best.result, matrix, progress)))
+        return fitted
+
+    def _walked(
+        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, progress: Progress | None
+    ) -> MCMCResult:
+        """Sample trees by Markov chains, with parameters that are fitted already."""
+
+        def report(share: float, r_hat: float, effective: float) -> None:
+            if progress:
+                known = not math.isnan(r_hat + effective)
+                word = f"R-hat {r_hat:.2f}, {effective:,.0f} effective samples" if known else "first samples"
+                progress(min(share, ALMOST_DONE), word)
+
+        return mcmc(
+            matrix,
+            process,
+            self.n_samples,
+            self.n_chains,
+            leaf_names=row_names,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            progress=report,
+        )
+
+    def _refined(self, found: GreedyResult, matrix: FloatArray, progress: Progress | None) -> GreedyResult:
+        """Make the tree better, and remember how it was found."""
+
+        def report(moved: int, log_joint: float) -> None:
+            if progress:
+                progress(ALMOST_DONE, f"refining, log joint {log_joint:.1f}")
+
+        better = refine(found.tree, matrix, found.process, progress=report)
+        return replace(better, search=found.search, neighbors_held=found.neighbors_held)
+
+    def _in_rounds(
+        self,
+        process: Process,
+        matrix: FloatArray,
+        real_columns: int,
+        row_names: Sequence[str] | None,
+        rounds: int,
+        progress: Progress | None,
+    ) -> Calibrated[Inferred]:
+        """Find trees and fit parameters in turn; those of very many rows are fitted to a part of them."""
         noise: Noise = "tried" if self.noise is None else "held"
         if self.inference == "smc" or rounds == 0 or len(matrix) <= MOST_CALIBRATED:
             return alternate(self._finder(matrix, row_names, rounds, progress), process, matrix, rounds, noise)
@@ -171,17 +234,17 @@ class CoalescentModel(BaseEstimator):
         rounds: int,
         progress: Progress | None,
         search_by: str | None = None,
-    ) -> Callable[[Process, int], Found[GreedyResult | SMCResult]]:
-        """Return the inference that was asked for, as a function of the process and the number of the round."""
+    ) -> Callable[[Process, int], Found[Inferred]]:
+        """Return the inference of the rounds, as a function of the process and the number of the round."""
         rng = as_generator(self.random_state) if self.inference == "smc" and rounds else None
         seeds = rng.integers(2**63, size=rounds + 1).tolist() if rng is not None else [self.random_state]
 
         def report(number: int, share: float, word: str) -> None:
             if progress:
                 # a round more than the last one seen is the least that is to come; the bar never goes back
-                progress(min((number + share) / (rounds + 1), 0.999), word)
+                progress(min((number + share) / (rounds + 1), ALMOST_DONE), word)
 
-        def search(process: Process, number: int) -> Found[GreedyResult | SMCResult]:
+        def search(process: Process, number: int) -> Found[Inferred]:
             result = greedy(
                 matrix,
                 process,
@@ -195,7 +258,7 @@ class CoalescentModel(BaseEstimator):
             )
             return Found(result, result.process, [result.tree], np.ones(1), result.log_joint)
 
-        def sample(process: Process, number: int) -> Found[GreedyResult | SMCResult]:
+        def sample(process: Process, number: int) -> Found[Inferred]:
             result = smc(
                 matrix,
                 process,
@@ -224,7 +287,7 @@ class CoalescentModel(BaseEstimator):
 
     def _check_parameters(self, n_rows: int) -> None:
         for name, allowed in (
-            ("inference", ("greedy", "smc")),
+            ("inference", ("greedy", "smc", "mcmc")),
             ("rule", RULES),
             ("search", SEARCHES),
             ("proposal", PROPOSALS),
@@ -235,8 +298,13 @@ class CoalescentModel(BaseEstimator):
         ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise InputError(f"standardize is {self.standardize!r}; it must be True or False.")
+        for name in ("standardize", "refine"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
+        for name in ("n_chains", "n_samples"):  # before the rounds, which take their time
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1.")
         noise: Any = self.noise
         if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < math.inf):
             raise InputError(
@@ -257,6 +325,8 @@ class CoalescentModel(BaseEstimator):
         facts |= {"root height": self.tree_.heights[-1], "log joint": self.log_joint_}
         if zero_heights(self.tree_):
             facts["merges at height 0"] = f"{merges_at_zero(self.tree_):,}"
+        if isinstance(sample := getattr(self, "sample_", None), MCMCResult):
+            facts["chains converged"] = "yes" if sample.converged else "no"
         return facts | ({"log evidence": self.log_evidence_} if hasattr(self, "log_evidence_") else {})
 
     def _repr_html_inner(self) -> str:

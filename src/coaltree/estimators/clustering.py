@@ -35,9 +35,10 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
 
     Parameters
     ----------
-    inference : {"greedy", "smc"}, default "greedy"
-        How the tree is found: one good tree, or a weighted sample of trees by sequential Monte Carlo, which gives support
-        values and the evidence; for up to some hundred rows.
+    inference : {"greedy", "smc", "mcmc"}, default "greedy"
+        How the tree is found: one good tree; a weighted sample of trees by sequential Monte Carlo, which gives support values
+        and the evidence, for up to some hundred rows; or a sample by Markov chains, which gives support values and says
+        whether it has converged. Chains walk with the parameters that greedy rounds have fitted.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
@@ -46,6 +47,10 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Particles in each of its runs.
     n_runs : int, default 1
         Independent runs.
+    n_chains : int, default 4
+        Markov chains, see :func:`coaltree.mcmc`.
+    n_samples : int, default 1000
+        Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
     calibrate : int, default 10
@@ -71,10 +76,13 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Rows are in one flat cluster if they merge at this height or below.
     search : {"auto", "exact", "neighbors"}, default "auto"
         How greedy inference looks for partners: among all, or among near ones; see `coaltree.greedy`.
+    refine : bool, default False
+        Whether to hang subtrees of the greedy tree that was kept where they fit better, see :func:`coaltree.refine`; for up to
+        about a thousand rows.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
-        Source of randomness of sequential Monte Carlo. Greedy inference uses none.
+        Source of randomness of sequential Monte Carlo and of Markov chains. Greedy inference uses none.
     verbose : int, default 0
         Above 0, progress is shown on standard error.
 
@@ -103,20 +111,22 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         the parameters that fitting begins with, by another clock, and is not comparable with the others. The best of the
         others is kept, which need not be the last; it is chosen by the prior of its parameters as well, so that it need not
         be the largest. Of more than 3,000 rows, parameters are fitted to a part: the last entry is that of the tree of all
-        rows, and the others are of that part.
+        rows, and the others are of that part. Before Markov chains, rounds are greedy.
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None
         How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search.
     encoding_ : Encoding
         How the columns were encoded.
-    sample_ : SMCResult
-        The sample of trees with its diagnostics; only with ``inference="smc"``.
+    sample_ : SMCResult or MCMCResult
+        The sample of trees with its diagnostics; not with ``inference="greedy"``, nor Markov chains of one row. New rows are
+        asked of all of its trees, or of 200 of those of Markov chains, taken evenly.
     log_evidence_ : float
         Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
     log_joint_ : float
         ``log p(x, tree)`` of the encoded table and of `tree_`, with the parameters that were kept. After a greedy search it is
-        the entry of `log_joints_` for the round that was kept; of a sample, `tree_` is a summary, and no entry is its own.
+        the entry of `log_joints_` for the round that was kept, or above it after ``refine``; of a sample, `tree_` is a summary,
+        and no entry is its own.
     log_likelihood_ : float
         ``log p(x | tree)`` of the encoded table.
     log_ratios_ : ndarray of shape (n_samples - 1,)
@@ -148,6 +158,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         proposal: str = "post-post",
         n_particles: int = 50,
         n_runs: int = 1,
+        n_chains: int = 4,
+        n_samples: int = 1000,
         summary: str = "mcc",
         calibrate: int = 10,
         real_process: str = "ornstein-uhlenbeck",
@@ -159,6 +171,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         n_clusters: int | None = None,
         height_threshold: float | None = None,
         search: str = "auto",
+        refine: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -168,6 +181,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         self.proposal = proposal
         self.n_particles = n_particles
         self.n_runs = n_runs
+        self.n_chains = n_chains
+        self.n_samples = n_samples
         self.summary = summary
         self.calibrate = calibrate
         self.real_process = real_process
@@ -179,6 +194,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         self.n_clusters = n_clusters
         self.height_threshold = height_threshold
         self.search = search
+        self.refine = refine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -33,8 +33,9 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
 
     Parameters
     ----------
-    inference : {"greedy", "smc"}, default "greedy"
-        One good tree, or a weighted sample of trees by sequential Monte Carlo, for up to some hundred rows.
+    inference : {"greedy", "smc", "mcmc"}, default "greedy"
+        One good tree; a weighted sample of trees by sequential Monte Carlo, for up to some hundred rows; or a sample by Markov
+        chains, which walk with the parameters that greedy rounds have fitted.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
@@ -43,8 +44,12 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         Particles in each of its runs.
     n_runs : int, default 1
         Independent runs.
+    n_chains : int, default 4
+        Markov chains, see :func:`coaltree.mcmc`.
+    n_samples : int, default 1000
+        Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
-        Which tree stands for the sample in `tree_`; cells are filled from all.
+        Which tree stands for the sample in `tree_`; cells are filled from all, or from 200 trees of Markov chains, taken evenly.
     calibrate : int, default 10
         Rounds, at most, in which the parameters of the process are fitted and a tree is found with them.
     real_process : {"brownian", "ornstein-uhlenbeck"}, default "brownian"
@@ -65,10 +70,13 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         Add a column for each column that had missing cells in the fit, which says where they were.
     search : {"auto", "exact", "neighbors"}, default "auto"
         How greedy inference looks for partners: among all, or among near ones; see `coaltree.greedy`.
+    refine : bool, default False
+        Whether to hang subtrees of the greedy tree that was kept where they fit better, see :func:`coaltree.refine`; for up to
+        about a thousand rows.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
-        Source of randomness of sequential Monte Carlo.
+        Source of randomness of sequential Monte Carlo and of Markov chains.
     verbose : int, default 0
         Above 0, progress is shown on standard error.
 
@@ -119,6 +127,8 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         proposal: str = "post-post",
         n_particles: int = 50,
         n_runs: int = 1,
+        n_chains: int = 4,
+        n_samples: int = 1000,
         summary: str = "mcc",
         calibrate: int = 10,
         real_process: str = "brownian",
@@ -129,6 +139,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         standardize: bool = True,
         add_indicator: bool = False,
         search: str = "auto",
+        refine: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -138,6 +149,8 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         self.proposal = proposal
         self.n_particles = n_particles
         self.n_runs = n_runs
+        self.n_chains = n_chains
+        self.n_samples = n_samples
         self.summary = summary
         self.calibrate = calibrate
         self.real_process = real_process
@@ -148,6 +161,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         self.standardize = standardize
         self.add_indicator = add_indicator
         self.search = search
+        self.refine = refine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

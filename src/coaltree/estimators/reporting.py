@@ -11,17 +11,25 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
+from ..inference.mcmc_result import MCMCResult
 from ..inference.smc_result import SMCResult
 from ..output.drawn import MOST_LEAVES
 from ..output.files import clusters_chosen_by
 from ..output.fitted import encoded_columns
-from ..output.report.facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts, SampleFacts
+from ..output.report.facts import (
+    CategoricalFacts,
+    ChainFacts,
+    ColumnFacts,
+    Examined,
+    RealFacts,
+    ReportFacts,
+    SampleFacts,
+)
 from ..output.report.page import FEWEST_ROWS, check_packages, page
 from ..process.predictions import Predictions
 from ..questions.predictor import Predictor
 from ..table.encoding import Encoding
 from ..table.wording import count
-from ..tree.sample import TreeSample
 from .base import MOST_CALIBRATED
 from .examining import OffTree, take_off
 
@@ -89,12 +97,12 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
         log_ratios=model.log_ratios_,
         parameters=model.parameters_,
         log_joints=model.log_joints_.tolist(),
-        fitted_to_part=sample is None and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
+        fitted_to_part=model.inference != "smc" and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
         most_rounds=int(model.calibrate),
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         remarks=tuple(model.remarks_),
-        sample=None if sample is None else _sample(sample, model.log_evidence_),
+        sample=None if sample is None else _chains(sample) if isinstance(sample, MCMCResult) else _sample(model),
         version=__version__,
     )
 
@@ -146,9 +154,22 @@ def _shares_of(cells: Predictions | None, k: int) -> FloatArray:
     return np.zeros((0, 0)) if cells is None else cells.probability[:, cells.start[k] : cells.start[k + 1]]
 
 
-def _sample(sample: TreeSample, log_evidence: float) -> SampleFacts:
+def _chains(sample: MCMCResult) -> ChainFacts:
+    return ChainFacts(
+        len(sample),
+        sample.converged,
+        sample.verdict,
+        max(sample.r_hat.values()),
+        min(sample.effective_samples.values()),
+        sample.acceptance,
+        sample.traces["log_joint"][:, sample.warmup :].tolist(),
+    )
+
+
+def _sample(model: CoalescentClustering) -> SampleFacts:
+    sample = model.sample_
     found = SampleFacts(
-        len(sample), sample.n_distinct, sample.effective_size, float(log_evidence), None, None
+        len(sample), sample.n_distinct, sample.effective_size, float(model.log_evidence_), None, None
     )  # a file keeps the trees and not how they were drawn
     if not isinstance(sample, SMCResult):
         return found

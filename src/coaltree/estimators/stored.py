@@ -140,7 +140,7 @@ def state_of(model: CoalescentModel) -> ModelState:
         ),
         model._with_holes,
         None if named is None else tuple(map(str, named)),
-        None if sample is None else model.log_evidence_,
+        getattr(model, "log_evidence_", None),
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         id_column=model._id_column,
@@ -178,7 +178,9 @@ def _restored(model: Any, state: ModelState) -> Any:
     model.remarks_ = list(state.remarks)
     found = state.found
     if isinstance(found, TreeSample):
-        model.sample_, model.log_evidence_ = found, state.log_evidence
+        model.sample_ = found
+        if state.log_evidence is not None:
+            model.log_evidence_ = state.log_evidence
         model._settle(found, state.matrix, state.process)
     else:
         model.search_, model.neighbors_held_ = state.search, state.neighbors_held

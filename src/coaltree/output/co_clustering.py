@@ -28,7 +28,7 @@ def plot_co_clustering(
 
     Parameters
     ----------
-    sample : TreeSample, or CoalescentClustering fitted with ``inference="smc"``
+    sample : TreeSample, or CoalescentClustering fitted with ``inference="smc"`` or ``"mcmc"``
         A sample is drawn beside its tree of maximum clade credibility, a model beside its tree, whose branches have the
         colours of its clusters. At most 3,000 rows.
     n_clusters, height : optional
@@ -59,7 +59,7 @@ def plot_co_clustering(
     if not isinstance(found, TreeSample):
         raise InputError(
             f"sample is of type {type(sample).__name__}, which has no sample of trees; it must be a TreeSample, as of smc(), or "
-            "a model fitted with inference='smc'."
+            "a model fitted with inference='smc' or 'mcmc'."
         )
     if found.n_leaves > MOST_ROWS:
         raise InputError(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import __version__
+from ..inference.mcmc_result import MCMCResult
 from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
 from ..tree.kingman import log_prior
@@ -39,7 +40,7 @@ class FittedClustering(Protocol):
     log_joints_: NDArray[np.float64]
     log_likelihood_: float
     parameters_: dict[str, dict[str, Any]]
-    sample_: SMCResult  # only where the inference is "smc"
+    sample_: SMCResult | MCMCResult  # only where trees were sampled
 
 
 def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
@@ -137,18 +138,32 @@ def facts_of(
         "remarks": list(remarks),
         "settings": dict(settings or {}),
     }
-    if model.inference == "smc":
-        facts |= _sample_facts(model.sample_)
+    if hasattr(model, "sample_"):
+        sample = model.sample_
+        facts |= {"n_trees": len(sample), "n_distinct_trees": sample.n_distinct}
+        facts |= _chain_facts(sample) if isinstance(sample, MCMCResult) else _run_facts(sample)
     plain: dict[str, Any] = plain_values(facts)
     return plain
 
 
-def _sample_facts(sample: SMCResult) -> dict[str, Any]:
+def _chain_facts(sample: MCMCResult) -> dict[str, Any]:
+    return {
+        "verdict": sample.verdict,
+        "converged": sample.converged,
+        "n_chains": sample.n_chains,
+        "warmup": sample.warmup,
+        "r_hat": sample.r_hat,
+        "effective_samples": sample.effective_samples,
+        "effective_topologies": sample.effective_topologies,
+        "split_deviation": sample.split_deviation,
+        "acceptance": sample.acceptance,
+    }
+
+
+def _run_facts(sample: SMCResult) -> dict[str, Any]:
     return {
         "log_evidence": sample.log_evidence,
         "log_evidence_se": sample.log_evidence_se,
-        "n_trees": len(sample),
-        "n_distinct_trees": sample.n_distinct,
         "effective_size": sample.effective_size,
         "distinct_ancestors": sample.n_ancestors.tolist(),
         "resamplings": sample.resampled.sum(axis=1).tolist(),

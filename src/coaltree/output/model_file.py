@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..errors import InputError
+from ..inference.mcmc_result import MCMCResult
 from ..inference.smc_result import SMCResult
 from ..process.interface import Process
 from ..table.encoding import Encoding
@@ -35,6 +36,7 @@ from .checked_json import (
     to_json,
     written_number,
 )
+from .stored_chains import chain_members, read_chains, written_chains
 from .stored_parts import (
     check_process,
     read_columns,
@@ -76,7 +78,8 @@ class ModelState:
     matrix : ndarray of shape (n_rows, n_columns)
         The encoded table.
     found : Tree or TreeSample
-        The tree, or the sample of trees, with log joints and log ratios; an SMCResult if it is known how they were found.
+        The tree, or the sample of trees, with log joints and log ratios; an SMCResult or an MCMCResult if it is known how they
+        were found.
     log_joints : ndarray of shape (n_rounds,)
         How the rounds of fitting went.
     remarks : tuple of str
@@ -88,7 +91,7 @@ class ModelState:
     feature_names : tuple of str or None
         Names of the columns, if the table had names.
     log_evidence : float or None
-        Of a sample of trees.
+        Of a sample of trees by sequential Monte Carlo.
     labels : ndarray of int or None
         Flat clusters of the rows, of an estimator that has them.
     clusters_chosen_by : str or None
@@ -137,6 +140,7 @@ class ModelState:
             "matrix.npy": array_bytes(self.matrix, "<f8"),
             **trees.members,
             **(run_members(self.found) if isinstance(self.found, SMCResult) else {}),
+            **(chain_members(self.found) if isinstance(self.found, MCMCResult) else {}),
         }
         if self.labels is not None:
             members["labels.npy"] = array_bytes(self.labels, "<i4")
@@ -157,6 +161,7 @@ class ModelState:
             "n_distinct_trees": trees.n_distinct,
             "n_sampled_trees": trees.n_sampled,
             "n_runs": len(self.found.n_ancestors) if isinstance(self.found, SMCResult) else None,
+            "chains": written_chains(self.found) if isinstance(self.found, MCMCResult) else None,
             "log_evidence": None if self.log_evidence is None else written_number(self.log_evidence),
             "log_joints": [written_number(value) for value in self.log_joints.tolist()],
             "clusters_chosen_by": self.clusters_chosen_by,
@@ -265,8 +270,13 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
     if features is not None and features != encoding.column_names:
         raise InputError("feature_names_in are not the names of its columns")
     evidence = _optional(fact("log_evidence"), lambda value: read_number(value, "log_evidence"))
-    if (evidence is not None) != isinstance(found, TreeSample):
+    chains = facts.get("chains")
+    if (evidence is not None) != (isinstance(found, TreeSample) and chains is None):
         raise InputError("log_evidence is there without a sample of trees, or the other way round")
+    if chains is not None:
+        if not isinstance(found, TreeSample):
+            raise InputError("chains are there without a sample of trees")
+        found = read_chains(archive, found, chains, process)
     n_runs = _optional(facts.get("n_runs"), lambda value: read_whole(value, "n_runs", 1))
     if n_runs is not None:  # files written before do not say how trees were found
         if evidence is None or not isinstance(found, TreeSample):

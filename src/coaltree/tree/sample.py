@@ -306,7 +306,7 @@ class TreeSample:
         """Return what is one number a tree as an ``xarray.Dataset`` along the dimension ``tree``.
 
         These are ``weight``, ``root_height``, ``total_length`` and, if known, ``log_joint``; of an `SMCResult` also the ``run``
-        of each tree, and the log evidence among the attributes.
+        of each tree, and the log evidence among the attributes; of an `MCMCResult` the ``chain`` of each tree.
 
         Raises
         ------

@@ -150,7 +150,7 @@ class Examined:
 
 @dataclass(frozen=True, eq=False)
 class SampleFacts:
-    """A sample of trees; what its file does not keep is None."""
+    """A sample of trees by sequential Monte Carlo; what its file does not keep is None."""
 
     n_trees: int
     n_distinct: int
@@ -158,6 +158,35 @@ class SampleFacts:
     log_evidence: float
     log_evidence_se: float | None
     least_ess: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class ChainFacts:
+    """A sample of trees by Markov chains.
+
+    Parameters
+    ----------
+    n_trees : int
+    converged : bool
+    verdict : str
+        In words: converged or not, and what to do.
+    r_hat : float
+        The largest over the traces.
+    effective_samples : float
+        What the sample is worth; the smallest over the traces.
+    acceptance : dict of str to float
+        Share of each kind of move that was accepted.
+    traces : list of list of float
+        Log joint density of each chain after its warm-up.
+    """
+
+    n_trees: int
+    converged: bool
+    verdict: str
+    r_hat: float
+    effective_samples: float
+    acceptance: dict[str, float]
+    traces: list[list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +221,7 @@ class ReportFacts:
     search : str or None
     neighbors_held : float or None
     remarks : tuple of str
-    sample : SampleFacts or None
+    sample : SampleFacts, ChainFacts or None
     version : str
     """
 
@@ -212,8 +241,18 @@ class ReportFacts:
     search: str | None
     neighbors_held: float | None
     remarks: tuple[str, ...]
-    sample: SampleFacts | None
+    sample: SampleFacts | ChainFacts | None
     version: str
+
+    @property
+    def chains(self) -> ChainFacts | None:
+        """The Markov chains, if there are any."""
+        return self.sample if isinstance(self.sample, ChainFacts) else None
+
+    @property
+    def rounds_have_evidence(self) -> bool:
+        """Whether rounds of fitting went by the evidence of samples, and not by one tree each."""
+        return isinstance(self.sample, SampleFacts)
 
     @property
     def rounds(self) -> list[float]:

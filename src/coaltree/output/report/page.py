@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from ...extras import need
 from ...table.wording import count
+from ..palette import PALETTE
 from .clusters import cluster_views
 from .facts import ReportFacts
 from .numbers import significant, written
@@ -19,6 +21,7 @@ from .surprises import odd_cells, odd_rows
 from .words import how_examined, odds, shortened, support_view, verdicts
 
 FEWEST_ROWS = 3  # that anything can be said of
+MOST_POINTS = 300  # of a line, which is as many units wide
 _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "search.js", "page.js")
 _CHOICES = {
     "n_clusters": "as many as were asked for",
@@ -85,7 +88,8 @@ def page(facts: ReportFacts) -> str:
         categorical=categorical_parameters(facts),
         verdicts=verdicts(facts, rows, cells),
         examined=how_examined(facts),
-        rounds=_line(facts.rounds),
+        rounds=_lines([facts.rounds])[0],
+        traces=_traces(facts),
         odd_rows=rows,
         odd_cells=cells,
         styles=Markup(_template("report.css")),
@@ -113,12 +117,22 @@ def _template(name: str) -> str:
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _line(values: list[float]) -> list[str]:
-    """Return the points of a line through values, in a box of 300 by 60."""
-    finite = [value for value in values if np.isfinite(value)]
-    if len(finite) < 2:
+def _lines(series: Sequence[Sequence[float]]) -> list[list[str]]:
+    """Return the points of lines through values, all by one scale, in a box of 300 by 60; none for fewer than two values."""
+    finite = [[value for value in values if np.isfinite(value)] for values in series]
+    every = [value for values in finite for value in values] or [0.0]
+    low, span = min(every), (max(every) - min(every)) or 1.0
+    return [
+        [f"{300 * k / (len(values) - 1):.1f},{60 - 60 * (value - low) / span:.1f}" for k, value in enumerate(values)]
+        if len(values) > 1
+        else []
+        for values in finite
+    ]
+
+
+def _traces(facts: ReportFacts) -> list[tuple[str, list[str]]]:
+    """Return the colour and the line of each Markov chain, of long ones evenly some points."""
+    if facts.chains is None:
         return []
-    low, high = min(finite), max(finite)
-    span = (high - low) or 1.0
-    step = 300 / (len(finite) - 1)
-    return [f"{k * step:.1f},{60 - 60 * (value - low) / span:.1f}" for k, value in enumerate(finite)]
+    drawn = [trace[:: -(-len(trace) // MOST_POINTS)] for trace in facts.chains.traces]
+    return [(PALETTE[k % len(PALETTE)], line) for k, line in enumerate(_lines(drawn)) if line]

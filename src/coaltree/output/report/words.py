@@ -11,7 +11,7 @@ from scipy.special import pdtrc
 from ...table.wording import count
 from ...tree.drawn_names import shown_name
 from ...tree.summary import SummaryTree
-from .facts import ReportFacts, SampleFacts
+from .facts import ChainFacts, ReportFacts, SampleFacts
 from .numbers import percent, significant, written
 from .surprises import RARE, OddCells, OddRows
 
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 
 def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict]:
     """Answer the questions that a reader should ask of a fit."""
-    found = [_sampled(facts.sample) if facts.sample else _searched(facts), _settled(facts)]
+    found = [_found(facts), _settled(facts)]
     if len(facts.examined.rows):
         found.append(_outliers(facts, rows))
     if cells.n_cells:
@@ -42,8 +42,19 @@ def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict
     if n_level > n_merges / 2:
         told = f"{n_level:,} of {n_merges:,} merges are at height 0: those rows differ no more than noise."
         found.append(Verdict("How fine is the tree?", "plain", told))
-    found += [Verdict("What was noticed about the table or the sample?", "look", remark) for remark in facts.remarks]
+    said_already = facts.chains.verdict if facts.chains else None
+    found += [
+        Verdict("What was noticed about the table or the sample?", "look", remark)
+        for remark in facts.remarks
+        if remark != said_already
+    ]
     return found
+
+
+def _found(facts: ReportFacts) -> Verdict:
+    if isinstance(facts.sample, ChainFacts):
+        return _walked(facts.sample)
+    return _sampled(facts.sample) if facts.sample else _searched(facts)
 
 
 def _searched(facts: ReportFacts) -> Verdict:
@@ -76,6 +87,21 @@ def _sampled(sample: SampleFacts) -> Verdict:
         told = f"Yes: {told} Support values are surer than they should be; take more particles."
         return Verdict("Did the sampler collapse?", "look", told)
     return Verdict("Did the sampler collapse?", "good", f"No: {told}")
+
+
+def _walked(chains: ChainFacts) -> Verdict:
+    state = "look" if not chains.converged else "good" if len(chains.traces) > 1 else "plain"
+    apart = "not known" if math.isnan(chains.r_hat) else f"{chains.r_hat:.3f}"
+    worth = "an unknown number of" if math.isnan(chains.effective_samples) else f"{chains.effective_samples:,.0f}"
+    told = (
+        f"{chains.verdict} R-hat, here {apart}, compares chains that began at different trees: near 1 they have forgotten where "
+        f"they began. A tree resembles those before it in its chain: for heights and densities, the sample of "
+        f"{count(chains.n_trees, 'tree')} is worth {worth} independent ones."
+    )
+    tried = [f"{move} {percent(share)}" for move, share in chains.acceptance.items() if not math.isnan(share)]
+    if tried:
+        told += f" Of the moves that were tried, these shares were accepted: {', '.join(tried)}."
+    return Verdict("Have the Markov chains converged?", state, told)
 
 
 def _settled(facts: ReportFacts) -> Verdict:

@@ -1,0 +1,281 @@
+"""The estimators and the command line with Markov chains, and with a greedy tree that is refined."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from typer.testing import CliRunner
+
+import coaltree as ct
+from coaltree.cli import app
+from coaltree.errors import InputError
+from coaltree.estimators import base
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+NAMES = ["<script>alert(1)</script>", "a,b", 'it\'s "q"', "🦊", "e", "f\ng", "h", "i"]
+QUICK = {"calibrate": 1, "noise": 0.1}
+CHAINS = {"inference": "mcmc", "n_chains": 3, "n_samples": 300, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0.0, 6.0], 4)
+    columns = {"a": groups + rng.normal(size=8), "b": -groups + rng.normal(size=8)}
+    return pd.DataFrame(columns, index=NAMES)
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    return ct.CoalescentClustering(**CHAINS, **QUICK).fit(table)
+
+
+@pytest.fixture(scope="module")
+def greedy(table):
+    return ct.CoalescentClustering(**QUICK).fit(table)
+
+
+def standardized(table):
+    return np.asarray((table - table.mean()) / table.std(ddof=0))
+
+
+# -- a sample of trees -------------------------------------------------------------------------------
+
+
+def test_the_sample_is_one_run_with_the_parameters_of_greedy_rounds(fitted, greedy):
+    assert fitted.parameters_ == greedy.parameters_
+    assert fitted.log_joints_.tolist() == greedy.log_joints_.tolist()
+    settings = {"n_samples": 300, "n_chains": 3, "leaf_names": NAMES, "random_state": 0}
+    own = ct.mcmc(greedy._predictor.given_X, greedy.process_, **settings)
+    assert type(fitted.sample_) is ct.MCMCResult
+    assert fitted.sample_.trees == own.trees
+    assert fitted.sample_.verdict == own.verdict
+    assert not hasattr(fitted, "log_evidence_")
+    assert not hasattr(fitted, "search_")
+
+
+def test_the_tree_stands_for_the_sample(fitted, table):
+    assert fitted.tree_ == fitted.sample_.mcc()
+    assert fitted.tree_.leaf_names == tuple(NAMES)
+    clades = fitted.sample_.clade_probabilities()
+    for k, share in enumerate(fitted.tree_.support):
+        names = frozenset(NAMES[leaf] for leaf in fitted.tree_.leaves_below(8 + k))
+        assert clades[names] == pytest.approx(share)
+    assert fitted.log_joint_ == pytest.approx(ct.log_joint(fitted.tree_, standardized(table), fitted.process_))
+    assert fitted.labels_.tolist() == [0] * 4 + [1] * 4
+    consensus = clone(fitted).set_params(summary="consensus").fit(table)
+    assert consensus.tree_ == fitted.sample_.consensus()
+
+
+def test_one_seed_one_fit(fitted, table):
+    again = clone(fitted).set_params(n_jobs=2).fit(table)
+    assert again.sample_.trees == fitted.sample_.trees
+    assert clone(fitted).set_params(random_state=1).fit(table).sample_.trees != fitted.sample_.trees
+
+
+def test_new_rows_are_asked_of_200_trees_from_all_chains(fitted, table):
+    sample, asked = fitted.sample_, fitted._predictor.trees
+    places = [sample.trees.index(tree) for tree in asked]
+    assert len(sample) > 200 == len(asked)
+    assert places[0] == 0
+    assert places[-1] == len(sample) - 1
+    assert max(np.diff(places)) - min(np.diff(places)) <= 1
+    every = ct.TreeSample(sample.trees, log_joints=sample.log_joints, log_ratios=sample.log_ratios)
+    whole = clone(fitted)
+    whole.__dict__.update(fitted.__dict__)
+    whole._settle(every, standardized(table), fitted.process_)
+    assert len(whole._predictor.trees) == len(sample)
+    np.testing.assert_allclose(fitted.score_samples(table), whole.score_samples(table), atol=0.3)
+
+
+def test_the_verdict_on_a_short_run_is_a_remark(table):
+    model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=12, random_state=0, **QUICK)
+    with pytest.warns(ct.errors.InputWarning, match="The chains have not converged: the trees are worth only"):
+        model.fit(table)
+    assert model.remarks_ == [model.sample_.verdict]
+    assert "not converged" in repr(model.sample_)
+    assert ", chains converged no, " in model._repr_html_()
+
+
+@pytest.mark.parametrize("inference", ["greedy", "smc"])
+def test_another_fit_forgets_the_chains(table, inference):
+    model = ct.CoalescentClustering(inference="mcmc", n_samples=20, calibrate=0, random_state=0).fit(table)
+    model.set_params(inference=inference, n_particles=5).fit(table)
+    assert hasattr(model, "sample_") == hasattr(model, "log_evidence_") == (inference == "smc")
+    assert model.set_params(inference="mcmc").fit(table).sample_.n_chains == 4
+    assert not hasattr(model, "log_evidence_")
+
+
+@pytest.mark.parametrize("cells", [[[1.0]], [[np.nan]]])
+def test_one_row_has_one_tree(cells):
+    model = ct.CoalescentClustering(inference="mcmc", random_state=0).fit(cells)
+    assert model.tree_.n_leaves == 1
+    assert not hasattr(model, "sample_")
+    assert model.labels_.tolist() == [0]
+
+
+@pytest.mark.parametrize("cells", [np.zeros((2, 1)), np.full((3, 2), np.nan), np.ones((4, 2)), [[0.0], [1.0]]])
+def test_tables_that_say_little(cells):
+    model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=40, random_state=0, **QUICK).fit(cells)
+    assert model.sample_.n_leaves == len(cells) == len(model.labels_)
+
+
+def test_parameters_of_many_rows_are_those_of_a_part(table, monkeypatch):
+    monkeypatch.setattr(base, "MOST_CALIBRATED", 6)
+    one = ct.CoalescentClustering(**CHAINS | {"n_samples": 30}, **QUICK).fit(table)
+    other = ct.CoalescentClustering(**QUICK).fit(table)
+    assert one.parameters_ == other.parameters_
+    assert one.log_joints_.tolist() == other.log_joints_.tolist()
+    assert len(one.log_joints_) == 3
+    assert one.sample_.n_leaves == 8
+
+
+def test_progress_tells_r_hat_and_effective_samples(table, capsys):
+    ct.CoalescentClustering(**CHAINS, **QUICK, verbose=1).fit(table)
+    shown = capsys.readouterr().err.split("\r[CoalescentClustering]")[1:]
+    shares = [int(text.split()[0]) for text in shown]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+    assert any("R-hat 1.0" in text and text.rstrip().endswith("effective samples") for text in shown)
+    assert not any("nan" in text for text in shown)
+
+
+def test_an_imputer_fills_from_the_sample(table):
+    holes = table.copy()
+    holes.iloc[1, 0] = holes.iloc[6, 1] = np.nan
+    imputer = ct.CoalescentImputer(**CHAINS, **QUICK, real_process="ornstein-uhlenbeck").fit(holes)
+    cells = imputer.predictive(holes)
+    assert type(imputer.sample_) is ct.MCMCResult
+    assert abs(cells["a"].mean[1] - table.iloc[1, 0]) < 4 * cells["a"].sd[1]
+    assert cells["a"].mean[1] < 3.0
+    assert cells["b"].mean[6] < -3.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"inference": "gibbs"}, "inference is 'gibbs'; it must be 'greedy' or 'smc' or 'mcmc'."),
+        ({"n_chains": 0}, "n_chains is 0; it must be a whole number of at least 1."),
+        ({"n_samples": 2.5}, "n_samples is 2.5; it must be a whole number of at least 1."),
+        ({"n_samples": True}, "n_samples is True; it must be a whole number of at least 1."),
+        ({"refine": "yes"}, "refine is 'yes'; it must be True or False."),
+    ],
+)
+def test_bad_parameters_get_one_sentence(table, parameters, message):
+    for kind in (ct.CoalescentClustering, ct.CoalescentImputer):
+        with pytest.raises(InputError) as error:
+            kind(**parameters).fit(table)
+        assert str(error.value) == message
+
+
+# -- refinement --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", ["exact", "neighbors"])
+def test_a_refined_tree(search):
+    X = np.random.default_rng(3).normal(size=(30, 2))
+    before = ct.CoalescentClustering(search=search, **QUICK).fit(X)
+    after = clone(before).set_params(refine=True).fit(X)
+    encoded = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert after.log_joint_ > before.log_joint_ + 0.1
+    assert after.log_joint_ == pytest.approx(ct.log_joint(after.tree_, encoded, before.process_))
+    assert after.tree_ == ct.refine(before.tree_, before._predictor.given_X, before.process_).tree
+    assert (after.search_, after.neighbors_held_) == (before.search_, before.neighbors_held_)
+    assert after.search_ == search
+    assert after.log_joints_.tolist() == before.log_joints_.tolist()
+    assert after.parameters_ == before.parameters_
+
+
+def test_refining_one_row():
+    assert ct.CoalescentClustering(refine=True).fit([[1.0, 2.0]]).tree_.n_leaves == 1
+
+
+# -- the command line --------------------------------------------------------------------------------
+
+FILES = {"tree.nwk", "clusters.csv", "dendrogram.png", "summary.json", "model.coaltree"}
+SAMPLE_FILES = {"tree.nex", "sample.trees", "trace_1.log", "trace_2.log", "trace_3.log"}
+
+
+def fit(folder, *options):
+    arguments = ["fit", str(folder / "t.csv"), "-o", str(folder / "out"), "--calibrate", "1", "--noise", "0.1"]
+    return CliRunner().invoke(app, [*arguments, *options])
+
+
+def test_fit_samples_trees(table, fitted, tmp_path):
+    dendropy = pytest.importorskip("dendropy")
+    table.to_csv(tmp_path / "t.csv", index_label="name")
+    sampling = ("--inference", "mcmc", "--samples", "300")
+    done = fit(tmp_path, *sampling, "--chains", "3", "--seed", "0")
+    assert done.exit_code == 0, done.output
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} == FILES | SAMPLE_FILES
+    sample = fitted.sample_
+    assert sample.verdict in done.output
+    assert f"{len(sample)} trees from 3 chains, each after a warm-up of {sample.warmup} samples" in done.output
+    facts = json.loads((out / "summary.json").read_text())
+    assert facts["verdict"] == sample.verdict
+    assert facts["converged"] is sample.converged
+    assert facts["n_trees"] == len(sample)
+    for name in ("r_hat", "effective_samples", "acceptance"):
+        assert facts[name] == pytest.approx(getattr(sample, name))
+    assert facts["settings"]["n_chains"] == 3
+    assert facts["settings"]["n_samples"] == 300
+    assert "log_evidence" not in facts
+    trees = dendropy.TreeList.get(path=out / "sample.trees", schema="nexus")
+    assert [taxon.label for taxon in trees.taxon_namespace] == NAMES
+    assert len(trees) == len(sample)
+    assert trees[7].length() == pytest.approx(sample.traces["tree_length"][0, sample.warmup + 7])
+    assert "posterior=" in (out / "tree.nex").read_text()
+    for chain in range(3):
+        lines = (out / f"trace_{chain + 1}.log").read_text().splitlines()
+        assert lines[0] == "state\tlog_joint\troot_height\ttree_length"
+        states, *columns = np.loadtxt(lines[1:], unpack=True)
+        assert states.tolist() == list(range(sample.warmup, 300))
+        for name, column in zip(("log_joint", "root_height", "tree_length"), columns, strict=True):
+            assert column.tolist() == sample.traces[name][chain, sample.warmup :].tolist()
+    model = ct.load_model(out / "model.coaltree")
+    assert model.sample_.trees == sample.trees
+
+    (out / "trace_mine.log").write_text("kept")
+    fewer = fit(tmp_path, *sampling[:2], "--samples", "20", "--chains", "1")
+    assert fewer.exit_code == 0
+    assert "from 1 chain, " in fewer.output
+    assert {path.name for path in out.iterdir()} == FILES | SAMPLE_FILES - {"trace_2.log", "trace_3.log"} | {
+        "trace_mine.log"
+    }
+    assert fit(tmp_path).exit_code == 0
+    assert {path.name for path in out.iterdir()} == FILES | {"trace_mine.log"}
+
+
+def test_fit_of_one_row(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n")
+    done = fit(tmp_path, "--inference", "mcmc")
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+
+
+def test_fit_refines(table, greedy, tmp_path):
+    table.to_csv(tmp_path / "t.csv", index_label="name")
+    assert fit(tmp_path, "--refine").exit_code == 0
+    facts = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert facts["log_joint"] == pytest.approx(clone(greedy).set_params(refine=True).fit(table).log_joint_)
+    assert facts["settings"]["refine"] is True
+
+
+def test_impute_from_chains(table, tmp_path):
+    holes = table.copy()
+    holes.iloc[1, 0] = np.nan
+    holes.to_csv(tmp_path / "t.csv", index_label="name")
+    options = ["--inference", "mcmc", "--chains", "2", "--samples", "50", "--seed", "3", "--calibrate", "0"]
+    kind = ["--real-process", "ornstein-uhlenbeck"]
+    done = CliRunner().invoke(
+        app, ["impute", str(tmp_path / "t.csv"), "-o", str(tmp_path / "o.csv"), *options, *kind, "--quiet"]
+    )
+    assert done.exit_code == 0, done.output
+    parameters = {"inference": "mcmc", "n_chains": 2, "n_samples": 50, "random_state": 3, "calibrate": 0}
+    imputer = ct.CoalescentImputer(**parameters, real_process="ornstein-uhlenbeck").fit(holes)
+    filled = pd.read_csv(tmp_path / "o.csv", index_col="name")
+    assert filled.iloc[1, 0] == pytest.approx(imputer.transform(holes).iloc[1, 0], rel=1e-3)

@@ -1,0 +1,133 @@
+"""Markov chains in the file of a model."""
+
+import io
+import json
+import math
+import zipfile
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+from coaltree.errors import InputError
+from coaltree.estimators.stored import model_bytes, model_of
+from coaltree.output.archive import array_bytes, pack
+from coaltree.output.checked_json import to_json
+from coaltree.output.model_file import ModelState
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+TRACES = ("log_joint", "root_height", "tree_length")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X = np.repeat([0.0, 6.0], 4)[:, None] + np.random.default_rng(0).normal(size=(8, 2))
+    chains = {"inference": "mcmc", "n_chains": 3, "n_samples": 100}
+    return ct.CoalescentClustering(**chains, calibrate=1, noise=0.1, random_state=0).fit(X)
+
+
+def changed(model, change, **members):
+    """The file of a model, with model.json changed and some members in the place of others."""
+    with zipfile.ZipFile(io.BytesIO(model_bytes(model))) as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    facts = json.loads(found["model.json"])
+    change(facts)
+    return pack(found | {"model.json": to_json(facts)} | {f"{name}.npy": data for name, data in members.items()})
+
+
+def loaded(data):
+    return model_of(ModelState.from_bytes(data, "m.coaltree"), "m.coaltree")
+
+
+def test_chains_come_back(fitted, tmp_path):
+    fitted.save(tmp_path / "m.coaltree")
+    again = ct.load_model(tmp_path / "m.coaltree")
+    before, after = fitted.sample_, again.sample_
+    assert type(after) is ct.MCMCResult
+    assert after.trees == before.trees
+    for name in TRACES:
+        np.testing.assert_array_equal(after.traces[name], before.traces[name])
+    for name in ("chains", "weights", "log_joints", "log_ratios"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    diagnostics = ("acceptance", "r_hat", "effective_samples", "effective_topologies", "split_deviation")
+    for name in ("warmup", *diagnostics, "verdict", "converged", "remarks", "n_chains"):
+        assert getattr(after, name) == getattr(before, name)
+    assert after.process is again.process_
+    assert not hasattr(again, "log_evidence_")
+    assert again.get_params() == fitted.get_params()
+    assert model_bytes(again) == model_bytes(fitted)
+    new = np.array([[0.5, 0.1], [np.nan, 5.0]])
+    np.testing.assert_array_equal(again.score_samples(new), fitted.score_samples(new))
+    np.testing.assert_array_equal(again.cut(n_clusters=3), fitted.cut(n_clusters=3))
+
+
+def test_a_move_that_was_never_tried(fitted):
+    def untried(facts):
+        facts["chains"]["acceptance"]["scale"] = "nan"
+
+    assert math.isnan(loaded(changed(fitted, untried)).sample_.acceptance["scale"])
+
+
+def with_chains(**facts):
+    return lambda found: found["chains"].update(facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (with_chains(n_chains=0), "n_chains is 0, and not a whole number of at least 1"),
+        (with_chains(n_chains=7), "its 270 trees are not as many of each of 7 chains"),
+        (with_chains(warmup=-1), "warmup is -1, and not a whole number of at least 0"),
+        (with_chains(warmup=11), "its trace_log_joint.npy is an array (3, 100) of float64, where (3, 101) of float64"),
+        (with_chains(warmup=10**12), "its trace_log_joint.npy is an array (3, 100) of float64"),
+        (with_chains(acceptance=[0.5]), "acceptance is [0.5], and not an object"),
+        (with_chains(acceptance={"leaf": "much"}), "acceptance is 'much', and not a number"),
+        (lambda found: found["chains"].pop("warmup"), "chains has no 'warmup'"),
+        (lambda found: found.update(chains=[1]), "chains is [1], and not an object"),
+        (
+            lambda found: found.update(chains=None),
+            "log_evidence is there without a sample of trees, or the other way round",
+        ),
+        (
+            lambda found: found.update(log_evidence=-3.0),
+            "log_evidence is there without a sample of trees, or the other",
+        ),
+    ],
+)
+def test_files_that_make_no_chains(fitted, change, reason):
+    assert fitted.sample_.warmup == 10
+    with pytest.raises(InputError) as error:
+        loaded(changed(fitted, change))
+    assert str(error.value).startswith("m.coaltree holds no model that can be used: ")
+    assert reason in str(error.value)
+
+
+def test_traces_that_are_not_of_the_trees(fitted):
+    trace = np.array(fitted.sample_.traces["log_joint"])
+    trace[2, -1] += 1.0
+    with pytest.raises(InputError, match=r"trace_log_joint.npy does not end with the log joints of its trees"):
+        loaded(changed(fitted, lambda facts: None, trace_log_joint=array_bytes(trace, "<f8")))
+    trace[0, 0] = math.inf
+    with pytest.raises(InputError, match=r"trace_root_height.npy holds NaN or infinite numbers"):
+        loaded(changed(fitted, lambda facts: None, trace_root_height=array_bytes(trace, "<f8")))
+
+
+def test_chains_of_one_tree(fitted):
+    greedy = ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0]])
+    chains = {"n_chains": 1, "warmup": 0, "acceptance": {}}
+    with pytest.raises(InputError, match="chains are there without a sample of trees"):
+        loaded(changed(greedy, lambda facts: facts.update(chains=chains)))
+
+
+def test_files_that_were_written_before_there_were_chains():
+    greedy = ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0], [5.0]])
+
+    def earlier(facts):
+        del facts["chains"]
+        for name in ("n_chains", "n_samples", "refine"):
+            del facts["parameters"][name]
+
+    again = loaded(changed(greedy, earlier))
+    assert again.tree_ == greedy.tree_
+    assert again.get_params() == greedy.get_params()

@@ -1,0 +1,129 @@
+"""Traces of Markov chains, as a picture and in a report."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import coaltree as ct
+from coaltree.errors import InputError, MissingDependencyError
+from coaltree.estimators.reporting import report_facts
+from coaltree.output.report.page import page
+from coaltree.output.report.words import support_view
+from report_pages import Page, verdict
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("_no_figures_left"),
+]
+
+
+@pytest.fixture
+def _no_figures_left():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X = np.repeat([0.0, 6.0], 4)[:, None] + np.random.default_rng(0).normal(size=(8, 2))
+    chains = {"inference": "mcmc", "n_chains": 3, "n_samples": 400}
+    return ct.CoalescentClustering(**chains, calibrate=2, noise=0.1, random_state=0).fit(X)
+
+
+def chains_of(n_chains, n_samples, n=3):
+    X = np.arange(float(n))[:, None]
+    return ct.mcmc(X, ct.OrnsteinUhlenbeck(), n_samples, n_chains, random_state=0)
+
+
+# -- the picture -------------------------------------------------------------------------------------
+
+
+def test_traces_of_all_chains_with_the_warm_up_shaded(fitted):
+    sample = fitted.sample_
+    axes = ct.plot_traces(fitted)
+    for name in ("log_joint", "root_height"):
+        np.testing.assert_array_equal([line.get_ydata() for line in axes[name].get_lines()], sample.traces[name])
+        (shade,) = axes[name].patches
+        assert (shade.get_x(), shade.get_width()) == (0, sample.warmup)
+        low, high = axes[name].get_ylim()
+        assert low < sample.traces[name][:, sample.warmup :].min()
+        assert high > sample.traces[name][:, sample.warmup :].max()
+    assert f"R-hat {max(sample.r_hat.values()):.3f}" in axes["log_joint"].get_title(loc="left")
+    legend = [text.get_text() for text in axes["log_joint"].get_legend().get_texts()]
+    assert legend == ["chain 1", "chain 2", "chain 3"]
+    axes["log_joint"].figure.canvas.draw()
+
+
+def test_axes_of_your_own(fitted):
+    _, mine = plt.subplot_mosaic([["root_height", "log_joint"]])
+    assert ct.plot_traces(fitted.sample_, axes=mine) == {name: mine[name] for name in ("log_joint", "root_height")}
+    with pytest.raises(InputError, match="axes must be a mapping of 'log_joint', 'root_height' to matplotlib Axes"):
+        ct.plot_traces(fitted, axes={"log_joint": mine["log_joint"]})
+
+
+@pytest.mark.parametrize(("n_chains", "n_samples", "n"), [(1, 30, 3), (2, 1, 3), (13, 6, 2)])
+def test_few_samples_and_many_chains(n_chains, n_samples, n):
+    axes = ct.plot_traces(chains_of(n_chains, n_samples, n))
+    assert len(axes["log_joint"].get_lines()) == n_chains
+    assert axes["log_joint"].get_legend() is None or n_chains == 2
+    assert "nan" not in axes["log_joint"].get_title(loc="left")
+    axes["log_joint"].figure.canvas.draw()
+
+
+def test_what_has_no_chains():
+    sentence = (
+        "result is of type Tree, which has no traces of chains; it must be what mcmc\\(\\) returns, or a model fitted"
+    )
+    with pytest.raises(InputError, match=sentence):
+        ct.plot_traces(ct.simulate_tree(3, 0))
+
+
+def test_matplotlib_is_asked_for_by_name(fitted, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r'drawn with matplotlib, .* pip install "coaltree\[plot\]"'):
+        ct.plot_traces(fitted)
+
+
+# -- the report --------------------------------------------------------------------------------------
+
+
+def test_words_on_the_chains(fitted):
+    facts, sample = report_facts(fitted), fitted.sample_
+    told = verdict(facts, "Markov chains")
+    assert told.state == "good"
+    assert told.answer.startswith(sample.verdict)
+    assert f"R-hat, here {max(sample.r_hat.values()):.3f}," in told.answer
+    assert f"worth {min(sample.effective_samples.values()):,.0f} independent ones" in told.answer
+    assert f"leaf {100 * sample.acceptance['leaf']:.3g} %" in told.answer
+    apart = replace(
+        facts, sample=replace(facts.sample, converged=False, verdict="Not yet."), remarks=("Not yet.", "Else.")
+    )
+    assert verdict(apart, "Markov chains").state == "look"
+    assert verdict(apart, "noticed").answer == "Else."
+    alone = replace(facts, sample=replace(facts.sample, traces=facts.sample.traces[:1], r_hat=np.nan, acceptance={}))
+    assert verdict(alone, "Markov chains").state == "plain"
+    assert "here not known" in verdict(alone, "Markov chains").answer
+    assert "accepted" not in verdict(alone, "Markov chains").answer
+
+
+def test_traces_and_support_on_the_page(fitted):
+    facts, sample = report_facts(fitted), fitted.sample_
+    html = page(facts)
+    shown = Page(html).text
+    assert "Log joint density of 3 Markov chains after the warm-up" in shown
+    assert "Log joint density of the 2 rounds" in shown
+    assert "Log evidence" not in shown
+    lines = [part.split('points="')[1].split('"')[0] for part in html.split('<polyline style="--c: ')[1:]]
+    assert len(lines) == 3
+    kept = sample.traces["log_joint"][:, sample.warmup :][:, ::2]
+    drawn = np.array([[float(point.split(",")[1]) for point in line.split()] for line in lines])
+    low, high = kept.min(), kept.max()
+    np.testing.assert_allclose(60 * (high - kept) / (high - low), drawn, atol=0.051)
+    assert support_view(facts).summary in shown
+
+
+def test_one_row_has_no_chains_to_tell_of():
+    model = ct.CoalescentClustering(inference="mcmc", random_state=0).fit([[1.0]])
+    assert "Markov" not in Page(page(report_facts(model))).text
