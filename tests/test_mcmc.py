@@ -237,6 +237,17 @@ def test_diagnostics_are_those_of_arviz(sample):
         assert sample.effective_samples[name] == pytest.approx(float(arviz.ess(kept)), rel=1e-6)
 
 
+def test_arviz_gets_the_chains(sample):
+    posterior = sample.to_arviz().posterior
+    assert posterior.sizes["chain"] == 4
+    np.testing.assert_array_equal(posterior["root_height"], sample.traces["root_height"][:, sample.warmup :])
+
+
+def test_too_few_trees_say_so(eight):
+    with pytest.warns(InputWarning, match=r"have not converged: 2 tree\(s\) of each chain are too few to say anything"):
+        ct.mcmc(*eight, n_samples=3, n_chains=2, warmup=1, random_state=0)
+
+
 def test_one_seed_one_sample_whatever_the_threads(eight):
     X, process = eight
     with pytest.warns(InputWarning, match="have not converged"):

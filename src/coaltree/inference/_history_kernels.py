@@ -221,7 +221,7 @@ def log_likelihood_of(forest, history):
     return total
 
 
-@jit
+@kernel
 def put_in_order(history, order):
     """List the merges' nodes, children before parents."""
     n = len(order) + 1

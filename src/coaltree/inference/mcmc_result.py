@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..process.interface import Process
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
-from .convergence import Topologies, effective_samples, r_hat
+from .convergence import FEWEST, Topologies, effective_samples, r_hat
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -97,6 +97,8 @@ class MCMCResult(TreeSample):
         return len(self.traces["log_joint"])
 
     def _doubts(self) -> list[str]:
+        if (kept := len(self) // self.n_chains) < FEWEST:
+            return [f"{kept} tree(s) of each chain are too few to say anything"]
         doubts = []
         least = min(min(self.effective_samples.values()), self.effective_topologies)
         if not least >= ENOUGH:

@@ -105,14 +105,19 @@ def to_xarray(sample: TreeSample) -> Any:
 
 
 def to_arviz(sample: TreeSample) -> Any:
-    """Return the scalars of equally weighted trees as one chain; see :meth:`TreeSample.to_arviz`."""
+    """Return the scalars of equally weighted trees by chain; see :meth:`TreeSample.to_arviz`."""
     need("arviz", "Such data are made with", "interop")
     import arviz
 
     n_trees = len(sample)
     places = (np.arange(n_trees) + 0.5) / n_trees
     drawn = np.searchsorted(np.cumsum(sample.weights), places, side="right").clip(max=n_trees - 1)
-    columns = {name: values.to_numpy()[None, drawn] for name, values in sample.to_xarray().items() if name != "weight"}
+    n_chains = getattr(sample, "n_chains", 1)  # of an MCMCResult, whose trees come chain by chain
+    columns = {
+        name: values.to_numpy()[drawn].reshape(n_chains, -1)
+        for name, values in sample.to_xarray().items()
+        if name not in ("weight", "chain")
+    }
     posterior = {name: columns.pop(name) for name in ("root_height", "total_length")}
     if "log_joint" in columns:
         columns["lp"] = columns.pop("log_joint")
