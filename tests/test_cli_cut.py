@@ -10,6 +10,8 @@ from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
 from coaltree.cli.closing import closing_words
+from coaltree.output.files import facts_of
+from coaltree.table.columns import read_columns
 from command_line import command_in
 
 ODD = ["<script>alert(1)</script>", "a,b", '"quoted"', "two\nlines", "🦊"]
@@ -132,7 +134,8 @@ def test_the_search_reaches_the_imputer(command, tmp_path, monkeypatch):
 
 FACTS = {
     "missing_share": 0.0, "tree_height": 1.0, "log_joint": -3.0, "inference": "greedy", "n_clusters": 1,
-    "clusters_chosen_by": "n_clusters", "cluster_sizes": [9], "zero_heights": None,
+    "clusters_chosen_by": "n_clusters", "cluster_sizes": [9], "zero_heights": None, "n_rows": 9,
+    "columns": [{"used": True}], "search": "exact", "neighbors_held": None, "parameters": {},
 }  # fmt: skip
 ADVICE = (
     ": many partners are about equally good, as with much noise, or the lists are too short; for up to some 50,000 rows try "
@@ -156,6 +159,80 @@ def test_lists_that_seldom_held_the_best_partner_are_explained(tmp_path, search,
     assert found == ([line] if line else [])
 
 
+def test_lists_that_seldom_held_the_best_partner_are_in_the_summary():
+    table = read_columns(np.array([[0.0], [1.0], [5.0]]))
+    model = ct.CoalescentClustering(calibrate=0)._fit(table)
+    few = f"Only 3 % of the lists of near rows held the best partner{ADVICE}."
+    for held, remarks in ((None, ["one"]), (0.5, ["one"]), (0.031, ["one", few])):
+        model.neighbors_held_ = held
+        assert facts_of(model, table, source="t.csv", remarks=["one"])["remarks"] == remarks
+
+
+# -- closing lines -----------------------------------------------------------------------------------
+
+
+def closing_line(name, facts, tmp_path):
+    words = closing_words(FACTS | facts, ["tree.nwk"], tmp_path)
+    return next((line[10:] for line in words.splitlines() if line.startswith(name)), None)
+
+
+def test_what_to_try_against_ties(tmp_path):
+    def told(noise, inference):
+        facts = {
+            "zero_heights": "many",
+            "parameters": {"c": {"rate": 1.0}, "x": {"noise_sd": noise}},
+            "inference": inference,
+        }
+        sampled = dict.fromkeys(
+            ("n_trees", "n_distinct_trees", "effective_size", "log_evidence", "log_evidence_se"), 1.0
+        )
+        return closing_line("ties", facts | sampled, tmp_path)
+
+    assert told(0.1, "greedy") == (
+        "many; to tell them apart, try less noise (--noise 0.001), or a sample of trees (--inference smc, for some hundred rows)"
+    )
+    assert (
+        told(0.0, "greedy")
+        == "many; to tell them apart, try a sample of trees (--inference smc, for some hundred rows)"
+    )
+    assert told(0.1, "smc") == "many; to tell them apart, try less noise (--noise 0.001)"
+    assert told(0.0, "smc") == "many"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "x,y\n1,2\n",
+            "1, chosen by the model, of 1 row; one row is too little to cluster: there is nothing to compare it with",
+        ),
+        (
+            "x,y\n1,2\n3,4\n",
+            "; two rows are too little to cluster: they meet at one merge, and there is nothing to compare it with",
+        ),
+    ],
+)
+def test_too_few_rows_to_cluster(command, tmp_path, text, line):
+    (tmp_path / "t.csv").write_text(text)
+    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0")
+    assert code == 0, err
+    (found,) = [own for own in out.splitlines() if own.startswith("clusters")]
+    assert found.endswith(line)
+
+
+def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
+    rows = "".join(f"{i * i % 7 if i else ''},{i % 5},,3\n" for i in range(25))
+    (tmp_path / "t.csv").write_text("a,b,empty,same\n" + rows)
+    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "--report")
+    assert code == 0, err
+    assert "missing   2 % of the cells of the 2 columns in use" in out.splitlines()
+    facts = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (facts["n_missing"], facts["missing_share"]) == (1, 1 / 50)
+    assert [column["n_missing"] for column in facts["columns"]] == [1, 0, 25, 0]
+    assert "1 missing cell in the columns in use." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert closing_line("missing", {"columns": [{"used": False}]}, tmp_path) is None
+
+
 # -- merges at height 0 ------------------------------------------------------------------------------
 
 
@@ -164,7 +241,8 @@ def test_merges_at_height_nought_are_told(command, tmp_path):
     code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0")
     assert code == 0, err
     sentence = "27 of 29 merges are at height 0: those rows are the same or differ no more than the noise"
-    assert f"ties      {sentence}" in out.splitlines()
+    advice = "to tell them apart, try a sample of trees (--inference smc, for some hundred rows)"
+    assert f"ties      {sentence}; {advice}" in out.splitlines()
     facts = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert facts["n_merges_at_zero"] == 27
     assert facts["zero_heights"] == sentence

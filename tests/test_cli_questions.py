@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -331,6 +332,33 @@ def test_standard_output_is_utf_8_and_may_close_early(folder, tmp_path):
     assert b"Traceback" not in process.stderr.read()
     process.wait(timeout=300)
     process.stderr.close()
+
+
+# -- rows of which little can be said --------------------------------------------------------------------
+
+FAR = " a log density more than 1,000 below that of the rows of the fit: check units and cells."
+
+
+@pytest.mark.parametrize(
+    ("question", "instead"), [("score", "log density is 0"), ("place", "place is that of the prior")]
+)
+def test_rows_of_which_little_can_be_said(command, tmp_path, question, instead):
+    header = "id,x,y,c,z\n"
+    (tmp_path / "n.csv").write_text(header + 'p,1.2,2.5,u,007\n"a,b",,,,\nfar 🦊,9e9,2.5,u,007\n')
+    code, out, err = command(question, "model.coaltree", "n.csv")
+    assert code == 0, err
+    assert [row["row"] for row in rows_of(out)[1]] == ["p", "a,b", "far 🦊"]
+    assert [line for line in err.splitlines() if line.startswith("note: ")] == [
+        f"note: 1 row has no cell that is known ('a,b'): its {instead}.",
+        "note: 1 row is far outside the table of the fit ('far 🦊'), with" + FAR,
+    ]
+    (tmp_path / "n.csv").write_text(header + "p,,,,\nq,,,,\nr,-1e9,,,\ns,1e9,,,\n")
+    code, out, err = command(question, "model.coaltree", "n.csv", "--json")
+    assert code == 0, err
+    assert json.loads(out)["remarks"] == [
+        f"2 rows have no cell that is known ('p', 'q'): for each, the {instead}.",
+        "2 rows are far outside the table of the fit ('r', 's'), with" + FAR,
+    ]
 
 
 # -- the column of row names -----------------------------------------------------------------------------

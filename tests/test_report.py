@@ -15,6 +15,7 @@ from coaltree.errors import InputError, MissingDependencyError
 from coaltree.estimators.reporting import report_facts, report_page
 from coaltree.estimators.stored import imputer_of
 from coaltree.output.model_file import read_state
+from coaltree.output.report.numbers import held_together, set_apart
 from coaltree.output.report.page import embedded_json, page
 from coaltree.output.report.picture import picture
 from command_line import check_sentence, command_in, contents
@@ -189,10 +190,59 @@ def test_how_strongly_clusters_were_decided(model, shown):
         top = next(k for k in range(tree.n_nodes) if set(tree.leaves_below(k)) == set(rows))
         above = tree.parents[top]
         inside, outside = ratios[top - tree.n_leaves], ratios[above - tree.n_leaves]
-        told = f"With the rows next to them in the tree, {tree.leaf_counts[above]} in all, {words_of(outside)}."
-        assert f"By themselves, {words_of(inside)}. {told}" in shown.text
+        told = f"Set apart from the rows next to them in the tree: {strength_of(-outside, outside)}."
+        assert f"Held together: {strength_of(inside, inside)}. {told}" in shown.text
     assert shown.data["ratios"][: tree.n_leaves] == [None] * tree.n_leaves
     assert shown.data["ratios"][tree.n_leaves :] == pytest.approx(ratios.tolist(), rel=0.01, abs=0.01)
+
+
+def strength_of(log_odds, log_ratio):
+    factor = math.exp(min(log_odds, 50))
+    if factor < 1.05:
+        return f"no ({words_of(log_ratio)})"
+    word = "weakly" if factor < 3 else "clearly" if factor < 20 else "strongly" if factor < 100 else "very strongly"
+    return (
+        f"{word} ({words_of(abs(log_ratio)).removeprefix('one tree explains them ').removesuffix(' better than two')})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("factor", "together", "apart"),
+    [
+        (24, "strongly (24 times)", "no (one tree explains them 24 times better than two)"),
+        (1 / 240, "no (two trees explain them 240 times better than one)", "very strongly (240 times)"),
+        (2.9, "weakly (2.9 times)", "no (one tree explains them 2.9 times better than two)"),
+        (3.1, "clearly (3.1 times)", "no (one tree explains them 3.1 times better than two)"),
+        (1, "no (one tree explains them as well as two)", "no (one tree explains them as well as two)"),
+        (
+            1e300,
+            "very strongly (more than a million times)",
+            "no (one tree explains them more than a million times better than two)",
+        ),
+    ],
+)
+def test_strengths_in_words(factor, together, apart):
+    assert held_together(math.log(factor)) == together
+    assert set_apart(math.log(factor)) == apart
+
+
+def test_means_of_very_different_size_have_their_own_digits():
+    table = pd.DataFrame({"x": [4.61, 4.7, 4.67, 4.66, 1e6, 1e6 + 3], "y": [0.0, 0.1, 0.2, 0.1, 9.0, 9.2]})
+    shown = report_of(table, n_clusters=2)
+    rows = [row for own in shown.tables_headed("Column", "Here", "Others") for row in own if row[0] == "x"]
+    assert sorted(row[1:3] for row in rows) == [["1000000", "4.66"], ["4.66", "1000000"]]
+    assert {entry[1] for own in shown.data["apart"] if own for entry in own if entry[0] == 0} >= {4.66}
+
+
+def test_a_category_with_a_long_name_is_shortened():
+    long = "<b>" + "x" * 150 + " the end"
+    cover = [long, "b", "b", "a", "a", long] * 4
+    raw = report_page(ct.CoalescentClustering(calibrate=0).fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4})))
+    (row,) = [row for row in Page(raw).tables_headed("Column", "Half height")[0] if row[0] == "c"]
+    assert "<b>xxxxxxxxxxxxxxxxxxxx…xxxx the end 33.3 %" in row[2]
+    assert f'<span title="{long.replace("<", "&lt;").replace(">", "&gt;")}">' in raw
+    words = [word for table in Page(raw).tables for line in table for cell in line for word in cell.split()]
+    assert max(map(len, words)) < 40
 
 
 def words_of(log_ratio):
@@ -219,19 +269,22 @@ def report_of(table, **parameters):
 
 def test_one_row():
     shown = report_of(pd.DataFrame({"x": [1.0], "c": ["u"]}, index=["alone"]))
-    assert "1 row, 0 columns and 2 not used" in shown.text
-    assert "The table has one row, which is too little to cluster: there is nothing to compare it with." in shown.text
+    assert "1 row, 2 columns: in one row nothing varies, so no column is used." in shown.text
+    assert "One row is too little to cluster: there is nothing to compare it with." in shown.text
     assert "The table has one row: its tree is a single leaf." in shown.text
     assert shown.data["names"] == ["alone"]
     assert shown.data["children"] == []
-    assert not {"#clusters", "#parameters", "#checks"} & set(shown.links)
+    assert not {"#tree", "#clusters", "#parameters", "#checks"} & set(shown.links)
 
 
 def test_two_rows():
     shown = report_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["a", "b"]))
     assert "2 rows, 1 column" in shown.text
     assert shown.data["children"] == [0, 1]
-    assert "The table has two rows, which is too little to cluster" in shown.text
+    assert (
+        "Two rows are too little to cluster: they meet at one merge, and there is nothing to compare it with."
+        in shown.text
+    )
     assert "cluster," not in shown.text
     assert shown.tables == []
 
@@ -239,7 +292,7 @@ def test_two_rows():
 def test_columns_that_say_nothing(frame):
     table = frame[["mass", "cover"]].assign(empty=np.nan, same="earth", seven=7.0)
     shown = report_of(table)
-    assert "2 columns and 3 not used" in shown.text
+    assert "2 columns and 3 not used, 3 missing cells in the columns in use." in shown.text
     assert "Not used, because all observed cells are the same or none is observed: empty, same, seven." in shown.text
 
 
@@ -301,6 +354,14 @@ def test_parameters_are_in_units(model, frame, shown):
     assert number(rows["mass"][1]) == pytest.approx(own["sd"], rel=0.01)
     assert number(rows["mass"][2]) == pytest.approx(frame["mass"].std(ddof=0), rel=0.01)
     assert len(rows["mass"]) == 3
+
+
+def test_parameters_are_plain_numbers(model):
+    own = {name: parameters for name, parameters in model.parameters_.items() if "sd" in parameters}
+    assert {type(value) for parameters in own.values() for name, value in parameters.items() if name != "process"} == {
+        float
+    }
+    assert {len(parameters) for parameters in own.values()} == {5}
 
 
 def test_what_columns_share_is_told_once(model, shown):

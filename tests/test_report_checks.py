@@ -132,6 +132,48 @@ def test_words_on_fitting(facts):
     assert still.state == "good"
 
 
+def test_rounds_that_go_downhill(facts):
+    downhill = replace(facts, log_joints=[1362.1, 1055.2, 234.6, -704.2], most_rounds=10)
+    found = verdict(downhill, "settle")
+    assert found.state == "look"
+    assert found.answer.replace("\N{MINUS SIGN}", "-") == (
+        "Not for sure: of 3 rounds round 1 was the highest, and after it they went downhill, from 1055.2 to -704.2. The "
+        "parameters are uncertain: compare with calibrate=0. What stands before the rounds, 1362.1, is of the parameters at "
+        "the start and by another clock, and is not to be compared."
+    )
+    assert verdict(replace(downhill, most_rounds=3), "settle") == found
+    nearly = replace(downhill, log_joints=[0.0, 1055.2, 1045.0, 1040.0])  # less than 1 %
+    assert verdict(nearly, "settle").state == "good"
+    assert verdict(replace(downhill, log_joints=[0.0, 50.0, 41.0, 40.0]), "settle").state == "good"  # less than 10
+    assert verdict(replace(downhill, log_joints=[0.0, 50.0, 39.0, 38.0]), "settle").state == "look"
+
+
+def test_standard_deviations_that_are_not_those_of_the_table(facts):
+    assert not [own for own in verdicts(facts, *odd(facts)) if "those of the table" in own.question]
+    mass = next(column for column in facts.real if column.name == "mass")
+    for factor, told in ((3.1, True), (2.9, False), (1 / 2.9, False), (1 / 3.1, True)):
+        own = facts.parameters | {"mass": facts.parameters["mass"] | {"sd": factor * mass.sd}}
+        found = [v for v in verdicts(replace(facts, parameters=own), *odd(facts)) if "those of the table" in v.question]
+        assert bool(found) == told
+        if told:
+            assert found[0].state == "look"
+            assert found[0].answer == (
+                f"Not in mass (fitted {factor * mass.sd:.3g}, in the table {mass.sd:.3g}), where the standard deviations differ "
+                "more than threefold: the fitted parameters describe how cells vary along the tree, not how they spread in the "
+                "table. Take clusters by likelihood ratio with care then, and compare n_clusters or calibrate=0."
+            )
+    brownian = {"sd": 100 * mass.sd, "noise_sd": 0.1}  # of a step, which is something else
+    own = facts.parameters | {"mass": brownian}
+    assert not [v for v in verdicts(replace(facts, parameters=own), *odd(facts)) if "those of the table" in v.question]
+
+
+def test_what_was_noticed_is_one_list(facts):
+    text = page(replace(facts, remarks=("The first.", "The <b>second</b>.")))
+    assert text.count("What was noticed about the table or the sample?") == 1
+    assert "<ul><li>The first.</li><li>The &lt;b&gt;second&lt;/b&gt;.</li></ul>" in text
+    assert "What was noticed" not in page(replace(facts, remarks=()))
+
+
 def test_words_on_what_was_examined(facts):
     assert how_examined(facts) == (
         "Each row was taken off the tree and compared with what the other rows say of it. Then each cell was hidden in turn "
@@ -237,7 +279,8 @@ def test_merges_at_height_0(facts):
     found = verdict(replace(facts, tree=flat), "fine")
     assert (found.state, found.answer) == (
         "plain",
-        "30 of 35 merges are at height 0: those rows differ no more than noise.",
+        "30 of 35 merges are at height 0: those rows are the same or differ no more than the noise; to tell them apart, try less "
+        'noise (noise=0.001), or a sample of trees (inference="smc", for some hundred rows).',
     )
 
 
@@ -245,8 +288,8 @@ def test_the_curve_of_the_fit_says_what_it_shows(facts, sampled):
     fallen = replace(facts, log_joints=[-900.0, -1300.0, -1000.0, -1200.0, -1250.0], most_rounds=10)
     text = Page(page(fallen)).text.replace("\N{MINUS SIGN}", "-")
     assert "Log joint density of the 4 rounds with fitted parameters, between -1300 and -1000. It may fall" in text
-    assert "The round before anything was fitted is not shown" in text
-    assert "the last two were no better than the best before them, which was kept" in text
+    assert "The round before anything was fitted is not shown and not to be compared" in text
+    assert "round 2 was the highest, and after it they went downhill, from -1000 to -1250" in text
     evidence = Page(page(replace(report_facts(sampled), log_joints=[-9.0, -8.0, -7.0], most_rounds=5))).text
     assert "Log evidence of the 2 rounds" in evidence
     assert "Log evidence : how well the parameters explain the table, over all trees" in evidence

@@ -431,6 +431,7 @@ def first_column(cells):
         ([*NAMES[:-1], NAMES[0]], "19 distinct texts"),
         ([*NAMES[:-1], ""], "19 distinct texts (1 is empty)"),
         ([*NAMES[:-2], "", "NA"], "18 distinct texts (2 are empty)"),
+        ([*NAMES[:-5], "", "NA", "", "?", ""], "15 distinct texts (5 are empty)"),
         (["🦊", '"<script>alert(1)</script>"', '"a,b"', *NAMES[3:-1], "🦊"], "19 distinct texts"),
     ],
 )
@@ -452,6 +453,7 @@ def test_a_first_column_that_is_nearly_distinct_is_told(write, cells, found):
         ([*NAMES[:-3], *NAMES[:3]], {}),  # 17 of 20
         (["u", "v"] * 10, {}),
         ([*NAMES[:8], NAMES[0]], {}),  # few rows
+        ([*NAMES[:9], *[""] * 11], {}),  # few names
         ([""] * 20, {}),
         ([*NAMES[:-1], NAMES[0]], {"id_column": ""}),
         ([*NAMES[:-1], NAMES[0]], {"categorical": ["the name"]}),
@@ -465,6 +467,38 @@ def test_other_first_columns_are_not_told(write, cells, options):
         warnings.simplefilter("always")
         read_file(write(first_column(cells)), **options)
     assert not [warning for warning in caught if "row names, because" in str(warning.message)]
+
+
+DATES = ["2020-01-01", "01/02/2020", "not a date", "2020-05-05"]
+
+
+@pytest.mark.parametrize("cells", [DATES, ["12.5 kg", "13.5 kg", "broken", "<b>"], ["$1", "$2", "$3", "$4", "a", "b,"]])
+def test_row_names_that_look_measured_are_told(write, cells):
+    with pytest.warns(InputWarning) as caught:
+        file = read_file(write(first_column([f'"{cell}"' for cell in cells])))
+    assert [str(warning.message) for warning in caught] == [
+        "Column 'the name' of table.csv was taken as row names, because its texts are all different, but most of them look like "
+        f"dates or numbers, such as '{cells[0]}': if it names the rows, say --id-column 'the name', and if not, correct the "
+        "other cells, and write dates as 2020-12-31."
+    ]
+    assert file.row_names == tuple(cells)
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        (DATES, {"id_column": "the name"}),
+        (DATES, {"categorical": ["the name"]}),
+        ([*NAMES[:5], *DATES[:2], "2020-07-07"], {}),  # fewer than half
+        (["1a", "1b", "2a", "2b"], {}),
+        (["12 High Street", "14 High Street", "3 Low Road", "Town Hall"], {}),
+    ],
+)
+def test_other_row_names_are_not_told(write, cells, options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_file(write(first_column(cells)), **options)
+    assert not [warning for warning in caught if "look like dates or numbers, such" in str(warning.message)]
 
 
 def test_a_column_that_is_alone_is_not_told(write):

@@ -5,35 +5,59 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..output.search_words import HELD_ENOUGH, WHY_FEW_HELD
 from ..table.wording import count
 from .overview import listed
-
-_HELD_ENOUGH = 0.5  # share of lists of neighbours that held the best partner
-_FEW_HELD = (
-    "many partners are about equally good, as with much noise, or the lists are too short; for up to some 50,000 rows try "
-    "--search exact"
-)
 
 
 def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
     """Say what was found, and where it is."""
+    lines = {
+        "missing": _missing(facts),
+        "search": _search(facts),
+        "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
+        "ties": _ties(facts),
+        "sample": _sample(facts),
+        "verdict": facts.get("verdict"),
+        "clusters": _clusters(facts),
+        "results": f"{', '.join(files)} in {outdir}",
+    }
+    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
+
+
+def _missing(facts: dict[str, Any]) -> str:
+    """Say how many cells are missing, and where that is not all of the table, of which columns."""
+    n_used = sum(column["used"] for column in facts["columns"])
+    if not n_used:
+        return ""
+    of_columns = "" if n_used == len(facts["columns"]) else f" of the {count(n_used, 'column')} in use"
+    return f"{100 * facts['missing_share']:.3g} % of the cells{of_columns}"
+
+
+def _ties(facts: dict[str, Any]) -> str:
+    """Say that rows are not told apart, and what to do about it."""
+    from ..tree.zero_heights import told_apart
+
+    if not facts["zero_heights"]:
+        return ""
+    advice = told_apart(facts["parameters"], facts["inference"] != "greedy", "--noise 0.001", "--inference smc")
+    return "; ".join(filter(None, (facts["zero_heights"], advice)))
+
+
+def _clusters(facts: dict[str, Any]) -> str:
+    """Say how many clusters there are, who chose them, and whether there was anything to choose."""
+    from ..output.report.page import FEWEST_ROWS, too_little
+
     reasons = {
         "n_clusters": "as asked for",
         "height": "cut at the height",
         "likelihood ratio": "chosen by the model",
     }
-    lines = {
-        "missing": f"{100 * facts['missing_share']:.3g} % of the cells",
-        "search": _search(facts),
-        "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
-        "ties": facts["zero_heights"],
-        "sample": _sample(facts),
-        "verdict": facts.get("verdict"),
-        "clusters": f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of "
-        f"{listed(facts['cluster_sizes'], 12)} {'row' if facts['cluster_sizes'] == [1] else 'rows'}",
-        "results": f"{', '.join(files)} in {outdir}",
-    }
-    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
+    found = (
+        f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of {listed(facts['cluster_sizes'], 12)} "
+        f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}"
+    )
+    return found if facts["n_rows"] >= FEWEST_ROWS else f"{found}; {too_little(facts['n_rows'])}"
 
 
 def _search(facts: dict[str, Any]) -> str:
@@ -44,7 +68,7 @@ def _search(facts: dict[str, Any]) -> str:
     if held is None:
         return "among near rows"
     found = f"among near rows; {100 * held:.0f} % of the lists held the best partner"
-    return found if held >= _HELD_ENOUGH else f"{found}: {_FEW_HELD}"
+    return found if held >= HELD_ENOUGH else f"{found}: {WHY_FEW_HELD}"
 
 
 def _sample(facts: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from ..table.wording import count
 from .application import app
 from .checks import check_one_reader, check_one_writer, check_whole
 from .models import load_clustering
+from .new_rows import remarks_on_rows
 from .options import (
     OUTPUT,
     CsvOption,
@@ -68,7 +69,8 @@ def score(
             fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
             with notes.timed("scoring"), notes.taken():
                 densities = fitted.score_samples(frame)
-        names = names or [str(i) for i in range(len(densities))]
+                names = names or [str(i) for i in range(len(densities))]
+                notes.add(remarks_on_rows(fitted, frame, names, densities, "log density is 0"))
         mean = float(densities.mean())
         columns = {"row": names, "log_density": densities.tolist()}
         _answer(columns, {"mean_log_density": mean}, output, as_json, notes)
@@ -112,9 +114,11 @@ def place(
         with hushed(quiet):
             fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
             with notes.timed("placing"), notes.taken():
-                columns = fitted.place(frame, n_nearest=nearest, level=level).columns()
+                placements = fitted.place(frame, n_nearest=nearest, level=level)
                 shares = fitted.predict_proba(frame)
-        columns |= {"row": names} if names else {}
+                names = names or list(placements.row_names)
+                notes.add(remarks_on_rows(fitted, frame, names, placements.log_density, "place is that of the prior"))
+        columns = placements.columns() | {"row": names}
         columns |= {"cluster": shares.argmax(axis=1).tolist(), "cluster_probability": shares.max(axis=1).tolist()}
         _answer(columns, {"level": level}, output, as_json, notes)
         notes.say(f"placed {count(len(shares), 'row')}")

@@ -103,7 +103,7 @@ def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encodi
                 }
                 if isinstance(part, OrnsteinUhlenbeck):
                     mean = float(np.broadcast_to(part.mean, len(encoded.real_names))[d])
-                    found[name] |= {"mean": centers[name] + mean * scales[name], "rate": part.rate}
+                    found[name] |= {"mean": float(centers[name] + mean * scales[name]), "rate": float(part.rate)}
         elif isinstance(part, Multinomial) and part.equilibrium is not None:
             rates = np.broadcast_to(part.rate, len(part.equilibrium))
             for d, name in enumerate(encoded.categorical_names):

@@ -20,6 +20,7 @@ from ..tree.kingman import log_prior
 from ..tree.tree import Tree
 from ..tree.zero_heights import merges_at_zero, zero_heights
 from .pictures import dendrogram_bytes
+from .search_words import few_held
 
 if TYPE_CHECKING:
     from ..inference.smc_result import SMCResult
@@ -106,11 +107,11 @@ def facts_of(
     Returns
     -------
     dict
-        Of what JSON knows; a number that is not finite is None.
+        Of what JSON knows; a number that is not finite is None. Missing cells are counted in the columns that are used.
     """
     used = model.encoding_.informative.tolist()
     columns = [_column_facts(column, bool(use)) for column, use in zip(table.columns, used, strict=True)]
-    n_missing = sum(facts["n_missing"] for facts in columns)
+    n_missing = sum(facts["n_missing"] for facts in columns if facts["used"])
     facts = {
         "coaltree_version": __version__,
         "input": source,
@@ -118,7 +119,7 @@ def facts_of(
         "n_columns": len(columns),
         "id_column": table.id_column,
         "n_missing": n_missing,
-        "missing_share": n_missing / (table.n_rows * len(columns)),
+        "missing_share": n_missing / max(table.n_rows * sum(used), 1),
         "columns": columns,
         "inference": model.inference,
         "rule": model.rule if model.inference == "greedy" else None,
@@ -135,7 +136,7 @@ def facts_of(
         "clusters_chosen_by": clusters_chosen_by(model),
         "cluster_sizes": np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
         "parameters": model.parameters_,
-        "remarks": list(remarks),
+        "remarks": [*remarks, *few_held(getattr(model, "neighbors_held_", None))],
         "settings": dict(settings or {}),
     }
     if hasattr(model, "sample_"):

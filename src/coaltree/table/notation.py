@@ -37,7 +37,7 @@ _DATE = re.compile(
 )
 
 
-def example_of_numbers(codes: IntArray, categories: Sequence[Category]) -> str | None:
+def example_of_numbers(codes: IntArray, categories: Sequence[Category], least: float = _MOST_CELLS) -> str | None:
     """Find out whether the categories of a column look like numbers or dates that were written with decoration.
 
     Parameters
@@ -46,6 +46,8 @@ def example_of_numbers(codes: IntArray, categories: Sequence[Category]) -> str |
         Codes of the cells; -1 is missing.
     categories : sequence
         The categories.
+    least : float, optional
+        Share of the cells that have to look so.
 
     Returns
     -------
@@ -55,7 +57,7 @@ def example_of_numbers(codes: IntArray, categories: Sequence[Category]) -> str |
     observed = codes[codes >= 0]
     if len(categories) < 2 or len(categories) <= _MOST_DISTINCT * len(observed):
         return None
-    if not _may_be_numbers(observed, categories):
+    if not _may_be_numbers(observed, categories, least):
         return None
     texts = [_short_text(category) for category in categories]
     matches = [_NUMBER.fullmatch(text.strip()) for text in texts]
@@ -69,12 +71,12 @@ def example_of_numbers(codes: IntArray, categories: Sequence[Category]) -> str |
         ]
     )
     looks = written[observed]
-    if looks.sum() < _MOST_CELLS * len(observed):
+    if looks.sum() < least * len(observed):
         return None
     return texts[int(observed[np.argmax(looks)])]
 
 
-def _may_be_numbers(observed: IntArray, categories: Sequence[Category]) -> bool:
+def _may_be_numbers(observed: IntArray, categories: Sequence[Category], least: float) -> bool:
     """Look at the categories until there are too many cells with others than numbers and dates."""
     n_cells = np.bincount(observed, minlength=len(categories)).tolist()
     n_others = 0
@@ -82,7 +84,7 @@ def _may_be_numbers(observed: IntArray, categories: Sequence[Category]) -> bool:
         text = _short_text(category).strip()
         if not _NUMBER.fullmatch(text) and not _DATE.fullmatch(text):
             n_others += n
-            if len(observed) - n_others < _MOST_CELLS * len(observed):
+            if len(observed) - n_others < least * len(observed):
                 return False
     return True
 

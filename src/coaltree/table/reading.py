@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 DEFAULT_NA = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")
 """What stands for a missing cell in a text file."""
 
-# A column in which this share of the rows has a text of its own may well have been meant to name them ...
+# A column in which this share of the texts is distinct may well have been meant to name the rows ...
 _NEARLY_ALL = 0.9
-# ... unless there are fewer rows.
+# ... unless there are fewer of them.
 _NAMED_ROWS = 10
+# Row names of which this share looks like dates or numbers may well have been measured.
+_LIKE_NUMBERS = 0.5
 # In a smaller table, whole numbers in a row may well have been measured.
 _NUMBERED_ROWS = 4
 
@@ -106,7 +108,7 @@ def read_file(
     InputWarning
         For what was read otherwise than it stands in the file: decimal commas, an index without a name, fields
         separated by something unexpected, row names that are not distinct; for a first column that numbers the rows, or whose
-        texts are distinct but for a few.
+        texts are distinct but for a few, or that was taken as row names although most of it looks like dates or numbers.
     """
     file = table_file(path)
     polars = import_polars()
@@ -128,6 +130,8 @@ def read_file(
     id_column, left_out = take_index(frame, unnamed, id_column, spoken_for, file.name)
     if id_column is None:
         id_column = _automatic_id(polars, frame, [*drop, *left_out], spoken_for)
+        if id_column is not None:
+            _warn_like_numbers(id_column, frame[id_column].to_list(), file.name)
     _check_used_once(options | {"--id-column": [id_column] if id_column else []})
     drop = [*drop, *left_out]
     # As written in the file, so that 007 stays 007.
@@ -166,12 +170,26 @@ def _is_measured(polars: Any, column: Any) -> bool:
     return 2 * n_text <= len(column) or example_of_numbers(np.arange(len(column)), column.to_list()) is not None
 
 
+def _warn_like_numbers(name: str, cells: list[str], source: str) -> None:
+    example = example_of_numbers(np.arange(len(cells)), cells, _LIKE_NUMBERS)
+    if example is not None:
+        warnings.warn(
+            f"Column {name!r} of {source} was taken as row names, because its texts are all different, but most of them look "
+            f"like dates or numbers, such as {example!r}: if it names the rows, say --id-column {shlex.quote(name)}, and if not, "
+            "correct the other cells, and write dates as 2020-12-31.",
+            InputWarning,
+            stacklevel=3,
+        )
+
+
 def _nearly_names(polars: Any, column: Any) -> bool:
     """Say whether a column of text, which is not one of row names, is nearly one."""
-    if column.dtype != polars.String or len(column) < _NAMED_ROWS:
+    if column.dtype != polars.String:
         return False
     observed = column.drop_nulls()
-    return observed.n_unique() >= _NEARLY_ALL * len(column) and not _is_measured(polars, observed)
+    if len(observed) < _NAMED_ROWS or observed.n_unique() < _NEARLY_ALL * len(observed):
+        return False
+    return not _is_measured(polars, observed)
 
 
 def _warn_nearly_names(name: str, column: Any, source: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,3 +36,29 @@ def zero_heights(tree: Tree) -> str | None:
     return (
         f"{at_zero:,} of {n_merges:,} merges are at height 0: those rows are the same or differ no more than the noise"
     )
+
+
+def told_apart(parameters: Mapping[str, Mapping[str, Any]], sampled: bool, noise: str, sampling: str) -> str:
+    """Say what to try if rows should not meet at height 0; nothing if nothing helps.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Of every column, as ``parameters_`` of the estimators.
+    sampled : bool
+        Whether there is a sample of trees already.
+    noise, sampling : str
+        What asks for a little noise and for a sample of trees, in the words of whoever is spoken to.
+
+    Examples
+    --------
+    >>> told_apart({"x": {"noise_sd": 0.1}}, False, "noise=0.001", 'inference="smc"')
+    'to tell them apart, try less noise (noise=0.001), or a sample of trees (inference="smc", for some hundred rows)'
+    >>> told_apart({"x": {"noise_sd": 0.0}}, True, "noise=0.001", 'inference="smc"')
+    ''
+    """
+    noisy = any(own.get("noise_sd", 0.0) > 0 for own in parameters.values())
+    ways = [f"less noise ({noise})"] * noisy + [f"a sample of trees ({sampling}, for some hundred rows)"] * (
+        not sampled
+    )
+    return f"to tell them apart, try {', or '.join(ways)}" if ways else ""

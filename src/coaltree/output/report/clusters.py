@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .differences import Differences, differences, strongest, tally
 from .facts import CategoricalFacts, ColumnFacts, ReportFacts
-from .numbers import MINUS, explained, percent
+from .numbers import MINUS, held_together, percent, set_apart
 
 MOST_CLUSTERS = 40
 MOST_MEMBERS = 300
@@ -90,8 +90,8 @@ def view(column: ColumnFacts, found: Differences, group: int) -> DifferenceView:
     more = "+" if inside > outside else ""
     return DifferenceView(
         column.name,
-        column.told(inside, 0.1 * column.sd),
-        column.told(outside, 0.1 * column.sd),
+        column.mean_told(inside),
+        column.mean_told(outside),
         more + column.distance(inside - outside),
         effect,
     )
@@ -112,10 +112,8 @@ def _decided(facts: ReportFacts, cluster: int) -> list[str]:
     top, above = int(node[0]), int(tree.parents[node[0]])
     told = []
     if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):
-        told.append(f"By themselves, {explained(float(facts.log_ratios[top - tree.n_leaves]))}.")
+        told.append(f"Held together: {held_together(float(facts.log_ratios[top - tree.n_leaves]))}.")
     if above >= 0 and math.isfinite(facts.log_ratios[above - tree.n_leaves]):
-        told.append(
-            f"With the rows next to them in the tree, {tree.leaf_counts[above]:,} in all, "
-            f"{explained(float(facts.log_ratios[above - tree.n_leaves]))}."
-        )
+        apart = set_apart(float(facts.log_ratios[above - tree.n_leaves]))
+        told.append(f"Set apart from the rows next to them in the tree: {apart}.")
     return told

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tree.tree import Tree
-from .numbers import beside, date, given_values, percent, significant, written
+from .numbers import beside, date, given_values, mean_beside, percent, significant, written
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -64,6 +64,10 @@ class RealFacts:
         if self.time:
             return date(value, None if sd is None else bool(sd >= 1))
         return written((given_values(np.array([value]))[0] or 0.0) if sd is None else beside(value, sd))
+
+    def mean_told(self, mean: float) -> str:
+        """Write the mean of some rows."""
+        return self.told(mean, 0.1 * self.sd) if self.time else written(mean_beside(mean, self.sd))
 
     def cell(self, row: int) -> str:
         """Write the observed cell of a row."""

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 _KEPT = 9  # characters of a value that is written as it was given
 _DIGITS = 6
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # of the years 0 to 9999
+_EVEN = math.log(1.05)  # log odds below which neither side is the better one
+_STRENGTHS = ((100, "very strongly"), (20, "strongly"), (3, "clearly"), (1, "weakly"))  # from which factor on
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -67,6 +69,21 @@ def beside(value: float, sd: float) -> float:
     return float(round(value, places)) if abs(places) < 300 else significant(value)
 
 
+def mean_beside(value: float, sd: float) -> float:
+    """Return a mean of some rows to the digits that tell it from others in a column of such a standard deviation.
+
+    A small one keeps three digits of its own.
+
+    Examples
+    --------
+    >>> mean_beside(3.21456, 0.4), mean_beside(4.6612, 2e5), mean_beside(1e6, 2e5), mean_beside(1e-17, 0.4)
+    (3.215, 4.66, 1000000.0, 0.0)
+    """
+    if abs(value) < 1e-9 * sd:  # what adding up has left of 0
+        return 0.0
+    return min(beside(value, 0.1 * sd), significant(value, 3), key=lambda shown: abs(shown - value))
+
+
 def written(value: float) -> str:
     """Write a number without a needless point or sign.
 
@@ -110,14 +127,45 @@ def explained(log_ratio: float) -> str:
     >>> explained(0.01), explained(300.0)
     ('one tree explains them as well as two', 'one tree explains them more than a million times better than two')
     """
-    if abs(log_ratio) < math.log(1.05):
+    if abs(log_ratio) < _EVEN:
         return "one tree explains them as well as two"
-    factor = (
-        "more than a million" if abs(log_ratio) > math.log(1e6) else f"{significant(math.exp(abs(log_ratio)), 2):,g}"
-    )
     if log_ratio > 0:
-        return f"one tree explains them {factor} times better than two"
-    return f"two trees explain them {factor} times better than one"
+        return f"one tree explains them {_times(log_ratio)} better than two"
+    return f"two trees explain them {_times(-log_ratio)} better than one"
+
+
+def held_together(log_ratio: float) -> str:
+    """Say how strongly rows are held together.
+
+    Examples
+    --------
+    >>> held_together(3.2), held_together(0.7), held_together(-0.7)
+    ('strongly (25 times)', 'weakly (2 times)', 'no (two trees explain them 2 times better than one)')
+    """
+    return _strength(log_ratio, log_ratio)
+
+
+def set_apart(log_ratio: float) -> str:
+    """Say how strongly rows are set apart.
+
+    Examples
+    --------
+    >>> set_apart(-5.5), set_apart(-2.0), set_apart(0.0)
+    ('very strongly (240 times)', 'clearly (7.4 times)', 'no (one tree explains them as well as two)')
+    """
+    return _strength(-log_ratio, log_ratio)
+
+
+def _strength(log_odds: float, log_ratio: float) -> str:
+    if log_odds < _EVEN:
+        return f"no ({explained(log_ratio)})"
+    strength = next(word for least, word in _STRENGTHS if log_odds >= math.log(least))
+    return f"{strength} ({_times(log_odds)})"
+
+
+def _times(log_factor: float) -> str:
+    factor = "more than a million" if log_factor > math.log(1e6) else f"{significant(math.exp(log_factor), 2):,g}"
+    return f"{factor} times"
 
 
 def percent(share: float) -> str:

@@ -30,6 +30,19 @@ _CHOICES = {
 }
 
 
+def too_little(n_rows: int) -> str:
+    """Say that there are too few rows to cluster.
+
+    Examples
+    --------
+    >>> too_little(1)
+    'one row is too little to cluster: there is nothing to compare it with'
+    """
+    if n_rows == 1:
+        return "one row is too little to cluster: there is nothing to compare it with"
+    return "two rows are too little to cluster: they meet at one merge, and there is nothing to compare it with"
+
+
 def check_packages() -> None:
     """Refuse a report that could not be written, before any work is done.
 
@@ -76,6 +89,7 @@ def page(facts: ReportFacts) -> str:
         names=facts.tree.leaf_names,
         counted=count,
         enough=facts.tree.n_leaves >= FEWEST_ROWS,
+        too_little=too_little(facts.tree.n_leaves),
         n_missing=sum(int(column.missing.sum()) for column in facts.columns),
         choice=_CHOICES[facts.clusters_chosen_by],
         n_tips=len(drawn["names"]),

@@ -32,7 +32,8 @@ class CategoricalParameters(NamedTuple):
 
     column: str
     half_height: str
-    shares: str
+    shares: list[tuple[str, str]]  # of the most frequent categories
+    n_more: int  # categories
 
 
 def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
@@ -64,11 +65,8 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
     for column in facts.categorical:
         own = facts.parameters[column.name]
         shares = sorted(zip(column.categories, own["equilibrium"].values(), strict=True), key=lambda pair: -pair[1])
-        told = ", ".join(f"{category} {percent(float(share))}" for category, share in shares[:MOST_SHARES])
-        more = len(shares) - MOST_SHARES
-        found.append(
-            CategoricalParameters(column.name, _half_height(own), told + (f" and {more:,} more" if more > 0 else ""))
-        )
+        told = [(category, percent(float(share))) for category, share in shares[:MOST_SHARES]]
+        found.append(CategoricalParameters(column.name, _half_height(own), told, len(shares) - len(told)))
     return found
 
 

@@ -12,7 +12,7 @@ from ..drawn import Drawn, drawn_part
 from ..palette import paint
 from .differences import differences, strongest, tally
 from .facts import ColumnFacts, RealFacts, ReportFacts
-from .numbers import beside, given_values, moments, significant
+from .numbers import beside, given_values, mean_beside, moments, significant
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -162,4 +162,4 @@ def _apart(
 
 def _shortened(column: ColumnFacts, mean: float) -> float:
     """Return a mean or a share to as many digits as are read."""
-    return beside(mean, 0.1 * column.sd) if isinstance(column, RealFacts) else significant(mean, 4)
+    return mean_beside(mean, column.sd) if isinstance(column, RealFacts) else significant(mean, 4)

@@ -11,6 +11,7 @@ from scipy.special import pdtrc
 from ...table.wording import count
 from ...tree.drawn_names import shown_name
 from ...tree.summary import SummaryTree
+from ...tree.zero_heights import told_apart, zero_heights
 from .facts import ChainFacts, ReportFacts, SampleFacts
 from .numbers import percent, significant, written
 from .surprises import RARE, OddCells, OddRows
@@ -19,6 +20,9 @@ WEAK = 0.5
 MOST_WEAK = 10
 NAMED = 4  # leaves of a clade that are named
 SMALL_GAIN = 0.5  # of the log joint density over the last rounds, below which fitting is called settled
+LEAST_FALL = 0.01  # of the log joint density, as a share of it, from which fitting is said to go downhill ...
+LEAST_FALL_NATS = 10.0  # ... and in nats, whichever is more
+MUCH_WIDER = 3.0  # factor between standard deviations that are called different
 BY_CHANCE = 0.1  # probability of so many odd cells, below which there are too many of them
 
 
@@ -28,26 +32,25 @@ class Verdict(NamedTuple):
     question: str
     state: str  # "good", "look" or "plain"
     answer: str
+    points: tuple[str, ...] = ()
 
 
 def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict]:
     """Answer the questions that a reader should ask of a fit."""
-    found = [_found(facts), _settled(facts)]
+    found = [_found(facts), _settled(facts), *_spread(facts)]
     if len(facts.examined.rows):
         found.append(_outliers(facts, rows))
     if cells.n_cells:
         found.append(_cells(facts, cells))
-    n_merges = facts.tree.n_leaves - 1
-    n_level = int(np.sum(facts.tree.merge_heights == 0))
-    if n_level > n_merges / 2:
-        told = f"{n_level:,} of {n_merges:,} merges are at height 0: those rows differ no more than noise."
-        found.append(Verdict("How fine is the tree?", "plain", told))
+    level = zero_heights(facts.tree)
+    if level:
+        sampled = facts.sample is not None or facts.chains is not None
+        advice = told_apart(facts.parameters, sampled, "noise=0.001", 'inference="smc"')
+        found.append(Verdict("How fine is the tree?", "plain", "; ".join(filter(None, (level, advice))) + "."))
     said_already = facts.chains.verdict if facts.chains else None
-    found += [
-        Verdict("What was noticed about the table or the sample?", "look", remark)
-        for remark in facts.remarks
-        if remark != said_already
-    ]
+    remarks = tuple(remark for remark in facts.remarks if remark != said_already)
+    if remarks:
+        found.append(Verdict("What was noticed about the table or the sample?", "look", "", remarks))
     return found
 
 
@@ -111,6 +114,17 @@ def _settled(facts: ReportFacts) -> Verdict:
         return Verdict(question, "plain", "Parameters were not fitted; the tree was built with those that were given.")
     n_rounds = count(len(rounds), "round")
     part = " on a part of the rows" if facts.fitted_to_part else ""
+    best = max(range(len(rounds)), key=rounds.__getitem__)
+    after = max(rounds[best + 1 :], default=math.inf)
+    if after < rounds[best] - max(LEAST_FALL_NATS, LEAST_FALL * abs(rounds[best])):
+        first, last, start = (written(significant(value)) for value in (rounds[best], rounds[-1], facts.log_joints[0]))
+        return Verdict(
+            question,
+            "look",
+            f"Not for sure: of {n_rounds}{part} round {best + 1} was the highest, and after it they went downhill, from {first} "
+            f"to {last}. The parameters are uncertain: compare with calibrate=0. What stands before the rounds, {start}, is of "
+            "the parameters at the start and by another clock, and is not to be compared.",
+        )
     if len(rounds) < facts.most_rounds:
         return Verdict(
             question,
@@ -128,6 +142,28 @@ def _settled(facts: ReportFacts) -> Verdict:
         "look",
         f"Perhaps not: what was allowed, {n_rounds}{part}, was used up. Try calibrate={2 * facts.most_rounds}.",
     )
+
+
+def _spread(facts: ReportFacts) -> list[Verdict]:
+    """Warn of columns whose cells drift much further, or much less far, than they spread in the table."""
+    found = []
+    for column in facts.real:
+        own = facts.parameters[column.name]
+        fitted = float(own["sd"])
+        # Brownian motion has no standard deviation in the long run that could be compared.
+        if "mean" in own and not column.sd / MUCH_WIDER <= fitted <= MUCH_WIDER * column.sd:
+            found.append(
+                f"{shortened(column.name)} (fitted {column.distance(fitted)}, in the table {column.distance(column.sd)})"
+            )
+    if not found:
+        return []
+    more = f" and {count(len(found) - NAMED, 'more column')}" if len(found) > NAMED else ""
+    told = (
+        f"Not in {', '.join(found[:NAMED])}{more}, where the standard deviations differ more than threefold: the fitted "
+        "parameters describe how cells vary along the tree, not how they spread in the table. Take clusters by likelihood ratio "
+        "with care then, and compare n_clusters or calibrate=0."
+    )
+    return [Verdict("Are the fitted parameters those of the table?", "look", told)]
 
 
 def _outliers(facts: ReportFacts, rows: OddRows) -> Verdict:
