@@ -44,8 +44,7 @@ def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict
         found.append(_cells(facts, cells))
     level = zero_heights(facts.tree)
     if level:
-        sampled = facts.sample is not None or facts.chains is not None
-        advice = told_apart(facts.parameters, sampled, "noise=0.001", 'inference="smc"')
+        advice = told_apart(facts.parameters, facts.sample is not None, "noise=0.001", 'inference="smc"')
         found.append(Verdict("How fine is the tree?", "plain", "; ".join(filter(None, (level, advice))) + "."))
     said_already = facts.chains.verdict if facts.chains else None
     remarks = tuple(remark for remark in facts.remarks if remark != said_already)
