@@ -101,7 +101,7 @@ def test_words_on_the_chains(fitted):
         facts, sample=replace(facts.sample, converged=False, verdict="Not yet."), remarks=("Not yet.", "Else.")
     )
     assert verdict(apart, "Markov chains").state == "look"
-    assert verdict(apart, "noticed").answer == "Else."
+    assert verdict(apart, "noticed").points == ("Else.",)
     alone = replace(facts, sample=replace(facts.sample, traces=facts.sample.traces[:1], r_hat=np.nan, acceptance={}))
     assert verdict(alone, "Markov chains").state == "plain"
     assert "here not known" in verdict(alone, "Markov chains").answer

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..counts import checked_count
 from ..errors import InputError, InputWarning
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
@@ -302,9 +303,7 @@ class CoalescentModel(BaseEstimator):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
         for name in ("n_chains", "n_samples"):  # before the rounds, which take their time
-            value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1.")
+            checked_count(getattr(self, name), name)
         noise: Any = self.noise
         if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < math.inf):
             raise InputError(
