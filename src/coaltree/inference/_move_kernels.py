@@ -48,15 +48,14 @@ def make_moves(forest, history, cells, shares, log_stay, stretch, uniforms, log_
 
 @kernel
 def climb(forest, history, cells, first, last, least_gain):
-    """Hang each subtree, from one slot to another, where it fits best; return how many moved, and what was gained."""
-    moves, gained = 0, 0.0
+    """Hang each subtree, from one slot to another, where it fits best; return how many moved."""
+    moves = 0
     no_uniforms = np.empty(0)
     for s in range(first, last):
         if s != history.root[0]:
-            moved, gain = regraft(forest, history, cells, s, len(history.parent), 0.0, least_gain, True, no_uniforms)
+            moved, _ = regraft(forest, history, cells, s, len(history.parent), 0.0, least_gain, True, no_uniforms)
             moves += moved
-            gained += gain
-    return moves, gained
+    return moves
 
 
 @inlined

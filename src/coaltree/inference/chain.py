@@ -119,9 +119,9 @@ class Chain:
 
     def climb(self, first: int, last: int, least_gain: float) -> int:
         """Hang some subtrees, by the slots of their tops, where each fits best; return how many moved."""
-        moves, _ = climb(self._forest, self._history, self._cells, first, last, least_gain)
+        moves = int(climb(self._forest, self._history, self._cells, first, last, least_gain))
         self._count_up()
-        return int(moves)
+        return moves
 
     def tune(self) -> None:
         """Turn the stretch of scalings towards one that is accepted now and then; for warm-up only."""

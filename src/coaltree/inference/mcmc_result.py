@@ -96,11 +96,16 @@ class MCMCResult(TreeSample):
         """How many chains there are."""
         return len(self.traces["log_joint"])
 
+    @property
+    def least_effective(self) -> float:
+        """What the sample is worth by the trace, or the topologies, that it is worth least by."""
+        return min(*self.effective_samples.values(), self.effective_topologies)
+
     def _doubts(self) -> list[str]:
         if (kept := len(self) // self.n_chains) < FEWEST:
             return [f"{kept} tree(s) of each chain are too few to say anything"]
         doubts = []
-        least = min(min(self.effective_samples.values()), self.effective_topologies)
+        least = self.least_effective
         if not least >= ENOUGH:
             doubts.append(
                 f"the trees are worth only {least:.0f} independent ones, and {ENOUGH:.0f} is the least to go by"

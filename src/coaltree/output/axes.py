@@ -50,6 +50,15 @@ def new_axes(size: tuple[float, float]) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
+def new_panels(names: Sequence[str], size: tuple[float, float]) -> dict[str, Axes]:
+    """Return axes of a new pyplot figure, one below the other with one horizontal axis, by name."""
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=size, layout="constrained")
+    found: dict[str, Axes] = figure.subplot_mosaic([[name] for name in names], sharex=True)
+    return found
+
+
 def write_label(ax: Axes, axis: str, name: str) -> None:
     """Name an axis after a column; names are text: a dollar sign in one does not begin a formula."""
     label = getattr(ax, f"set_{axis}label")(shown(name))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..inference.smc_result import SMCResult
-from .axes import FONT, SMALL_FONT, checked_panels, hide_spines, need_matplotlib
+from .axes import FONT, SMALL_FONT, checked_panels, hide_spines, need_matplotlib, new_panels
 from .palette import PALETTE
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
     found = _checked_result(result)
     panels = checked_panels(axes, _PANELS)
     need_matplotlib()
-    panels = _new_panels() if panels is None else panels
+    panels = new_panels(_PANELS, (6.0, 5.0)) if panels is None else panels
     n_runs, n_merges = found.run_ess.shape
     merges = np.arange(1, n_merges + 1)
     runs = zip(found.log_evidence_traces, found.run_ess, found.resampled, strict=True)
@@ -78,14 +78,6 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
     if 1 < n_runs <= _MOST_NAMED:
         panels["evidence"].legend(frameon=False, fontsize=SMALL_FONT, ncols=-(-n_runs // 4))
     return panels
-
-
-def _new_panels() -> dict[str, Axes]:
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(figsize=(6.0, 5.0), layout="constrained")
-    found: dict[str, Axes] = figure.subplot_mosaic([[name] for name in _PANELS], sharex=True)
-    return found
 
 
 def _checked_result(result: Any) -> SMCResult:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..inference.mcmc_result import MCMCResult
-from .axes import FONT, SMALL_FONT, checked_panels, hide_spines, need_matplotlib
+from .axes import FONT, SMALL_FONT, checked_panels, hide_spines, need_matplotlib, new_panels
 from .palette import PALETTE
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
     found = _checked_result(result)
     panels = checked_panels(axes, _PANELS)
     need_matplotlib()
-    panels = _new_panels() if panels is None else panels
+    panels = new_panels(_PANELS, (6.5, 5.0)) if panels is None else panels
     for name, ax in panels.items():
         for k, trace in enumerate(found.traces[name]):
             ax.plot(
@@ -68,7 +68,7 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
         ax.margins(x=0.01)
         hide_spines(ax, "top", "right")
         ax.locator_params(axis="x", integer=True)
-    least = min(*found.effective_samples.values(), found.effective_topologies)
+    least = found.least_effective
     if np.isfinite(least):  # else there are too few samples to tell
         title = f"R-hat {max(found.r_hat.values()):.3f}, {least:,.0f} effective samples"
         panels["log_joint"].set_title(title, loc="left", fontsize=FONT + 1)
@@ -105,14 +105,6 @@ def trace_log(result: MCMCResult, chain: int) -> str:
     kept = np.stack([trace[chain, result.warmup :] for trace in result.traces.values()], axis=1)
     lines += ["\t".join(map(repr, (state, *row))) for state, row in enumerate(kept.tolist(), result.warmup)]
     return "\n".join(lines) + "\n"
-
-
-def _new_panels() -> dict[str, Axes]:
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(figsize=(6.5, 5.0), layout="constrained")
-    found: dict[str, Axes] = figure.subplot_mosaic([[name] for name in _PANELS], sharex=True)
-    return found
 
 
 def _shown_heights(found: MCMCResult, name: str) -> tuple[float, float]:
