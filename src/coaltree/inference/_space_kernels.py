@@ -17,7 +17,7 @@ from ..compiled import inlined, jit
 from ..process._brownian_kernels import LOG_2PI
 from ._pair_kernels import insert_partner, rank_by_likelihood
 
-BUCKET = 32  # points, at most
+BUCKET = 16  # points, at most
 SAMPLE = 64  # points of a box that say along which column it is cut
 COLUMNS_AT_ONCE = 16  # of a distance, before it is seen whether it is too far already
 PROBES, PROBE_LENGTH = 32, 5  # lists that are made to see how many pairs are looked at;
