@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -30,11 +31,16 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 FOLDS, HIDDEN = 5, 0.05
 ROUNDS = 3
 COMPONENTS = (5, 10, 20, 40)
-SAMPLED_SHARES, PARTICLES = (0.1,), 10  # a sample of trees over more languages takes too long
+SAMPLES, WARM_UP, MOVES = (
+    50,
+    30,
+    2,
+)  # of one chain, as many of them left out, and moves for each row from one to the next
 LEAST_PROBABILITY = 1e-3  # rivals are often sure and wrong, which would cost them an infinite log score
 
-#: Ours: languages where they stand in the tree; each taken off and placed anew, as the imputer does; many trees.
-TREE, ANEW, SAMPLE = "one greedy tree", "one greedy tree, languages placed anew", "sample of trees"
+#: Ours: languages where they stand in the tree; each taken off and placed anew, as the imputer does; trees and parameters of a
+#: Markov chain that begins there.
+TREE, ANEW, SAMPLE = "one greedy tree", "one greedy tree, languages placed anew", "trees and parameters sampled"
 
 
 class Task(NamedTuple):
@@ -46,7 +52,6 @@ class Task(NamedTuple):
     rows: IntArray
     columns: IntArray
     truth: IntArray
-    sampled: bool
 
 
 def run(setting: Setting) -> Found:
@@ -69,7 +74,7 @@ def _tasks(setting: Setting) -> Iterator[Task]:
         X = states.copy()
         X[rows, columns] = np.nan
         truth = states[rows, columns].astype(np.intp)
-        yield Task(share, fold, X, rows, columns, truth, share in SAMPLED_SHARES and not setting.quick)
+        yield Task(share, fold, X, rows, columns, truth)
 
 
 def _restored(task: Task) -> list[dict[str, object]]:
@@ -107,12 +112,11 @@ def _methods(task: Task) -> dict[str, Restore]:
         "average link": partial(_by_rival, rival=rivals.NearestInTree()),
         TREE: partial(_by_trees, trees=[found.tree], weights=np.ones(1), process=found.process),
         ANEW: partial(_placed_anew, found=found),
+        SAMPLE: partial(_by_chain, process=found.process),
     }
     for k in COMPONENTS:
         components = rivals.PrincipalComponentCells(k, max_rounds=100, tolerance=1e-4)
         methods[f"PPCA, {k} dimensions"] = partial(_by_rival, rival=components)
-    if task.sampled:
-        methods[SAMPLE] = partial(_by_sample, process=found.process)
     return methods
 
 
@@ -131,9 +135,23 @@ def _placed_anew(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
     return _cells(predictor.fitted_cells(task.rows), task.columns)
 
 
-def _by_sample(task: Task, process: ct.Process) -> list[FloatArray]:
-    sample = ct.smc(task.X, process, "race", PARTICLES, random_state=task.fold)
-    return _by_trees(task, sample.trees, sample.weights, sample.process)
+def _by_chain(task: Task, process: ct.Process) -> list[FloatArray]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ct.InputWarning)  # one short chain cannot show that it agrees with others
+        sample = ct.mcmc(
+            task.X,
+            process,
+            SAMPLES,
+            1,
+            calibrate=True,
+            warmup=WARM_UP,
+            thin=MOVES * len(task.X),
+            random_state=task.fold,
+        )
+    found = [
+        _by_trees(task, [tree], np.ones(1), own) for tree, own in zip(sample.trees, sample.processes(), strict=True)
+    ]
+    return [np.mean(cells, axis=0) for cells in zip(*found, strict=True)]
 
 
 def _cells(predictions: Predictions, columns: IntArray) -> list[FloatArray]:

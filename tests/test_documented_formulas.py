@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
@@ -447,6 +448,71 @@ def test_scaling_stretches_space():
     density = 1 / point[-1], 1 / there_and_back(point)[-1]  # of a factor that is uniform in its logarithm
     factor = abs(np.linalg.det(derivative)) * density[1] / density[0]
     assert factor == pytest.approx(r**3, rel=1e-6)
+
+
+def _log_gamma_density(x, shape, rate):
+    return (shape - 1) * np.log(x) - rate * x
+
+
+@formula("13.4")
+def test_precision_given_contrasts():
+    """Prior times normal densities of the contrasts is in proportion to the Gamma density, at any precision."""
+    gaps, spans, s = np.array([0.3, -1.2, 0.7]), np.array([0.5, 2.0, 1.1]), 1.7
+    precision = np.array([0.1, 0.5, 1.3, 4.0])
+    prior = 0.1 * np.log(precision * s) - precision * s / 1.1  # of the precision in the column's own units, section 11
+    known = sum(stats.norm.logpdf(u, scale=np.sqrt(v / precision)) for u, v in zip(gaps, spans, strict=True))
+    drawn = _log_gamma_density(precision, 1.1 + 3 / 2, s / 1.1 + 0.5 * np.sum(gaps**2 / spans))
+    np.testing.assert_allclose(np.diff(prior + known), np.diff(drawn))
+
+
+@formula("13.5")
+def test_mean_given_the_root():
+    r, v, variance, middle, s = 0.4, 0.7, 1.3, -0.2, 2.1
+    mean = np.array([-1.0, 0.0, 0.3, 2.0])
+    both = stats.norm.logpdf(r, mean, np.sqrt(variance * v)) + stats.norm.logpdf(mean, middle, np.sqrt(s))
+    w = 1 / (variance * v) + 1 / s
+    drawn = stats.norm.logpdf(mean, (r / (variance * v) + middle / s) / w, np.sqrt(1 / w))
+    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+
+
+@formula("13.6")
+def test_rate_and_equilibrium_given_all_that_happened():
+    """A Poisson number of draws on each branch, of which the last one is a state at equilibrium."""
+    lengths, counts, draws = np.array([0.3, 1.2, 0.7]), np.array([0, 2, 1]), np.array([2, 1, 0])
+    rate = np.array([0.2, 1.0, 3.0])
+    both = 0.1 * np.log(rate) - rate / 1.1
+    both = both + sum(stats.poisson.logpmf(k, rate * length) for k, length in zip(counts, lengths, strict=True))
+    drawn = _log_gamma_density(rate, 1.1 + counts.sum(), 1 / 1.1 + lengths.sum())
+    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+    shares = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+    both = np.mean(np.log(shares), axis=1) + np.log(shares) @ draws  # the prior of section 11, and the draws
+    drawn = [stats.dirichlet.logpdf(q, 1 + 1 / 3 + draws) for q in shares]
+    np.testing.assert_allclose(np.diff(both), np.diff(drawn))
+
+
+@formula("13.7")
+def test_setting_the_clock():
+    """Densities of tree and parameters where c leads, and by how much it stretches space, by its derivative."""
+    tree, process, log_c, step = (
+        ct.simulate_tree(5, random_state=0),
+        ct.Multinomial([0.5, 2.0], [[0.5, 0.5]] * 2),
+        0.4,
+        1e-6,
+    )
+    start = np.concatenate([tree.merge_heights, process.rate])
+
+    def moved(point):
+        return np.concatenate([point[:4] * np.exp(log_c), point[4:] / np.exp(log_c)])
+
+    derivative = [(moved(start + step * e) - moved(start - step * e)) / (2 * step) for e in np.eye(6)]
+    c, n, m = np.exp(log_c), 5, -2
+    volume = np.log(abs(np.linalg.det(derivative)))
+    assert volume == pytest.approx((n - 1 + m) * log_c, rel=1e-6)
+    high = ct.Tree(tree.children, np.append(np.zeros(5), c * tree.merge_heights))
+    assert ct.log_prior(high) == pytest.approx(c * ct.log_prior(tree))
+    X = np.array([[0, 1], [1, 1], [0, 0], [0, 1], [1, 0]], dtype=float)
+    slow = ct.Multinomial(process.rate / c, process.equilibrium)
+    assert slow.log_likelihood(high, X) == pytest.approx(process.log_likelihood(tree, X))
 
 
 def test_every_formula_is_worked_out_and_numbered_in_order():

@@ -57,6 +57,31 @@ def test_the_sample_is_one_run_with_the_parameters_of_greedy_rounds(fitted, gree
     assert not hasattr(fitted, "search_")
 
 
+def test_parameters_are_sampled_with_the_trees(table, tmp_path):
+    """The chains begin with the parameters of greedy rounds, and the model takes their means."""
+    joint = ct.CoalescentClustering(**CHAINS, calibrate="joint").fit(table)
+    sample = joint.sample_
+    assert list(sample.parameters) == ["rate", "mean[0]", "mean[1]", "variance[0]", "variance[1]", "noise"]
+    kept = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
+    assert all(trace.std() > 0 for trace in kept.values())
+    assert joint.process_.rate == pytest.approx(kept["rate"].mean())
+    assert joint.parameters_["a"]["rate"] == pytest.approx(kept["rate"].mean())
+    processes = sample.processes()
+    assert [process.noise for process in processes] == kept["noise"].ravel().tolist()
+    for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::100]:
+        assert ct.log_joint(tree, joint._predictor.given_X, process) == pytest.approx(log_joint)
+    joint.save(tmp_path / "m.coaltree")
+    again = ct.load_model(tmp_path / "m.coaltree").sample_
+    for name, trace in sample.parameters.items():
+        np.testing.assert_array_equal(again.parameters[name], trace)
+    np.testing.assert_array_equal(again.traces["log_parameter_prior"], sample.traces["log_parameter_prior"])
+
+
+def test_noise_that_is_given_stays(table):
+    joint = ct.CoalescentClustering(**CHAINS, calibrate="joint", noise=0.1).fit(table)
+    assert np.ptp(joint.sample_.parameters["noise"]) == 0
+
+
 def test_the_tree_stands_for_the_sample(fitted, table):
     assert fitted.tree_ == fitted.sample_.mcc()
     assert fitted.tree_.leaf_names == tuple(NAMES)
@@ -162,6 +187,12 @@ def test_an_imputer_fills_from_the_sample(table):
         ({"n_samples": 2.5}, "n_samples is 2.5; it must be a whole number of at least 1."),
         ({"n_samples": True}, "n_samples is True; it must be a whole number of at least 1."),
         ({"refine": "yes"}, "refine is 'yes'; it must be True or False."),
+        ({"calibrate": "all"}, "calibrate is 'all'; it must be a whole number of rounds, 0 for none, or 'joint'."),
+        (
+            {"calibrate": "joint"},
+            "calibrate is 'joint', and inference is 'greedy': parameters are sampled together with trees by inference "
+            "'mcmc' only.",
+        ),
     ],
 )
 def test_bad_parameters_get_one_sentence(table, parameters, message):

@@ -263,9 +263,10 @@ def test_one_seed_one_sample_whatever_the_threads(eight):
 # -- checkpoints ------------------------------------------------------------------------------------
 
 
-def test_a_killed_run_goes_on_bit_for_bit(eight, tmp_path, monkeypatch):
+@pytest.mark.parametrize("calibrate", [False, True], ids=["trees", "trees and parameters"])
+def test_a_killed_run_goes_on_bit_for_bit(calibrate, eight, tmp_path, monkeypatch):
     X, process = eight
-    settings = {"n_samples": 200, "n_chains": 2, "random_state": 5, "thin": 20}
+    settings = {"n_samples": 200, "n_chains": 2, "random_state": 5, "thin": 20, "calibrate": calibrate}
     whole = ct.mcmc(X, process, **settings)
     seen = []
 
@@ -283,8 +284,9 @@ def test_a_killed_run_goes_on_bit_for_bit(eight, tmp_path, monkeypatch):
     assert shares[0] > 0.4  # it did not begin anew
     assert again.trees == whole.trees
     assert again.acceptance == whole.acceptance
-    for name, trace in whole.traces.items():
-        np.testing.assert_array_equal(again.traces[name], trace)
+    assert bool(whole.parameters) == calibrate
+    for name, trace in (whole.traces | whole.parameters).items():
+        np.testing.assert_array_equal((again.traces | again.parameters)[name], trace)
     monkeypatch.setattr(Chain, "move", None)  # all is in the file
     assert ct.mcmc(X, process, **settings, checkpoint=path).trees == whole.trees
 

@@ -213,7 +213,7 @@ def fit(
         check_cut(n_clusters, height_threshold)
         check_number("--noise", noise)
         check_jobs(n_jobs)
-        check_whole("--calibrate", calibrate, 0)
+        check_whole("--calibrate", None if calibrate == "joint" else calibrate, 0)
         particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
         check_belonging(inference, [Inference.smc], particle_options)
         check_belonging(inference, [Inference.mcmc], {"--chains": chains, "--samples": samples})

@@ -224,7 +224,7 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
         ("--runs", fitting["--runs"], 1),
         ("--chains", fitting["--chains"], 1),
         ("--samples", fitting["--samples"], 1),
-        ("--calibrate", fitting["--calibrate"], 0),
+        ("--calibrate", None if fitting["--calibrate"] == "joint" else fitting["--calibrate"], 0),
         ("--draws", draws, 1),
         ("--seed", seed, 0),
     ):

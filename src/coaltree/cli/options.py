@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -157,11 +157,25 @@ RefineOption = Annotated[
     bool,
     typer.Option("--refine", help="greedy: at the end, hang subtrees where they fit better.", rich_help_panel=MODEL),
 ]
+
+
+def _rounds(value: str) -> int | str:
+    """Read a number of rounds, or the word for sampling parameters with the trees."""
+    if value == "joint":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is neither a whole number nor joint.") from None
+
+
 CalibrateOption = Annotated[
-    int | None,
+    Any,
     typer.Option(
-        metavar="N",
-        help="Rounds, at most, of fitting the model's parameters, 10 by default; 0 for none.",
+        parser=_rounds,
+        metavar="N|joint",
+        help="Rounds, at most, of fitting the model's parameters, 10 by default; 0 for none. With --inference mcmc, joint "
+        "samples them together with the trees.",
         rich_help_panel=MODEL,
     ),
 ]

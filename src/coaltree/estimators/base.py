@@ -44,6 +44,7 @@ Progress = Callable[[float, str], None]  # share of the work done, and a word on
 Inferred = GreedyResult | SMCResult | MCMCResult
 
 MOST_CALIBRATED = 3_000  # rows that parameters are fitted to
+JOINT_ROUNDS = 10  # from which chains begin that draw parameters
 PART_OF_THE_WORK = 0.1  # that is thought to take, of so many rows that there are more, or before chains walk
 ALMOST_DONE = 0.999  # all that is shown before the end: how many rounds or passes there will be is not known
 MOST_ASKED = 200  # trees of Markov chains that new rows are asked of, evenly from all: neighbours are alike
@@ -54,6 +55,11 @@ class NewRows(NamedTuple):
 
     table: Table
     matrix: FloatArray
+
+
+def most_rounds(calibrate: int | str) -> int:
+    """Return how many rounds of fitting an estimator's parameter asks for."""
+    return JOINT_ROUNDS if calibrate == "joint" else int(calibrate)
 
 
 def _stretched(progress: Progress | None, low: float, high: float) -> Progress | None:
@@ -91,7 +97,7 @@ class CoalescentModel(BaseEstimator):
         encoding = fit_encoding(table, self.standardize)
         encoded = encode(table, encoding)
         matrix = matrix_of(encoded)
-        rounds = 0 if len(matrix) == 1 or not encoding.informative.any() else int(self.calibrate)
+        rounds = 0 if len(matrix) == 1 or not encoding.informative.any() else most_rounds(self.calibrate)
         noise = self.noise if self.noise is not None else FIRST_NOISE if rounds else 0.0
         process = first_process(matrix, encoded, self.real_process, self.covariance, noise, rounds > 0)
         with warnings.catch_warnings():
@@ -170,7 +176,8 @@ class CoalescentModel(BaseEstimator):
         best = fitted.best
         if walks:
             rest = _stretched(progress, PART_OF_THE_WORK, 1.0)
-            return replace(fitted, best=replace(best, result=self._walked(best.process, matrix, row_names, rest)))
+            walked = self._walked(best.process, matrix, row_names, rest)
+            return replace(fitted, best=replace(best, result=walked, process=walked.process))
         if self.refine and isinstance(best.result, GreedyResult):
             return replace(fitted, best=replace(best, result=self._refined(best.result, matrix, progress)))
         return fitted
@@ -178,7 +185,7 @@ class CoalescentModel(BaseEstimator):
     def _walked(
         self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, progress: Progress | None
     ) -> MCMCResult:
-        """Sample trees by Markov chains, with parameters that are fitted already."""
+        """Sample trees by Markov chains, with parameters that are fitted already, or drawn from there on."""
 
         def report(share: float, r_hat: float, effective: float) -> None:
             if progress:
@@ -191,6 +198,8 @@ class CoalescentModel(BaseEstimator):
             process,
             self.n_samples,
             self.n_chains,
+            calibrate=self.calibrate == "joint",
+            hold_noise=self.noise is not None,
             leaf_names=row_names,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
@@ -311,8 +320,15 @@ class CoalescentModel(BaseEstimator):
             )
         as_generator(self.random_state)
         rounds: Any = self.calibrate
+        if rounds == "joint":
+            if self.inference != "mcmc":
+                raise InputError(
+                    f"calibrate is 'joint', and inference is {self.inference!r}: parameters are sampled together with trees by "
+                    "inference 'mcmc' only."
+                )
+            return
         if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 0:
-            raise InputError(f"calibrate is {rounds!r}; it must be a whole number of rounds, 0 for none.")
+            raise InputError(f"calibrate is {rounds!r}; it must be a whole number of rounds, 0 for none, or 'joint'.")
 
     def _shown_progress(self, share: float, word: str) -> None:
         end = "\n" if share >= 1 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,9 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
-    calibrate : int, default 10
+    calibrate : int or "joint", default 10
         Rounds, at most, in which the parameters of the process are fitted and a tree is found with them; the best round is kept.
+        With "joint", which is for ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
         With 0, a standardised column has variance 1, mutation has rate 1, equilibria are the smoothed shares of the categories.
     real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
         How real columns diffuse: with a pull towards the mean, so that flat clusters are where the model's likelihood
@@ -161,7 +162,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         n_chains: int = 4,
         n_samples: int = 1000,
         summary: str = "mcc",
-        calibrate: int = 10,
+        calibrate: int | Literal["joint"] = 10,
         real_process: str = "ornstein-uhlenbeck",
         covariance: str = "diagonal",
         noise: float | None = None,

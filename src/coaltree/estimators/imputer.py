@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -50,8 +50,9 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample in `tree_`; cells are filled from all, or from 200 trees of Markov chains, taken evenly.
-    calibrate : int, default 10
-        Rounds, at most, in which the parameters of the process are fitted and a tree is found with them.
+    calibrate : int or "joint", default 10
+        Rounds, at most, in which the parameters of the process are fitted and a tree is found with them. With "joint", which is
+        for ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
     real_process : {"brownian", "ornstein-uhlenbeck"}, default "brownian"
         How real columns diffuse: freely, which predicts cells about as well and is the faster one; or pulled back to their
         mean.
@@ -130,7 +131,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         n_chains: int = 4,
         n_samples: int = 1000,
         summary: str = "mcc",
-        calibrate: int = 10,
+        calibrate: int | Literal["joint"] = 10,
         real_process: str = "brownian",
         covariance: str = "diagonal",
         noise: float | None = None,

@@ -30,7 +30,7 @@ from ..process.predictions import Predictions
 from ..questions.predictor import Predictor
 from ..table.encoding import Encoding
 from ..table.wording import count
-from .base import MOST_CALIBRATED
+from .base import MOST_CALIBRATED, most_rounds
 from .examining import OffTree, take_off
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
         parameters=model.parameters_,
         log_joints=model.log_joints_.tolist(),
         fitted_to_part=model.inference != "smc" and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
-        most_rounds=int(model.calibrate),
+        most_rounds=most_rounds(model.calibrate),
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         remarks=tuple(model.remarks_),

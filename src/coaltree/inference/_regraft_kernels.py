@@ -54,12 +54,14 @@ class Cells(NamedTuple):
     stack: IntArray  # (nodes,)
     stack_cell: IntArray  # (nodes,)
     pair: FloatArray
+    place: FloatArray
+    loaded: IntArray  # (1,), the node below the branch that `place`, or for the root `pair`, is filled for
     constants: (
         FloatArray  # lineages integrated up to the subtree's top, its height, that of the parent that was taken out
     )
 
 
-def new_cells(n_nodes: int, pair_size: int) -> Cells:
+def new_cells(n_nodes: int, pair_size: int, place_size: int) -> Cells:
     """Return room for the cells of a tree."""
     most = n_nodes + SPLITS + STEM_CELLS + 1
     return Cells(
@@ -71,6 +73,8 @@ def new_cells(n_nodes: int, pair_size: int) -> Cells:
         np.zeros(n_nodes, dtype=np.intp),
         np.zeros(n_nodes, dtype=np.intp),
         np.zeros(pair_size),
+        np.zeros(place_size),
+        np.full(1, NONE),
         np.zeros(3),
     )
 
@@ -82,17 +86,18 @@ def new_cells(n_nodes: int, pair_size: int) -> Cells:
 def log_f_at(forest, history, cells, s, b, h):
     """Return log f of hanging s from the branch above b at height h; the messages up to b and down to it are there."""
     n_nodes = len(history.parent)
-    point = b
-    if b != history.root[0]:
-        point = 2 * n_nodes
-        forest.height[n_nodes + b] = 2 * h - history.turn[b]
-        op.merge(forest, b, n_nodes + b, h, point)
-        forest.height[point] = h
-    op.load_pair(forest, point, s, cells.pair)
+    at_root = b == history.root[0]
+    if cells.loaded[0] != b:  # the same branch is asked of several times in turn
+        cells.loaded[0] = b
+        if at_root:
+            op.load_pair(forest, b, s, cells.pair)
+        else:
+            op.load_place(forest, b, n_nodes + b, history.turn[b], s, 2 * n_nodes, cells.place)
+    log_z = op.log_z(forest, cells.pair, h) if at_root else op.log_z_at(forest, cells.place, h)
     start, low, p_height = cells.constants
     # the parent that was taken out still counts in the ladder, as a lineage more up to its height
     k = lineages_up_to(history, h) - start - (min(h, p_height) - low)
-    return op.log_z(forest, cells.pair, h) - k
+    return log_z - k
 
 
 # -- cells -----------------------------------------------------------------------------------------------------------------
@@ -368,6 +373,7 @@ def regraft(forest, history, cells, s, steps, log_stay, least_gain, stem, unifor
         tail_from = cells.edge[0, 2]
     ceiling = forest.height[above] if above != NONE else math.inf
     count = _lay_branches(forest, history, cells, s, top, ceiling, steps > 0, count)
+    cells.loaded[0] = NONE  # what it was filled for may have changed
     peak = _evaluate(forest, history, cells, s, count)
 
     if least_gain < math.inf:

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from ..process import operations as op
 from ..process.interface import Process
 from ..process.layout import columns_together
+from ..process.parameter_draws import ParameterDraws
+from ..process.parameters import named_parameters, with_parameters
+from ..process.slice_sampling import slice_step
+from ..tree.kingman import log_prior
 from ..tree.tree import Tree
 from ._history_kernels import (
     NONE,
@@ -29,9 +33,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 SHARES = {"subtree": 0.3, "near": 0.35, "leaf": 0.05, "height": 0.28, "scale": 0.02}
+WIDE_MOVES, WIDE_UP_TO = ("subtree", "leaf"), 100  # those that look at a whole tree are the rarer the more rows it has
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
 FIRST_STRETCH = 1.0
 WANTED = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
+CLOCK_RANGE = (-10.0, 10.0)  # of the logarithm of what all heights are multiplied by when the clock is set
 TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by about so much
 
 
@@ -52,13 +58,27 @@ class State(NamedTuple):
     root: int
     stretch: float
     generator: dict[str, Any]  # of random numbers
+    parameters: FloatArray  # of the process; empty where they stay as they are
 
 
 def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, History, Cells]:
     """Return a forest with the messages of the rows, and room for a tree over them and its places."""
     n = len(X)
-    forest = columns_together(process.forest(X, slots_of(n), np.zeros(slots_of(n))))
-    return forest, new_history(n), new_cells(2 * n - 1, int(op.pair_size(forest)))
+    forest = leaves_of_chain(X, process)
+    return forest, new_history(n), new_cells(2 * n - 1, int(op.pair_size(forest)), int(op.place_size(forest)))
+
+
+def leaves_of_chain(X: FloatArray, process: Process) -> Any:
+    """Return a forest with the messages of the rows, and room for those of a tree over them."""
+    slots = slots_of(len(X))
+    return columns_together(process.forest(X, slots, np.zeros(slots)))
+
+
+def move_shares(n: int) -> FloatArray:
+    """Return the probabilities of the moves, in the order of `MOVES`, for a tree of n leaves."""
+    wide = min(1.0, WIDE_UP_TO / n)
+    shares = np.array([SHARES[move] * (wide if move in WIDE_MOVES else 1.0) for move in MOVES])
+    return shares / shares.sum()
 
 
 class Chain:
@@ -73,13 +93,24 @@ class Chain:
         Where the chain begins. To be moved at random, parents must be above their children, see `without_ties`.
     rng : numpy.random.Generator, optional
         Of the moves.
+    draws : ParameterDraws, optional
+        How the process's parameters are drawn in turn with the tree; without it they stay as they are.
     """
 
-    def __init__(self, X: FloatArray, process: Process, tree: Tree, rng: np.random.Generator | None = None) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        process: Process,
+        tree: Tree,
+        rng: np.random.Generator | None = None,
+        draws: ParameterDraws | None = None,
+    ) -> None:
         n = len(X)
+        self._X, self._draws = X, draws
+        self.process = draws.first(process) if draws else process
         self._rng = rng or np.random.default_rng(0)
         self.tried, self.accepted = np.zeros(len(MOVES), dtype=np.intp), np.zeros(len(MOVES), dtype=np.intp)
-        self._shares = np.cumsum([SHARES[move] for move in MOVES])
+        self._shares = np.cumsum(move_shares(n))
         self._stretch = FIRST_STRETCH
         self._forest, self._history, self._cells = room_for_chain(X, process)
         self._leaves = math.fsum(process.leaf_log_likelihoods(X))
@@ -101,7 +132,7 @@ class Chain:
         return self._log_joint + self._leaves
 
     def move(self, count: int) -> None:
-        """Make some moves."""
+        """Make some moves; then, unless they stay as they are, draw the parameters."""
         uniforms = self._rng.random((count, UNIFORMS))
         make_moves(
             self._forest,
@@ -115,6 +146,36 @@ class Chain:
             self.tried,
             self.accepted,
         )
+        self._count_up()
+        if self._draws:
+            self._draw_parameters(self._draws)
+
+    def _draw_parameters(self, draws: ParameterDraws) -> None:
+        """Draw the parameters given the tree, and set the clock of both: eq. (13.4) to (13.7)."""
+        found, n = self.sample(), len(self._X)
+        tree = Tree(found.children, np.append(np.zeros(n), found.heights))
+        process, factor = draws.redrawn(self.process, tree, self._rng), 1.0
+        if draws.clock_powers(process) is not None:
+            total = -log_prior(tree)
+
+            def log_density(log_factor: float) -> float:
+                # on a tree as much higher a slower process says the same: only the priors have to be weighed
+                tree_gain = (n - 1) * log_factor - math.expm1(log_factor) * total
+                return tree_gain + draws.slowed(process, log_factor)[1]
+
+            log_factor = slice_step(log_density, 0.0, CLOCK_RANGE, self._rng)
+            process, factor = draws.slowed(process, log_factor)[0], math.exp(log_factor)
+        self._begin_again(process, factor * self._forest.height[: len(self._history.parent)])
+
+    def _begin_again(self, process: Process, heights: FloatArray) -> None:
+        """Make all messages anew, of the tree that the history holds, with heights by slot."""
+        n = len(self._X)
+        self.process = process
+        self._forest = leaves_of_chain(self._X, process)
+        self._leaves = math.fsum(process.leaf_log_likelihoods(self._X))
+        order = np.empty(n - 1, dtype=np.intp)
+        put_in_order(self._history, order)
+        start_history(self._forest, self._history, order, heights)
         self._count_up()
 
     def climb(self, first: int, last: int, least_gain: float) -> int:
@@ -146,6 +207,21 @@ class Chain:
             self._history.log_ratio[slots - n],
         )
 
+    def parameter_names(self) -> list[str]:
+        """Return the names of the parameters that are drawn."""
+        return list(self._named_parameters())
+
+    def parameters(self) -> FloatArray:
+        """Return the parameters as they are; none where they stay as they are."""
+        return np.array(list(self._named_parameters().values()))
+
+    def _named_parameters(self) -> dict[str, float]:
+        return named_parameters(self.process, list(range(self._X.shape[1]))) if self._draws else {}
+
+    def log_parameter_prior(self) -> float:
+        """Return the log density of the parameters, up to a constant; 0 where they stay as they are."""
+        return self._draws.log_prior(self.process) if self._draws else 0.0
+
     def state(self) -> State:
         """Return all that the chain goes on from."""
         n_nodes = len(self._history.parent)
@@ -155,20 +231,19 @@ class Chain:
             int(self._history.root[0]),
             self._stretch,
             self._rng.bit_generator.state,  # type: ignore[arg-type]
+            self.parameters(),
         )
 
     def go_on_from(self, state: State) -> None:
         """Take up a chain where it was left."""
-        n = len(self._history.ladder) + 1
-        set_children(self._history, state.children[n:])
+        set_children(self._history, state.children[len(self._X) :])
         self._history.root[0] = state.root
         self._history.parent[state.root] = NONE
         self._stretch = state.stretch
         self._rng.bit_generator.state = state.generator
-        order = np.empty(n - 1, dtype=np.intp)
-        put_in_order(self._history, order)
-        start_history(self._forest, self._history, order, state.heights)
-        self._count_up()
+        self._begin_again(
+            with_parameters(self.process, state.parameters) if self._draws else self.process, state.heights
+        )
 
 
 def without_ties(tree: Tree, rng: np.random.Generator) -> Tree:

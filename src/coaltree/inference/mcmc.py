@@ -2,7 +2,7 @@
 
 A chain begins at the greedy tree, thrown into disorder in a way of its own. Its moves leave the posterior as it is, eq. (13.1)
 to (13.3), so that in the long run trees are visited in proportion to ``p(tree | x)``; whether the run was long enough, chains
-tell that began at different places.
+tell that began at different places. The parameters of the process may be drawn in turn with the tree, eq. (13.4) to (13.7).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..compiled import announced_compilation
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
 from ..process.interface import Process, as_matrix, check_process
+from ..process.parameter_draws import ParameterDraws, parameter_draws
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._move_kernels import MOVES
@@ -78,6 +79,8 @@ def mcmc(
     n_samples: int = 1000,
     n_chains: int = 4,
     *,
+    calibrate: bool = False,
+    hold_noise: bool = False,
     warmup: int | None = None,
     thin: int | None = None,
     leaf_names: Sequence[str] | None = None,
@@ -98,6 +101,11 @@ def mcmc(
         Trees that each chain records, those of the warm-up among them.
     n_chains : int, default 4
         Independent chains.
+    calibrate : bool, default False
+        Draw the process's parameters too, in turn with the trees: the sample is from the posterior of both. They begin as the
+        process has them, and their priors are the weak ones of `ct.calibrate`.
+    hold_noise : bool, default False
+        Leave the noise of real columns as it is. Noise of 0 always stays.
     warmup : int, optional
         Samples at the beginning of each chain that are left out. By default at least a tenth, and as many more as make the rest
         worth most.
@@ -141,16 +149,18 @@ def mcmc(
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
-    recorded = Recorded.empty(plan.n_chains, plan.n_samples, n)
+    draws = parameter_draws(resolved, matrix, hold_noise) if calibrate else None
     with announced_compilation():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(matrix, resolved, n_jobs=n_jobs).tree
-        chains = [_begun(matrix, resolved, tree, seed) for seed in seeds]
+        chains = [_begun(matrix, resolved, tree, seed, draws) for seed in seeds]
+        recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameters()))
         kept = None
         if checkpoint is not None:
             seeded = None if random_state is None else seeds
-            kept = Checkpoint(checkpoint, fingerprint(resolved.forest(matrix, n, np.zeros(n)), plan, warmup, seeded))
+            settings = (plan, warmup, seeded, bool(calibrate), bool(hold_noise))
+            kept = Checkpoint(checkpoint, fingerprint(resolved.forest(matrix, n, np.zeros(n)), *settings))
             kept.take_up(recorded, chains)
 
         def look() -> None:
@@ -162,14 +172,14 @@ def mcmc(
                 progress(done / plan.n_samples, r_hat(so_far), effective_samples(so_far))
 
         walk(chains, plan, recorded, min(n_threads, plan.n_chains), look)
-    result = _result(recorded, chains, plan, warmup, resolved, leaf_names)
+    result = _result(recorded, chains, plan, warmup, leaf_names)
     result.remarks.extend(resolved.remarks(tree, matrix))
     for remark in result.remarks:
         warnings.warn(remark, InputWarning, stacklevel=2)
     return result
 
 
-def _begun(X: FloatArray, process: Process, tree: Tree, seed: int) -> Chain:
+def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, draws: ParameterDraws | None) -> Chain:
     """Return a chain at a tree in disorder: some leaves have changed places, and heights are stretched."""
     rng = np.random.default_rng(seed)
     n = tree.n_leaves
@@ -177,7 +187,7 @@ def _begun(X: FloatArray, process: Process, tree: Tree, seed: int) -> Chain:
     names = np.arange(2 * n - 1)
     names[swapped] = np.roll(swapped, 1)
     heights = tree.heights * np.exp(JOLT * rng.standard_normal())
-    return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng)
+    return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng, draws)
 
 
 def _result(
@@ -185,7 +195,6 @@ def _result(
     chains: Sequence[Chain],
     plan: Plan,
     warmup: int | None,
-    process: Process,
     leaf_names: Sequence[str] | None,
 ) -> MCMCResult:
     n = recorded.children.shape[2] + 1
@@ -204,6 +213,9 @@ def _result(
         "root_height": recorded.heights[:, :, -1].copy(),
         "tree_length": np.diff(recorded.heights, prepend=0.0, axis=2) @ live,
     }
+    names = chains[0].parameter_names()
+    if names:
+        traces["log_parameter_prior"] = recorded.log_parameter_priors
     tried, accepted = (sum(counts) for counts in zip(*((c.tried, c.accepted) for c in chains), strict=True))
     shares = np.where(tried > 0, accepted / np.maximum(tried, 1), np.nan)
     return MCMCResult(
@@ -212,7 +224,8 @@ def _result(
         recorded.log_ratios[:, warmup:].reshape(-1, n - 1),
         warmup,
         dict(zip(MOVES, shares.tolist(), strict=True)),
-        process,
+        chains[0].process,
+        {name: recorded.parameters[:, :, p] for p, name in enumerate(names)},
     )
 
 

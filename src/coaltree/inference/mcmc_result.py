@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.interface import Process
+from ..process.parameters import with_parameters
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from .convergence import FEWEST, Topologies, effective_samples, r_hat
@@ -29,7 +30,8 @@ class MCMCResult(TreeSample):
     chains : ndarray of int, shape (n_trees,)
         Which chain each tree is from.
     traces : dict of str to ndarray of shape (n_chains, warmup + n_samples)
-        ``log_joint``, ``root_height`` and ``tree_length`` of all samples, those of the warm-up too.
+        ``log_joint``, ``root_height`` and ``tree_length`` of all samples, those of the warm-up too; where parameters were drawn,
+        also ``log_parameter_prior``, the log density of their prior up to a constant.
     warmup : int
         Samples at the beginning of each chain that are left out.
     acceptance : dict of str to float
@@ -44,7 +46,9 @@ class MCMCResult(TreeSample):
         In words: converged or not, and what to do.
     converged : bool
     process : Process
-        The process used, everything that it left open settled.
+        The process used, everything that it left open settled; where parameters were drawn, with their means over the trees.
+    parameters : dict of str to ndarray of shape (n_chains, warmup + n_samples)
+        Where parameters were drawn, each of them by name, for example ``rate[3]`` of column 3, those of the warm-up too.
     remarks : list of str
         What to know about the sample; also given as warnings.
     """
@@ -60,6 +64,7 @@ class MCMCResult(TreeSample):
     verdict: str
     converged: bool
     process: Process
+    parameters: dict[str, FloatArray]
     remarks: list[str]
 
     def __init__(
@@ -70,6 +75,7 @@ class MCMCResult(TreeSample):
         warmup: int,
         acceptance: Mapping[str, float],
         process: Process,
+        parameters: Mapping[str, FloatArray] | None = None,
     ) -> None:
         n_chains, n_samples = len(trees), len(trees[0])
         every = [tree for chain in trees for tree in chain]
@@ -86,7 +92,11 @@ class MCMCResult(TreeSample):
             effective_topologies=topologies.effective_topologies(),
             split_deviation=topologies.split_deviation(),
             process=process,
+            parameters=dict(parameters or {}),
         )
+        if self.parameters:
+            means = np.array([trace[:, warmup:].mean() for trace in self.parameters.values()])
+            self.__dict__["process"] = with_parameters(process, means)
         doubts = self._doubts()
         self.__dict__.update(converged=not doubts, verdict=self._verdict(doubts))
         self.__dict__["remarks"] = [self.verdict] if doubts else []
@@ -95,6 +105,13 @@ class MCMCResult(TreeSample):
     def n_chains(self) -> int:
         """How many chains there are."""
         return len(self.traces["log_joint"])
+
+    def processes(self) -> list[Process]:
+        """Return the process with which each tree was drawn."""
+        if not self.parameters:
+            return [self.process] * len(self)
+        values = np.stack([trace[:, self.warmup :] for trace in self.parameters.values()], axis=2)
+        return [with_parameters(self.process, row) for row in values.reshape(len(self), -1)]
 
     @property
     def least_effective(self) -> float:

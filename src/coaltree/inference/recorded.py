@@ -27,10 +27,12 @@ class Recorded(NamedTuple):
     heights: FloatArray  # (chains, samples, merges)
     log_joints: FloatArray  # (chains, samples)
     log_ratios: FloatArray  # (chains, samples, merges)
+    parameters: FloatArray  # (chains, samples, parameters), none where they stay as they are
+    log_parameter_priors: FloatArray  # (chains, samples)
     done: NDArray[np.intp]  # (1,), samples that there are
 
     @classmethod
-    def empty(cls, n_chains: int, n_samples: int, n_leaves: int) -> Recorded:
+    def empty(cls, n_chains: int, n_samples: int, n_leaves: int, n_parameters: int) -> Recorded:
         """Return room for samples."""
         shape = n_chains, n_samples, n_leaves - 1
         return cls(
@@ -38,6 +40,8 @@ class Recorded(NamedTuple):
             np.zeros(shape),
             np.zeros(shape[:2]),
             np.zeros(shape),
+            np.zeros((*shape[:2], n_parameters)),
+            np.zeros(shape[:2]),
             np.zeros(1, dtype=np.intp),
         )
 
@@ -46,6 +50,12 @@ class Recorded(NamedTuple):
         found = moved.sample()
         self.children[chain, number], self.heights[chain, number] = found.children, found.heights
         self.log_joints[chain, number], self.log_ratios[chain, number] = found.log_joint, found.log_ratios
+        self.parameters[chain, number] = moved.parameters()
+        self.log_parameter_priors[chain, number] = moved.log_parameter_prior()
+
+    def by_sample(self) -> dict[str, NDArray[Any]]:
+        """Return all that there is a row of for each sample of each chain."""
+        return {name: array for name, array in self._asdict().items() if name != "done"}
 
 
 def fingerprint(forest: Any, *settings: object) -> str:
@@ -88,12 +98,10 @@ class Checkpoint:
             "generators": [state.generator for state in states],
         }
         arrays: dict[str, Any] = {
-            "children": recorded.children[:, :done],
-            "heights": recorded.heights[:, :done],
-            "log_joints": recorded.log_joints[:, :done],
-            "log_ratios": recorded.log_ratios[:, :done],
+            **{name: array[:, :done] for name, array in recorded.by_sample().items()},
             "state_children": np.stack([state.children for state in states]),
             "state_heights": np.stack([state.heights for state in states]),
+            "state_parameters": np.stack([state.parameters for state in states]),
             "counts": np.stack([[chain.tried, chain.accepted] for chain in chains]),
             "facts": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8),
         }
@@ -118,8 +126,8 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another table, process or settings; choose another name, or remove it."
             )
         done = stored["log_joints"].shape[1]
-        for name in ("children", "heights", "log_joints", "log_ratios"):
-            getattr(recorded, name)[:, :done] = stored[name]
+        for name, array in recorded.by_sample().items():
+            array[:, :done] = stored[name]
         recorded.done[0] = done
         for c, chain in enumerate(chains):
             chain.go_on_from(
@@ -129,6 +137,7 @@ class Checkpoint:
                     facts["roots"][c],
                     facts["stretches"][c],
                     facts["generators"][c],
+                    stored["state_parameters"][c],
                 )
             )
             chain.tried[:], chain.accepted[:] = stored["counts"][c]

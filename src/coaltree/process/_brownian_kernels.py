@@ -164,6 +164,38 @@ def _(forest, i):
     return -0.5 * forest.y.shape[0] * (LOG_2PI + math.log(variance)) - forest.log_scale - d2 / (2 * variance)
 
 
+# place = [turn, two heights, three variances, then products of the differences of two messages to the third one's mean]
+
+
+@op.PLACE_SIZE.supply(CompleteForest)
+def _(forest):
+    return 9
+
+
+@op.LOAD_PLACE.supply(CompleteForest)
+def _(forest, below, beyond, turn, third, scratch, place):
+    y = forest.y
+    place[0], place[1], place[2] = turn, forest.height[below], forest.height[third]
+    place[3], place[4], place[5] = forest.v[below], forest.v[beyond], forest.v[third]
+    below_2 = both = beyond_2 = 0.0
+    for d in range(y.shape[0]):
+        a, b = y[d, below] - y[d, third], y[d, beyond] - y[d, third]
+        below_2 += a * a
+        both += a * b
+        beyond_2 += b * b
+    place[6], place[7], place[8] = below_2, both, beyond_2
+
+
+@op.LOG_Z_AT.supply(CompleteForest)
+def _(forest, place, h):
+    w_below, w_beyond = place[3] + (h - place[1]), place[4] + (place[0] - h)
+    share = w_beyond / (w_below + w_beyond)  # of what lies below in the mean at the point
+    other = w_below / (w_below + w_beyond)
+    d2 = share * share * place[6] + 2 * share * other * place[7] + other * other * place[8]
+    s = share * w_below + place[5] + max(h - place[2], 0.0)
+    return -0.5 * forest.y.shape[0] * (LOG_2PI + math.log(s)) - forest.log_scale - max(d2, 0.0) / (2 * s)
+
+
 # -- tables with missing cells: pair = [heights, number of columns that both have, sum of their log scales,
 #    then squared difference and variances of each such column] ---------------------------------------------------
 

@@ -93,6 +93,24 @@ def _(forest, source, target):
     op.move(forest.second, source, target)
 
 
+@op.PLACE_SIZE.supply(PairForest)
+def _(forest):
+    return op.place_size(forest.first) + op.place_size(forest.second)
+
+
+@op.LOAD_PLACE.supply(PairForest)
+def _(forest, below, beyond, turn, third, scratch, place):
+    cut = op.place_size(forest.first)
+    op.load_place(forest.first, below, beyond, turn, third, scratch, place[:cut])
+    op.load_place(forest.second, below, beyond, turn, third, scratch, place[cut:])
+
+
+@op.LOG_Z_AT.supply(PairForest)
+def _(forest, place, h):
+    cut = op.place_size(forest.first)
+    return op.log_z_at(forest.first, place[:cut], h) + op.log_z_at(forest.second, place[cut:], h)
+
+
 @op.NOISY.supply(PairForest)
 def _(forest):
     return op.noisy(forest.first) or op.noisy(forest.second)

@@ -260,6 +260,48 @@ def _(forest, i, j, h, into):
     lost[into] = _lost_of(precision)
 
 
+# place = [turn, two heights, three `lost`, then products of the differences of two messages' ``a`` to the third one's, and of it]
+
+
+@op.PLACE_SIZE.supply(StationaryForest)
+def _(forest):
+    return 12
+
+
+@op.LOAD_PLACE.supply(StationaryForest)
+def _(forest, below, beyond, turn, third, scratch, place):
+    a, lost = forest.a, forest.lost
+    place[0], place[1], place[2] = turn, forest.height[below], forest.height[third]
+    place[3], place[4], place[5] = lost[below], lost[beyond], lost[third]
+    place[6:12] = 0.0
+    for d in range(a.shape[0]):
+        x, y, z = a[d, below] - a[d, third], a[d, beyond] - a[d, third], a[d, third]
+        place[6] += x * x
+        place[7] += x * y
+        place[8] += y * y
+        place[9] += x * z
+        place[10] += y * z
+        place[11] += z * z
+
+
+@op.LOG_Z_AT.supply(StationaryForest)
+def _(forest, place, h):
+    x_below, x_beyond = -forest.rate * (h - place[1]), -forest.rate * (place[0] - h)
+    precision_below, weight_below = _weights(place[3], math.exp(x_below), -math.expm1(x_below))
+    precision_beyond, weight_beyond = _weights(place[4], math.exp(x_beyond), -math.expm1(x_beyond))
+    precision = precision_below + precision_beyond
+    scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
+    below, beyond = weight_below * scale, weight_beyond * scale
+    more = below + beyond - 1  # the mean at the point is the third one's, so often more, and shares of the differences
+    d2 = below * below * place[6] + 2 * below * beyond * place[7] + beyond * beyond * place[8]
+    d2 += more * (2 * (below * place[9] + beyond * place[10]) + more * place[11])
+    m = below * place[9] + beyond * place[10] + (1 + more) * place[11]
+    lost = _lost_of(precision)
+    f, both = (1 - lost) * (1 - place[5]), lost + (1 - lost) * place[5]
+    rho, gap = _rho_and_gap(forest.rate, f, both, max(h - place[2], 0.0))
+    return _log_ratio(forest.a.shape[0], max(d2, 0.0), m, rho, gap)
+
+
 @op.MOVE.supply(StationaryForest)
 def _(forest, source, target):
     forest.lost[target] = forest.lost[source]

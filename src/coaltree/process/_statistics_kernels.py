@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..compiled import Operation, kernel
+from ..compiled import Operation, jit, kernel
 from . import operations as op
 from ._brownian_kernels import CompleteForest, DiagonalForest
 
@@ -93,3 +93,45 @@ def expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
             z += m[k, start_node] * (redraw * root_q[k] + keep * m[k, other])
         for k in range(start[d], start[d + 1]):
             draws[k] += m[k, start_node] * (redraw * root_q[k] + keep * m[k, other]) / z if z > 0 else 0.0
+
+
+@kernel
+def draw_redraws(forest, children, heights, uniforms, redrawn, states):
+    """Draw the states of all nodes given those of the leaves, and on which of the branches above them states were drawn anew.
+
+    For a forest of ``2n - 1`` slots with categorical messages of the leaves in its first n. `uniforms`, `redrawn` and `states`,
+    of which each counts from the column's first, have shape (columns, nodes); the root's state is always drawn anew.
+    """
+    n = len(children) + 1
+    m, start, root_q = forest.m, forest.start, forest.root_q
+    for k in range(n - 1):
+        op.merge(forest, children[k, 0], children[k, 1], heights[n + k], n + k)
+        forest.height[n + k] = heights[n + k]
+    for d in range(forest.rate.shape[0]):
+        redrawn[d, 2 * n - 2] = True
+        states[d, 2 * n - 2] = _draw_state(m, root_q, start, d, 2 * n - 2, uniforms[d, 2 * n - 2])
+        for k in range(n - 2, -1, -1):
+            above = start[d] + states[d, n + k]
+            for node in children[k]:
+                x = forest.rate[d] * (heights[n + k] - heights[node])
+                kept, redraw = math.exp(-x) * m[above, node] / root_q[above], -math.expm1(-x)
+                u = uniforms[d, node] * (kept + redraw)
+                redrawn[d, node] = not u < kept
+                if redrawn[d, node]:
+                    states[d, node] = _draw_state(m, root_q, start, d, node, (u - kept) / redraw if redraw > 0 else u)
+                else:
+                    states[d, node] = above - start[d]
+
+
+@jit
+def _draw_state(m, root_q, start, d, node, u):
+    """Draw a state of column d at equilibrium, given what lies below a node."""
+    for k in range(start[d], start[d + 1]):
+        u -= root_q[k] * m[k, node]
+        if u < 0:
+            return k - start[d]
+    best = start[d]  # rounding has left nothing of the last state
+    for k in range(start[d], start[d + 1]):
+        if root_q[k] * m[k, node] > root_q[best] * m[best, node]:
+            best = k
+    return best - start[d]

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
+from scipy.stats import wishart
 
 from ..compiled import announced_compilation
 from ..errors import InputError
@@ -103,6 +104,23 @@ class GaussianPrior(NamedTuple):
         if shape == 0:
             own, spread, counts, least = own.sum(), spread.mean(), counts.sum(), least.mean()
         return np.maximum((spread / SCALE + 0.5 * own) / (SHAPE - 1 + 0.5 * counts), least)
+
+    def drawn_variance(
+        self, variance: FloatArray, squares: FloatArray, counts: FloatArray, noise: float, rng: np.random.Generator
+    ) -> FloatArray:
+        """Return a variance drawn given contrasts, eq. (13.4), of the same shape; the given one where a draw is ruled out."""
+        least = self.least_variance(noise)
+        if variance.ndim == 2:
+            # the Wishart distribution of the precision whose mode `best_variance` returns
+            scale = np.linalg.inv(2 / SCALE * np.diag(self.spread) + squares)
+            freedom = 2 * SHAPE - 1 + counts[0] + len(scale)
+            drawn = np.linalg.inv(np.atleast_2d(wishart.rvs(freedom, scale, random_state=rng)))
+            return np.asarray(drawn if np.all(np.diag(drawn) >= least) else variance)
+        own, spread = np.diag(squares), self.spread
+        if variance.ndim == 0:
+            own, spread, counts, least = own.sum(), spread.mean(), counts.sum(), least.mean()
+        drawn = (spread / SCALE + 0.5 * own) / rng.standard_gamma(SHAPE + 0.5 * counts)
+        return np.asarray(np.where(drawn >= least, drawn, variance))
 
 
 def noise_log_prior(noise: float) -> float:

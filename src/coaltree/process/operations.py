@@ -79,6 +79,22 @@ def _root_log_density(forest: Any, i: int) -> float:  # type: ignore[empty-body]
     """Log of what a proper root at the top of slot i would add to the likelihood; 0 where messages are ratios."""
 
 
+def _place_size(forest: Any) -> int:  # type: ignore[empty-body]
+    """Length of the scratch array that a place needs."""
+
+
+def _load_place(forest: Any, below: int, beyond: int, turn: float, third: int, scratch: int, place: Any) -> None:
+    """Fill the scratch array for a *place*: a branch, from a point of which a third slot may hang.
+
+    Slot `below` stands at the branch's lower end; what slot `beyond` holds has the way ``turn - h`` to go to a point at height h.
+    A slot that nothing is kept in may be used.
+    """
+
+
+def _log_z_at(forest: Any, place: Any, h: float) -> float:  # type: ignore[empty-body]
+    """Log local likelihood of the third slot's merge with all else, at the place's point at height h."""
+
+
 def _noisy(forest: Any) -> bool:  # type: ignore[empty-body]
     """Whether leaves have noise, so that many pairs would merge before they live: then the likelier ones come first."""
 
@@ -97,6 +113,29 @@ MOVE = Operation(_move)
 ROOT_LOG_DENSITY = Operation(_root_log_density)
 NOISY = Operation(_noisy)
 
+
+# What a place says by the operations above: the two messages are merged at the point, and make a pair with the third.
+def _place_of_a_pair(forest: Any) -> int:
+    return 5 + int(pair_size(forest))
+
+
+def _load_slots(forest: Any, below: int, beyond: int, turn: float, third: int, scratch: int, place: Any) -> None:
+    place[0], place[1], place[2], place[3], place[4] = below, beyond, turn, third, scratch
+
+
+def _log_z_of_a_pair(forest: Any, place: Any, h: float) -> Any:
+    below, beyond, third, scratch = int(place[0]), int(place[1]), int(place[3]), int(place[4])
+    forest.height[beyond] = 2 * h - place[2]
+    merge(forest, below, beyond, h, scratch)
+    forest.height[scratch] = h
+    load_pair(forest, scratch, third, place[5:])
+    return log_z(forest, place[5:], h)
+
+
+PLACE_SIZE = Operation(_place_size, default=_place_of_a_pair)
+LOAD_PLACE = Operation(_load_place, default=_load_slots)
+LOG_Z_AT = Operation(_log_z_at, default=_log_z_of_a_pair)
+
 pair_size = PAIR_SIZE.function
 load_pair = LOAD_PAIR.function
 log_z = LOG_Z.function
@@ -110,3 +149,6 @@ merge = MERGE.function
 move = MOVE.function
 root_log_density = ROOT_LOG_DENSITY.function
 noisy = NOISY.function
+place_size = PLACE_SIZE.function
+load_place = LOAD_PLACE.function
+log_z_at = LOG_Z_AT.function

@@ -1,0 +1,263 @@
+"""The parameters of a process, drawn from their posterior given a tree; their priors are those of `calibrate`.
+
+Variances and means are drawn from their own distributions, eq. (13.4) and (13.5), noise and rate of Gaussian processes by slices.
+Rates and equilibria of mutation are drawn together with what nobody saw, eq. (13.6): the states at all nodes, and how often on
+each branch a state was drawn anew.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiled import announced_compilation
+from ..errors import InputError
+from ..tree.tree import Tree
+from ._statistics_kernels import draw_redraws
+from .brownian import Brownian
+from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence
+from .gaussian import Gaussian
+from .gaussian_calibration import NOISE_RANGE, Contrasts, GaussianPrior
+from .interface import Process
+from .mixed import Mixed
+from .multinomial import Multinomial
+from .multinomial_calibration import multinomial_log_prior
+from .ornstein_uhlenbeck import OrnsteinUhlenbeck
+from .scales import slowed
+from .slice_sampling import positive_slice_step
+
+FloatArray = NDArray[np.float64]
+
+LEAST_SHARE = 1e-12  # of a state, below which an equilibrium is not drawn
+
+
+class ParameterDraws(ABC):
+    """How the parameters of one kind of process are drawn."""
+
+    @abstractmethod
+    def first(self, process: Process) -> Process:
+        """Return the process with as many numbers as will be drawn."""
+
+    @abstractmethod
+    def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
+        """Return the process with other parameters; the posterior given the tree stays as it is."""
+
+    @abstractmethod
+    def log_prior(self, process: Process) -> float:
+        """Return the log density of the parameters, up to a constant."""
+
+    @abstractmethod
+    def clock_powers(self, process: Process) -> float | None:
+        """Return c's exponent in the Jacobian of slowing the process by c; None if it cannot be slowed."""
+
+    def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
+        """Return the process by another clock, and the log ratio of the densities of their parameters; see eq. (13.7)."""
+        powers = self.clock_powers(process)
+        if powers is None:
+            return process, -math.inf
+        try:
+            slow = slowed(process, math.exp(log_factor))
+        except InputError:  # beyond the units that a process can have
+            return process, -math.inf
+        return slow, self.log_prior(slow) - self.log_prior(process) + powers * log_factor
+
+
+def parameter_draws(process: Process, X: FloatArray, hold_noise: bool) -> ParameterDraws:
+    """Return how the parameters of a resolved process are drawn.
+
+    Parameters
+    ----------
+    process : Process
+    X : ndarray of shape (n, D)
+    hold_noise : bool
+        Leave the noise of real columns as it is.
+    """
+    if isinstance(process, Mixed):
+        return _MixedDraws(process, X, hold_noise)
+    if isinstance(process, Brownian):
+        return _BrownianDraws(process, X, hold_noise)
+    if isinstance(process, OrnsteinUhlenbeck):
+        return _StationaryDraws(process, X, hold_noise)
+    if isinstance(process, Multinomial):
+        return _MultinomialDraws(X)
+    raise InputError(f"The parameters of {process!r} cannot be drawn; only those of coaltree's own processes can.")
+
+
+class _GaussianDraws(ParameterDraws):
+    """What Brownian motion and the stationary diffusion have in common."""
+
+    def __init__(self, process: Gaussian, X: FloatArray, hold_noise: bool) -> None:
+        self._X = X
+        self._moves_noise = process.noise > 0 and not hold_noise
+        self._prior = GaussianPrior.of(X, "fitted" if self._moves_noise else "held")
+
+    def log_prior(self, process: Process) -> float:
+        assert isinstance(process, Gaussian)
+        return self._prior.log_density(process)
+
+    def _possible_noise(self, process: Gaussian) -> float:
+        """Return the noise, or, if that is less than what rounding gave the cells, a little more than that."""
+        rounding, own = self._prior.rounding, process.deviations(len(self._prior.rounding)) ** 2
+        least = float(np.max(rounding / own)) if process.variance.ndim else float(rounding.mean() / own.mean())
+        return max(process.noise, 1.01 * least)
+
+    def _contrasts(self, tree: Tree, heights: FloatArray, noise: float) -> Contrasts:
+        return Contrasts.of(Evidence([tree], np.ones(1), self._X), self._prior, [heights], noise)
+
+
+class _BrownianDraws(_GaussianDraws):
+    """Variance and noise of Brownian motion."""
+
+    def first(self, process: Process) -> Process:
+        assert isinstance(process, Brownian)
+        return Brownian(process.variance, self._possible_noise(process))
+
+    def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
+        assert isinstance(process, Brownian)
+        variance, noise = process.variance, process.noise
+
+        def log_density(trial: float) -> float:
+            sums = self._contrasts(tree, tree.heights, trial)
+            return sums.log_density(variance) + self._prior.log_density(Brownian(variance, trial))
+
+        if self._moves_noise:
+            noise = positive_slice_step(log_density, noise, NOISE_RANGE, rng)
+        sums = self._contrasts(tree, tree.heights, noise)
+        return Brownian(self._prior.drawn_variance(variance, sums.squares, sums.counts, noise, rng), noise)
+
+    def clock_powers(self, process: Process) -> float | None:
+        assert isinstance(process, Brownian)
+        if process.noise > 0 and not self._moves_noise:  # noise is in units of the diffusion, and would change
+            return None
+        n_columns = len(process.variance) if process.variance.ndim else 1
+        precisions = n_columns * (n_columns + 1) / 2 if process.variance.ndim == 2 else n_columns
+        return precisions + (process.noise > 0)
+
+
+class _StationaryDraws(_GaussianDraws):
+    """Rate, mean, variance and noise of the diffusion that has an equilibrium."""
+
+    def first(self, process: Process) -> Process:
+        assert isinstance(process, OrnsteinUhlenbeck)
+        mean = np.array(np.broadcast_to(process.mean, self._X.shape[1]))
+        return OrnsteinUhlenbeck(process.rate, mean, process.variance, self._possible_noise(process))
+
+    def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
+        assert isinstance(process, OrnsteinUhlenbeck)
+        rate, mean, variance, noise = process.rate, process.mean, process.variance, process.noise
+
+        def sums_at(rate: float, noise: float) -> Contrasts:
+            # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
+            sums = self._contrasts(tree, -np.expm1(-2 * rate * tree.heights), noise)
+            return sums._replace(root_variances=sums.root_variances + math.exp(-2 * rate * tree.heights[-1]))
+
+        def log_density(rate: float, noise: float) -> float:
+            known = sums_at(rate, noise).with_roots(mean).log_density(variance)
+            return known + self._prior.log_density(OrnsteinUhlenbeck(rate, mean, variance, noise))
+
+        rate = positive_slice_step(lambda trial: log_density(trial, noise), rate, RATE_RANGE, rng)
+        if self._moves_noise:
+            noise = positive_slice_step(lambda trial: log_density(rate, trial), noise, NOISE_RANGE, rng)
+        sums = sums_at(rate, noise)
+        mean = self._drawn_mean(sums, variance, rng)
+        whole = sums.with_roots(mean)
+        variance = self._prior.drawn_variance(variance, whole.squares, whole.counts, noise, rng)
+        return OrnsteinUhlenbeck(rate, mean, variance, noise)
+
+    def _drawn_mean(self, sums: Contrasts, variance: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the mean given the variance, eq. (13.5)."""
+        spread, middle = self._prior.spread, self._prior.middle
+        root_mean, precision = sums.root_means[0], 1 / sums.root_variances[0]
+        if variance.ndim == 2:
+            inverse = precision[0] * np.linalg.inv(variance)
+            weight = inverse + np.diag(1 / spread)
+            centre = np.linalg.solve(weight, inverse @ root_mean + middle / spread)
+            return np.asarray(centre + np.linalg.solve(np.linalg.cholesky(weight).T, rng.standard_normal(len(spread))))
+        weight = precision / variance + 1 / spread
+        centre = (np.where(precision > 0, root_mean, 0.0) * precision / variance + middle / spread) / weight
+        return np.asarray(centre + rng.standard_normal(len(spread)) / np.sqrt(weight))
+
+    def clock_powers(self, process: Process) -> float | None:
+        return -1.0  # its rate alone
+
+
+class _MultinomialDraws(ParameterDraws):
+    """Rates and equilibria of mutation."""
+
+    def __init__(self, X: FloatArray) -> None:
+        self._X = X
+
+    def first(self, process: Process) -> Process:
+        return process
+
+    def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
+        assert isinstance(process, Multinomial)
+        assert process.equilibrium is not None, "the process is resolved"
+        n_columns, n_nodes = self._X.shape[1], tree.n_nodes
+        redrawn, states = np.empty((n_columns, n_nodes), dtype=np.bool_), np.empty((n_columns, n_nodes), dtype=np.intp)
+        forest = process.forest(self._X, n_nodes, np.zeros(n_nodes))
+        with announced_compilation():
+            draw_redraws(forest, tree.children, tree.heights, rng.random((n_columns, n_nodes)), redrawn, states)
+        rates = _drawn_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng)
+        equilibria = []
+        for d, old in enumerate(process.equilibrium):
+            counts = np.bincount(states[d, redrawn[d]], minlength=len(old))
+            drawn = rng.dirichlet(1 + 1 / len(old) + counts)
+            equilibria.append(drawn if drawn.min() >= LEAST_SHARE else old)
+        return Multinomial(rates, equilibria)
+
+    def log_prior(self, process: Process) -> float:
+        assert isinstance(process, Multinomial)
+        possible = np.all((process.rate >= RATE_RANGE[0]) & (process.rate <= RATE_RANGE[1]))
+        return multinomial_log_prior(process, self._X) if possible else -math.inf
+
+    def clock_powers(self, process: Process) -> float | None:
+        assert isinstance(process, Multinomial)
+        return -float(process.rate.size)
+
+
+def _drawn_rates(
+    rate: FloatArray, redrawn: NDArray[np.bool_], lengths: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draw rates, given on which branches states were drawn anew, eq. (13.6).
+
+    There it happened at least once: first after an exponential time that the branch is long enough for, then as often as it may.
+    """
+    x = np.broadcast_to(rate, len(redrawn))[:, None] * lengths
+    first = -np.log1p(rng.random(x.shape) * np.expm1(-x))
+    events = np.where(redrawn, 1 + rng.poisson(np.maximum(x - first, 0.0)), 0).sum(axis=1)
+    time = np.full(len(redrawn), lengths.sum())
+    if rate.ndim == 0:
+        events, time = events.sum(), time.sum()
+    drawn = rng.standard_gamma(SHAPE + events) / (1 / SCALE + time)
+    return np.where((drawn >= RATE_RANGE[0]) & (drawn <= RATE_RANGE[1]), drawn, rate)
+
+
+class _MixedDraws(ParameterDraws):
+    """Given the tree, the parts of a table have nothing to do with each other."""
+
+    def __init__(self, process: Mixed, X: FloatArray, hold_noise: bool) -> None:
+        self._parts = [parameter_draws(part, X[:, columns], hold_noise) for part, columns in process.parts]
+
+    def first(self, process: Process) -> Process:
+        assert isinstance(process, Mixed)
+        return Mixed(
+            *((own.first(part), columns) for own, (part, columns) in zip(self._parts, process.parts, strict=True))
+        )
+
+    def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
+        assert isinstance(process, Mixed)
+        pairs = zip(self._parts, process.parts, strict=True)
+        return Mixed(*((own.redrawn(part, tree, rng), columns) for own, (part, columns) in pairs))
+
+    def log_prior(self, process: Process) -> float:
+        assert isinstance(process, Mixed)
+        return sum(own.log_prior(part) for own, (part, _) in zip(self._parts, process.parts, strict=True))
+
+    def clock_powers(self, process: Process) -> float | None:
+        assert isinstance(process, Mixed)
+        powers = [own.clock_powers(part) for own, (part, _) in zip(self._parts, process.parts, strict=True)]
+        return None if None in powers else sum(powers)  # type: ignore[arg-type]

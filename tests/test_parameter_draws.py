@@ -1,0 +1,312 @@
+"""Parameters drawn given a tree, or together with it, against posteriors that are computed on grids.
+
+The likelihoods of the grids are written down here: normal densities with the covariance of the leaves, sums over the states at
+the nodes. Means of long chains are compared by the standard error of 40 batches; with 4.5 of them a sound chain fails once in
+about 16,000 comparisons (Student's t with 39 degrees of freedom).
+"""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import coaltree as ct
+from coaltree.process.parameter_draws import parameter_draws
+from coaltree.process.parameters import named_parameters, with_parameters
+from coaltree.process.slice_sampling import positive_slice_step, slice_step
+
+TREE = ct.Tree.from_newick("((a:0.3,b:0.3):0.9,(c:0.7,d:0.7):0.5);")
+BATCHES, MOST_ERRORS = 40, 4.5
+
+
+def assert_mean(draws, mean, what):
+    """Compare the mean of a chain with what it should be."""
+    draws = np.asarray(draws)
+    batches = draws[: len(draws) // BATCHES * BATCHES].reshape(BATCHES, -1).mean(axis=1)
+    error = batches.std(ddof=1) / np.sqrt(BATCHES)
+    assert abs(batches.mean() - mean) < MOST_ERRORS * error, f"{what}: {batches.mean()} +- {error}, not {mean}"
+    assert error < 0.1, f"{what}: a chain whose mean is so uncertain shows nothing"
+
+
+def chain_of(process, X, size, seed, hold_noise=False):
+    """Draw parameters given the tree, again and again."""
+    draws = parameter_draws(process, X, hold_noise)
+    rng = np.random.default_rng(seed)
+    process = draws.first(process)
+    found = []
+    for _ in range(size):
+        process = draws.redrawn(process, TREE, rng)
+        found.append(list(named_parameters(process, list(range(X.shape[1]))).values()))
+    return dict(zip(named_parameters(process, list(range(X.shape[1]))), np.array(found).T, strict=True))
+
+
+def mean_on_grid(log_density, values):
+    """Return the mean of some values over the cells of a grid."""
+    weights = np.exp(log_density - logsumexp(log_density))
+    return float(np.sum(weights * values))
+
+
+def shared_time(tree):
+    """Return the height of each pair's last common ancestor."""
+    n = tree.n_leaves
+    heights = np.zeros((n, n))
+    for node in range(n, tree.n_nodes):
+        below = tree.leaves_below(node)
+        for i in below:
+            for j in below:
+                if i != j and heights[i, j] == 0:
+                    heights[i, j] = tree.heights[node]
+    return heights
+
+
+def normal_log_density(x, covariance):
+    """Log density of x, one of many covariances at a time (the last two axes)."""
+    _, log_determinant = np.linalg.slogdet(covariance)
+    solved = np.linalg.solve(covariance, np.broadcast_to(x, covariance.shape[:-1])[..., None])[..., 0]
+    return -0.5 * (log_determinant + np.sum(x * solved, axis=-1) + len(x) * np.log(2 * np.pi))
+
+
+X1 = np.array([[0.3], [0.9], [-1.1], [-0.4]])
+
+
+def test_variance_and_noise_of_brownian_motion():
+    """The contrasts of a flat root are the rows less the first one: three numbers with a known covariance."""
+    found = chain_of(ct.Brownian(0.5, 0.3), X1, 3_000, 1)
+    precision, noise = np.exp(np.linspace(-7, 6, 131)), np.exp(np.linspace(np.log(1e-6), np.log(1e4), 171))
+    shared = 1.2 - shared_time(TREE)
+    np.fill_diagonal(shared, 1.2)
+    contrasts = np.array([[-1.0, 1, 0, 0], [-1, 0, 1, 0], [-1, 0, 0, 1]])
+    covariance = shared[None, None] + noise[None, :, None, None] * np.eye(4)
+    known = normal_log_density(
+        contrasts @ X1[:, 0], contrasts @ covariance @ contrasts.T / precision[:, None, None, None]
+    )
+    in_units = precision[:, None] * X1.var()
+    prior = 0.1 * np.log(in_units) - in_units / 1.1 - 2 * np.log(noise) - 0.05 / noise
+    rounding = min(0.6**2 / 12, 0.2 * X1.var())  # the values' smallest step is 0.6; noise is at least what it gives
+    prior = np.where(noise / precision[:, None] >= rounding, prior, -np.inf)
+    log_density = known + prior + np.log(precision)[:, None] + np.log(noise)  # the grid is one of logarithms
+    assert_mean(-np.log(found["variance"]), mean_on_grid(log_density, np.log(precision)[:, None]), "precision")
+    assert_mean(np.log(found["noise"]), mean_on_grid(log_density, np.log(noise)), "noise")
+
+
+def test_rate_mean_and_variance_of_the_stationary_diffusion():
+    found = chain_of(ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.2), X1, 3_000, 2, hold_noise=True)
+    assert np.all(found["noise"] == 0.2)
+    rate = np.exp(np.linspace(np.log(1e-4), np.log(40), 61))
+    mean = np.linspace(-4, 4, 41)
+    precision = np.exp(np.linspace(-7, 4, 61))
+    correlation = np.exp(-2 * rate[:, None, None] * shared_time(TREE)) + 0.2 * np.eye(4)
+    x = X1[:, 0]
+    log_density = np.empty((len(rate), len(mean), len(precision)))
+    for m, centre in enumerate(mean):
+        known = normal_log_density(x - centre, correlation[:, None] / precision[None, :, None, None])
+        log_density[:, m] = known - 0.5 * (centre - x.mean()) ** 2 / x.var()
+    in_units = precision * x.var()
+    log_density += 0.1 * np.log(in_units) - in_units / 1.1 + np.log(precision)  # the grid is one of logarithms
+    log_density += (1.1 * np.log(rate) - rate / 1.1)[:, None, None]
+    assert_mean(np.log(found["rate"]), mean_on_grid(log_density, np.log(rate)[:, None, None]), "rate")
+    assert_mean(found["mean[0]"], mean_on_grid(log_density, mean[:, None]), "mean")
+    assert_mean(-np.log(found["variance"]), mean_on_grid(log_density, np.log(precision)), "precision")
+
+
+def states_log_likelihood(rate, share, states):
+    """Log probability of four states on the tree, summed over those of the three inner nodes."""
+    total = 0.0
+
+    def step(a, b, length):
+        kept = np.exp(-rate * length)
+        to = share if b == 0 else 1 - share
+        return kept * (a == b) + (1 - kept) * to
+
+    for root in (0, 1):
+        for left in (0, 1):
+            for right in (0, 1):
+                term = share if root == 0 else 1 - share
+                term = term * step(root, left, 0.9) * step(root, right, 0.5)
+                for above, length, state in zip((left, left, right, right), (0.3, 0.3, 0.7, 0.7), states, strict=True):
+                    term = term * (1.0 if np.isnan(state) else step(above, state, length))
+                total = total + term
+    return np.log(total)
+
+
+@pytest.mark.parametrize("pooled", [True, False], ids=["one rate", "a rate a column"])
+def test_rates_and_equilibria_of_mutation(pooled):
+    states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
+    process = ct.Multinomial(0.7 if pooled else [0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]])
+    found = chain_of(process, states, 12_000, 3)
+    rate, share = np.exp(np.linspace(np.log(1e-4), 3.5, 150))[:, None], np.linspace(0.0025, 0.9975, 200)
+    by_column = [
+        states_log_likelihood(rate, share, states[:, d]) + 0.5 * np.log(share) + 0.5 * np.log(1 - share)
+        for d in range(2)
+    ]
+    of_rate = (1.1 - 1) * np.log(rate[:, 0]) - rate[:, 0] / 1.1 + np.log(rate[:, 0])
+    summed = [logsumexp(own, axis=1) for own in by_column]
+    for d in range(2):
+        others = summed[1 - d] if pooled else 0.0
+        log_density = by_column[d] + (of_rate + others)[:, None]
+        drawn = found["rate"] if pooled else found[f"rate[{d}]"]
+        assert_mean(np.log(drawn), mean_on_grid(log_density, np.log(rate)), f"rate of column {d}")
+        assert_mean(found[f"equilibrium[{d},0]"], mean_on_grid(log_density, share), f"equilibrium of column {d}")
+
+
+def test_covariance_matrix_against_weighted_draws_from_its_prior():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4, 2)) @ [[1.0, 0.5], [0.0, 0.8]]
+    found = chain_of(ct.Brownian(np.eye(2)), X, 4_000, 4)
+    # a Wishart prior of the precision with density |P|^0.1 exp(-tr(P diag(spread)) / 1.1), as sums of outer products
+    spread = X.var(axis=0)
+    roots = rng.standard_normal((200_000, 2, 2))
+    freedom = 2 * 0.1 + 3  # Bartlett's decomposition
+    lower = np.zeros_like(roots)
+    lower[:, 0, 0] = np.sqrt(rng.chisquare(freedom, size=len(roots)))
+    lower[:, 1, 1] = np.sqrt(rng.chisquare(freedom - 1, size=len(roots)))
+    lower[:, 1, 0] = roots[:, 0, 1]
+    scale = np.diag(np.sqrt(1.1 / 2 / spread))
+    precision = scale @ lower @ lower.transpose(0, 2, 1) @ scale
+    shared = 1.2 - shared_time(TREE)
+    np.fill_diagonal(shared, 1.2)
+    contrasts = np.array([[-1.0, 1, 0, 0], [-1, 0, 1, 0], [-1, 0, 0, 1]])
+    white = np.linalg.solve(np.linalg.cholesky(contrasts @ shared @ contrasts.T), contrasts @ X)
+    log_weight = 1.5 * np.linalg.slogdet(precision)[1] - 0.5 * np.einsum("ki,nij,kj->n", white, precision, white)
+    log_determinants = -np.log(
+        found["variance[0,0]"] * found["variance[1,1]"] - found["variance[0,1]"] * found["variance[1,0]"]
+    )
+    assert_mean(log_determinants, mean_on_grid(log_weight, np.linalg.slogdet(precision)[1]), "log determinant")
+
+
+# -- together with the tree ------------------------------------------------------------------------
+
+
+def joint_sample(X, process, seed, **settings):
+    sample = ct.mcmc(X, process, 1_700, 2, calibrate=True, warmup=200, thin=4, random_state=seed, **settings)
+    kept = {name: trace[:, 200:].ravel() for name, trace in sample.parameters.items()}
+    return sample, np.log(sample.traces["root_height"][:, 200:].ravel()), kept
+
+
+HEIGHT = np.exp(np.linspace(-9, 3.5, 251))
+
+
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
+def test_rate_and_height_of_two_rows_of_categories():
+    """The states of two leaves at distance 2h; the equilibria, with a Beta(1.5, 1.5) prior, are integrated out by hand."""
+    X = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0]], dtype=float)
+    _, log_height, found = joint_sample(X, ct.Multinomial(1.0, [[0.5, 0.5]] * 6), 5)
+    rate = np.exp(np.linspace(np.log(1e-4), 3.5, 201))[:, None]
+    redrawn = -np.expm1(-2 * rate * HEIGHT)
+    same = (1 - redrawn) * 0.5 + redrawn * (1.5 * 2.5) / (3 * 4)
+    different = redrawn * 1.5**2 / (3 * 4)
+    log_density = 4 * np.log(same) + 2 * np.log(different) - HEIGHT + np.log(HEIGHT)
+    log_density += 1.1 * np.log(rate) - rate / 1.1
+    assert_mean(np.log(found["rate"]), mean_on_grid(log_density, np.log(rate)), "rate")
+    assert_mean(log_height, mean_on_grid(log_density, np.log(HEIGHT)), "height")
+
+
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
+def test_variances_and_height_of_two_real_rows():
+    """Each column's gap is normal with variance ``2 h variance``; the precision, a Gamma variable, is integrated out by hand."""
+    X = np.array([[0.0, 1.0, 0.0], [0.3, 0.0, 5.0]])
+    _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0, 1.0]), 6)
+    log_density = -HEIGHT + np.log(HEIGHT)
+    log_precisions = []
+    for gap, spread in zip(X[0] - X[1], X.var(axis=0), strict=True):
+        precision = np.exp(np.linspace(-8, 5, 301))[:, None] / spread
+        own = 0.5 * np.log(precision / HEIGHT) - precision * gap**2 / (4 * HEIGHT)
+        own = own + 1.1 * np.log(precision) - precision * spread / 1.1
+        log_precisions.append((own, np.log(precision)))
+        log_density = log_density + logsumexp(own, axis=0)
+    assert_mean(log_height, mean_on_grid(log_density, np.log(HEIGHT)), "height")
+    for d, (own, log_precision) in enumerate(log_precisions):
+        whole = own + (log_density - logsumexp(own, axis=0))
+        assert_mean(-np.log(found[f"variance[{d}]"]), mean_on_grid(whole, log_precision), f"precision of column {d}")
+
+
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
+def test_rate_and_height_of_two_real_rows_at_equilibrium():
+    X = np.array([[0.4], [-0.9]])
+    _, log_height, found = joint_sample(X, ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0), 7)
+    height = np.exp(np.linspace(-7, 3, 61))[:, None, None, None]
+    rate = np.exp(np.linspace(np.log(1e-4), 3, 61))[:, None, None]
+    precision, mean = np.exp(np.linspace(-6, 4, 41))[:, None], np.linspace(-3.5, 3, 41)
+    correlation = np.exp(-2 * rate * height)
+    # half the sum and half the difference of the two rows are independent
+    half_sum, half_gap = X.mean() - mean, (X[0, 0] - X[1, 0]) / 2
+    log_density = (
+        -0.5 * np.log1p(-(correlation**2))
+        + np.log(precision)
+        - precision * (half_sum**2 / (1 + correlation) + half_gap**2 / (1 - correlation))
+    )
+    spread, middle = X.var(), X.mean()
+    log_density = log_density + 1.1 * np.log(precision) - precision * spread / 1.1 - 0.5 * (mean - middle) ** 2 / spread
+    log_density = log_density + 1.1 * np.log(rate) - rate / 1.1 - height + np.log(height)
+    assert_mean(log_height, mean_on_grid(log_density, np.log(height)), "height")
+    assert_mean(np.log(found["rate"]), mean_on_grid(log_density, np.log(rate)), "rate")
+    assert_mean(-np.log(found["variance"]), mean_on_grid(log_density, np.log(precision)), "precision")
+    assert_mean(found["mean[0]"], mean_on_grid(log_density, mean), "mean")
+
+
+# -- what goes with it -----------------------------------------------------------------------------
+
+
+def test_noise_below_that_of_rounding_is_lifted_first():
+    """The cells have steps of 1, a third of their variance: no noise of less than a twelfth has a density."""
+    X = np.array([[0.0], [1.0], [2.0], [1.0]])
+    for process in (ct.Brownian(1.0, 1e-3), ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0], 1e-3)):
+        draws = parameter_draws(process, X, hold_noise=False)
+        assert np.isneginf(draws.log_prior(process))
+        assert np.isfinite(draws.log_prior(draws.first(process)))
+        assert parameter_draws(process, X, hold_noise=True).first(process).noise == 1e-3
+
+
+def test_slices_of_a_normal_and_of_a_gamma_density():
+    rng = np.random.default_rng(0)
+    x, y, found = 0.0, 1.0, []
+    for _ in range(8_000):
+        x = slice_step(lambda value: -0.5 * (value - 2) ** 2, x, (-50.0, 50.0), rng)
+        y = positive_slice_step(lambda value: 2 * np.log(value) - value, y, (1e-6, 1e6), rng)
+        found.append((x, x**2, y, y**2))
+    for draws, mean, what in zip(np.array(found).T, (2, 5, 3, 12), ("x", "x^2", "y", "y^2"), strict=True):
+        assert abs(draws.mean() - mean) < 6 * draws.std() / np.sqrt(1_000), what
+
+
+def test_a_slice_stays_within_its_interval():
+    rng = np.random.default_rng(0)
+    x = 0.5
+    for _ in range(500):
+        x = slice_step(lambda value: value, x, (0.0, 1.0), rng)
+        assert 0 <= x <= 1
+
+
+PROCESSES = [
+    ct.Brownian(2.0, 0.1),
+    ct.Brownian([1.0, 2.0]),
+    ct.Brownian([[2.0, 0.5], [0.5, 1.0]], 0.3),
+    ct.OrnsteinUhlenbeck(0.5, [0.1, -0.2], [1.0, 2.0], 0.1),
+    ct.Multinomial(0.5, [[0.2, 0.8], [0.3, 0.3, 0.4]]),
+    ct.Multinomial([0.5, 1.5], [[0.2, 0.8], [0.3, 0.3, 0.4]]),
+]
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=repr)
+def test_parameters_by_name_make_the_process_again(process):
+    values = np.array(list(named_parameters(process, [0, 1]).values()))
+    again = with_parameters(process, values)
+    assert repr(again) == repr(process)
+    assert list(named_parameters(again, [0, 1]).values()) == pytest.approx(values.tolist(), rel=1e-15)
+    assert len(named_parameters(process, [4, 7])) == len(values)
+
+
+def test_parameters_of_parts_have_the_numbers_of_the_tables_columns():
+    process = ct.Mixed(
+        (ct.Brownian([1.0, 2.0], 0.1), [3, 0]), (ct.Multinomial([0.5], [[0.2, 0.8]]), [1]), (ct.Brownian(5.0), [2])
+    )
+    named = named_parameters(process, [0, 1, 2, 3])
+    assert named == {
+        "variance[3]": 1.0,
+        "variance[0]": 2.0,
+        "noise[3,0]": 0.1,
+        "rate[1]": 0.5,
+        "equilibrium[1,0]": 0.2,
+        "equilibrium[1,1]": 0.8,
+        "variance": 5.0,
+        "noise[2]": 0.0,
+    }
+    assert repr(with_parameters(process, np.array(list(named.values())))) == repr(process)
