@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import coaltree as ct
 from coaltree import datasets, rivals
+from coaltree.errors import InputWarning
 from coaltree.output.palette import PALETTE
 from coaltree.process.predictions import Predictions
 from coaltree.questions.predictor import Predictor
@@ -137,7 +138,7 @@ def _placed_anew(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
 
 def _by_chain(task: Task, process: ct.Process) -> list[FloatArray]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ct.InputWarning)  # one short chain cannot show that it agrees with others
+        warnings.simplefilter("ignore", InputWarning)  # one short chain cannot show that it agrees with others
         sample = ct.mcmc(
             task.X,
             process,

@@ -78,7 +78,7 @@ def move_shares(n: int) -> FloatArray:
     """Return the probabilities of the moves, in the order of `MOVES`, for a tree of n leaves."""
     wide = min(1.0, WIDE_UP_TO / n)
     shares = np.array([SHARES[move] * (wide if move in WIDE_MOVES else 1.0) for move in MOVES])
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 class Chain:
