@@ -266,65 +266,80 @@ def renumber_space(space, new_slot):
 @jit
 def scan_space(forest, space, i, keys, slots):
     """Fill the list of slot i's best partners among the older ones; return how many points were looked at."""
+    # Arrays have names of their own here: every look into a tuple within the loops would count references.
+    y, height, variance = forest.y, forest.height, forest.v
+    levels, oldest, filled, members = space.levels, space.oldest, space.filled, space.members
+    low, high, points, offset = space.low, space.high, space.y, space.offset
+    least_offset, most_offset = space.least_offset, space.most_offset
+    noisy, log_scale = forest.noisy, forest.log_scale
     looked_at = 0
-    n_columns = forest.y.shape[0]
+    n_columns = y.shape[0]
     worst = len(keys) - 1
     own = np.empty(n_columns)
     for d in range(n_columns):
-        own[d] = forest.y[d, i]
-    floor, v = forest.height[i], forest.v[i]
+        own[d] = y[d, i]
+    floor, v = height[i], variance[i]
     squares = np.empty(BUCKET)
     # boxes still to be looked at: their level, their number on it, their squared distance
     waiting, far = np.empty((FAN * DEEPEST, 2), dtype=np.intp), np.empty(FAN * DEEPEST)
-    n_waiting = _await_parts(space, space.levels[0], 0, i, own, math.inf, waiting, far, 0, squares)
-    while n_waiting > 0:
-        n_waiting -= 1
-        level, within = waiting[n_waiting, 0], waiting[n_waiting, 1]
-        box = space.levels[level] + within
-        # of equals the older ones count, so that a box of younger ones has to be better than the worst on the list
-        younger = space.oldest[box] > slots[worst]
-        if younger and keys[worst] == floor and not forest.noisy:
-            continue
-        reach = _reach(forest, space, box, floor, v, keys[worst], -TIE if younger else SLACK)
-        if not far[n_waiting] <= reach:
-            continue
+    n_waiting, level, within, reach = 0, levels[0] + 1, 0, math.inf
+    while True:
         if level > 1:
-            n_waiting = _await_parts(space, level - 1, within, i, own, reach, waiting, far, n_waiting, squares)
-            continue
-        size = space.filled[within]
-        looked_at += size
-        if not _squares_within(space.y[within], own, reach, squares):
-            continue
-        for k in range(size):
-            j = space.members[within, k]
-            if squares[k] <= reach and j < i:
-                key = _height(forest, floor, v, squares[k], space.offset[within, k])
-                if key < keys[worst] or (key == keys[worst] and j < slots[worst]):
-                    insert_partner(keys, slots, key, j)
-    return looked_at
+            n_waiting = _await_parts(
+                levels, low, high, oldest, level - 1, within, i, own, reach, waiting, far, n_waiting, squares
+            )
+        else:
+            size = filled[within]
+            looked_at += size
+            if _squares_within(points, within, own, reach, squares):
+                for k in range(size):
+                    j = members[within, k]
+                    if squares[k] <= reach and j < i:
+                        key = _height(n_columns, noisy, log_scale, floor, v, squares[k], offset[within, k])
+                        if key < keys[worst] or (key == keys[worst] and j < slots[worst]):
+                            insert_partner(keys, slots, key, j)
+        found = False
+        while n_waiting > 0 and not found:
+            n_waiting -= 1
+            level, within = waiting[n_waiting, 0], waiting[n_waiting, 1]
+            box = levels[level] + within
+            # of equals the older ones count, so that a box of younger ones has to be better than the worst on the list
+            younger = oldest[box] > slots[worst]
+            if younger and keys[worst] == floor and not noisy:
+                continue
+            reach = _reach(
+                n_columns,
+                log_scale,
+                least_offset[box],
+                most_offset[box],
+                floor,
+                v,
+                keys[worst],
+                -TIE if younger else SLACK,
+            )
+            found = far[n_waiting] <= reach
+        if not found:
+            return looked_at
 
 
-@jit
-def _await_parts(space, level, group, i, own, reach, waiting, far, n_waiting, squares):
+@inlined
+def _await_parts(levels, low, high, oldest, level, group, i, own, reach, waiting, far, n_waiting, squares):
     """Let the boxes of a group that are within reach wait, the nearest and oldest last; return how many wait then."""
-    first = space.levels[level] + FAN * group
-    low, high = space.low[first // FAN], space.high[first // FAN]
+    first = levels[level] + FAN * group
+    row = first // FAN
     squares[:FAN] = 0.0
     for d in range(len(own)):
-        x, lows, highs = own[d], low[d], high[d]
+        x = own[d]
         for part in range(FAN):
-            gap = max(max(lows[part] - x, x - highs[part]), 0.0)
+            gap = max(max(low[row, d, part] - x, x - high[row, d, part]), 0.0)
             squares[part] += gap * gap
     last = n_waiting
     for part in range(FAN):
-        if squares[part] <= reach and space.oldest[first + part] < i:
+        if squares[part] <= reach and oldest[first + part] < i:
             at = last
             while at > n_waiting and (
                 far[at - 1] < squares[part]
-                or (
-                    far[at - 1] == squares[part]
-                    and space.oldest[space.levels[level] + waiting[at - 1, 1]] < space.oldest[first + part]
-                )
+                or (far[at - 1] == squares[part] and oldest[levels[level] + waiting[at - 1, 1]] < oldest[first + part])
             ):
                 far[at], waiting[at, 0], waiting[at, 1] = far[at - 1], waiting[at - 1, 0], waiting[at - 1, 1]
                 at -= 1
@@ -334,53 +349,51 @@ def _await_parts(space, level, group, i, own, reach, waiting, far, n_waiting, sq
 
 
 @inlined
-def _height(forest, floor, v, square, offset):
+def _height(n_columns, noisy, log_scale, floor, v, square, offset):
     """Return the best height of a pair, or its rank, see `block_heights`."""
-    n_columns = forest.y.shape[0]
     s = 2 * square / (math.sqrt(n_columns * n_columns + 4 * square) + n_columns)
     h = max(0.5 * (s + ((floor - v) + offset)), floor)
-    if h == floor and forest.noisy:
+    if h == floor and noisy:
         s = v + (floor - offset)
-        h = rank_by_likelihood(-0.5 * (n_columns * (LOG_2PI + math.log(s)) + square / s) - forest.log_scale)
+        h = rank_by_likelihood(-0.5 * (n_columns * (LOG_2PI + math.log(s)) + square / s) - log_scale)
     return h
 
 
 @jit
-def _reach(forest, space, box, floor, v, limit, slack):
+def _reach(n_columns, log_scale, least_offset, most_offset, floor, v, limit, slack):
     """Return a squared distance beyond which no point of a box has a key up to a limit, widened by some slack."""
-    n_columns = forest.y.shape[0]
     if limit == math.inf:
         return math.inf
     if limit >= floor:
-        rest = (floor - v) + space.least_offset[box]
-        s = 2 * limit - rest + slack * (abs(limit) + abs(floor) + v + abs(space.least_offset[box]))
+        rest = (floor - v) + least_offset
+        s = 2 * limit - rest + slack * (abs(limit) + abs(floor) + v + abs(least_offset))
         return s * (s + n_columns) * (1 + slack) if s >= 0 else -1.0
     # A rank: d2 <= s (a - D log s) for a variance s of the difference, which is largest where log s = a / D - 1
     log_z = 0.5 * (-limit + 1 / limit)
-    a = -2 * (log_z - slack * (1 + abs(log_z)) + forest.log_scale) - n_columns * LOG_2PI
+    a = -2 * (log_z - slack * (1 + abs(log_z)) + log_scale) - n_columns * LOG_2PI
     s = math.exp(min(a / n_columns - 1, 700.0))
-    s = min(max(s, v + (floor - space.most_offset[box])), v + (floor - space.least_offset[box]))
+    s = min(max(s, v + (floor - most_offset)), v + (floor - least_offset))
     return s * (a - n_columns * math.log(s)) * (1 + slack)
 
 
-@jit
-def _squares_within(points, own, reach, squares):
+@inlined
+def _squares_within(points, bucket, own, reach, squares):
     """Put squared distances to the points of a bucket down, infinite where there is none; return whether any is within reach."""
     # loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised
     for k in range(BUCKET):
         squares[k] = 0.0
-    first = 0
+    first, count = 0, 0
     while first < len(own):
         last = min(first + COLUMNS_AT_ONCE, len(own))
         for d in range(first, last):
-            x, row = own[d], points[d]
+            x = own[d]
             for k in range(BUCKET):
-                gap = row[k] - x
+                gap = points[bucket, d, k] - x
                 squares[k] += gap * gap
-        within = 0
+        count = 0
         for k in range(BUCKET):
-            within += squares[k] <= reach
-        if within == 0:
-            return False
+            count += squares[k] <= reach
+        if count == 0:
+            break
         first = last
-    return True
+    return count > 0
