@@ -291,6 +291,22 @@ def test_a_killed_run_goes_on_bit_for_bit(calibrate, eight, tmp_path, monkeypatc
     assert ct.mcmc(X, process, **settings, checkpoint=path).trees == whole.trees
 
 
+def test_a_run_that_has_ended_can_be_made_longer(eight, tmp_path):
+    X, process = eight
+    settings = {"n_chains": 2, "random_state": 5, "thin": 20, "checkpoint": tmp_path / "chains.npz"}
+    short = ct.mcmc(X, process, 200, **settings)
+    long = ct.mcmc(X, process, 333, **settings)
+    assert long.traces["log_joint"].shape == (2, 333)
+    np.testing.assert_array_equal(long.traces["log_joint"][:, :200], short.traces["log_joint"])
+    assert len(np.unique(long.traces["log_joint"])) == 666
+    with pytest.raises(
+        InputError, match=r"chains\.npz has 333 samples of each chain already, and n_samples is 300; ask"
+    ):
+        ct.mcmc(X, process, 300, **settings)
+    again = ct.mcmc(X, process, 333, **settings | {"random_state": 5})
+    assert again.trees == long.trees
+
+
 def test_a_file_of_something_else_is_refused(eight, tmp_path):
     X, process = eight
     path = tmp_path / "chains.npz"
@@ -305,7 +321,7 @@ def test_a_file_of_something_else_is_refused(eight, tmp_path):
     pickled = tmp_path / "pickled.npz"
     np.savez(pickled, facts=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="is not a checkpoint"):
-        Checkpoint(pickled, "mark").take_up(None, [])
+        Checkpoint(pickled, "mark", 0).take_up(None, [])
 
 
 # -- diagnostics ------------------------------------------------------------------------------------

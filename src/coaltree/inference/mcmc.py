@@ -63,14 +63,13 @@ def walk(chains: Sequence[Chain], plan: Plan, recorded: Recorded, n_threads: int
                 chain.tune()
             recorded.record(number, k, chain)
 
-    bounds = np.unique(np.linspace(0, plan.n_samples, LOOKS + 1).astype(int)).tolist()
-    for first, last in pairwise(bounds):
-        if first >= recorded.done[0]:
-            Parallel(n_jobs=n_threads, require="sharedmem")(
-                delayed(stretch)(number, first, last) for number in range(plan.n_chains)
-            )
-            recorded.done[0] = last
-            look()
+    bounds = np.linspace(0, plan.n_samples, LOOKS + 1).astype(int)
+    for first, last in pairwise(np.unique(np.maximum(bounds, recorded.done[0])).tolist()):
+        Parallel(n_jobs=n_threads, require="sharedmem")(
+            delayed(stretch)(number, first, last) for number in range(plan.n_chains)
+        )
+        recorded.done[0] = last
+        look()
 
 
 def mcmc(
@@ -118,7 +117,7 @@ def mcmc(
     random_state : int, Generator, RandomState or None, default None
     checkpoint : str or Path, optional
         A file that is kept up to date. If it is there already, the chains go on from it, to the very trees that they would
-        have found without a break.
+        have found without a break; a run that has ended goes on as well, if more samples are asked for.
     progress : callable, optional
         Called now and then with the share of the work done, and R-hat and the effective number of samples of the log joint
         density so far.
@@ -159,9 +158,9 @@ def mcmc(
         kept = None
         if checkpoint is not None:
             seeded = None if random_state is None else seeds
-            settings = (plan, warmup, seeded, bool(calibrate), bool(hold_noise))
-            kept = Checkpoint(checkpoint, fingerprint(resolved.forest(matrix, n, np.zeros(n)), *settings))
-            kept.take_up(recorded, chains)
+            settings = (plan.n_chains, plan.thin, warmup, seeded, bool(calibrate), bool(hold_noise))
+            kept = Checkpoint(checkpoint, fingerprint(resolved.forest(matrix, n, np.zeros(n)), *settings), plan.tuned)
+            plan = plan._replace(tuned=kept.take_up(recorded, chains))
 
         def look() -> None:
             if kept:

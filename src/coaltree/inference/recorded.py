@@ -81,11 +81,14 @@ class Checkpoint:
     path : str or Path
     mark : str
         `fingerprint` of what is sampled.
+    tuned : int
+        Samples during which moves are tuned.
     """
 
-    def __init__(self, path: str | Path, mark: str) -> None:
+    def __init__(self, path: str | Path, mark: str, tuned: int) -> None:
         self.path = checked_path(path)
         self._mark = mark
+        self._tuned = tuned
 
     def write(self, recorded: Recorded, chains: Sequence[Chain]) -> None:
         """Write what there is, and what the chains go on from."""
@@ -93,6 +96,7 @@ class Checkpoint:
         done = int(recorded.done[0])
         facts = {
             "mark": self._mark,
+            "tuned": self._tuned,
             "roots": [state.root for state in states],
             "stretches": [state.stretch for state in states],
             "generators": [state.generator for state in states],
@@ -109,10 +113,10 @@ class Checkpoint:
         np.savez(buffer, **arrays)  # nothing pickled: all of them are arrays of numbers
         write_whole(self.path, buffer.getvalue())
 
-    def take_up(self, recorded: Recorded, chains: Sequence[Chain]) -> None:
-        """Go on from the file, if there is one."""
+    def take_up(self, recorded: Recorded, chains: Sequence[Chain]) -> int:
+        """Go on from the file, if there is one; return during how many samples moves are tuned, or were."""
         if not self.path.exists():
-            return
+            return self._tuned
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 stored = {name: file[name] for name in file.files}
@@ -125,7 +129,12 @@ class Checkpoint:
             raise InputError(
                 f"{self.path} is the checkpoint of another table, process or settings; choose another name, or remove it."
             )
-        done = stored["log_joints"].shape[1]
+        done, most = stored["log_joints"].shape[1], recorded.log_joints.shape[1]
+        if done > most:
+            raise InputError(
+                f"{self.path} has {done} samples of each chain already, and n_samples is {most}; ask for at least as many."
+            )
+        self._tuned = int(facts["tuned"])
         for name, array in recorded.by_sample().items():
             array[:, :done] = stored[name]
         recorded.done[0] = done
@@ -141,3 +150,4 @@ class Checkpoint:
                 )
             )
             chain.tried[:], chain.accepted[:] = stored["counts"][c]
+        return self._tuned
