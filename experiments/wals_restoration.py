@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 import coaltree as ct
 from coaltree import datasets, rivals
-from coaltree.errors import InputWarning
 from coaltree.output.palette import PALETTE
 from coaltree.process.predictions import Predictions
 from coaltree.questions.predictor import Predictor
@@ -137,18 +135,8 @@ def _placed_anew(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
 
 
 def _by_chain(task: Task, process: ct.Process) -> list[FloatArray]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # one short chain cannot show that it agrees with others
-        sample = ct.mcmc(
-            task.X,
-            process,
-            SAMPLES,
-            1,
-            calibrate=True,
-            warmup=WARM_UP,
-            thin=MOVES * len(task.X),
-            random_state=task.fold,
-        )
+    thin = MOVES * len(task.X)
+    sample = ct.mcmc(task.X, process, SAMPLES, 1, calibrate=True, warmup=WARM_UP, thin=thin, random_state=task.fold)
     found = [
         _by_trees(task, [tree], np.ones(1), own) for tree, own in zip(sample.trees, sample.processes(), strict=True)
     ]
