@@ -88,6 +88,7 @@ def test_variance_and_noise_of_brownian_motion():
     assert_mean(np.log(found["noise"]), mean_on_grid(log_density, np.log(noise)), "noise")
 
 
+@pytest.mark.slow
 def test_rate_mean_and_variance_of_the_stationary_diffusion():
     found = chain_of(ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.2), X1, 3_000, 2, hold_noise=True)
     assert np.all(found["noise"] == 0.2)
@@ -185,6 +186,7 @@ def joint_sample(X, process, seed, **settings):
 HEIGHT = np.exp(np.linspace(-9, 3.5, 251))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 def test_rate_and_height_of_two_rows_of_categories():
     """The states of two leaves at distance 2h; the equilibria, with a Beta(1.5, 1.5) prior, are integrated out by hand."""
@@ -219,6 +221,7 @@ def test_variances_and_height_of_two_real_rows():
         assert_mean(-np.log(found[f"variance[{d}]"]), mean_on_grid(whole, log_precision), f"precision of column {d}")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 def test_rate_and_height_of_two_real_rows_at_equilibrium():
     X = np.array([[0.4], [-0.9]])

@@ -33,7 +33,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 SHARES = {"subtree": 0.3, "near": 0.35, "leaf": 0.05, "height": 0.28, "scale": 0.02}
-WIDE_MOVES, WIDE_UP_TO = ("subtree", "leaf"), 100  # those that look at a whole tree are the rarer the more rows it has
+WIDE_MOVES, WIDE_UP_TO = ("subtree", "leaf"), 20  # those that look at a whole tree are the rarer the more rows it has
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
 FIRST_STRETCH = 1.0
 WANTED = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
