@@ -28,9 +28,10 @@ LONGEST = 900  # seconds
 
 
 def cells():
+    from coaltree.inference.carriers import Threads
     from coaltree.inference.neighbours import nearest
 
-    return lambda X: nearest(np.ascontiguousarray(X.T), K, N_JOBS, 0)
+    return lambda X: nearest(np.ascontiguousarray(X.T), K, Threads(N_JOBS), 0)
 
 
 def kd_tree():

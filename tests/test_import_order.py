@@ -74,8 +74,31 @@ def test_the_rule_sees_relative_imports():
 
 @pytest.mark.parametrize("statement", ["import coaltree", "from coaltree import Tree, simulate_tree, log_prior"])
 def test_import_is_light(statement):
-    heavy = ["numba", "sklearn", "matplotlib", "polars", "pandas", "typer", "scipy.stats", "pooch"]
+    heavy = [
+        "numba",
+        "sklearn",
+        "matplotlib",
+        "polars",
+        "pandas",
+        "typer",
+        "scipy.stats",
+        "pooch",
+        "dask",
+        "distributed",
+    ]
     program = f"{statement}; import sys; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_dask_is_for_those_who_ask_for_it():
+    program = (
+        "import coaltree as ct\n"
+        "for name in ct.__all__: getattr(ct, name)\n"
+        "import coaltree.cli.fitting\n"
+        "ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0], [3.0]]).score_samples([[0.5]])\n"
+        "import sys; print([m for m in ('dask', 'distributed') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

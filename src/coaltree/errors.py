@@ -11,3 +11,7 @@ class InputWarning(UserWarning):
 
 class MissingDependencyError(ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
+
+
+class ClusterError(RuntimeError):
+    """A cluster that cannot be reached, or was lost on the way; the message says what is kept and how to go on."""

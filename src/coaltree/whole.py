@@ -6,12 +6,15 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self, TypeAlias
 
 from .errors import InputError
+
+Content: TypeAlias = str | bytes | Callable[[BinaryIO], object]
+"""Text, bytes, or what writes them into a file."""
 
 
 def checked_path(path: object) -> Path:
@@ -28,15 +31,15 @@ def checked_path(path: object) -> Path:
     raise InputError(f"path is {path!r}; it must be the name of a file, for example 'model.coaltree', or a Path.")
 
 
-def write_whole(path: str | Path, data: str | bytes) -> None:
+def write_whole(path: str | Path, data: Content) -> None:
     """Write a file whole or not at all: whatever goes wrong, an earlier file of that name stays as it was.
 
     Parameters
     ----------
     path : str or Path
         The file; its folder must exist.
-    data : str or bytes
-        The content; text is written as UTF-8.
+    data : str, bytes or callable
+        The content; text is written as UTF-8. What is too large to be made in memory first writes itself into a file.
 
     Raises
     ------
@@ -256,9 +259,12 @@ def _check_replaceable(path: Path) -> None:
         raise InputError(f"{path} cannot be written: it is {kind}; choose another name.")
 
 
-def _write_synced(path: Path, data: str | bytes) -> None:
+def _write_synced(path: Path, data: Content) -> None:
     with path.open("xb") as file:
-        file.write(data.encode(errors="replace") if isinstance(data, str) else data)
+        if callable(data):
+            data(file)
+        else:
+            file.write(data.encode(errors="replace") if isinstance(data, str) else data)
         file.flush()
         os.fsync(file.fileno())
 

@@ -57,6 +57,17 @@ def check_jobs(n_jobs: int | None) -> None:
         raise InputError("--n-jobs is 0; it must be a number of threads, or -1 for all processors.")
 
 
+def check_dask(address: str | None) -> None:
+    """Refuse what names no cluster."""
+    from ..inference.addresses import names_a_cluster
+
+    if address is not None and not names_a_cluster(address):
+        raise InputError(
+            f"--dask is {address}; it must be the address of a scheduler such as tcp://host:8786, or local:2 for two worker "
+            "processes on this machine."
+        )
+
+
 def check_belonging(inference: Inference | None, owners: Sequence[Inference], options: Mapping[str, Any]) -> None:
     """Refuse options of some kinds of inference where another was asked for; greedy inference is the default."""
     if (inference or Inference.greedy) in owners:

@@ -12,7 +12,7 @@ from ..console import Notes, hushed, progress_bar, reported
 from ..errors import InputError
 from ..table.wording import count
 from .application import app
-from .checks import check_belonging, check_cut, check_jobs, check_number, check_whole, given_only
+from .checks import check_belonging, check_cut, check_dask, check_jobs, check_number, check_whole, given_only
 from .closing import closing_words
 from .options import (
     MODEL,
@@ -24,6 +24,7 @@ from .options import (
     CategoricalOption,
     ChainsOption,
     ClusterCountOption,
+    DaskOption,
     DebugOption,
     DropOption,
     FormatOption,
@@ -101,7 +102,7 @@ def fit(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="A csv, tsv or parquet file with a row for each leaf; - is standard input.",
+            help="A csv, tsv or parquet file, or a folder of parquet files, with a row for each leaf; - is standard input.",
             parser=named,
         ),
     ],
@@ -198,6 +199,7 @@ def fit(
             metavar="N", help="Threads; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
         ),
     ] = -1,
+    dask: DaskOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -213,6 +215,7 @@ def fit(
         check_cut(n_clusters, height_threshold)
         check_number("--noise", noise)
         check_jobs(n_jobs)
+        check_dask(dask)
         check_whole("--calibrate", None if calibrate == "joint" else calibrate, 0)
         particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
         check_belonging(inference, [Inference.smc], particle_options)
@@ -243,6 +246,7 @@ def fit(
             return
         # After the table, of which there may be something to say at once.
         from ..estimators.clustering import CoalescentClustering
+        from ..inference.carriers import opened_client
         from ..whole import OutputFolder
 
         parameters = given_only(
@@ -269,10 +273,15 @@ def fit(
             inference=inference.value, standardize=not no_standardize, n_jobs=n_jobs, **parameters
         )
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
-        with OutputFolder(folder_path) as folder:
+        checkpoint = None if dask is None else _beside(folder_path)
+        with OutputFolder(folder_path) as folder, opened_client(dask) as model.client:
             introduce(rows, source, reasons, notes)
-            facts = fit_and_draw(model, rows, source, settings | told, notes, folder)
+            if model.client is not None:
+                notes.say(f"cluster   {dask}, dashboard at {model.client.dashboard_link}")
+            facts = fit_and_draw(model, rows, source, settings | told, notes, folder, checkpoint)
             _add_report(model, source, report, notes, folder)
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
         if as_json:
             tell(facts | {"outdir": str(folder_path), "files": folder.names})
         elif not quiet:
@@ -286,6 +295,7 @@ def fit_and_draw(
     settings: dict[str, Any],
     notes: Notes,
     folder: OutputFolder,
+    checkpoint: Path | None = None,
 ) -> dict[str, Any]:
     """Fit the model and put the files into the folder; returns what stands in the summary."""
     from ..estimators.stored import model_bytes
@@ -293,7 +303,7 @@ def fit_and_draw(
     from ..tree.summary import SummaryTree
 
     with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
-        model._fit(table, report)
+        model._fit(table, report, checkpoint)
     notes.add(model.remarks_)
     notes.detail(parameter_listing(model.parameters_))
     facts = facts_of(model, table, source=source, remarks=notes.sentences, settings=settings)
@@ -337,6 +347,12 @@ def _add_report(model: CoalescentClustering, source: str, wanted: bool, notes: N
 
     with hushed(notes.quiet), notes.timed("report"):
         folder.add("report.html", report_page(model, source))
+
+
+def _beside(folder: Path) -> Path:
+    """Return the file beside a folder that keeps a fit which is not finished."""
+    folder = folder.resolve()
+    return folder.with_name(f"{folder.name}.checkpoint")
 
 
 def checked_folder(outdir: Path | None, dry_run: bool = False) -> Path:

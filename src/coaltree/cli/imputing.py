@@ -68,7 +68,7 @@ def impute(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="A csv, tsv or parquet file with missing cells; - is standard input.",
+            help="A csv, tsv or parquet file, or a folder of parquet files, with missing cells; - is standard input.",
             parser=named,
         ),
     ],

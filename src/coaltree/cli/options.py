@@ -196,6 +196,15 @@ NoiseOption = Annotated[
     ),
 ]
 
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on a Dask cluster: tcp://host:8786, or local:2 for two processes here. The result is the same.",
+        rich_help_panel=MODEL,
+    ),
+]
+
 ModelArgument = Annotated[
     Path,
     typer.Argument(
@@ -207,7 +216,7 @@ NewTableArgument = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="A csv, tsv or parquet file with the columns of the fit, by name; - is standard input.",
+        help="A csv, tsv or parquet file, or a folder of parquet files, with the fit's columns by name; - is standard input.",
         parser=named,
     ),
 ]

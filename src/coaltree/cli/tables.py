@@ -104,14 +104,13 @@ def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[s
 def _header(table: TableFile) -> list[str]:
     """Return the names of a file's columns."""
     from ..table.delimited import check_text
-    from ..table.opening import DELIMITERS, file_bytes, import_polars, read_parquet
+    from ..table.opening import DELIMITERS, file_bytes, import_polars, parquet_frame
 
-    polars, data = import_polars(), file_bytes(table)
     if table.suffix not in DELIMITERS:
-        return list(read_parquet(polars, data, table.name).columns)
+        return list(parquet_frame(import_polars(), table).columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # they come again when the file is read
-        return list(check_text(data, table.name, DELIMITERS[table.suffix]).header)
+        return list(check_text(file_bytes(table), table.name, DELIMITERS[table.suffix]).header)
 
 
 def _in_known_letters(column: Any, known: Sequence[Category]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 import warnings
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
+from ..inference.carriers import opened_client
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
@@ -29,7 +31,9 @@ from ..notebook import brief
 from ..process.evidence import Noise
 from ..process.interface import Process
 from ..questions.predictor import Predictor
+from ..questions.spread import ask
 from ..streams import as_generator
+from ..table.blocks import computed
 from ..table.columns import Table, constant_of, missing_cells, read_columns
 from ..table.encoding import describe, encode, fit_encoding
 from ..table.frames import FrameKind
@@ -57,14 +61,22 @@ class NewRows(NamedTuple):
     matrix: FloatArray
 
 
+class Means(NamedTuple):
+    """Who carries a fit, who is told of it, and where it is kept."""
+
+    progress: Progress | None
+    client: Any = None  # of Dask, an open one
+    checkpoint: Path | None = None
+
+    def stretched(self, low: float, high: float) -> Means:
+        """Return the means of a part of the work."""
+        whole = self.progress
+        return self._replace(progress=whole and (lambda share, word: whole(low + (high - low) * share, word)))
+
+
 def most_rounds(calibrate: int | str) -> int:
     """Return how many rounds of fitting an estimator's parameter asks for."""
     return JOINT_ROUNDS if calibrate == "joint" else int(calibrate)
-
-
-def _stretched(progress: Progress | None, low: float, high: float) -> Progress | None:
-    """Return a report on a part of the work."""
-    return None if progress is None else lambda share, word: progress(low + (high - low) * share, word)
 
 
 class CoalescentModel(BaseEstimator):
@@ -76,21 +88,22 @@ class CoalescentModel(BaseEstimator):
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
-            NaN, None, pd.NA and polars' nulls are missing cells.
+            NaN, None, pd.NA and polars' nulls are missing cells. A Dask array is computed block by block.
         y : ignored
 
         Returns
         -------
         self
         """
+        X = computed(X)
         table = read_columns(X, self.categorical_features)
         validate_data(self, X, skip_check_array=True)
         self._fit(table, self._shown_progress if self.verbose else None)
         self._frame_kind = FrameKind.of(X)
         return self
 
-    def _fit(self, table: Table, progress: Progress | None = None) -> Self:
-        """Find the tree of a table that has been read already."""
+    def _fit(self, table: Table, progress: Progress | None = None, checkpoint: Path | None = None) -> Self:
+        """Find the tree of a table that has been read already; a checkpoint keeps its last and longest search."""
         self._check_parameters(table.n_rows)
         for name in ("sample_", "log_evidence_", "search_", "neighbors_held_"):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -104,7 +117,9 @@ class CoalescentModel(BaseEstimator):
             warnings.simplefilter("ignore", InputWarning)  # of all rounds; what the best one has to say follows
             if rounds and self.noise is None and encoded.real.shape[1]:
                 process = predictive_noise(process, matrix, encoded.real.shape[1], n_jobs=self.n_jobs)
-            calibrated = self._calibrated(process, matrix, encoded.real.shape[1], table.row_names, rounds, progress)
+            with opened_client(self.client) as client:
+                means = Means(progress, client, checkpoint)
+                calibrated = self._calibrated(process, matrix, encoded.real.shape[1], table.row_names, rounds, means)
         if progress:
             progress(1.0, "")
         best = calibrated.best.result
@@ -167,31 +182,30 @@ class CoalescentModel(BaseEstimator):
         real_columns: int,
         row_names: Sequence[str] | None,
         rounds: int,
-        progress: Progress | None,
+        means: Means,
     ) -> Calibrated[Inferred]:
         """Find the tree, or the sample of trees, and its parameters."""
         walks = self.inference == "mcmc" and len(matrix) > 1  # the tree of one row is nothing to sample
-        part = _stretched(progress, 0.0, PART_OF_THE_WORK) if walks else progress
+        part = means.stretched(0.0, PART_OF_THE_WORK)._replace(checkpoint=None) if walks else means
         fitted = self._in_rounds(process, matrix, real_columns, row_names, rounds, part)
         best = fitted.best
         if walks:
-            rest = _stretched(progress, PART_OF_THE_WORK, 1.0)
-            walked = self._walked(best.process, matrix, row_names, rest)
+            walked = self._walked(best.process, matrix, row_names, means.stretched(PART_OF_THE_WORK, 1.0))
             return replace(fitted, best=replace(best, result=walked, process=walked.process))
         if self.refine and isinstance(best.result, GreedyResult):
-            return replace(fitted, best=replace(best, result=self._refined(best.result, matrix, progress)))
+            return replace(fitted, best=replace(best, result=self._refined(best.result, matrix, means.progress)))
         return fitted
 
     def _walked(
-        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, progress: Progress | None
+        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, means: Means
     ) -> MCMCResult:
         """Sample trees by Markov chains, with parameters that are fitted already, or drawn from there on."""
 
         def report(share: float, r_hat: float, effective: float) -> None:
-            if progress:
+            if means.progress:
                 known = not math.isnan(r_hat + effective)
                 word = f"R-hat {r_hat:.2f}, {effective:,.0f} effective samples" if known else "first samples"
-                progress(min(share, ALMOST_DONE), word)
+                means.progress(min(share, ALMOST_DONE), word)
 
         return mcmc(
             matrix,
@@ -202,7 +216,9 @@ class CoalescentModel(BaseEstimator):
             hold_noise=self.noise is not None,
             leaf_names=row_names,
             n_jobs=self.n_jobs,
+            client=means.client,
             random_state=self.random_state,
+            checkpoint=means.checkpoint,
             progress=report,
         )
 
@@ -223,17 +239,17 @@ class CoalescentModel(BaseEstimator):
         real_columns: int,
         row_names: Sequence[str] | None,
         rounds: int,
-        progress: Progress | None,
+        means: Means,
     ) -> Calibrated[Inferred]:
         """Find trees and fit parameters in turn; those of very many rows are fitted to a part of them."""
         noise: Noise = "tried" if self.noise is None else "held"
         if self.inference == "smc" or rounds == 0 or len(matrix) <= MOST_CALIBRATED:
-            return alternate(self._finder(matrix, row_names, rounds, progress), process, matrix, rounds, noise)
+            return alternate(self._finder(matrix, row_names, rounds, means), process, matrix, rounds, noise)
         # A part of a coalescent's leaves has a coalescent of its own, by the same clock.
         part = matrix[np.sort(rows_of_all_kinds(matrix, real_columns, MOST_CALIBRATED))]
-        find = self._finder(part, None, rounds, _stretched(progress, 0.0, PART_OF_THE_WORK), "auto")
+        find = self._finder(part, None, rounds, means.stretched(0.0, PART_OF_THE_WORK), "auto")
         fitted = alternate(find, process, part, rounds, noise)
-        search = self._finder(matrix, row_names, 0, _stretched(progress, PART_OF_THE_WORK, 1.0))
+        search = self._finder(matrix, row_names, 0, means.stretched(PART_OF_THE_WORK, 1.0))
         found = search(fitted.best.process, 0)
         return Calibrated(found, [*fitted.log_joints, found.log_joint])
 
@@ -242,7 +258,7 @@ class CoalescentModel(BaseEstimator):
         matrix: FloatArray,
         row_names: Sequence[str] | None,
         rounds: int,
-        progress: Progress | None,
+        means: Means,
         search_by: str | None = None,
     ) -> Callable[[Process, int], Found[Inferred]]:
         """Return the inference of the rounds, as a function of the process and the number of the round."""
@@ -250,9 +266,9 @@ class CoalescentModel(BaseEstimator):
         seeds = rng.integers(2**63, size=rounds + 1).tolist() if rng is not None else [self.random_state]
 
         def report(number: int, share: float, word: str) -> None:
-            if progress:
+            if means.progress:
                 # a round more than the last one seen is the least that is to come; the bar never goes back
-                progress(min((number + share) / (rounds + 1), ALMOST_DONE), word)
+                means.progress(min((number + share) / (rounds + 1), ALMOST_DONE), word)
 
         def search(process: Process, number: int) -> Found[Inferred]:
             result = greedy(
@@ -262,6 +278,8 @@ class CoalescentModel(BaseEstimator):
                 search_by or self.search,
                 leaf_names=row_names,
                 n_jobs=self.n_jobs,
+                client=means.client,
+                checkpoint=None if rounds else means.checkpoint,  # of one search: each round has other parameters
                 progress=lambda share, live: report(
                     number, share, (f"round {number}, " if rounds else "") + f"{live:,} lineages"
                 ),
@@ -277,6 +295,7 @@ class CoalescentModel(BaseEstimator):
                 n_runs=self.n_runs,
                 leaf_names=row_names,
                 n_jobs=self.n_jobs,
+                client=means.client,
                 random_state=seeds[number],
                 progress=lambda share, ess, log_evidence: report(
                     number, share, f"ESS {ess:.0f}, log evidence {log_evidence:.1f}"
@@ -291,6 +310,10 @@ class CoalescentModel(BaseEstimator):
         check_is_fitted(self)
         table = read_new_rows(X, self.encoding_, unseen=self.unseen_categories, estimator=type(self).__name__)
         return self._encoded(table)
+
+    def _ask(self, question: str, X: FloatArray, *arguments: Any) -> Any:
+        """Ask the trees about rows of a matrix, see `Predictor`; about many through the client, if there is one."""
+        return ask(self._predictor, question, X, *arguments, client=self.client)
 
     def _encoded(self, table: Table) -> NewRows:
         return NewRows(table, matrix_of(encode(table, self.encoding_)))
@@ -318,6 +341,10 @@ class CoalescentModel(BaseEstimator):
             raise InputError(
                 f"noise is {noise!r}; it must be None or a number of at least 0: the noise's share of the columns' variance."
             )
+        if self.client is not None:
+            from ..inference.cluster import check_client  # and Dask with it
+
+            check_client(self.client)
         as_generator(self.random_state)
         rounds: Any = self.calibrate
         if rounds == "joint":
@@ -329,6 +356,19 @@ class CoalescentModel(BaseEstimator):
             return
         if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 0:
             raise InputError(f"calibrate is {rounds!r}; it must be a whole number of rounds, 0 for none, or 'joint'.")
+
+    def __sklearn_clone__(self) -> Self:
+        """Let a copy share the connection to a cluster, which cannot be copied."""
+        bare = copy.copy(self)
+        bare.client = None
+        twin: Self = super(CoalescentModel, bare).__sklearn_clone__()
+        twin.client = self.client
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the connection to a cluster, which is this process's own; an address stays."""
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"client": self.client if isinstance(self.client, str) else None}
 
     def _shown_progress(self, share: float, word: str) -> None:
         end = "\n" if share >= 1 else ""

@@ -82,6 +82,10 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         about a thousand rows.
     n_jobs : int, optional
         Threads. The result does not depend on it.
+    client : distributed.Client or str, optional
+        Whose workers look for neighbours, take runs and chains, and answer questions about thousands of new rows: a Dask client,
+        the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on this machine. What a text
+        opens is closed after each fit or question. The result does not depend on it. A model's file does not keep it.
     random_state : int, Generator, RandomState or None, default None
         Source of randomness of sequential Monte Carlo and of Markov chains. Greedy inference uses none.
     verbose : int, default 0
@@ -174,6 +178,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         search: str = "auto",
         refine: bool = False,
         n_jobs: int | None = None,
+        client: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -197,6 +202,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         self.search = search
         self.refine = refine
         self.n_jobs = n_jobs
+        self.client = client
         self.random_state = random_state
         self.verbose = verbose
 
@@ -273,7 +279,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         ndarray of shape (n_rows, n_clusters)
         """
         rows = self._new_rows(X)
-        return self._predictor.cluster_shares(rows.matrix, self.labels_)
+        shares: FloatArray = self._ask("cluster_shares", rows.matrix, self.labels_)
+        return shares
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the log predictive density of new rows, in the units of the table.
@@ -291,7 +298,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         ndarray of shape (n_rows,)
         """
         rows = self._new_rows(X)
-        return self._predictor.log_density(rows.matrix) - self._log_scales(rows.table)
+        log_density: FloatArray = self._ask("log_density", rows.matrix)
+        return log_density - self._log_scales(rows.table)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log predictive density of new rows, see `score_samples`.
@@ -328,7 +336,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
-        placed = self._predictor.place(rows.matrix, self.tree_, n_nearest, float(level))
+        placed = self._ask("place", rows.matrix, self.tree_, n_nearest, float(level))
         log_density = placed.log_density - self._log_scales(rows.table)
         return Placements.of(
             placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index

@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..process.predictions import Predictions
 from ..questions.cells import CategoricalCells, Predictive, RealCells
 from ..streams import as_generator
+from ..table.blocks import computed
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.filling import fill_cells, take_columns
 from .base import CoalescentModel, FloatArray, NewRows
@@ -76,6 +77,10 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         about a thousand rows.
     n_jobs : int, optional
         Threads. The result does not depend on it.
+    client : distributed.Client or str, optional
+        Whose workers look for neighbours, take runs and chains, and answer questions about thousands of new rows: a Dask client,
+        the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on this machine. What a text
+        opens is closed after each fit or question. The result does not depend on it. A model's file does not keep it.
     random_state : int, Generator, RandomState or None, default None
         Source of randomness of sequential Monte Carlo and of Markov chains.
     verbose : int, default 0
@@ -142,6 +147,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         search: str = "auto",
         refine: bool = False,
         n_jobs: int | None = None,
+        client: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -164,6 +170,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         self.search = search
         self.refine = refine
         self.n_jobs = n_jobs
+        self.client = client
         self.random_state = random_state
         self.verbose = verbose
 
@@ -189,6 +196,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
             Of the kind of X and with the columns of the fit in their order, unless `set_output` asks for another. A cell stays
             missing only in a column without any observed cell in the fit.
         """
+        X = computed(X)
         rows = self._new_rows(X)
         filled = _filled(X, rows, self._fills(rows))
         return self._with_indicator(filled, rows.table) if self.add_indicator else filled
@@ -256,6 +264,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         """
         n_draws = checked_count(n_draws, "n_draws")
         rng = as_generator(random_state)
+        X = computed(X)
         rows = self._new_rows(X)
         at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
         predictor = self._predictor
@@ -298,7 +307,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
             distinct, place = np.unique(known[old], return_inverse=True)
             parts.append(predictor.fitted_cells(distinct).take(place))
         if len(new) or not len(old):
-            parts.append(predictor.cells(rows.matrix[at[new]]))
+            parts.append(self._ask("cells", rows.matrix[at[new]]))
         return at, Predictions.stacked(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
     def _columns_of(self, found: Predictions) -> dict[int, tuple[float, float, int]]:

@@ -127,7 +127,7 @@ def state_of(model: CoalescentModel) -> ModelState:
     named = getattr(model, "feature_names_in_", None if hasattr(model, "n_features_in_") else encoding.column_names)
     state = ModelState(
         type(model).__name__,
-        model.get_params(deep=False),
+        {name: value for name, value in model.get_params(deep=False).items() if name != "client"},
         encoding,
         model.process_,
         predictor.given_X,

@@ -186,6 +186,17 @@ def _keep(distances, neighbours, distance, neighbour):
     distances[q], neighbours[q] = distance, neighbour
 
 
+@kernel
+def keep_found(members, found, places, distances, neighbours):
+    """Put the nearest of each member among the members themselves, nearest first, into its list where they are nearer."""
+    for a in range(len(members)):
+        own = members[a]
+        for q in range(found.shape[1]):
+            if places[a, q] < 0 or not found[a, q] < distances[own, -1]:
+                break
+            _keep(distances[own], neighbours[own], found[a, q], members[places[a, q]])
+
+
 # -- pairs ---------------------------------------------------------------------------------------------------------------
 
 

@@ -48,6 +48,8 @@ class Sample(NamedTuple):
     heights: FloatArray  # (merges,)
     log_joint: float
     log_ratios: FloatArray  # (merges,)
+    parameters: FloatArray  # of the process; none where they stay as they are
+    log_parameter_prior: float  # up to a constant
 
 
 class State(NamedTuple):
@@ -205,22 +207,20 @@ class Chain:
             self._forest.height[slots],
             self.log_joint,
             self._history.log_ratio[slots - n],
+            self._parameters(),
+            self._draws.log_prior(self.process) if self._draws else 0.0,
         )
 
     def parameter_names(self) -> list[str]:
         """Return the names of the parameters that are drawn."""
         return list(self._named_parameters())
 
-    def parameters(self) -> FloatArray:
+    def _parameters(self) -> FloatArray:
         """Return the parameters as they are; none where they stay as they are."""
         return np.array(list(self._named_parameters().values()))
 
     def _named_parameters(self) -> dict[str, float]:
         return named_parameters(self.process, list(range(self._X.shape[1]))) if self._draws else {}
-
-    def log_parameter_prior(self) -> float:
-        """Return the log density of the parameters, up to a constant; 0 where they stay as they are."""
-        return self._draws.log_prior(self.process) if self._draws else 0.0
 
     def state(self) -> State:
         """Return all that the chain goes on from."""
@@ -231,7 +231,7 @@ class Chain:
             int(self._history.root[0]),
             self._stretch,
             self._rng.bit_generator.state,  # type: ignore[arg-type]
-            self.parameters(),
+            self._parameters(),
         )
 
     def go_on_from(self, state: State) -> None:

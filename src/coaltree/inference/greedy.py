@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,11 @@ from ._partner_kernels import (
     slots_for,
     start_tournament,
 )
+from .carriers import Threads, carrier_of, opened_client
+from .checkpoints import told_how_to_go_on
 from .equal_rows import merge_equal_rows
-from .neighbours import Round, merge_neighbours
+from .kept_rounds import KeptRounds, Round
+from .neighbours import merge_neighbours
 from .steps import Merges, in_steps, new_merges
 from .threads import thread_count
 
@@ -178,6 +182,8 @@ def greedy(
     *,
     leaf_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
+    checkpoint: str | Path | None = None,
     progress: Progress | None = None,
 ) -> GreedyResult:
     """Find one good tree by merging the best pair again and again.
@@ -185,7 +191,7 @@ def greedy(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows are leaves; NaN is a missing cell. Nothing is rescaled.
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled. A Dask array is computed block by block.
     process : Process
         `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
@@ -199,6 +205,12 @@ def greedy(
         Names of the rows.
     n_jobs : int, optional
         Threads, as in scikit-learn. The result does not depend on it.
+    client : distributed.Client or str, optional
+        Whose workers look for neighbours: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for
+        two worker processes on this machine. The result does not depend on it.
+    checkpoint : str or Path, optional
+        A file that is kept up to date with the rounds of the search by neighbours. If it is there already, the search goes on
+        from it, to the very tree that it would have found without a break.
     progress : callable, optional
         Called now and then with the share of the work done, 0 to 1, and the number of lineages that live.
 
@@ -229,14 +241,15 @@ def greedy(
     report = progress or (lambda share, live: None)
     search = _chosen(search, rule, matrix, resolved)
     rounds: list[Round] = []
-    with announced_compilation():
+    with announced_compilation(), opened_client(client) as opened, told_how_to_go_on(checkpoint):
         threads = thread_count(n_jobs)
         if rule != "rate1":
             children, heights = _all_pairs_tree(matrix, resolved, report, rule)
         elif search == "exact":
             children, heights = _exact_tree(matrix, resolved, threads, report)
         else:
-            (children, heights), rounds = _neighbour_tree(matrix, resolved, threads, report)
+            carrier = carrier_of(opened, threads)
+            (children, heights), rounds = _neighbour_tree(matrix, resolved, carrier, checkpoint, report)
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
             f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
@@ -316,20 +329,27 @@ def _merge_exactly(
     )
 
 
-def _neighbour_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> tuple[Merges, list[Round]]:
+def _neighbour_tree(
+    X: FloatArray, process: Process, carrier: Threads, checkpoint: str | Path | None, report: Progress
+) -> tuple[Merges, list[Round]]:
     n = len(X)
     merges = new_merges(n)
     order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
     forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
     few = FEW_IN_SPACE if in_space(forest) else FEW
     forest = columns_together(forest)
+    kept = None if checkpoint is None else KeptRounds(checkpoint, forest, nodes, few)
     lists, done, rounds = merge_neighbours(
-        forest, process, nodes, few, n_threads, merges, lambda share, live: report(0.95 * share, live)
+        forest, process, nodes, few, carrier, merges, lambda share, live: report(0.95 * share, live), kept
     )
     forest, live = slots_together(forest), int(lists.counts[1])
     partners = new_partners(forest, live)
     partners.node[:live] = lists.node[:live]
-    _merge_exactly(forest, partners, done, merges, n_threads, lambda share, live: report(0.95 + 0.05 * share, live))
+
+    def report_rest(share: float, live: int) -> None:
+        report(0.95 + 0.05 * share, live)
+
+    _merge_exactly(forest, partners, done, merges, carrier.n_threads, report_rest)
     merges.children[:] = np.sort(np.append(order, np.arange(n, 2 * n - 1))[merges.children], axis=1)
     return merges, rounds
 

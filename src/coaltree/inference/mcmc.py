@@ -11,10 +11,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import announced_compilation
@@ -25,11 +24,13 @@ from ..process.parameter_draws import ParameterDraws, parameter_draws
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from ._move_kernels import MOVES
-from .chain import Chain, without_ties
+from .carriers import Threads, carrier_of, opened_client
+from .chain import Chain, Sample, without_ties
+from .checkpoints import fingerprint, told_how_to_go_on
 from .convergence import effective_samples, r_hat, warm_up
 from .greedy import greedy
 from .mcmc_result import MCMCResult
-from .recorded import Checkpoint, Recorded, fingerprint
+from .recorded import Checkpoint, Recorded
 from .threads import thread_count
 
 FloatArray = NDArray[np.float64]
@@ -52,24 +53,28 @@ class Plan(NamedTuple):
     thin: int  # moves from one sample to the next
 
 
-def walk(chains: Sequence[Chain], plan: Plan, recorded: Recorded, n_threads: int, look: Callable[[], None]) -> None:
+def walk(chains: list[Chain], plan: Plan, recorded: Recorded, carrier: Threads, look: Callable[[], None]) -> None:
     """Move the chains, and record them, from where they are to the end."""
-
-    def stretch(number: int, first: int, last: int) -> None:
-        chain = chains[number]
-        for k in range(first, last):
-            chain.move(plan.thin)
-            if k < plan.tuned:
-                chain.tune()
-            recorded.record(number, k, chain)
-
     bounds = np.linspace(0, plan.n_samples, LOOKS + 1).astype(int)
     for first, last in pairwise(np.unique(np.maximum(bounds, recorded.done[0])).tolist()):
-        Parallel(n_jobs=n_threads, require="sharedmem")(
-            delayed(stretch)(number, first, last) for number in range(plan.n_chains)
-        )
+        tasks = [(chain, plan, first, last) for chain in chains]
+        for number, (chain, samples) in enumerate(carrier.run(stretch, tasks)):
+            chains[number] = chain
+            for k, sample in enumerate(samples, first):
+                recorded.record(number, k, sample)
         recorded.done[0] = last
         look()
+
+
+def stretch(chain: Chain, plan: Plan, first: int, last: int) -> tuple[Chain, list[Sample]]:
+    """Move a chain from one sample to another; return it, and the samples."""
+    samples = []
+    for k in range(first, last):
+        chain.move(plan.thin)
+        if k < plan.tuned:
+            chain.tune()
+        samples.append(chain.sample())
+    return chain, samples
 
 
 def mcmc(
@@ -84,6 +89,7 @@ def mcmc(
     thin: int | None = None,
     leaf_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
     random_state: RandomState = None,
     checkpoint: str | Path | None = None,
     progress: McmcProgress | None = None,
@@ -114,6 +120,9 @@ def mcmc(
         Names of the rows.
     n_jobs : int, optional
         Threads, as in scikit-learn. The result does not depend on it.
+    client : distributed.Client or str, optional
+        Whose workers move the chains: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for two
+        worker processes on this machine. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
     checkpoint : str or Path, optional
         A file that is kept up to date. If it is there already, the chains go on from it, to the very trees that they would
@@ -149,12 +158,12 @@ def mcmc(
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
     draws = parameter_draws(resolved, matrix, hold_noise) if calibrate else None
-    with announced_compilation():
+    with announced_compilation(), opened_client(client) as opened, told_how_to_go_on(checkpoint):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(matrix, resolved, n_jobs=n_jobs).tree
         chains = [_begun(matrix, resolved, tree, seed, draws) for seed in seeds]
-        recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameters()))
+        recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()))
         kept = None
         if checkpoint is not None:
             seeded = None if random_state is None else seeds
@@ -170,7 +179,7 @@ def mcmc(
                 so_far = recorded.log_joints[:, done // 2 : done]
                 progress(done / plan.n_samples, r_hat(so_far), effective_samples(so_far))
 
-        walk(chains, plan, recorded, min(n_threads, plan.n_chains), look)
+        walk(chains, plan, recorded, carrier_of(opened, n_threads), look)
     result = _result(recorded, chains, plan, warmup, leaf_names)
     result.remarks.extend(resolved.remarks(tree, matrix))
     for remark in result.remarks:

@@ -15,12 +15,11 @@ Which lineages are looked at, by way of trial or when there are ties, depends on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ..process.interface import Process
@@ -31,12 +30,12 @@ from ._neighbour_kernels import (
     fill_holes,
     least_distances,
     neighbour_merges,
-    neighbours_in_cells,
-    neighbours_with_holes,
     new_lists,
     start_heap,
     weigh_neighbours,
 )
+from .carriers import Division, Threads
+from .kept_rounds import KeptRounds, Round
 from .steps import Merges, in_steps
 
 FloatArray = NDArray[np.float64]
@@ -50,15 +49,7 @@ FILLINGS = 3  # divisions after which cells that are missing are put nearer to w
 CELL = 400  # points in a cell, at most
 PROBE_PAIRS = 500_000  # weighed at most, to see how good the lists are
 FEWEST_PROBES, MOST_PROBES = 10, 100
-SHARES = 64  # of the work of a step, done by threads in turn
 KEPT = 0.5  # of the lineages are left when neighbours are looked for anew
-
-
-class Round(NamedTuple):
-    """How one round began."""
-
-    live: int
-    held: float  # share of the lineages looked at whose list had a partner as good as the best of all
 
 
 def merge_neighbours(
@@ -66,9 +57,10 @@ def merge_neighbours(
     process: Process,
     nodes: IntArray,
     few: int,
-    n_threads: int,
+    carrier: Threads,
     merges: Merges,
     report: Callable[[float, int], None],
+    kept: KeptRounds | None = None,
 ) -> tuple[Lists, int, list[Round]]:
     """Merge lineages along lists of neighbours until few live.
 
@@ -82,11 +74,14 @@ def merge_neighbours(
         Their numbers in the tree.
     few : int
         Lineages that are left.
-    n_threads : int
+    carrier : Threads
+        Who looks at pairs of points.
     merges : Merges
         Where they go.
     report : callable
         Gets the share of the work that is done, and the number of live lineages.
+    kept : KeptRounds, optional
+        Where the state after each round goes, and that of an earlier search is taken up.
 
     Returns
     -------
@@ -99,12 +94,12 @@ def merge_neighbours(
     n = len(merges.children) + 1
     lists = new_lists(len(nodes), LIST_LENGTH)
     lists.node[: len(nodes)] = nodes
-    done, rounds = n - len(nodes), []
+    done, rounds = (kept and kept.take_up(forest, lists, merges)) or (n - len(nodes), [])
     while (live := int(lists.counts[1])) > few:
         n_probes = min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES, live)
         probes = np.random.default_rng(live).choice(live, n_probes, replace=False)
         keys = np.empty(n_probes)
-        _shared(n_threads, n_probes, best_keys, forest, live, probes, keys)
+        carrier.share(n_probes, best_keys, forest, live, probes, keys)
         clock = float(merges.heights[n + done - 1])
         height = max(float(np.median(np.where(keys < np.inf, keys, clock))) - clock, 0.0)
 
@@ -116,8 +111,8 @@ def merge_neighbours(
             report(1 - 0.5 * (live * KEPT + max(n - k, 0)) / n, n - k)
 
         points = np.ascontiguousarray(process.coordinates(forest, live, height))
-        neighbours = nearest(points, LIST_LENGTH, n_threads, live, found)
-        _shared(n_threads, live, weigh_neighbours, forest, lists, neighbours)
+        neighbours = nearest(points, LIST_LENGTH, carrier, live, found)
+        carrier.share(live, weigh_neighbours, forest, lists, neighbours)
         rounds.append(Round(live, float(np.mean(lists.keys[probes, 0] <= keys))))
         start_heap(lists)
         goal = max(int(KEPT * live), few)
@@ -131,21 +126,15 @@ def merge_neighbours(
         close_up(forest, lists)
         if done == before:
             break
+        if kept:
+            kept.write(forest, lists, merges, done, rounds)
     return lists, done, rounds
-
-
-def _shared(n_threads: int, n: int, work: Callable[..., None], *arguments: Any) -> None:
-    """Let threads do the work on ranges of n things; short ones, so that Ctrl-C gets its turn."""
-    bounds = np.linspace(0, n, min(n, SHARES) + 1).astype(np.intp)
-    Parallel(n_jobs=n_threads, require="sharedmem")(
-        delayed(work)(*arguments, a, b) for a, b in pairwise(bounds.tolist())
-    )
 
 
 def nearest(
     points: NDArray[np.float32],
     length: int,
-    n_threads: int,
+    carrier: Threads,
     seed: int,
     report: Callable[[float], None] = lambda share: None,
 ) -> IntArray:
@@ -156,7 +145,8 @@ def nearest(
     points : ndarray of shape (n_columns, n)
     length : int
         How many for each.
-    n_threads : int
+    carrier : Threads
+        Who looks at pairs.
     seed : int
         Of the directions.
     report : callable, optional
@@ -171,25 +161,28 @@ def nearest(
     distances = np.full((n, length), math.inf, dtype=np.float32)
     neighbours = np.full((n, length), -1)
     holes = np.isnan(points)
-    within_cells = neighbours_with_holes if holes.any() else neighbours_in_cells
-    filled = np.where(holes, _means(points), points) if holes.any() else points
+    fillings = FILLINGS if holes.any() else 0
+    filled = np.where(holes, _means(points), points) if fillings else points
+
+    def look(count: int) -> Iterator[None]:
+        """Look within the cells of some divisions that do not depend on what is found in the ones before."""
+        divisions: Iterator[Division] = (_divided(filled, rng) for _ in range(count))
+        return carrier.look_within(points, divisions, distances, neighbours)
 
     if n <= CELL:
-        order, bounds = _divided(filled, rng)
-        within_cells(points, order, bounds, distances, neighbours, 0, 1)
+        list(look(1))
         return neighbours
     probes = rng.choice(n, NEAREST_PROBES, replace=False)
     least = np.empty(NEAREST_PROBES, dtype=np.float32)
-    _shared(n_threads, NEAREST_PROBES, least_distances, points, probes, least)
-    for number in range(MOST_DIVISIONS):
-        order, bounds = _divided(filled, rng)
-        _shared(n_threads, len(bounds) - 1, within_cells, points, order, bounds, distances, neighbours)
-        if holes.any() and number < FILLINGS:  # first where a row would be on average, then where its neighbours are
-            _shared(n_threads, n, fill_holes, points, neighbours, filled)
+    carrier.share(NEAREST_PROBES, least_distances, points, probes, least)
+    done, found = 0, 0.0
+    while done < FEWEST_DIVISIONS or (found < FOUND and done < MOST_DIVISIONS):
+        for _ in look(1 if done < fillings else max(FEWEST_DIVISIONS - done, 1)):
+            done += 1
+            report(min(done / FEWEST_DIVISIONS, 1.0))
+        if done <= fillings:  # first where a row would be on average, then where its neighbours are
+            carrier.share(n, fill_holes, points, neighbours, filled)
         found = float(np.mean((distances[probes, 0] <= least * (1 + 1e-5)) | (least == np.inf)))
-        report(min((number + 1) / FEWEST_DIVISIONS, 1.0))
-        if number + 1 >= FEWEST_DIVISIONS and found >= FOUND:
-            break
     return neighbours
 
 

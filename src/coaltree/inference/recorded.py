@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..whole import checked_path, write_whole
-from .chain import Chain, State
+from .chain import Chain, Sample, State
+from .checkpoints import CheckpointFile
 
 FloatArray = NDArray[np.float64]
 
@@ -45,32 +41,16 @@ class Recorded(NamedTuple):
             np.zeros(1, dtype=np.intp),
         )
 
-    def record(self, chain: int, number: int, moved: Chain) -> None:
-        """Add a chain's tree as it is."""
-        found = moved.sample()
+    def record(self, chain: int, number: int, found: Sample) -> None:
+        """Add a tree of a chain."""
         self.children[chain, number], self.heights[chain, number] = found.children, found.heights
         self.log_joints[chain, number], self.log_ratios[chain, number] = found.log_joint, found.log_ratios
-        self.parameters[chain, number] = moved.parameters()
-        self.log_parameter_priors[chain, number] = moved.log_parameter_prior()
+        self.parameters[chain, number] = found.parameters
+        self.log_parameter_priors[chain, number] = found.log_parameter_prior
 
     def by_sample(self) -> dict[str, NDArray[Any]]:
         """Return all that there is a row of for each sample of each chain."""
         return {name: array for name, array in self._asdict().items() if name != "done"}
-
-
-def fingerprint(forest: Any, *settings: object) -> str:
-    """Return what tells one table, process and settings from others."""
-    digest = hashlib.sha256(repr(settings).encode())
-
-    def add(field: Any) -> None:
-        if isinstance(field, tuple):
-            for part in field:
-                add(part)
-        else:
-            digest.update(np.asarray(field).tobytes())
-
-    add(forest)
-    return digest.hexdigest()
 
 
 class Checkpoint:
@@ -86,8 +66,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | Path, mark: str, tuned: int) -> None:
-        self.path = checked_path(path)
-        self._mark = mark
+        self._file = CheckpointFile(path, mark, "Markov chains")
         self._tuned = tuned
 
     def write(self, recorded: Recorded, chains: Sequence[Chain]) -> None:
@@ -95,7 +74,6 @@ class Checkpoint:
         states = [chain.state() for chain in chains]
         done = int(recorded.done[0])
         facts = {
-            "mark": self._mark,
             "tuned": self._tuned,
             "roots": [state.root for state in states],
             "stretches": [state.stretch for state in states],
@@ -107,32 +85,19 @@ class Checkpoint:
             "state_heights": np.stack([state.heights for state in states]),
             "state_parameters": np.stack([state.parameters for state in states]),
             "counts": np.stack([[chain.tried, chain.accepted] for chain in chains]),
-            "facts": np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8),
         }
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # nothing pickled: all of them are arrays of numbers
-        write_whole(self.path, buffer.getvalue())
+        self._file.write(facts, arrays)
 
     def take_up(self, recorded: Recorded, chains: Sequence[Chain]) -> int:
         """Go on from the file, if there is one; return during how many samples moves are tuned, or were."""
-        if not self.path.exists():
+        found = self._file.read()
+        if found is None:
             return self._tuned
-        try:
-            with np.load(self.path, allow_pickle=False) as file:
-                stored = {name: file[name] for name in file.files}
-            facts = json.loads(stored["facts"].tobytes())
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            raise InputError(
-                f"{self.path} is not a checkpoint of Markov chains; choose another name, or remove it."
-            ) from None
-        if facts.get("mark") != self._mark:
-            raise InputError(
-                f"{self.path} is the checkpoint of another table, process or settings; choose another name, or remove it."
-            )
+        facts, stored = found
         done, most = stored["log_joints"].shape[1], recorded.log_joints.shape[1]
         if done > most:
             raise InputError(
-                f"{self.path} has {done} samples of each chain already, and n_samples is {most}; ask for at least as many."
+                f"{self._file.path} has {done} samples of each chain already, and n_samples is {most}; ask for at least as many."
             )
         self._tuned = int(facts["tuned"])
         for name, array in recorded.by_sample().items():

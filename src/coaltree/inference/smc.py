@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, parallel
+from joblib import parallel
 from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import announced_compilation
@@ -47,7 +47,9 @@ from ._particle_kernels import (
     set_first_alarms,
 )
 from ._rejuvenation_kernels import UNIFORMS, regraft_particles
+from .carriers import carrier_of, opened_client
 from .chain import room_for_chain
+from .checkpoints import told_how_to_go_on
 from .resampling import SCHEMES, copies, moves
 from .smc_result import Run, SMCResult, normalised
 from .threads import thread_count
@@ -202,6 +204,7 @@ def smc(
     regrafts: int = 0,
     leaf_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
+    client: Any = None,
     random_state: RandomState = None,
     progress: SmcProgress | None = None,
 ) -> SMCResult:
@@ -231,9 +234,13 @@ def smc(
         Names of the rows.
     n_jobs : int, optional
         Threads, as in scikit-learn. The result does not depend on it.
+    client : distributed.Client or str, optional
+        Whose workers take the runs, one each: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2"
+        for two worker processes on this machine. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
     progress : callable, optional
-        Called now and then with the share of the work done, the effective sample size and the log evidence so far.
+        Called now and then with the share of the work done, the effective sample size and the log evidence so far; on a
+        cluster after each run.
 
     Returns
     -------
@@ -261,12 +268,16 @@ def smc(
     n_threads = thread_count(n_jobs)
     # A callback can follow the runs only where they share its memory.
     together = getattr(parallel.get_active_backend(prefer="threads")[0], "supports_sharedmem", False) or n_threads == 1
-    reports = _reports(progress if together else None, n_runs)
-    with announced_compilation():
-        runs = Parallel(n_jobs=min(n_threads, n_runs), prefer="threads")(
-            delayed(sample_histories)(matrix, resolved, settings, seed, max(1, n_threads // n_runs), report)
-            for seed, report in zip(seeds, reports, strict=True)
-        )
+    reports = _reports(progress if together and client is None else None, n_runs)
+    each = max(1, n_threads // n_runs) if client is None else 1
+    runs: list[Run] = []
+    with announced_compilation(), opened_client(client) as opened, told_how_to_go_on(can_be_kept=False):
+        tasks = [(matrix, resolved, settings, *own) for own in zip(seeds, [each] * n_runs, reports, strict=True)]
+        for run in carrier_of(opened, n_threads, anywhere=True).run(sample_histories, tasks):
+            runs.append(run)
+            if progress and opened is not None:
+                ess = float(run.ess[-1]) if len(run.ess) else float(n_particles)  # one row has no merges
+                progress(len(runs) / n_runs, ess, run.log_evidence)
     trees = _trees(runs, leaf_names)
     result = SMCResult(trees, runs, matrix, resolved)
     result.remarks.extend(resolved.remarks(_flattened(result.best()), matrix))

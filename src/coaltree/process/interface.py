@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..notebook import facts_html
 from ..streams import RandomState
+from ..table.blocks import computed
 from ..tree.tree import Tree
 from .predictions import Predictions
 
@@ -116,6 +117,7 @@ def check_process(process: object) -> None:
 
 def as_matrix(X: ArrayLike) -> FloatArray:
     """Return X as a fresh float matrix in which NaN is the only number that is not finite."""
+    X = computed(X)
     if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: its pd.NA needs asking for
         X = X.to_numpy(dtype=np.float64, na_value=np.nan)
     elif hasattr(X, "to_numpy"):

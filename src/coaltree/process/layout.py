@@ -17,6 +17,22 @@ def slots_together(forest: Any) -> Any:
     return _laid_out(forest, "C")
 
 
+def first_slots(forest: Any, n: int) -> Any:
+    """Return the first n slots of a forest, in the same memory.
+
+    An array of parameters that happens to be as long as the slots are many is cut as well, so that this is for looking and
+    for putting back, not for computing.
+    """
+    slots = len(forest.height)
+
+    def cut(field: Any) -> Any:
+        if isinstance(field, tuple):
+            return type(field)(*map(cut, field))
+        return field[..., :n] if isinstance(field, np.ndarray) and field.shape[-1] == slots else field
+
+    return cut(forest)
+
+
 def _laid_out(forest: Any, order: Literal["C", "F"]) -> Any:
     """Return the forest with its matrices, of columns by slots, in some order; parts and other arrays are the same."""
     fields = []

@@ -18,7 +18,7 @@ from .cells import Category, IntArray
 from .delimited import CheckedText, check_text
 from .fields import find_fields
 from .filling import fill_cells
-from .opening import DELIMITERS, TableFile, file_bytes, import_polars, read_parquet, table_file
+from .opening import DELIMITERS, TableFile, file_bytes, import_polars, parquet_frame, table_file
 from .reading import DEFAULT_NA
 from .typed_text import TextColumns, type_columns
 from .wording import listing
@@ -62,9 +62,9 @@ def fill_file(path: str | Path | TableFile, fills: NamedFills, *, na_values: Seq
     """
     file = table_file(path)
     polars = import_polars()
-    data = file_bytes(file)
     if file.suffix not in DELIMITERS:
-        return _filled_parquet(polars, data, fills, file.name)
+        return _filled_parquet(polars, parquet_frame(polars, file), fills, file.name)
+    data = file_bytes(file)
     with warnings.catch_warnings():
         # Whoever has values for the file has read it, and was told.
         warnings.simplefilter("ignore", InputWarning)
@@ -74,8 +74,7 @@ def fill_file(path: str | Path | TableFile, fills: NamedFills, *, na_values: Seq
     return gzip.compress(filled, mtime=0) if file.compressed else filled
 
 
-def _filled_parquet(polars: Any, data: bytes, fills: NamedFills, source: str) -> bytes:
-    frame = read_parquet(polars, data, source)
+def _filled_parquet(polars: Any, frame: Any, fills: NamedFills, source: str) -> bytes:
     for name, (rows, _) in fills.items():
         _check_missing(polars, frame, name, rows, source)
     written = io.BytesIO()

@@ -33,7 +33,7 @@ class TableFile:
     compressed : bool
         Whether it is text that gzip has compressed.
     path : Path or None
-        Where it is.
+        Where it is; a folder stands for the parquet files in it.
     data : bytes or None
         Its content, if it is nowhere: what came from standard input can be read only once.
     """
@@ -50,7 +50,11 @@ class TableFile:
         return self.suffix + (".gz" if self.compressed else "")
 
     def raw(self) -> bytes:
-        """Return the content as it is, which must not be empty."""
+        """Return the content as it is, which must not be empty; of a folder as one file."""
+        if self.path is not None and self.path.is_dir() and parquet_files(self.path):
+            written = io.BytesIO()
+            parquet_frame(import_polars(), self).write_parquet(written)
+            return written.getvalue()
         data = self.data if self.path is None else read_bytes(self.path)
         if not data:
             raise InputError(f"{self.name} is empty: a table needs a header and at least one row.")
@@ -74,7 +78,7 @@ def table_file(path: str | Path | TableFile, kind: str | None = None) -> TableFi
     Parameters
     ----------
     path : str, Path or TableFile
-        The last is returned as it is.
+        The last is returned as it is. A folder with parquet files is one table.
     kind : {"csv", "tsv", "parquet"}, optional
         The kind, whatever the name ends with.
 
@@ -90,6 +94,10 @@ def table_file(path: str | Path | TableFile, kind: str | None = None) -> TableFi
     if isinstance(path, TableFile):
         return path
     path = Path(path)
+    if path.is_dir() and kind in (None, "parquet"):
+        if not parquet_files(path):
+            raise InputError(f"{path} is a folder without parquet files: name a file in it.")
+        return TableFile(path.resolve().name, ".parquet", False, path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compressed = suffixes[-1:] == [".gz"]
     suffix = suffixes[-1] if suffixes else ""
@@ -167,7 +175,39 @@ def read_bytes(path: Path) -> bytes:
     return data.getvalue()
 
 
-def read_parquet(polars: Any, data: bytes, source: str) -> Any:
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the parquet files of a folder, by name; hidden ones are what programs keep for themselves."""
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() in (".parquet", ".pq") and path.is_file() and path.name[0] not in "._"
+    )
+
+
+def parquet_frame(polars: Any, file: TableFile) -> Any:
+    """Read a parquet file, or all those of a folder one below the other, which must have the same columns."""
+    if file.path is None or not file.path.is_dir():
+        return _read_parquet(polars, file.raw(), file.name)
+    frames: list[Any] = []
+    for path in parquet_files(file.path):
+        frame, source = _read_parquet(polars, read_bytes(path), f"{file.name}/{path.name}"), path.name
+        if frames and set(frame.columns) != set(frames[0].columns):
+            other = min(set(frame.columns) ^ set(frames[0].columns))
+            raise InputError(
+                f"{source} and the first file of {file.name} have not the same columns, one of them has {other!r}: "
+                "files of a folder are one table."
+            )
+        frames.append(frame.select(frames[0].columns) if frames else frame)
+    try:
+        return polars.concat(frames, how="vertical_relaxed")
+    except polars.exceptions.PolarsError as error:
+        raise InputError(
+            f"The files of {file.name} have columns of the same name but of types that do not go together: "
+            f"{str(error).splitlines()[0]}."
+        ) from None
+
+
+def _read_parquet(polars: Any, data: bytes, source: str) -> Any:
     """Read a parquet file that has columns with distinct names, and rows."""
     try:
         frame = polars.read_parquet(data)

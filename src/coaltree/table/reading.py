@@ -18,7 +18,7 @@ from .delimited import check_text
 from .index import is_index, take_index
 from .names import distinct_names
 from .notation import LocalNumbers, example_of_numbers
-from .opening import DELIMITERS, TableFile, file_bytes, import_polars, read_parquet, table_file
+from .opening import DELIMITERS, TableFile, file_bytes, import_polars, parquet_frame, table_file
 from .typed_text import type_columns
 from .wording import listing
 
@@ -78,7 +78,8 @@ def read_file(
     Parameters
     ----------
     path : str, Path or TableFile
-        A .csv, .tsv, .tab or .txt file, which may be compressed (.gz), or a .parquet or .pq file.
+        A .csv, .tsv, .tab or .txt file, which may be compressed (.gz), or a .parquet or .pq file,
+        or a folder of these.
     id_column : str, optional
         The column that holds the row names. By default the first column, if it is text, not mostly numbers,
         with a different value in every row, or has no name; ``""`` takes no column. An index that pandas wrote
@@ -121,7 +122,7 @@ def read_file(
         texts, frame, local = type_columns(polars, checked, file.name, na_values, as_written)
         del checked  # the whole text of the file
     else:
-        frame = read_parquet(polars, file_bytes(file), file.name)
+        frame = parquet_frame(polars, file)
     options = {"--id-column": [id_column] if id_column else [], "--drop": drop}
     options |= {"--categorical": categorical, "--real": real}
     for option, names in options.items():

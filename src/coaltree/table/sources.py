@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .blocks import computed
 from .cells import Cells, FlagCells, LabelledCells, NumberCells, TextCells, TimeCells, python_value
 from .names import column_names, index_names, is_missing
 from .objects import numpy_days, read_objects
@@ -53,7 +54,7 @@ def open_source(X: Any, feature_names: Sequence[str] | None = None) -> Source:
 
     Parameters
     ----------
-    X : frame, array or list of lists
+    X : frame, array, Dask array or list of lists
         The table.
     feature_names : sequence of str, optional
         Column names that replace those of the table.
@@ -68,6 +69,7 @@ def open_source(X: Any, feature_names: Sequence[str] | None = None) -> Source:
         When `X` is not a table with at least one row and one column. InputTypeError, which is a TypeError
         as well, when it is an object of the wrong type.
     """
+    X = computed(X)
     _refuse_unsupported(X)
     source = _open_frame(X)
     if source is None:

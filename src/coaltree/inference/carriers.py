@@ -1,0 +1,102 @@
+"""Who does the work that can be shared: threads of this process, or the workers of a Dask cluster.
+
+What is found does not depend on it, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from ._neighbour_kernels import neighbours_in_cells, neighbours_with_holes
+
+IntArray = NDArray[np.intp]
+Division = tuple[IntArray, IntArray]  # an order of points, and where in it cells begin and end
+
+SHARES = 64  # of the work of a step, done by threads in turn
+
+
+class Threads:
+    """Threads of this process.
+
+    Parameters
+    ----------
+    n_threads : int
+    anywhere : bool, default False
+        Whether joblib may let others than threads run tasks, as ``joblib.parallel_config`` says.
+    """
+
+    def __init__(self, n_threads: int, anywhere: bool = False) -> None:
+        self.n_threads = n_threads
+        self._hint = {"prefer": "threads"} if anywhere else {"require": "sharedmem"}
+
+    def share(self, n: int, work: Callable[..., None], *arguments: Any) -> None:
+        """Do the work on ranges of n things, in memory that is shared; short ones, so that Ctrl-C gets its turn."""
+        bounds = np.linspace(0, n, min(n, SHARES) + 1).astype(np.intp)
+        Parallel(n_jobs=self.n_threads, require="sharedmem")(
+            delayed(work)(*arguments, a, b) for a, b in pairwise(bounds.tolist())
+        )
+
+    def look_within(
+        self,
+        points: NDArray[np.float32],
+        divisions: Iterable[Division],
+        distances: NDArray[np.float32],
+        neighbours: IntArray,
+    ) -> Iterator[None]:
+        """Look at all pairs within the cells of each division; every point keeps the nearest that it has been shown.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_columns, n)
+            NaN where a coordinate is missing.
+        divisions : iterable of Division
+            Those that do not depend on what is found in the ones before: they may be made ahead.
+        distances, neighbours : ndarray of shape (n, length)
+            The lists of the points, nearest first.
+
+        Yields
+        ------
+        None
+            After each division.
+        """
+        within = neighbours_with_holes if np.isnan(points).any() else neighbours_in_cells
+        for order, bounds in divisions:
+            self.share(len(bounds) - 1, within, points, order, bounds, distances, neighbours)
+            yield
+
+    def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Call a function of some module with the arguments of each task; yield what it returns, in order.
+
+        A task gets its own arguments or a copy of them: what it has changed there counts only if it is returned.
+        """
+        yield from Parallel(n_jobs=min(self.n_threads, max(len(tasks), 1)), **self._hint)(
+            delayed(function)(*task) for task in tasks
+        )
+
+
+@contextmanager
+def opened_client(client: Any) -> Iterator[Any]:
+    """Give the Dask client that a user's ``client`` stands for, None for None; what is opened here is closed at the end."""
+    if client is None:
+        yield None
+        return
+    from .cluster import connected  # and Dask with it
+
+    with connected(client) as opened:
+        yield opened
+
+
+def carrier_of(client: Any, n_threads: int, anywhere: bool = False) -> Threads:
+    """Return the workers of an open Dask client, or threads if there is none."""
+    if client is None:
+        return Threads(n_threads, anywhere)
+    from .cluster import Cluster
+
+    return Cluster(client, n_threads)

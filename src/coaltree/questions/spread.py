@@ -1,0 +1,61 @@
+"""Questions about many new rows, spread over the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.carriers import opened_client
+from ..inference.checkpoints import told_how_to_go_on
+from ..process.predictions import Predictions
+from .predictor import Predictor
+
+ROWS_AT_ONCE = 2_000  # of fewer, sending takes longer than answering
+
+
+def ask(predictor: Predictor, question: str, X: NDArray[np.float64], *arguments: Any, client: Any = None) -> Any:
+    """Ask a predictor about rows; of many, workers of a client answer some each, in the same words.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    question : str
+        The method that answers.
+    X : ndarray of shape (n_rows, n_columns)
+    arguments : object
+        What the method takes besides.
+    client : distributed.Client or str, optional
+
+    Returns
+    -------
+    ndarray, Predictions or Placed
+    """
+    if client is None or len(X) <= ROWS_AT_ONCE:
+        return getattr(predictor, question)(X, *arguments)
+    # Columns are made independent here: a product of matrices may round otherwise for other numbers of rows.
+    _, white, _ = predictor.given_process.unmixed(X)
+    sent = copy.copy(predictor)
+    sent.given_process, sent.given_X, sent.n_threads = predictor.process, predictor.X, 1
+    tasks = ((white[first : first + ROWS_AT_ONCE],) for first in range(0, len(X), ROWS_AT_ONCE))
+    with opened_client(client) as opened, told_how_to_go_on(can_be_kept=False):
+        from ..inference.cluster import Cluster
+
+        return _joined(list(Cluster(opened, predictor.n_threads).run_on((sent, question, arguments), answered, tasks)))
+
+
+def answered(asked: tuple[Predictor, str, tuple[Any, ...]], X: NDArray[np.float64]) -> Any:
+    """Answer a question about some rows."""
+    predictor, question, arguments = asked
+    return getattr(predictor, question)(X, *arguments)
+
+
+def _joined(answers: list[Any]) -> Any:
+    """Put answers about rows one below the other."""
+    if isinstance(answers[0], Predictions):
+        return Predictions.stacked(answers)
+    if isinstance(answers[0], tuple):
+        return type(answers[0])(*map(np.concatenate, zip(*answers, strict=True)))
+    return np.concatenate(answers)

@@ -1,0 +1,603 @@
+"""A Dask cluster: worker processes find what threads find, bit for bit, whatever happens to them."""
+
+import importlib
+import os
+import pickle
+import re
+import signal
+import time
+from contextlib import nullcontext
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+import coaltree as ct
+from coaltree.errors import ClusterError, InputError
+from coaltree.inference import neighbours
+from coaltree.inference.carriers import Threads
+from coaltree.questions import groups, spread
+from coaltree.table.blocks import computed
+from command_line import check_sentence, command_in
+from test_neighbours import PROCESSES, simulated
+
+distributed = pytest.importorskip("distributed", reason="clusters need distributed: pip install 'coaltree[dask]'")
+
+da = pytest.importorskip("dask.array")
+
+cluster = importlib.import_module("coaltree.inference.cluster")
+greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::coaltree.errors.InputWarning",
+    "ignore::ResourceWarning",
+    "ignore:Couldn't detect a suitable IP:RuntimeWarning",
+)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        distributed.Client(workers, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Let small tables have several rounds, and their points several blocks of several cells."""
+    monkeypatch.setattr(greedy, "FEW", 60)
+    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 60)
+    monkeypatch.setattr(neighbours, "CELL", 20)
+    monkeypatch.setattr(cluster, "BLOCK_POINTS", 64)
+
+
+def same(found, expected):
+    np.testing.assert_array_equal(found.tree.children, expected.tree.children)
+    np.testing.assert_array_equal(found.tree.heights, expected.tree.heights)
+    assert found.log_joint == expected.log_joint
+    assert found.neighbors_held == expected.neighbors_held
+
+
+# -- neighbours -------------------------------------------------------------------------------------
+
+
+def points_of(kind, rng):
+    points = rng.normal(size=(3, 700)).astype(np.float32)
+    if kind == "ties":
+        points = np.round(points)  # many at the same distance: which of them is kept depends on their order
+    elif kind == "holes":
+        points[rng.random(points.shape) < 0.3] = np.nan
+    return points
+
+
+@pytest.mark.parametrize("kind", ["plain", "ties", "holes"])
+@pytest.mark.parametrize("block", [50, 200])
+def test_neighbours_are_those_of_threads(client, small_blocks, monkeypatch, kind, block):
+    monkeypatch.setattr(cluster, "BLOCK_POINTS", block)
+    points = points_of(kind, np.random.default_rng(3))
+    expected = neighbours.nearest(points, 16, Threads(2), 7)
+    sent = []
+    submit = client.submit
+    monkeypatch.setattr(
+        client, "submit", lambda *args, **options: sent.append(len(args[1])) or submit(*args, **options)
+    )
+    found = neighbours.nearest(points, 16, cluster.Cluster(client, 1), 7)
+    np.testing.assert_array_equal(found, expected)
+    assert len(sent) >= neighbours.FEWEST_DIVISIONS * 700 / block
+    assert max(sent) < 20 * block + 2_000  # bytes of three coordinates and the bounds: of its block, not of all points
+
+
+def test_few_points_stay_here(client, small_blocks, monkeypatch):
+    monkeypatch.setattr(client, "submit", None)
+    points = points_of("plain", np.random.default_rng(3))[:, : 3 * 64 - 1]
+    found = neighbours.nearest(points, 16, cluster.Cluster(client, 1), 7)
+    np.testing.assert_array_equal(found, neighbours.nearest(points, 16, Threads(1), 7))
+
+
+SLOW = pytest.param("mixed", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", ["noise", "multinomial", SLOW])
+def test_the_tree_is_that_of_threads(client, small_blocks, name):
+    process, X = simulated(name)
+    expected = ct.greedy(X, process, search="neighbors")
+    shares = []
+    found = ct.greedy(X, process, search="neighbors", client=client, progress=lambda share, live: shares.append(share))
+    same(found, expected)
+    assert shares[-1] == 1.0
+    assert np.all(np.diff(shares) >= 0)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_rows(client, n):
+    X = np.arange(float(n))[:, None]
+    assert ct.greedy(X, ct.Brownian(), search="neighbors", client=client).tree.n_leaves == n
+
+
+# -- faults -----------------------------------------------------------------------------------------
+
+
+def test_a_worker_dies(client, small_blocks):
+    process, X = simulated("noise")
+    expected = ct.greedy(X, process, search="neighbors")
+    pids = client.run(os.getpid)
+    killed = []
+
+    def kill(share, live):
+        if live < len(X) and not killed:
+            killed.append(next(iter(pids.values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    found = ct.greedy(X, process, search="neighbors", client=client, progress=kill)
+    assert killed
+    same(found, expected)
+    client.wait_for_workers(2, timeout=60)
+    assert killed[0] not in client.run(os.getpid).values()
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.fixture
+def doomed():
+    """A cluster that a test may end."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=False
+    ) as workers:
+        yield workers
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_cluster_is_gone(doomed, small_blocks, tmp_path, kept):
+    process, X = simulated("noise")
+    path = tmp_path / "rounds.npz"
+    options = {"search": "neighbors", "checkpoint": path if kept else None}
+
+    def close(share, live):
+        if live < 0.6 * len(X) and doomed.status.name == "running":
+            doomed.close()
+
+    with distributed.Client(doomed, set_as_default=False) as client, pytest.raises(ClusterError) as raised:
+        ct.greedy(X, process, client=client, progress=close, **options)
+    sentence = str(raised.value)
+    assert sentence.startswith(f"The cluster at {doomed.scheduler_address} was lost (")
+    if kept:
+        assert sentence.endswith(
+            f"); what was completed is in {path}, and the same call or command goes on from there."
+        )
+        live = []
+        found = ct.greedy(X, process, progress=lambda share, own: live.append(own), **options)
+        assert max(live) <= 0.5 * len(X)  # the first round was not done again
+        same(found, ct.greedy(X, process, search="neighbors"))
+    else:
+        assert sentence.endswith(
+            "); nothing was kept; coaltree.greedy and coaltree.mcmc go on where they were if they have a checkpoint."
+        )
+
+
+@pytest.mark.parametrize("name", ["brownian", "multinomial", SLOW])
+def test_a_search_goes_on_from_its_checkpoint(small_blocks, tmp_path, name):
+    process, X = simulated(name)
+    expected = ct.greedy(X, process, search="neighbors")
+    path = tmp_path / "rounds.npz"
+
+    def stop(share, live):
+        if live < 0.4 * len(X):
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        ct.greedy(X, process, search="neighbors", checkpoint=path, progress=stop)
+    order = np.random.default_rng(0).permutation(len(X))
+    again = ct.greedy(X[order], process, search="neighbors", checkpoint=path)  # the search has an order of its own
+    np.testing.assert_array_equal(again.tree.heights, expected.tree.heights)
+    same(ct.greedy(X, process, search="neighbors", checkpoint=path), expected)
+
+
+def test_checkpoints_of_something_else(small_blocks, tmp_path):
+    process, X = simulated("noise", 100)
+    path = tmp_path / "rounds.npz"
+    options = {"search": "neighbors", "checkpoint": path}
+    path.write_text("not a file of numpy")
+    with pytest.raises(
+        InputError, match=r"rounds\.npz is not a checkpoint of a search by neighbours; choose another name"
+    ):
+        ct.greedy(X, process, **options)
+    np.save(path.open("wb"), np.zeros(3))
+    with pytest.raises(InputError, match="is not a checkpoint of a search"):
+        ct.greedy(X, process, **options)
+    path.unlink()
+    ct.greedy(X, process, **options)
+    with pytest.raises(
+        InputError, match="is the checkpoint of another table, process or settings; choose another name"
+    ):
+        ct.greedy(X + 1, process, **options)
+    with pytest.raises(InputError, match="is the checkpoint of another"):
+        ct.greedy(X, PROCESSES["brownian"], **options)
+
+
+def test_no_worker_comes(monkeypatch):
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=False) as none,
+        distributed.Client(none, set_as_default=False) as client,
+        pytest.raises(ClusterError, match=r"was lost \(it has had no worker for 0\.2 seconds\)"),
+    ):
+        list(cluster.Cluster(client, 1).run(abs, [(-1,)]))
+
+
+# -- tasks ------------------------------------------------------------------------------------------
+
+
+def test_results_come_in_order(client):
+    def tasks():
+        for k in range(30):
+            yield ([0.2 if k == 0 else 0.0, k],)
+
+    carrier = cluster.Cluster(client, 1)
+    assert list(carrier.run(_slept, tasks())) == [([0.0, k + 1], k) for k in range(30)]
+    assert list(carrier.run(_slept, [])) == []
+
+
+def _slept(numbers):
+    time.sleep(numbers[0])
+    numbers[0] = 0.0
+    numbers[1] += 1
+    return numbers, numbers[1] - 1
+
+
+def _refused(counter):
+    with open(counter, "a") as file:
+        file.write("x")
+    raise InputError("This is no table.")
+
+
+def test_what_is_refused_is_not_tried_again(client, tmp_path):
+    with pytest.raises(InputError, match=r"This is no table\."):
+        list(cluster.Cluster(client, 1).run(_refused, [(tmp_path / "calls",)]))
+    assert (tmp_path / "calls").read_text() == "x"
+
+
+def _without_coaltree():
+    raise ModuleNotFoundError("No module named 'coaltree'")
+
+
+def _dead():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (
+            _without_coaltree,
+            r"A worker of the cluster at tcp://.* cannot run coaltree \(No module named 'coaltree'\): install",
+        ),
+        (
+            _dead,
+            r"The cluster at tcp://.* gave up a task whose workers died again and again \(.*\): give its workers more mem",
+        ),
+    ],
+)
+def test_workers_that_cannot_do_it(client, function, sentence):
+    with pytest.raises(ClusterError, match=sentence):
+        list(cluster.Cluster(client, 1).run(function, [()]))
+    client.wait_for_workers(2, timeout=60)
+
+
+# -- clients ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [3, "host:8786", "local:0", "local:two", "tcp://", "", "tcp://a b"])
+def test_what_is_no_client(wrong):
+    with pytest.raises(
+        InputError, match=r"; it must be a distributed\.Client, the address of a scheduler such as 'tcp://host"
+    ):
+        ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=wrong)
+
+
+def test_nobody_answers(monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(
+        ClusterError, match=r"^No Dask scheduler answers at tcp://127\.0\.0\.1:9 \(.*\); check the address"
+    ):
+        ct.greedy(np.zeros((3, 1)), ct.Brownian(), client="tcp://127.0.0.1:9")
+
+
+def test_a_closed_client(doomed):
+    with distributed.Client(doomed, set_as_default=False) as closed:
+        pass
+    with pytest.raises(
+        InputError, match=r"is a distributed\.Client that is closed; pass one that is running, or an address"
+    ):
+        ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=closed)
+
+
+def test_what_is_opened_is_closed(client):
+    with cluster.connected(client.scheduler.address) as opened:
+        assert opened is not client
+        assert list(cluster.Cluster(opened, 1).run(abs, [(-1,)])) == [1]
+    assert opened.status == "closed"
+    with cluster.connected(client) as opened:
+        assert opened is client
+    assert client.status == "running"
+
+
+def test_a_cluster_on_this_machine(small_blocks):
+    process, X = simulated("noise", 300)
+    found = ct.greedy(X, process, search="neighbors", client="local:1")
+    same(found, ct.greedy(X, process, search="neighbors"))
+
+
+# -- samples of trees -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(4)
+    return ct.Brownian(1.0, 0.1).simulate(ct.simulate_tree(12, rng), rng, n_columns=3)
+
+
+def test_runs_of_particles(client, table):
+    settings = {"n_particles": 20, "n_runs": 4, "random_state": 1}
+    expected = ct.smc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
+    reports = []
+    found = ct.smc(
+        table, ct.Brownian(1.0, 0.1), **settings, client=client, progress=lambda *facts: reports.append(facts)
+    )
+    assert found.trees == expected.trees
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    assert found.log_evidence == expected.log_evidence
+    assert [share for share, _, _ in reports] == [0.25, 0.5, 0.75, 1.0]
+    one = ct.smc(table[:1], ct.Brownian(1.0, 0.1), n_particles=3, client=client, progress=lambda *facts: None)
+    assert one.trees[0].n_leaves == 1
+
+
+def test_runs_are_lost_with_the_cluster(doomed, table):
+    def close(share, *facts):
+        if doomed.status.name == "running":
+            doomed.close()
+
+    sentence = r"was lost \(.*\); nothing was kept; start again when there is a cluster, or without one\.$"
+    with distributed.Client(doomed, set_as_default=False) as client, pytest.raises(ClusterError, match=sentence):
+        ct.smc(table, ct.Brownian(1.0, 0.1), n_particles=5, n_runs=20, client=client, progress=close)
+
+
+def test_chains(client, table, tmp_path):
+    settings = {"n_samples": 80, "n_chains": 4, "random_state": 1}
+    expected = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
+    pids, killed = client.run(os.getpid), []
+
+    def kill(share, *facts):
+        if share > 0.3 and not killed:
+            killed.append(next(iter(pids.values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    path = tmp_path / "chains.npz"
+    found = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, client=client, checkpoint=path, progress=kill)
+    assert killed
+    assert path.exists()
+    assert found.trees == expected.trees
+    assert found.acceptance == expected.acceptance
+    for name, trace in expected.traces.items():
+        np.testing.assert_array_equal(found.traces[name], trace)
+    client.wait_for_workers(2, timeout=60)
+
+
+# -- estimators -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Real and categorical columns with holes, 60 rows of the fit and 40 others."""
+    rng = np.random.default_rng(6)
+    kinds = rng.integers(4, size=100)
+    frame = pl.DataFrame(
+        {
+            "x": 4.0 * kinds + rng.normal(size=100),
+            "<script>alert(1)</script>": rng.normal(size=100) - kinds,
+            "a,b": np.where(rng.random(100) < 0.8, kinds, 0).astype(str),
+        }
+    )
+    holes = rng.random((3, 100)) < 0.1
+    frame = frame.select(
+        pl.when(pl.Series(~own)).then(pl.col(name)).alias(name) for name, own in zip(frame.columns, holes, strict=True)
+    )
+    return frame[:60], frame[60:]
+
+
+def answers(model, rows):
+    yield model.score_samples(rows)
+    yield model.predict_proba(rows)
+    placed = model.place(rows).to_pandas()
+    yield placed.to_numpy()
+
+
+def test_questions_about_many_rows(client, mixed, monkeypatch):
+    monkeypatch.setattr(spread, "ROWS_AT_ONCE", 7)
+    table, new = mixed
+    model = ct.CoalescentClustering(calibrate=2).fit(table)
+    imputer = ct.CoalescentImputer(calibrate=2, real_process="ornstein-uhlenbeck").fit(table)
+    expected, filled = list(answers(model, new)), imputer.transform(new)
+    asked = []
+    run_on = cluster.Cluster.run_on
+    monkeypatch.setattr(cluster.Cluster, "run_on", lambda self, *args: asked.append(args[0][1]) or run_on(self, *args))
+    model.client = imputer.client = client
+    for own, theirs in zip(expected, answers(model, new), strict=True):
+        np.testing.assert_array_equal(own, theirs)
+    assert filled.equals(imputer.transform(new))
+    assert asked == ["log_density", "cluster_shares", "place"]  # few rows to fill: not worth sending
+    monkeypatch.setattr(spread, "ROWS_AT_ONCE", 2)
+    assert filled.equals(imputer.transform(new))
+    assert asked[-1] == "cells"
+
+
+def test_answers_do_not_depend_on_chunks_of_rows(monkeypatch):
+    """Whether each place is looked at, or only those that bounds do not rule out; columns that go together."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
+    for always in (10**9, 0):
+        monkeypatch.setattr(groups, "ALWAYS_LOOKED_AT", always)
+        monkeypatch.setattr(groups, "KEPT", 10**9 if always else 0)
+        predictor = ct.CoalescentClustering(calibrate=1, noise=0.1, real_process="brownian").fit(X[:50])._predictor
+        for question in ("log_density", "cells"):
+            whole = getattr(predictor, question)(X[50:])
+            parts = [getattr(predictor, question)(X[k : k + 4]) for k in range(50, 80, 4)]
+            joined = spread._joined(parts)
+            for own, theirs in zip(
+                *(found if isinstance(found, tuple) else (found,) for found in (whole, joined)), strict=True
+            ):
+                np.testing.assert_array_equal(own, theirs)
+
+
+def test_an_estimator_on_a_cluster(client, small_blocks, mixed):
+    _, X = simulated("noise", 300)
+    options = {"calibrate": 0, "real_process": "brownian", "noise": 0.1, "search": "neighbors", "n_clusters": 3}
+    expected = ct.CoalescentClustering(**options).fit(X)
+    found = ct.CoalescentClustering(**options, client=client).fit(X)
+    assert found.tree_ == expected.tree_
+    assert found.search_ == "neighbors"
+    assert found.client is client
+    at = ct.CoalescentClustering(**options, client=client.scheduler.address).fit(X)
+    assert at.tree_ == expected.tree_
+    assert at.client == client.scheduler.address
+
+
+def test_samplers_of_an_estimator(client, table):
+    for options in (
+        {"inference": "smc", "n_particles": 5, "n_runs": 2},
+        {"inference": "mcmc", "n_samples": 20, "n_chains": 2},
+    ):
+        options |= {"calibrate": 0, "noise": 0.1, "real_process": "brownian", "random_state": 3}
+        expected = ct.CoalescentClustering(**options).fit(table)
+        found = ct.CoalescentClustering(**options, client=client).fit(table)
+        assert found.sample_.trees == expected.sample_.trees
+
+
+def test_a_client_among_parameters(client, table, tmp_path):
+    model = ct.CoalescentClustering(client=client, calibrate=0, n_clusters=2)
+    assert model.get_params()["client"] is client
+    assert clone(model).client is client
+    assert clone(model).n_clusters == 2
+    assert clone(clone(model).set_params(client="local:2")).client == "local:2"
+    model.fit(table)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.client is None
+    assert again.tree_ == model.tree_
+    assert pickle.loads(pickle.dumps(ct.CoalescentImputer(client="local:2"))).client == "local:2"
+    model.save(tmp_path / "model.coaltree")
+    assert ct.load_model(tmp_path / "model.coaltree").client is None
+    with pytest.raises(InputError, match=r"client is 'host'; it must be a distributed\.Client"):
+        ct.CoalescentClustering(client="host").fit(table)
+
+
+# -- tables in blocks -------------------------------------------------------------------------------
+
+
+def test_dask_arrays(client, table):
+    blocks = da.from_array(table, chunks=(5, 2))
+    found = ct.greedy(blocks, ct.Brownian(1.0, 0.1))
+    assert found.tree == ct.greedy(table, ct.Brownian(1.0, 0.1)).tree
+    unknown = blocks[blocks[:, 0] > -1e9]  # Dask does not know how many rows that leaves
+    assert np.isnan(unknown.shape[0])
+    np.testing.assert_array_equal(computed(unknown), table)
+    np.testing.assert_array_equal(
+        computed(da.from_array(np.arange(4).reshape(2, 2), chunks=1)), [[0.0, 1.0], [2.0, 3.0]]
+    )
+    model = ct.CoalescentClustering(calibrate=0, noise=0.1, real_process="brownian").fit(table)
+    same = ct.CoalescentClustering(calibrate=0, noise=0.1, real_process="brownian").fit(blocks)
+    assert same.tree_ == model.tree_
+    np.testing.assert_array_equal(same.score_samples(blocks), model.score_samples(table))
+    assert same.place(blocks).row_names == model.place(table).row_names
+    holes = np.where(np.arange(36).reshape(12, 3) % 7 == 0, np.nan, table)
+    imputer = ct.CoalescentImputer(calibrate=0, noise=0.1).fit(da.from_array(holes, chunks=(4, 3)))
+    np.testing.assert_array_equal(imputer.transform(da.from_array(holes, chunks=(4, 3))), imputer.transform(holes))
+    with pytest.raises(InputError, match="1 dimension"):
+        ct.greedy(da.zeros(3), ct.Brownian())
+
+
+# -- the command line -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    return command_in(tmp_path, monkeypatch, capsys)
+
+
+def folder_of(path, X):
+    """Write a table as three parquet files, and what other programs leave beside them."""
+    path.mkdir()
+    frame = pl.DataFrame(X, schema=["x", "y", "z"][: X.shape[1]])
+    for k, rows in enumerate(np.array_split(np.arange(len(X)), 3)):
+        part = frame[rows.tolist()]
+        part.select(part.columns[::-1] if k == 1 else part.columns).write_parquet(path / f"part.{k}.parquet")
+    (path / "_SUCCESS").write_text("")
+    (path / "_metadata.parquet").write_text("")
+    frame.write_csv(path.with_suffix(".csv"))
+
+
+@pytest.mark.parametrize("inference", [[], ["--inference", "mcmc", "--samples", "20", "--chains", "2"]])
+def test_fit_of_a_folder(client, command, table, tmp_path, inference):
+    folder_of(tmp_path / "big", table)
+    options = ["--calibrate", "0", "--noise", "0.1", "--real-process", "brownian", "--no-id", *inference]
+    assert command("fit", "big.csv", "-o", "one", *options)[0] == 0
+    code, _, err = command("fit", "big/", "-o", "two", *options, "--dask", client.scheduler.address)
+    assert code == 0
+    assert re.search(rf"^cluster   {client.scheduler.address}, dashboard at http://", err, re.MULTILINE)
+    assert "big: 12 rows" in err
+    for name in ("tree.nwk", "clusters.csv"):
+        assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    assert ct.load_model(tmp_path / "two" / "model.coaltree").client is None
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, tmp_path, monkeypatch):
+    _, X = simulated("noise")
+    folder_of(tmp_path / "big", X[:, :3])
+    options = ["--calibrate", "0", "--noise", "0.1", "--real-process", "brownian", "--search", "neighbors", "--no-id"]
+    merge, live = greedy.merge_neighbours, []
+
+    def watched(*arguments):
+        *given, report, kept = arguments
+
+        def closing(share, own):
+            live.append(own)
+            if own < 0.6 * len(X) and doomed.status.name == "running":
+                doomed.close()
+            report(share, own)
+
+        return merge(*given, closing, kept)
+
+    with monkeypatch.context() as patched, distributed.Client(doomed, set_as_default=False) as short_lived:
+        patched.setattr(greedy, "merge_neighbours", watched)
+        patched.setattr(cluster, "connected", lambda address: nullcontext(short_lived))
+        outcome = command("fit", "big", "-o", "out", *options, "--dask", "tcp://host:8786")
+        check_sentence(outcome, "was lost (", "out.checkpoint, and the same call or command goes on from there.")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "big.csv", "out.checkpoint"]
+        live.clear()
+        patched.setattr(cluster, "connected", lambda address: nullcontext(client))
+        assert command("fit", "big", "-o", "out", *options, "--dask", "tcp://host:8786")[0] == 0
+    assert max(live) <= 0.5 * len(X)
+    assert not (tmp_path / "out.checkpoint").exists()
+    assert command("fit", "big.csv", "-o", "whole", *options)[0] == 0
+    assert (tmp_path / "out" / "tree.nwk").read_bytes() == (tmp_path / "whole" / "tree.nwk").read_bytes()
+
+
+def test_a_folder_wherever_tables_are_read(command, table, tmp_path):
+    holes = np.where(np.arange(36).reshape(12, 3) % 7 == 0, np.nan, table)
+    folder_of(tmp_path / "big", holes)
+    options = ["--calibrate", "0", "--noise", "0.1", "--real-process", "brownian", "--no-id"]
+    assert command("fit", "big", "-o", "out", *options)[0] == 0
+    one, other = (command("score", "out/model.coaltree", name, "--no-id") for name in ("big", "big.csv"))
+    assert one[1] == other[1]
+    assert len(one[1].splitlines()) == 13
+    assert command("impute", "big", "-o", "filled.parquet", *options[:4], "--no-id")[0] == 0
+    filled = pl.read_parquet(tmp_path / "filled.parquet")
+    assert filled.null_count().row(0) == (0, 0, 0)
+    assert not np.isnan(filled.to_numpy()).any()
+    folder_of(tmp_path / "whole", table)
+    assert command("impute", "whole", "-o", "copied.parquet", *options[:4], "--no-id")[0] == 0
+    np.testing.assert_array_equal(pl.read_parquet(tmp_path / "copied.parquet").to_numpy(), table)
