@@ -469,9 +469,9 @@ def test_precision_given_contrasts():
 def test_mean_given_the_root():
     r, v, variance, middle, s = 0.4, 0.7, 1.3, -0.2, 2.1
     mean = np.array([-1.0, 0.0, 0.3, 2.0])
-    both = stats.norm.logpdf(r, mean, np.sqrt(variance * v)) + stats.norm.logpdf(mean, middle, np.sqrt(s))
-    w = 1 / (variance * v) + 1 / s
-    drawn = stats.norm.logpdf(mean, (r / (variance * v) + middle / s) / w, np.sqrt(1 / w))
+    both = stats.norm.logpdf(r, mean, np.sqrt(variance * v)) + stats.norm.logpdf(mean, middle, 10 * np.sqrt(s))
+    w = 1 / (variance * v) + 1 / (100 * s)
+    drawn = stats.norm.logpdf(mean, (r / (variance * v) + middle / (100 * s)) / w, np.sqrt(1 / w))
     np.testing.assert_allclose(np.diff(both), np.diff(drawn))
 
 

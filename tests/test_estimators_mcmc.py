@@ -1,5 +1,6 @@
 """The estimators and the command line with Markov chains, and with a greedy tree that is refined."""
 
+import importlib.util
 import json
 
 import numpy as np
@@ -12,6 +13,7 @@ import coaltree as ct
 from coaltree.cli import app
 from coaltree.errors import InputError
 from coaltree.estimators import base
+from coaltree.output.traces import trace_log
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -70,6 +72,14 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     assert [process.noise for process in processes] == kept["noise"].ravel().tolist()
     for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::100]:
         assert ct.log_joint(tree, joint._predictor.given_X, process) == pytest.approx(log_joint)
+    diagnostics = sample.parameter_diagnostics()
+    assert list(diagnostics) == list(sample.parameters)
+    assert all(0.9 < r_hat < 2 and effective > 1 for r_hat, effective in diagnostics.values())
+    header, first = trace_log(sample, 1).splitlines()[:2]
+    row = dict(zip(header.split("\t"), first.split("\t"), strict=True))
+    assert float(row["noise"]) == pytest.approx(kept["noise"][1, 0])
+    if importlib.util.find_spec("xarray"):
+        np.testing.assert_array_equal(sample.to_xarray()["rate"], kept["rate"].ravel())
     joint.save(tmp_path / "m.coaltree")
     again = ct.load_model(tmp_path / "m.coaltree").sample_
     for name, trace in sample.parameters.items():
@@ -187,6 +197,10 @@ def test_an_imputer_fills_from_the_sample(table):
         ({"n_samples": 2.5}, "n_samples is 2.5; it must be a whole number of at least 1."),
         ({"n_samples": True}, "n_samples is True; it must be a whole number of at least 1."),
         ({"refine": "yes"}, "refine is 'yes'; it must be True or False."),
+        (
+            {"refine": True, "inference": "mcmc"},
+            "refine is True, and inference is 'mcmc': only the tree of inference 'greedy' is refined.",
+        ),
         ({"calibrate": "all"}, "calibrate is 'all'; it must be a whole number of rounds, 0 for none, or 'joint'."),
         (
             {"calibrate": "joint"},

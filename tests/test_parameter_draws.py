@@ -93,14 +93,14 @@ def test_rate_mean_and_variance_of_the_stationary_diffusion():
     found = chain_of(ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.2), X1, 3_000, 2, hold_noise=True)
     assert np.all(found["noise"] == 0.2)
     rate = np.exp(np.linspace(np.log(1e-4), np.log(40), 61))
-    mean = np.linspace(-4, 4, 41)
-    precision = np.exp(np.linspace(-7, 4, 61))
+    mean = np.linspace(-40, 40, 161)
+    precision = np.exp(np.linspace(-12, 4, 81))
     correlation = np.exp(-2 * rate[:, None, None] * shared_time(TREE)) + 0.2 * np.eye(4)
     x = X1[:, 0]
     log_density = np.empty((len(rate), len(mean), len(precision)))
     for m, centre in enumerate(mean):
         known = normal_log_density(x - centre, correlation[:, None] / precision[None, :, None, None])
-        log_density[:, m] = known - 0.5 * (centre - x.mean()) ** 2 / x.var()
+        log_density[:, m] = known - 0.5 * (centre - x.mean()) ** 2 / (100 * x.var())
     in_units = precision * x.var()
     log_density += 0.1 * np.log(in_units) - in_units / 1.1 + np.log(precision)  # the grid is one of logarithms
     log_density += (1.1 * np.log(rate) - rate / 1.1)[:, None, None]
@@ -226,9 +226,9 @@ def test_variances_and_height_of_two_real_rows():
 def test_rate_and_height_of_two_real_rows_at_equilibrium():
     X = np.array([[0.4], [-0.9]])
     _, log_height, found = joint_sample(X, ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0), 7)
-    height = np.exp(np.linspace(-7, 3, 61))[:, None, None, None]
-    rate = np.exp(np.linspace(np.log(1e-4), 3, 61))[:, None, None]
-    precision, mean = np.exp(np.linspace(-6, 4, 41))[:, None], np.linspace(-3.5, 3, 41)
+    height = np.exp(np.linspace(-7, 3, 41))[:, None, None, None]
+    rate = np.exp(np.linspace(np.log(1e-4), 3, 41))[:, None, None]
+    precision, mean = np.exp(np.linspace(-12, 4, 49))[:, None], np.linspace(-35, 35, 141)
     correlation = np.exp(-2 * rate * height)
     # half the sum and half the difference of the two rows are independent
     half_sum, half_gap = X.mean() - mean, (X[0, 0] - X[1, 0]) / 2
@@ -238,7 +238,9 @@ def test_rate_and_height_of_two_real_rows_at_equilibrium():
         - precision * (half_sum**2 / (1 + correlation) + half_gap**2 / (1 - correlation))
     )
     spread, middle = X.var(), X.mean()
-    log_density = log_density + 1.1 * np.log(precision) - precision * spread / 1.1 - 0.5 * (mean - middle) ** 2 / spread
+    log_density = (
+        log_density + 1.1 * np.log(precision) - precision * spread / 1.1 - 0.5 * (mean - middle) ** 2 / (100 * spread)
+    )
     log_density = log_density + 1.1 * np.log(rate) - rate / 1.1 - height + np.log(height)
     assert_mean(log_height, mean_on_grid(log_density, np.log(height)), "height")
     assert_mean(np.log(found["rate"]), mean_on_grid(log_density, np.log(rate)), "rate")

@@ -334,6 +334,10 @@ class CoalescentModel(BaseEstimator):
         for name in ("standardize", "refine"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
+        if self.refine and self.inference != "greedy":
+            raise InputError(
+                f"refine is True, and inference is {self.inference!r}: only the tree of inference 'greedy' is refined."
+            )
         for name in ("n_chains", "n_samples"):  # before the rounds, which take their time
             checked_count(getattr(self, name), name)
         noise: Any = self.noise

@@ -10,8 +10,9 @@ k the number of live lineages of the rest, Z the likelihood ratio of meeting the
 root.
 
 Each branch begins as a cell with f at its ends and in the middle; cells that matter and are not straight are halved until a
-budget is spent. Draws come from pieces of exponentials through these values, and are accepted by the ratio of f to the
-density really drawn from, eq. (13.2): f is left invariant, whatever the cells, which depend on the rest and the subtree alone.
+budget is spent. Draws come from pieces of exponentials through these values, or of straight lines where f begins at 0, and are
+accepted by the ratio of f to the density really drawn from, eq. (13.2): f is left invariant, whatever the cells, which depend on
+the rest and the subtree alone.
 
 Functions that are called in one place are inlined: see `coaltree.compiled` for why.
 """
@@ -35,6 +36,7 @@ IntArray = NDArray[np.intp]
 SPLITS = 24  # cells that are halved, at most
 STRAIGHT = 0.05  # of a cell's logarithm: less is not worth halving it
 LIGHT = 1e-3  # of all mass: a lighter cell is not worth it
+TINY = 1e-12  # of a cell: what hangs nearer to its end has that density
 DEEPEST = 40.0  # below the largest logarithm nothing counts as less likely, so that no place is out of reach
 STEM_CELLS = 40  # above the root, at most
 TAIL = 0.5  # rate at which the density that is drawn from falls above them; f falls faster
@@ -173,7 +175,9 @@ def _evaluate(forest, history, cells, s, count):
 
 @jit
 def _log_mass(length, log_a, log_b):
-    """Return the log of the integral of an exponential from one log value to another."""
+    """Return the log of the integral of a piece from one log value to another: an exponential, or a line from 0."""
+    if log_a == -math.inf:
+        return log_b + math.log(0.5 * length) if length > 0 else -math.inf
     high, fall = max(log_a, log_b), abs(log_a - log_b)
     share = 1 - 0.5 * fall if fall < 1e-5 else -math.expm1(-fall) / fall
     return high + math.log(length * share) if length > 0 else -math.inf
@@ -181,9 +185,15 @@ def _log_mass(length, log_a, log_b):
 
 @jit
 def _weigh(cells, c, floor):
-    """Set the masses of a cell's halves; nothing counts as less likely than the floor."""
+    """Set the masses of a cell's halves; nothing counts as less likely than the floor.
+
+    But for the lower end: where nothing can hang at once, f begins at 0 as a power of the way from there does. An exponential
+    from the floor on would be far below that, and a subtree that once hangs there would stay.
+    """
     edge, log_f = cells.edge[c], cells.log_f[c]
-    for k in range(3):
+    if log_f[0] < floor:
+        log_f[0] = -math.inf
+    for k in range(1, 3):
         log_f[k] = max(log_f[k], floor)
     for k in range(2):
         cells.log_mass[c, k] = _log_mass(edge[k + 1] - edge[k], log_f[k], log_f[k + 1])
@@ -251,15 +261,19 @@ def _log_g_at(cells, count, tail_from, log_tail, b, root, h):
         if cells.node[c] == b and edge[0] <= h <= edge[2]:
             k = 0 if h < edge[1] else 1
             length = edge[k + 1] - edge[k]
+            if log_f[k] == -math.inf:
+                return log_f[k + 1] + math.log(max((h - edge[k]) / length, TINY)) if length > 0 else log_f[k + 1]
             return log_f[k] + ((log_f[k + 1] - log_f[k]) * (h - edge[k]) / length if length > 0 else 0.0)
     return -math.inf
 
 
 @jit
 def _draw_between(low, high, log_low, log_high, u):
-    """Draw a height from an exponential piece."""
+    """Draw a height from a piece, see `_log_mass`."""
     rise, length = log_high - log_low, high - low
-    if abs(rise) < 1e-5:
+    if log_low == -math.inf:
+        h = low + math.sqrt(u) * length
+    elif abs(rise) < 1e-5:
         h = low + u * length
     elif rise > 0:
         h = high + math.log1p((1 - u) * math.expm1(-rise)) * length / rise

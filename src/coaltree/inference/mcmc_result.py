@@ -113,6 +113,11 @@ class MCMCResult(TreeSample):
         values = np.stack([trace[:, self.warmup :] for trace in self.parameters.values()], axis=2)
         return [with_parameters(self.process, row) for row in values.reshape(len(self), -1)]
 
+    def parameter_diagnostics(self) -> dict[str, tuple[float, float]]:
+        """Return R-hat and what the samples are worth, for each parameter that was drawn, by name."""
+        kept = {name: trace[:, self.warmup :] for name, trace in self.parameters.items()}
+        return {name: (r_hat(trace), effective_samples(trace)) for name, trace in kept.items()}
+
     @property
     def least_effective(self) -> float:
         """What the sample is worth by the trace, or the topologies, that it is worth least by."""
@@ -135,7 +140,7 @@ class MCMCResult(TreeSample):
 
     def _verdict(self, doubts: Sequence[str]) -> str:
         if doubts:
-            return f"The chains have not converged: {'; '.join(doubts)}. Take more samples, or a larger thin."
+            return f"The chains have not converged: {'; '.join(doubts)}. Take more samples."
         if self.n_chains == 1:
             return "Nothing speaks against the chain, but only several chains can show that they agree."
         return (
@@ -144,8 +149,9 @@ class MCMCResult(TreeSample):
         )
 
     def to_xarray(self) -> Any:
-        """Return the scalars of the trees, with the chain that each is from; see `TreeSample.to_xarray`."""
-        return super().to_xarray().assign(chain=("tree", self.chains))
+        """Return the scalars of the trees, with the chain that each is from and its parameters; see `TreeSample.to_xarray`."""
+        drawn = {name: ("tree", trace[:, self.warmup :].ravel()) for name, trace in self.parameters.items()}
+        return super().to_xarray().assign(chain=("tree", self.chains), **drawn)
 
     def _facts(self) -> dict[str, object]:
         facts = super()._facts() | {"chains": self.n_chains, "warm-up": self.warmup}

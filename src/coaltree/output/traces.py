@@ -90,6 +90,8 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
 def trace_log(result: MCMCResult, chain: int) -> str:
     """Write the traces of one chain after its warm-up, tab-separated and with a header, as Tracer reads them.
 
+    Parameters that were drawn are among them.
+
     Parameters
     ----------
     result : MCMCResult
@@ -101,8 +103,9 @@ def trace_log(result: MCMCResult, chain: int) -> str:
     str
         ``state`` counts the samples of the chain, those of the warm-up too.
     """
-    lines = ["\t".join(("state", *result.traces))]
-    kept = np.stack([trace[chain, result.warmup :] for trace in result.traces.values()], axis=1)
+    traces = result.traces | result.parameters
+    lines = ["\t".join(("state", *traces))]
+    kept = np.stack([trace[chain, result.warmup :] for trace in traces.values()], axis=1)
     lines += ["\t".join(map(repr, (state, *row))) for state, row in enumerate(kept.tolist(), result.warmup)]
     return "\n".join(lines) + "\n"
 

@@ -40,6 +40,7 @@ class GaussianPrior(NamedTuple):
     middle: FloatArray  # (columns,), their mean; 0 where there are none
     rounding: FloatArray  # (columns,), the variance that rounding gave them; 0 if noise is held
     noise: Noise
+    mean_spread: float = 1.0  # variance of a mean's prior, in units of `spread`
 
     @classmethod
     def of(cls, X: FloatArray, noise: Noise) -> Self:
@@ -73,7 +74,7 @@ class GaussianPrior(NamedTuple):
             total += noise_log_prior(process.noise)
         if isinstance(process, OrnsteinUhlenbeck):
             total += (SHAPE - 1) * math.log(process.rate) - process.rate / SCALE
-            total -= 0.5 * float(np.sum((process.mean - self.middle) ** 2 / self.spread))
+            total -= 0.5 * float(np.sum((process.mean - self.middle) ** 2 / (self.mean_spread * self.spread)))
         return total
 
     def least_variance(self, noise: float) -> FloatArray:

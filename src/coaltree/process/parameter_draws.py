@@ -31,6 +31,8 @@ from .slice_sampling import positive_slice_step
 
 FloatArray = NDArray[np.float64]
 
+# A mean's prior has its middle where the cells have theirs: a narrow one would ascribe to the mean what rows share by descent.
+MEAN_SPREAD = 100.0
 LEAST_SHARE = 1e-12  # of a state, below which an equilibrium is not drawn
 
 
@@ -92,7 +94,8 @@ class _GaussianDraws(ParameterDraws):
     def __init__(self, process: Gaussian, X: FloatArray, hold_noise: bool) -> None:
         self._X = X
         self._moves_noise = process.noise > 0 and not hold_noise
-        self._prior = GaussianPrior.of(X, "fitted" if self._moves_noise else "held")
+        prior = GaussianPrior.of(X, "fitted" if self._moves_noise else "held")
+        self._prior = prior._replace(mean_spread=MEAN_SPREAD)
 
     def log_prior(self, process: Process) -> float:
         assert isinstance(process, Gaussian)
@@ -169,7 +172,7 @@ class _StationaryDraws(_GaussianDraws):
 
     def _drawn_mean(self, sums: Contrasts, variance: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw the mean given the variance, eq. (13.5)."""
-        spread, middle = self._prior.spread, self._prior.middle
+        spread, middle = self._prior.mean_spread * self._prior.spread, self._prior.middle
         root_mean, precision = sums.root_means[0], 1 / sums.root_variances[0]
         if variance.ndim == 2:
             inverse = precision[0] * np.linalg.inv(variance)

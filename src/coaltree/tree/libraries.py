@@ -118,10 +118,11 @@ def to_arviz(sample: TreeSample) -> Any:
         for name, values in sample.to_xarray().items()
         if name not in ("weight", "chain")
     }
-    posterior = {name: columns.pop(name) for name in ("root_height", "total_length")}
+    drawn_too = getattr(sample, "parameters", {})  # of an MCMCResult again
+    posterior = {name: columns.pop(name) for name in ("root_height", "total_length", *drawn_too)}
     if "log_joint" in columns:
         columns["lp"] = columns.pop("log_joint")
-    groups = {"posterior": posterior, "sample_stats": columns} if columns else {"posterior": posterior}
+    groups: dict[str, Any] = {"posterior": posterior} | ({"sample_stats": columns} if columns else {})
     # Python 3.11 has arviz 0.23, whose groups are arguments; later ones have arviz 1, which takes one dict.
     return arviz.from_dict(**groups) if version("arviz").startswith("0.") else arviz.from_dict(groups)
 
