@@ -121,7 +121,7 @@ def _usual(X: FloatArray, n_real: int) -> FloatArray:
         if j < n_real:
             size = np.max(np.abs(column[seen]))  # squares of very small numbers are 0
             spread = np.std(column[seen] / size) or 1.0
-            mean_log = -0.5 * np.log(2 * np.pi * np.e) - np.log(spread) - np.log(size)
+            mean_log = -0.5 * (np.log(2 * np.pi) + 1) - np.log(spread) - np.log(size)
         else:
             shares = np.unique(column[seen], return_counts=True)[1] / np.sum(seen)
             mean_log = np.sum(shares * np.log(shares))
