@@ -336,11 +336,11 @@ def test_kinds_of_columns(fit, tmp_path, text, kinds):
 def test_other_warnings_are_passed_on(fit, monkeypatch):
     original = CoalescentClustering._fit
 
-    def warn(self, table, progress=None):
+    def warn(self, *arguments):
         warnings.warn("twice\n  two", InputWarning, stacklevel=1)
         warnings.warn("twice\n  two", InputWarning, stacklevel=1)
         warnings.warn("of another kind", FutureWarning, stacklevel=1)
-        return original(self, table, progress)
+        return original(self, *arguments)
 
     monkeypatch.setattr(CoalescentClustering, "_fit", warn)
     with pytest.warns(FutureWarning, match="of another kind") as caught:
@@ -442,9 +442,9 @@ def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
     shares = []
     original = CoalescentClustering._fit
 
-    def spy(self, table, progress=None):
+    def spy(self, table, progress, *more):
         assert progress is not None
-        return original(self, table, lambda share, word: (shares.append(share), progress(share, word)))
+        return original(self, table, lambda share, word: (shares.append(share), progress(share, word)), *more)
 
     monkeypatch.setattr(CoalescentClustering, "_fit", spy)
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
