@@ -113,13 +113,14 @@ def row(who, thin, seconds, roots, log_joints):
 
 def where_time_goes(X, sample):
     """Print what each kind of move costs where the chains ended, and its share of the time of all moves."""
-    shares = dict(chains.SHARES)
+    all_kinds = dict(chains.SHARES)
+    shares = dict(zip(chains.MOVES, chains.move_shares(len(X)), strict=True))
     cost = {}
     for kind in shares:
         chains.SHARES.update(dict.fromkeys(shares, 0.0) | {kind: 1.0})
         chain = chains.Chain(X, sample.process, sample.trees[-1], np.random.default_rng(0))
         cost[kind] = processor_seconds(lambda chain=chain: chain.move(COSTED)) / COSTED
-    chains.SHARES.update(shares)
+    chains.SHARES.update(all_kinds)
     each = sum(shares[kind] * cost[kind] for kind in shares)
     print("\n| move | share of the moves | accepted | microseconds | share of the time |\n|---|---|---|---|---|")
     for kind, share in shares.items():
