@@ -24,6 +24,7 @@ from test_neighbours import PROCESSES, simulated
 
 distributed = pytest.importorskip("distributed", reason="clusters need distributed: pip install 'coaltree[dask]'")
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 cluster = importlib.import_module("coaltree.inference.cluster")
@@ -39,6 +40,8 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture(scope="module")
 def client():
     with (
+        # a local cluster gives up a worker that happens to be away so long after one of its name has died
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
         distributed.Client(workers, set_as_default=False) as client,
     ):

@@ -53,6 +53,7 @@ class Cells(NamedTuple):
     edge: FloatArray  # (cells, 3), heights of low end, middle and high end
     log_f: FloatArray  # (cells, 3)
     log_mass: FloatArray  # (cells, 2), of the lower and the upper half
+    need: FloatArray  # (cells,), how much is to be gained by halving each
     stack: IntArray  # (nodes,)
     stack_cell: IntArray  # (nodes,)
     pair: FloatArray
@@ -72,6 +73,7 @@ def new_cells(n_nodes: int, pair_size: int, place_size: int) -> Cells:
         np.zeros((most, 3)),
         np.zeros((most, 3)),
         np.zeros((most, 2)),
+        np.zeros(most),
         np.zeros(n_nodes, dtype=np.intp),
         np.zeros(n_nodes, dtype=np.intp),
         np.zeros(pair_size),
@@ -200,13 +202,13 @@ def _weigh(cells, c, floor):
 
 
 @jit
-def _need(cells, c, log_total):
-    """Return how much is to be gained by halving a cell: its share of the mass times how far it is from straight."""
+def _set_need(cells, c, log_total):
+    """Set how much is to be gained by halving a cell: its share of the mass times how far it is from straight."""
     edge, log_f, log_mass = cells.edge[c], cells.log_f[c], cells.log_mass[c]
     bend = abs(log_f[1] - 0.5 * (log_f[0] + log_f[2]))
     share = math.exp(min(max(log_mass[0], log_mass[1]) - log_total, 0.0))
     wide = 0.25 * (edge[2] - edge[0]) > 1e-14 * edge[2]
-    return share * min(bend, 3.0) if bend > STRAIGHT and share > LIGHT and wide else 0.0
+    cells.need[c] = share * min(bend, 3.0) if bend > STRAIGHT and share > LIGHT and wide else 0.0
 
 
 @jit
@@ -225,14 +227,12 @@ def _halve_cells(forest, history, cells, s, count, floor, log_tail):
     """Halve the cells that need it most; return how many there are and the log of all mass."""
     for c in range(count):
         _weigh(cells, c, floor)
-    log_total = _sum_of_logs(cells, count, log_tail)
+    log_total = _sum_of_logs(cells, count, log_tail)  # as it is before: near enough for shares of it
+    for c in range(count):
+        _set_need(cells, c, log_total)
     for _ in range(SPLITS):
-        worst, need = NONE, 0.0
-        for c in range(count):
-            own = _need(cells, c, log_total)
-            if own > need:
-                worst, need = c, own
-        if worst == NONE:
+        worst = np.argmax(cells.need[:count])
+        if not cells.need[worst] > 0:
             break
         b, middle, high = cells.node[worst], cells.edge[worst, 1], cells.edge[worst, 2]
         _set_cell(cells, count, b, NONE, middle, high)
@@ -243,9 +243,9 @@ def _halve_cells(forest, history, cells, s, count, floor, log_tail):
             c = worst if half == 0 else count
             cells.log_f[c, 1] = log_f_at(forest, history, cells, s, b, cells.edge[c, 1])
             _weigh(cells, c, floor)
+            _set_need(cells, c, log_total)
         count += 1
-        log_total = _sum_of_logs(cells, count, log_tail)
-    return count, log_total
+    return count, _sum_of_logs(cells, count, log_tail)
 
 
 # -- draws -----------------------------------------------------------------------------------------------------------------

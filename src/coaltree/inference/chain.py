@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..process import operations as op
 from ..process.interface import Process
-from ..process.layout import columns_together
+from ..process.layout import for_chains
 from ..process.parameter_draws import ParameterDraws
 from ..process.parameters import named_parameters, with_parameters
 from ..process.slice_sampling import slice_step
@@ -73,7 +73,7 @@ def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, History, Cells
 def leaves_of_chain(X: FloatArray, process: Process) -> Any:
     """Return a forest with the messages of the rows, and room for those of a tree over them."""
     slots = slots_of(len(X))
-    return columns_together(process.forest(X, slots, np.zeros(slots)))
+    return for_chains(process.forest(X, slots, np.zeros(slots)))
 
 
 def move_shares(n: int) -> FloatArray:

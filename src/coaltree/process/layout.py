@@ -6,10 +6,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ._mixed_kernels import PairForest
+from ._multinomial_kernels import CategoricalForest
+from ._site_kernels import as_sites
+
 
 def columns_together(forest: Any) -> Any:
     """Return a forest with the columns of each slot side by side, for work on slots and pairs here and there."""
     return _laid_out(forest, "F")
+
+
+def for_chains(forest: Any) -> Any:
+    """Return a forest for work on single slots and places, as Markov chains do it: see `_site_kernels`."""
+    if isinstance(forest, CategoricalForest):
+        return as_sites(forest)
+    if isinstance(forest, PairForest):
+        return PairForest(forest.height, for_chains(forest.first), for_chains(forest.second))
+    return columns_together(forest)
 
 
 def slots_together(forest: Any) -> Any:
