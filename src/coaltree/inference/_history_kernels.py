@@ -63,18 +63,10 @@ def slots_of(n: int) -> int:
     return 2 * (2 * n - 1) + 1
 
 
-def start_history(forest: Any, history: History, order: IntArray, heights: FloatArray) -> None:
-    """Set heights and upward messages: `order` has the merges' nodes, children before parents."""
-    history.ladder[:] = np.sort(heights[order])
-    _make_messages(forest, history, order, heights)
-
-
-@kernel
-def _make_messages(forest, history, order, heights):
-    for k in range(len(order)):
-        forest.height[order[k]] = heights[order[k]]
-        merge_children(forest, history, order[k])
-    set_area(history, 0)
+def set_heights(forest: Any, history: History, heights: FloatArray) -> None:
+    """Say how high nodes are, by slot; messages are to be made after that, see `log_likelihood_of`."""
+    forest.height[: len(heights)] = heights
+    history.ladder[:] = np.sort(heights[len(history.ladder) + 1 :])
 
 
 @jit
@@ -104,10 +96,23 @@ def set_area(history, first):
 
 
 @jit
+def _rung_at(ladder, h):
+    """Return the first rung that is not below a height."""
+    low, high = 0, len(ladder)
+    while low < high:
+        middle = (low + high) // 2
+        if ladder[middle] < h:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
 def move_rung(history, old, new):
     """Let a merge at height `old` be one at height `new`."""
     ladder = history.ladder
-    k = np.searchsorted(ladder, old)
+    k = _rung_at(ladder, old)
     first = k
     while k + 1 < len(ladder) and ladder[k + 1] < new:
         ladder[k] = ladder[k + 1]
@@ -124,7 +129,7 @@ def lineages_up_to(history, h):
     """Return the number of live lineages, integrated from 0 up to a height."""
     ladder = history.ladder
     n = len(ladder) + 1
-    k = np.searchsorted(ladder, h)
+    k = _rung_at(ladder, h)
     below, before = (ladder[k - 1], history.area[k - 1]) if k > 0 else (0.0, 0.0)
     return before + (n - k) * (h - below)
 
@@ -203,8 +208,9 @@ def send_down_to(forest, history, b, path):
 
 @kernel
 def log_likelihood_of(forest, history):
-    """Return the log likelihood ratio of the whole tree, and make all upward messages anew."""
+    """Return the log likelihood ratio of the whole tree; make all upward messages anew, and count live lineages anew."""
     n = len(history.ladder) + 1
+    set_area(history, 0)
     pair = np.empty(op.pair_size(forest))
     order = np.empty(n - 1, np.intp)
     put_in_order(history, order)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..compiled import inlined, kernel
-from ._history_kernels import log_likelihood_of, log_prior_of, set_area
+from ._history_kernels import log_likelihood_of, log_prior_of
 from ._regraft_kernels import regraft
 
 SUBTREE, NEAR, LEAF, HEIGHT, SCALE = range(5)
@@ -67,13 +67,11 @@ def _scale(forest, history, log_joint, factor, u):
         before[k], ladder_before[k] = forest.height[n + k], history.ladder[k]
         forest.height[n + k] = factor * before[k]
         history.ladder[k] = factor * ladder_before[k]
-    set_area(history, 0)
     gain = log_likelihood_of(forest, history) + log_prior_of(history) - log_joint
     accepted = math.log(u) < gain + (n - 1) * math.log(factor)
     if not accepted:
         gain = 0.0
         for k in range(n - 1):
             forest.height[n + k], history.ladder[k] = before[k], ladder_before[k]
-        set_area(history, 0)
         log_likelihood_of(forest, history)
     return accepted, gain

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import inlined, jit
+from ..compiled import inlined, jit, kernel
 from ..process import operations as op
 from ._history_kernels import NONE, cut_off, hang_on, lineages_up_to, merge_up_to, move_rung, send_down, send_down_to
 from ._pair_kernels import pair_shift
@@ -231,7 +231,10 @@ def _halve_cells(forest, history, cells, s, count, floor, log_tail):
     for c in range(count):
         _set_need(cells, c, log_total)
     for _ in range(SPLITS):
-        worst = np.argmax(cells.need[:count])
+        worst = 0
+        for c in range(1, count):
+            if cells.need[c] > cells.need[worst]:
+                worst = c
         if not cells.need[worst] > 0:
             break
         b, middle, high = cells.node[worst], cells.edge[worst, 1], cells.edge[worst, 2]
@@ -359,7 +362,7 @@ def _generations_between(history, s, above):
     return count
 
 
-@jit
+@kernel
 def regraft(forest, history, cells, s, steps, log_stay, least_gain, stem, uniforms):
     """Cut off s and hang it up again within the clade of its ancestor `steps` generations above.
 
@@ -367,6 +370,8 @@ def regraft(forest, history, cells, s, steps, log_stay, least_gain, stem, unifor
     and only the height of their merge is drawn. The probability of the number of steps falls by ``exp(log_stay)`` with
     each. With a least gain, the best place is taken instead of one that is drawn, if it gains more. Without a stem the root
     stays as it is, and nothing hangs above it; then s is no child of the root.
+
+    It is kept on disk, so that it is compiled once for all kernels that call it.
     """
     p = history.parent[s]
     ancestor = ancestor_of(history, s, max(steps, 1))

@@ -23,8 +23,8 @@ from ._history_kernels import (
     new_history,
     put_in_order,
     set_children,
+    set_heights,
     slots_of,
-    start_history,
 )
 from ._move_kernels import MOVES, UNIFORMS, climb, make_moves
 from ._regraft_kernels import Cells, new_cells
@@ -117,7 +117,7 @@ class Chain:
         self._forest, self._history, self._cells = room_for_chain(X, process)
         self._leaves = math.fsum(process.leaf_log_likelihoods(X))
         set_children(self._history, tree.children)
-        start_history(self._forest, self._history, np.arange(n, 2 * n - 1), tree.heights)
+        set_heights(self._forest, self._history, tree.heights)
         self._count_up()
 
     def _count_up(self) -> None:
@@ -171,13 +171,10 @@ class Chain:
 
     def _begin_again(self, process: Process, heights: FloatArray) -> None:
         """Make all messages anew, of the tree that the history holds, with heights by slot."""
-        n = len(self._X)
         self.process = process
         self._forest = leaves_of_chain(self._X, process)
         self._leaves = math.fsum(process.leaf_log_likelihoods(self._X))
-        order = np.empty(n - 1, dtype=np.intp)
-        put_in_order(self._history, order)
-        start_history(self._forest, self._history, order, heights)
+        set_heights(self._forest, self._history, heights)
         self._count_up()
 
     def climb(self, first: int, last: int, least_gain: float) -> int:

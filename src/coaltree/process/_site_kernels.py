@@ -80,9 +80,9 @@ def _sum_of_logs(values, folded):
     n = len(values)
     half = (n + 1) // 2
     upper = values[half:]
-    folded[:half] = values[:half]
+    folded[half - 1] = values[half - 1]
     for d in range(n - half):
-        folded[d] *= upper[d]
+        folded[d] = values[d] * upper[d]
     n = half
     for _ in range(2):
         half = (n + 1) // 2
@@ -193,7 +193,9 @@ def _(forest, i, j, h, into):
 
 @op.MOVE.supply(SiteForest)
 def _(forest, source, target):
-    forest.m[:, target] = forest.m[:, source]
+    one, other = forest.m[:, source], forest.m[:, target]
+    for k in range(len(one)):
+        other[k] = one[k]
 
 
 @op.ROOT_LOG_DENSITY.supply(SiteForest)
