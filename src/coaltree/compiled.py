@@ -35,7 +35,7 @@ USE_DISK_CACHE = os.environ.get("COALTREE_KERNEL_CACHE", "1") != "0"
 # more, so that a layer fewer makes the first fit a second or two shorter.
 # No fastmath: infinities stand for flat messages and impossible events. nogil lets threads share the work.
 # Nobody calls kernels from C: wrappers for that are left out, which saves time too.
-_OPTIONS = {"error_model": "numpy", "no_cfunc_wrapper": True}
+_OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _kernel = numba.njit(cache=USE_DISK_CACHE, nogil=True, **_OPTIONS)
 jit = numba.njit(nogil=True, **_OPTIONS)
 inlined = numba.njit(nogil=True, inline="always", **_OPTIONS)
