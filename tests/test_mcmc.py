@@ -394,7 +394,7 @@ def test_one_chain_cannot_agree_with_others(eight):
 
 def test_two_rows_and_equal_rows():
     process = ct.Brownian(1.0)
-    two = ct.mcmc([[0.0], [1.0]], process, n_samples=400, n_chains=2, random_state=0)
+    two = ct.mcmc([[0.0, 0.0], [1.0, 0.0]], process, n_samples=400, n_chains=2, random_state=0)
     assert all(tree.n_leaves == 2 for tree in two.trees)
     assert len({tree.heights[-1] for tree in two.trees}) > 500
     equal = np.repeat([[0.0, 1.0], [3.0, 2.0]], 4, axis=0)

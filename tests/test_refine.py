@@ -97,8 +97,9 @@ def test_the_greedy_tree_gets_better_and_the_result_is_the_same_every_time():
 def test_what_cannot_be_better_stays():
     one = ct.Tree(np.zeros((0, 2), dtype=int), [0.0])
     assert ct.refine(one, [[1.0]], PROCESS).tree == one
-    two = ct.greedy([[0.0], [3.0]], ct.Brownian()).tree
-    assert ct.refine(two, [[0.0], [3.0]], ct.Brownian()).tree.heights[-1] == pytest.approx(two.heights[-1], rel=1e-3)
+    X = [[0.0, 1.0], [3.0, 1.0]]
+    two = ct.greedy(X, ct.Brownian()).tree
+    assert ct.refine(two, X, ct.Brownian()).tree.heights[-1] == pytest.approx(two.heights[-1], rel=1e-3)
 
 
 def test_equal_rows():

@@ -138,7 +138,7 @@ def mcmc(
     Examples
     --------
     >>> import coaltree as ct
-    >>> sample = ct.mcmc([[0.0], [0.1], [3.0]], ct.Brownian(), n_samples=500, random_state=0)
+    >>> sample = ct.mcmc([[0.0, 0.0], [0.1, 0.2], [3.0, 2.0]], ct.Brownian(), n_samples=500, random_state=0)
     >>> sample.converged
     True
     >>> 0.6 < sample.clade_probabilities()[frozenset({"0", "1"})] < 1

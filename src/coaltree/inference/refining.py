@@ -47,7 +47,7 @@ def refine(
     Examples
     --------
     >>> import coaltree as ct
-    >>> X = [[0.0], [0.1], [3.0], [3.3]]
+    >>> X = [[0.0, 0.0], [0.1, 0.2], [3.0, 2.0], [3.3, 2.1]]
     >>> found = ct.greedy(X, ct.Brownian())
     >>> better = ct.refine(found.tree, X, found.process)
     >>> better.log_joint >= found.log_joint

@@ -26,7 +26,7 @@ from ._decay_kernels import decay
 TINY = 1e-285  # stands for a path of length 0, so that products with a pole at 0 stay numbers
 POLE = 1e-290  # stands for 0 in a denominator: TINY / POLE is large, and products of poles are finite
 INVERSE_E = math.exp(-1)
-SMALL, LARGE = 1e-100, 1e100
+SMALLEST, LARGEST = 1e-290, 1e290  # a product beyond may have lost its digits
 LARGEST_EXPONENT = 600.0  # its exponential is finite; beyond it the slow, safe way is taken
 
 FloatArray = NDArray[np.float64]
@@ -77,22 +77,42 @@ def _row(pair, n_columns, k):
 
 
 @jit
-def _sum_of_logs(values):
-    """Return the sum of many logarithms: one of a product, while it is of a middling size, not one for each."""
+def _sum_of_each_log(values):
+    total = 0.0
+    for value in values:
+        total += math.log(value) if value > 0 else -math.inf
+    return total
+
+
+@jit
+def sum_of_logs(values, folded):
+    """Return the sum of many logarithms: products of eight values first, then of those while they are of a middling size."""
+    n = len(values)
+    half = (n + 1) // 2
+    upper = values[half:]
+    folded[half - 1] = values[half - 1]
+    for d in range(n - half):
+        folded[d] = values[d] * upper[d]
+    n = half
+    for _ in range(2):
+        half = (n + 1) // 2
+        upper = folded[half:n]
+        for d in range(n - half):
+            folded[d] *= upper[d]
+        n = half
     total, product = 0.0, 1.0
-    for z in values:
-        if not SMALL < z < LARGE:
-            total += math.log(z) if z > 0 else -math.inf
-            continue
-        product *= z
-        if not SMALL < product < LARGE:
+    for d in range(n):
+        if not SMALLEST < folded[d] < LARGEST:
+            return _sum_of_each_log(values)
+        if not SMALLEST < product * folded[d] < LARGEST:
             total += math.log(product)
             product = 1.0
+        product *= folded[d]
     return total + math.log(product)
 
 
 @jit
-def _decay_of(forest, g, kept, lost, scratch):
+def decay_of(forest, g, kept, lost, scratch):
     """Put what columns keep, and lose, over a path of length g into entries for each."""
     if forest.common_rate > 0:
         x = -forest.common_rate * g
@@ -105,10 +125,10 @@ def _decay_of(forest, g, kept, lost, scratch):
 def _(forest, pair, h):
     n = forest.rate.shape[0]
     b, kept, lost = _row(pair, n, 0), _row(pair, n, 1), _row(pair, n, 2)
-    _decay_of(forest, max(2 * h - pair[0], 0.0), kept, lost, _row(pair, n, 3))
+    decay_of(forest, max(2 * h - pair[0], 0.0), kept, lost, _row(pair, n, 3))
     for d in range(n):
         kept[d] = (1 - b[d]) * kept[d] + lost[d]  # 1 - b u: nothing cancels when two states differ on a short path
-    return _sum_of_logs(kept)
+    return sum_of_logs(kept, _row(pair, n, 3))
 
 
 # Below, terms are computed in one loop, which is vectorised, and added up in another, which must not be reordered.
@@ -286,66 +306,6 @@ def _(forest, source, target):
         forest.m[k, target] = forest.m[k, source]
     for d in range(forest.rate.shape[0]):
         forest.growth[d, target] = forest.growth[d, source]
-
-
-# place = [turn, two heights, then of each column the products of the third message with either of the two and with both, each
-# over what those two agree, and room for PLACE_SCRATCH numbers]; the way between the two is the same wherever they meet
-PLACE_ROWS, PLACE_SCRATCH = 4, 7
-
-
-@op.PLACE_SIZE.supply(CategoricalForest)
-def _(forest):
-    return 3 + (PLACE_ROWS + PLACE_SCRATCH) * forest.rate.shape[0]
-
-
-@op.LOAD_PLACE.supply(CategoricalForest)
-def _(forest, below, beyond, turn, third, scratch, place):
-    m, start, root_q, n = forest.m, forest.start, forest.root_q, forest.rate.shape[0]
-    place[0], place[1], place[2] = turn, forest.height[below], forest.height[third]
-    rows = place[2:]
-    none, with_below, with_beyond, with_both = _row(rows, n, 0), _row(rows, n, 1), _row(rows, n, 2), _row(rows, n, 3)
-    kept, lost = _row(rows, n, 4), _row(rows, n, 5)
-    _decay_of(forest, max(turn - forest.height[below], 0.0), kept, lost, _row(rows, n, 6))
-    for d in range(n):
-        agree = one = other = both = 0.0
-        for k in range(start[d], start[d + 1]):
-            product = m[k, below] * m[k, beyond]
-            agree += product
-            one += m[k, below] * m[k, third]
-            other += m[k, beyond] * m[k, third]
-            both += product * m[k, third] / root_q[k]
-        z = kept[d] * agree + lost[d]
-        if z > 0:
-            none[d], with_below[d], with_beyond[d], with_both[d] = 1 / z, one / z, other / z, both / z
-        else:  # two states meet that no time parts: any message will do, as in `merge`
-            none[d] = with_below[d] = with_beyond[d] = with_both[d] = math.inf
-
-
-@op.LOG_Z_AT.supply(CategoricalForest)
-def _(forest, place, h):
-    n, rows = forest.rate.shape[0], place[2:]
-    none, with_below, with_beyond, with_both = _row(rows, n, 0), _row(rows, n, 1), _row(rows, n, 2), _row(rows, n, 3)
-    kept_below, lost_below, kept_beyond, lost_beyond, kept, lost = (
-        _row(rows, n, 4),
-        _row(rows, n, 5),
-        _row(rows, n, 6),
-        _row(rows, n, 7),
-        _row(rows, n, 8),
-        _row(rows, n, 9),
-    )
-    scratch = _row(rows, n, 10)
-    _decay_of(forest, max(h - place[1], 0.0), kept_below, lost_below, scratch)
-    _decay_of(forest, max(place[0] - h, 0.0), kept_beyond, lost_beyond, scratch)
-    _decay_of(forest, max(h - place[2], 0.0), kept, lost, scratch)
-    for d in range(n):
-        agreement = (
-            lost_below[d] * lost_beyond[d] * none[d]
-            + kept_below[d] * lost_beyond[d] * with_below[d]
-            + lost_below[d] * kept_beyond[d] * with_beyond[d]
-            + kept_below[d] * kept_beyond[d] * with_both[d]
-        )
-        scratch[d] = lost[d] + kept[d] * (agreement if none[d] < math.inf else 1.0)
-    return _sum_of_logs(scratch)
 
 
 @op.NOISY.supply(CategoricalForest)

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from ..compiled import jit
 from . import operations as op
 from ._decay_kernels import decay
-from ._multinomial_kernels import POLE, CategoricalForest
+from ._multinomial_kernels import POLE, CategoricalForest, decay_of, sum_of_logs
 
 FloatArray = NDArray[np.float64]
 
 WORK = 5  # rows of scratch
 MOST = 1 / POLE  # of what agrees so little that it cannot be
-SMALLEST, LARGEST = 1e-290, 1e290  # a product beyond may have lost its digits
 
 
 class SiteForest(NamedTuple):
@@ -56,51 +55,6 @@ def as_sites(forest: CategoricalForest) -> SiteForest:
     )
 
 
-@jit
-def _decay_of(forest, g, kept, lost, scratch):
-    """Put what columns keep, and lose, over a path of length g into entries for each."""
-    if forest.common_rate > 0:
-        x = -forest.common_rate * g
-        kept[:], lost[:] = math.exp(x), -math.expm1(x)
-    else:
-        decay(forest.rate, g, kept, lost, scratch)
-
-
-@jit
-def _sum_of_each_log(values):
-    total = 0.0
-    for value in values:
-        total += math.log(value) if value > 0 else -math.inf
-    return total
-
-
-@jit
-def _sum_of_logs(values, folded):
-    """Return the sum of many logarithms: products of eight values first, then of those while they are of a middling size."""
-    n = len(values)
-    half = (n + 1) // 2
-    upper = values[half:]
-    folded[half - 1] = values[half - 1]
-    for d in range(n - half):
-        folded[d] = values[d] * upper[d]
-    n = half
-    for _ in range(2):
-        half = (n + 1) // 2
-        upper = folded[half:n]
-        for d in range(n - half):
-            folded[d] *= upper[d]
-        n = half
-    total, product = 0.0, 1.0
-    for d in range(n):
-        if not SMALLEST < folded[d] < LARGEST:
-            return _sum_of_each_log(values)
-        if not SMALLEST < product * folded[d] < LARGEST:
-            total += math.log(product)
-            product = 1.0
-        product *= folded[d]
-    return total + math.log(product)
-
-
 # pair = [heights, then b of each column, then two rows of scratch]
 @op.PAIR_SIZE.supply(SiteForest)
 def _(forest):
@@ -129,10 +83,10 @@ def _(forest, pair, h):
     n = forest.rate.shape[0]
     agreement, z, scratch = pair[1 : 1 + n], pair[1 + n : 1 + 2 * n], pair[1 + 2 * n : 1 + 3 * n]
     lost = forest.work[:, 0]
-    _decay_of(forest, max(2 * h - pair[0], 0.0), z, lost, scratch)
+    decay_of(forest, max(2 * h - pair[0], 0.0), z, lost, scratch)
     for d in range(n):
         z[d] = agreement[d] * z[d] + lost[d]
-    return _sum_of_logs(z, scratch)
+    return sum_of_logs(z, scratch)
 
 
 @op.HIGHEST.supply(SiteForest)
@@ -229,7 +183,7 @@ def _(forest, below, beyond, turn, third, scratch, place):
         _row(place, n, 3),
     )
     kept, lost = _row(place, n, 4), _row(place, n, 5)
-    _decay_of(forest, max(turn - forest.height[below], 0.0), kept, lost, _row(place, n, 6))
+    decay_of(forest, max(turn - forest.height[below], 0.0), kept, lost, _row(place, n, 6))
     _set_agreements(forest, below, third, with_below)
     _set_agreements(forest, beyond, third, with_beyond)
     none[:] = 0.0
@@ -295,7 +249,7 @@ def _(forest, place, h):
         )
         for d in range(n):
             z[d] = lose + neither * none[d] + one * with_below[d] + two * with_beyond[d] + both * with_both[d]
-        return _sum_of_logs(z, scratch)
+        return sum_of_logs(z, scratch)
     decay(forest.rate, to_beyond, kept, lost, scratch)
     for d in range(n):
         z[d] = lost[d] * none[d] + kept[d] * with_beyond[d]
@@ -307,4 +261,4 @@ def _(forest, place, h):
     decay(forest.rate, to_third, kept, lost, scratch)
     for d in range(n):
         z[d] = lost[d] + kept[d] * z[d]
-    return _sum_of_logs(z, scratch)
+    return sum_of_logs(z, scratch)
