@@ -102,6 +102,7 @@ CASES = [
     Case("fit sub -o out", "sub is a folder without parquet files: name a file in it."),
     Case("fit sub -o out --format csv", "sub is a folder: name a file in it."),
     Case("fit big -o out", "b.parquet and the first file of big have not the same columns, one of them has 'y': files of a folder are one table.", {"big/a.parquet": parquet(x=[1.0]), "big/b.parquet": parquet(x=[2.0], y=[1])}),
+    Case("fit big -o out", "Column 'x' of b.parquet is String, and that of the first file of big is Float64: files of a folder are one table, whose columns are of one type.", {"big/a.parquet": parquet(x=[1.0]), "big/b.parquet": parquet(x=["one"])}),
     Case("fit big -o out", "The files of big have columns of the same name but of types that do not go together: *.", {"big/a.parquet": parquet(x=[1.0]), "big/b.parquet": parquet(x=[[1.0]])}),
     Case("fit big -o out", "big/b.parquet is not a parquet file that can be read: *.", {"big/a.parquet": parquet(x=[1.0]), "big/b.parquet": b"u"}),
     Case("fit t.nwk -o out", f"t.nwk is not a kind of file that is read: these are {KINDS}."),

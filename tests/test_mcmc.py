@@ -308,6 +308,8 @@ def test_a_run_that_has_ended_can_be_made_longer(eight, tmp_path):
     assert long.traces["log_joint"].shape == (2, 333)
     np.testing.assert_array_equal(long.traces["log_joint"][:, :200], short.traces["log_joint"])
     assert len(np.unique(long.traces["log_joint"])) == 666
+    assert short.warmup >= 20
+    assert long.warmup >= 33  # a tenth of all, though moves were tuned during 20 samples
     with pytest.raises(
         InputError, match=r"chains\.npz has 333 samples of each chain already, and n_samples is 300; ask"
     ):
@@ -426,6 +428,7 @@ def test_units_do_not_matter(unit, eight):
     ("arguments", "message"),
     [
         ({"n_samples": 0}, "n_samples is 0; it must be a whole number of at least 1."),
+        ({"calibrate": "joint"}, "calibrate is 'joint'; it must be True, to sample the parameters too, or False."),
         ({"n_chains": True}, "n_chains is True; it must be a whole number of at least 1."),
         ({"thin": 1.5}, "thin is 1.5; it must be a whole number of at least 1."),
         ({"warmup": -1}, "warmup is -1; it must be a whole number of at least 0."),
@@ -443,6 +446,12 @@ def test_bad_arguments_get_one_sentence(eight, arguments, message):
     with pytest.raises(InputError) as error:
         ct.mcmc(*eight, **arguments)
     assert str(error.value) == message
+
+
+def test_wrong_names_are_told_before_any_chain_runs(eight, monkeypatch):
+    monkeypatch.setattr(Chain, "move", None)
+    with pytest.raises(ValueError, match="1 leaf names were given for 8 leaves"):
+        ct.mcmc(*eight, leaf_names=["a"])
 
 
 def test_one_row_gets_one_sentence():

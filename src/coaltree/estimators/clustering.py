@@ -120,7 +120,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None
-        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search.
+        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact
+        search, or if so few rows were left to it from the beginning.
     encoding_ : Encoding
         How the columns were encoded.
     sample_ : SMCResult or MCMCResult

@@ -101,7 +101,8 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None
-        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search.
+        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact
+        search, or if so few rows were left to it from the beginning.
     indicator_features_ : ndarray of int
         The columns that had missing cells in the fit.
     remarks_ : list of str

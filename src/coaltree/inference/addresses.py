@@ -10,7 +10,7 @@ def names_a_cluster(text: str) -> bool:
 
     Examples
     --------
-    >>> [names_a_cluster(text) for text in ("tcp://host:8786", "local:2", "local:0", "host")]
-    [True, True, False, False]
+    >>> [names_a_cluster(text) for text in ("tcp://host:8786", "local:2", "local:0", "local:1000", "host")]
+    [True, True, False, False, False]
     """
-    return re.fullmatch(r"local:[1-9]\d*|[a-z]+://\S+", text) is not None
+    return re.fullmatch(r"local:[1-9]\d{0,2}|[a-z]+://\S+", text) is not None

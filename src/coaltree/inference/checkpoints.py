@@ -59,7 +59,7 @@ class CheckpointFile:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             facts = json.loads(arrays.pop("facts").tobytes())
         except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):

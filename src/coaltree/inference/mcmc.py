@@ -126,7 +126,8 @@ def mcmc(
     random_state : int, Generator, RandomState or None, default None
     checkpoint : str or Path, optional
         A file that is kept up to date. If it is there already, the chains go on from it, to the very trees that they would
-        have found without a break; a run that has ended goes on as well, if more samples are asked for.
+        have found without a break. A run that has ended goes on as well, if more samples are asked for, with its moves as they
+        were tuned: other trees than those of one longer run, as good as them.
     progress : callable, optional
         Called now and then with the share of the work done, and R-hat and the effective number of samples of the log joint
         density so far.
@@ -149,6 +150,8 @@ def mcmc(
         raise InputError(
             f"progress is {progress!r}; it must be a function of share, R-hat and effective samples, or None."
         )
+    if not isinstance(calibrate, bool | np.bool_):
+        raise InputError(f"calibrate is {calibrate!r}; it must be True, to sample the parameters too, or False.")
     matrix = as_matrix(X)
     n = len(matrix)
     plan = _checked_plan(n_samples, n_chains, warmup, n if thin is None else thin)
@@ -162,6 +165,7 @@ def mcmc(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(matrix, resolved, n_jobs=n_jobs).tree
+        tree = Tree(tree.children, tree.heights, leaf_names)  # names are wrong now or not at all
         chains = [_begun(matrix, resolved, tree, seed, draws) for seed in seeds]
         recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()))
         kept = None
@@ -207,7 +211,8 @@ def _result(
 ) -> MCMCResult:
     n = recorded.children.shape[2] + 1
     if warmup is None:
-        warmup = plan.tuned + warm_up(recorded.log_joints[:, plan.tuned :])
+        first = max(plan.tuned, plan.n_samples // TUNED)  # more than was tuned, if the run was made longer
+        warmup = first + warm_up(recorded.log_joints[:, first:])
     live = np.arange(n, 1, -1)
     trees = [
         [

@@ -133,9 +133,9 @@ class MCMCResult(TreeSample):
                 f"the trees are worth only {least:.0f} independent ones, and {ENOUGH:.0f} is the least to go by"
             )
         if not (most := max(self.r_hat.values())) <= MIXED:
-            doubts.append(f"R-hat is {most:.3f}, above {MIXED}")
+            doubts.append(f"R-hat is {most:.4f}, above {MIXED}")
         if self.split_deviation > ALIKE:
-            doubts.append(f"chains differ by {self.split_deviation:.3f} in how often they have a clade, above {ALIKE}")
+            doubts.append(f"chains differ by {self.split_deviation:.4f} in how often they have a clade, above {ALIKE}")
         return doubts
 
     def _verdict(self, doubts: Sequence[str]) -> str:

@@ -189,6 +189,7 @@ def parquet_frame(polars: Any, file: TableFile) -> Any:
     if file.path is None or not file.path.is_dir():
         return _read_parquet(polars, file.raw(), file.name)
     frames: list[Any] = []
+    texts = (polars.String, polars.Categorical, polars.Enum)
     for path in parquet_files(file.path):
         frame, source = _read_parquet(polars, read_bytes(path), f"{file.name}/{path.name}"), path.name
         if frames and set(frame.columns) != set(frames[0].columns):
@@ -197,6 +198,13 @@ def parquet_frame(polars: Any, file: TableFile) -> Any:
                 f"{source} and the first file of {file.name} have not the same columns, one of them has {other!r}: "
                 "files of a folder are one table."
             )
+        for name in frame.columns if frames else ():
+            kinds = [own.schema[name] for own in (frames[0], frame)]
+            if polars.Null not in kinds and sum(kind in texts for kind in kinds) == 1:
+                raise InputError(
+                    f"Column {name!r} of {source} is {kinds[1]}, and that of the first file of {file.name} is {kinds[0]}: "
+                    "files of a folder are one table, whose columns are of one type."
+                )
         frames.append(frame.select(frames[0].columns) if frames else frame)
     try:
         return polars.concat(frames, how="vertical_relaxed")
