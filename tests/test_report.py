@@ -378,15 +378,15 @@ def test_what_columns_share_is_told_once(model, shown):
 
 def test_thousands_of_leaves_are_collapsed():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2500, 2)) + 8 * rng.integers(0, 3, (2500, 1))
+    X = rng.normal(size=(5000, 2)) + 8 * rng.integers(0, 3, (5000, 1))
     model = ct.CoalescentClustering(calibrate=0, n_clusters=3, real_process="brownian").fit(X)
     shown = Page(report_page(model))
     data = shown.data
     assert len(data["names"]) == 50
-    assert sum(data["counts"]) == 2500
-    assert "2,500 leaves, too many to draw each. Its 50 oldest clades are shown" in shown.text
+    assert sum(data["counts"]) == 5000
+    assert "5,000 leaves, too many to draw each. Its 50 oldest clades are shown" in shown.text
     assert "Each row was taken off the tree, up to 500 of them at a time," in shown.text
-    assert "A table of 2,500 rows" in shown.text
+    assert "A table of 5,000 rows" in shown.text
     members = data["members"]
     assert sorted(name for own in members for name in own) == sorted(model.tree_.leaf_names)
     for tip, own in enumerate(members):
