@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ QUICK_RESULTS = Path("build") / "experiments"  # numbers of a quick run mean not
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for."""
     options = _options(arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have jobs in the background ignore it
     folder = options.output or (QUICK_RESULTS if options.quick else RESULTS)
     try:
         for name in EXPERIMENTS:
