@@ -1,8 +1,8 @@
 """Trees and samples in other libraries: the same heights, names and clades, asked for by their own means."""
 
 import sys
-import warnings
 
+import arviz
 import networkx as nx
 import numpy as np
 import pytest
@@ -12,10 +12,6 @@ import reference
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.tree import libraries
 from tree_samples import clade_of, heights_of_clades, related_sample
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # arviz 0.23 announces arviz 1
-    import arviz
 
 ODD = ("<script>alert(1)</script>", "a,b", 'it\'s "quoted"', "two\nlines", "🦊")
 

@@ -30,9 +30,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 #: Set COALTREE_KERNEL_CACHE=0 to compile in memory only.
 USE_DISK_CACHE = os.environ.get("COALTREE_KERNEL_CACHE", "1") != "0"
 
-# Three decorators: `kernel`, below, for what Python calls, kept on disk; `jit` for what only kernels call, and becomes part
-# of them; `inlined` for what is called in one place. Each layer of `jit` has LLVM optimise all that is beneath it once
-# more, so that a layer fewer makes the first fit a second or two shorter.
+# Three decorators: `kernel`, below, for what Python calls or several kernels share, kept on disk; `jit` for what only
+# kernels call, and becomes part of them; `inlined` for what is called in one place. Each layer of `jit` has LLVM optimise
+# all that is beneath it once more, so that a layer fewer makes the first fit a second or two shorter.
 # No fastmath: infinities stand for flat messages and impossible events. nogil lets threads share the work.
 # Nobody calls kernels from C: wrappers for that are left out, which saves time too.
 _OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}

@@ -164,8 +164,7 @@ def mcmc(
     with announced_compilation(), opened_client(client) as opened, told_how_to_go_on(checkpoint):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
-            tree = greedy(matrix, resolved, n_jobs=n_jobs).tree
-        tree = Tree(tree.children, tree.heights, leaf_names)  # names are wrong now or not at all
+            tree = greedy(matrix, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
         chains = [_begun(matrix, resolved, tree, seed, draws) for seed in seeds]
         recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()))
         kept = None

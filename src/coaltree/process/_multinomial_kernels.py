@@ -71,8 +71,8 @@ def _lambert_above(z):
 
 
 @inlined
-def _row(pair, n_columns, k):
-    """Return row k of the pair's arrays, one number a column: row 0 is b, the others are scratch."""
+def row(pair, n_columns, k):
+    """Return row k of the arrays that follow the first number, one number a column."""
     return pair[1 + k * n_columns : 1 + (k + 1) * n_columns]
 
 
@@ -124,11 +124,11 @@ def decay_of(forest, g, kept, lost, scratch):
 @op.LOG_Z.supply(CategoricalForest)
 def _(forest, pair, h):
     n = forest.rate.shape[0]
-    b, kept, lost = _row(pair, n, 0), _row(pair, n, 1), _row(pair, n, 2)
-    decay_of(forest, max(2 * h - pair[0], 0.0), kept, lost, _row(pair, n, 3))
+    b, kept, lost = row(pair, n, 0), row(pair, n, 1), row(pair, n, 2)
+    decay_of(forest, max(2 * h - pair[0], 0.0), kept, lost, row(pair, n, 3))
     for d in range(n):
         kept[d] = (1 - b[d]) * kept[d] + lost[d]  # 1 - b u: nothing cancels when two states differ on a short path
-    return sum_of_logs(kept, _row(pair, n, 3))
+    return sum_of_logs(kept, row(pair, n, 3))
 
 
 # Below, terms are computed in one loop, which is vectorised, and added up in another, which must not be reordered.
@@ -139,11 +139,11 @@ def _(forest, pair, h):
     rate = forest.rate
     n = rate.shape[0]
     b, kept, lost, slope, falls = (
-        _row(pair, n, 0),
-        _row(pair, n, 1),
-        _row(pair, n, 2),
-        _row(pair, n, 3),
-        _row(pair, n, 4),
+        row(pair, n, 0),
+        row(pair, n, 1),
+        row(pair, n, 2),
+        row(pair, n, 3),
+        row(pair, n, 4),
     )
     decay(rate, 2 * h - pair[0], kept, lost, slope)
     for d in range(n):
@@ -168,8 +168,8 @@ def _(forest, i):
 def _(forest, pair, low, high, shift):
     rate = forest.rate
     n = rate.shape[0]
-    b, least = _row(pair, n, 0), _row(pair, n, 1)
-    kept_low, lost_low, kept_high, lost_high = _row(pair, n, 2), _row(pair, n, 3), _row(pair, n, 4), _row(pair, n, 5)
+    b, least = row(pair, n, 0), row(pair, n, 1)
+    kept_low, lost_low, kept_high, lost_high = row(pair, n, 2), row(pair, n, 3), row(pair, n, 4), row(pair, n, 5)
     g_low = max(2 * low - pair[0], TINY)
     g_high = max(2 * high - pair[0], TINY)
     whole = 1 / (g_high + shift)
@@ -196,9 +196,9 @@ def _(forest, pair, low, high):
     # minus the derivative of a drop is 4 rate^2 y / (1 + y)^2 with y = -b u: largest, rate^2, where y = 1
     rate = forest.rate
     n = rate.shape[0]
-    b, kept_low, kept_high, scratch = _row(pair, n, 0), _row(pair, n, 1), _row(pair, n, 2), _row(pair, n, 3)
-    decay(rate, max(2 * low - pair[0], 0.0), kept_low, scratch, _row(pair, n, 4))
-    decay(rate, max(2 * high - pair[0], 0.0), kept_high, scratch, _row(pair, n, 4))
+    b, kept_low, kept_high, scratch = row(pair, n, 0), row(pair, n, 1), row(pair, n, 2), row(pair, n, 3)
+    decay(rate, max(2 * low - pair[0], 0.0), kept_low, scratch, row(pair, n, 4))
+    decay(rate, max(2 * high - pair[0], 0.0), kept_high, scratch, row(pair, n, 4))
     least = most = 0.0
     for d in range(n):
         y_low = max(-b[d], 0.0) * kept_low[d]

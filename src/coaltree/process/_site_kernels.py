@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..compiled import jit
 from . import operations as op
 from ._decay_kernels import decay
-from ._multinomial_kernels import POLE, CategoricalForest, decay_of, sum_of_logs
+from ._multinomial_kernels import POLE, CategoricalForest, decay_of, row, sum_of_logs
 
 FloatArray = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def as_sites(forest: CategoricalForest) -> SiteForest:
     )
 
 
-# pair = [heights, then b of each column, then two rows of scratch]
+# pair = [heights, then the agreement of each column, then two rows of scratch]
 @op.PAIR_SIZE.supply(SiteForest)
 def _(forest):
     return 1 + 3 * forest.rate.shape[0]
@@ -64,7 +64,7 @@ def _(forest):
 @op.LOAD_PAIR.supply(SiteForest)
 def _(forest, i, j, pair):
     pair[0] = forest.height[i] + forest.height[j]
-    _set_agreements(forest, i, j, pair[1 : 1 + forest.rate.shape[0]])
+    _set_agreements(forest, i, j, row(pair, forest.rate.shape[0], 0))
 
 
 @jit
@@ -81,7 +81,7 @@ def _set_agreements(forest, i, j, agreement):
 @op.LOG_Z.supply(SiteForest)
 def _(forest, pair, h):
     n = forest.rate.shape[0]
-    agreement, z, scratch = pair[1 : 1 + n], pair[1 + n : 1 + 2 * n], pair[1 + 2 * n : 1 + 3 * n]
+    agreement, z, scratch = row(pair, n, 0), row(pair, n, 1), row(pair, n, 2)
     lost = forest.work[:, 0]
     decay_of(forest, max(2 * h - pair[0], 0.0), z, lost, scratch)
     for d in range(n):
@@ -109,11 +109,13 @@ def _(forest, i, j, h, into):
     m, first, z = forest.m, forest.first, forest.work[:, 4]
     to_i, to_j = max(h - forest.height[i], 0.0), max(h - forest.height[j], 0.0)
     kept_i, lost_i, kept_j, lost_j = forest.work[:, 0], forest.work[:, 1], forest.work[:, 2], forest.work[:, 3]
-    if not forest.common_rate > 0:
+    keep_i = lose_i = keep_j = lose_j = 0.0
+    if forest.common_rate > 0:
+        keep_i, lose_i = math.exp(-forest.common_rate * to_i), -math.expm1(-forest.common_rate * to_i)
+        keep_j, lose_j = math.exp(-forest.common_rate * to_j), -math.expm1(-forest.common_rate * to_j)
+    else:
         decay(forest.rate, to_i, kept_i, lost_i, z)
         decay(forest.rate, to_j, kept_j, lost_j, z)
-    keep_i, lose_i = math.exp(-forest.common_rate * to_i), -math.expm1(-forest.common_rate * to_i)
-    keep_j, lose_j = math.exp(-forest.common_rate * to_j), -math.expm1(-forest.common_rate * to_j)
     z[:] = 0.0
     # a few arrays a loop: with more of them LLVM cannot see to it that none is part of another
     for r in range(len(first) - 1):
@@ -167,28 +169,24 @@ def _(forest):
     return 3 + PLACE_ROWS * forest.rate.shape[0]
 
 
-@jit
-def _row(place, n, k):
-    return place[3 + k * n : 3 + (k + 1) * n]
-
-
 @op.LOAD_PLACE.supply(SiteForest)
 def _(forest, below, beyond, turn, third, scratch, place):
     m, first, n = forest.m, forest.first, forest.rate.shape[0]
     place[0], place[1], place[2] = turn, forest.height[below], forest.height[third]
+    rows = place[2:]
     none, with_below, with_beyond, with_both = (
-        _row(place, n, 0),
-        _row(place, n, 1),
-        _row(place, n, 2),
-        _row(place, n, 3),
+        row(rows, n, 0),
+        row(rows, n, 1),
+        row(rows, n, 2),
+        row(rows, n, 3),
     )
-    kept, lost = _row(place, n, 4), _row(place, n, 5)
-    decay_of(forest, max(turn - forest.height[below], 0.0), kept, lost, _row(place, n, 6))
+    kept, lost = row(rows, n, 4), row(rows, n, 5)
+    decay_of(forest, max(turn - forest.height[below], 0.0), kept, lost, row(rows, n, 6))
     _set_agreements(forest, below, third, with_below)
     _set_agreements(forest, beyond, third, with_beyond)
     none[:] = 0.0
     with_both[:] = 0.0
-    product = _row(place, n, 6)
+    product = row(rows, n, 6)
     for r in range(len(first) - 1):
         one, other, own = (
             m[first[r] : first[r + 1], below],
@@ -221,19 +219,19 @@ def _(forest, below, beyond, turn, third, scratch, place):
 
 @op.LOG_Z_AT.supply(SiteForest)
 def _(forest, place, h):
-    n = forest.rate.shape[0]
+    n, rows = forest.rate.shape[0], place[2:]
     none, with_below, with_beyond, with_both = (
-        _row(place, n, 0),
-        _row(place, n, 1),
-        _row(place, n, 2),
-        _row(place, n, 3),
+        row(rows, n, 0),
+        row(rows, n, 1),
+        row(rows, n, 2),
+        row(rows, n, 3),
     )
     kept, lost, z, other, scratch = (
-        _row(place, n, 4),
-        _row(place, n, 5),
-        _row(place, n, 6),
-        _row(place, n, 7),
-        _row(place, n, 8),
+        row(rows, n, 4),
+        row(rows, n, 5),
+        row(rows, n, 6),
+        row(rows, n, 7),
+        row(rows, n, 8),
     )
     to_beyond, to_below, to_third = max(place[0] - h, 0.0), max(h - place[1], 0.0), max(h - place[2], 0.0)
     if forest.common_rate > 0:
