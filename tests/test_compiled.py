@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.compiled import Operation, _forget_stale_kernels
+from coaltree.compiled import Operation, _forget_stale_kernels, jit, kernel
 from coaltree.process._brownian_kernels import CompleteForest
 
 TABLE = """
@@ -107,3 +107,39 @@ def test_one_signature_for_each_kind_of_table():
     for other in (np.asfortranarray(X), X[::-1], X.astype(np.float32), np.round(X).astype(int), X.tolist()):
         ct.greedy(other, ct.Brownian([1.0, 2.0, 3.0], noise=1))
     assert len(rate1_merges.signatures) == before
+
+
+def test_inner_functions_have_no_machine_code_of_their_own():
+    @jit
+    def doubled(x):
+        return 2 * x
+
+    @jit
+    def deeper(x):
+        return doubled(x) + 1
+
+    @kernel
+    def outer(x):
+        return deeper(x) + doubled(x)
+
+    assert outer(3.0) == 13.0
+    for inner in (doubled, deeper):
+        (compiled,) = inner.overloads.values()
+        assert not getattr(compiled.library, "_compiled", False)
+    (compiled,) = outer.overloads.values()
+    assert compiled.library._compiled
+
+
+def test_an_inner_function_that_python_calls_answers():
+    @jit
+    def halved(x):
+        return x / 2
+
+    @kernel
+    def outer(x):
+        return halved(x)
+
+    assert outer(1.0) == 0.5
+    assert halved(1.0) == 0.5
+    assert halved(3) == 1.5
+    assert [halved(x) for x in (2.0, 4.0)] == [1.0, 2.0]

@@ -14,7 +14,8 @@ PACKAGE = Path(coaltree.__file__).parent
 # Earlier layers know nothing of later ones.
 LAYERS = [
     ["errors"],
-    ["counts", "extras", "notebook", "streams", "compiled", "whole"],
+    ["counts", "extras", "notebook", "streams", "inner_code", "whole"],
+    ["compiled"],
     ["datasets"],
     ["tree"],
     ["table"],

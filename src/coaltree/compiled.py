@@ -22,8 +22,10 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 import numba
-from numba.core import event, types
+from numba.core import config, event, types
 from numba.extending import overload
+
+from .inner_code import InnerFunction, LinkedCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,9 +38,16 @@ USE_DISK_CACHE = os.environ.get("COALTREE_KERNEL_CACHE", "1") != "0"
 # No fastmath: infinities stand for flat messages and impossible events. nogil lets threads share the work.
 # Nobody calls kernels from C: wrappers for that are left out, which saves time too.
 _OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}
+_LINKED: Any = {**_OPTIONS, "pipeline_class": LinkedCompiler}
 _kernel = numba.njit(cache=USE_DISK_CACHE, nogil=True, **_OPTIONS)
-jit = numba.njit(nogil=True, **_OPTIONS)
 inlined = numba.njit(nogil=True, inline="always", **_OPTIONS)
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile what only kernels call."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
+        return function
+    return InnerFunction(function, {"nogil": True, **_OPTIONS})
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -88,7 +97,7 @@ class Operation:
         def dispatch(forest: Any, *arguments: Any) -> Any:
             return choose(type(forest))(forest, *arguments)
 
-        @overload(dispatch, strict=False, jit_options=_OPTIONS)  # type: ignore[untyped-decorator, unused-ignore]
+        @overload(dispatch, strict=False, jit_options=_LINKED)  # type: ignore[untyped-decorator, unused-ignore]
         def dispatch_compiled(forest: Any, *arguments: Any) -> Callable[..., Any] | None:
             if isinstance(forest, types.NamedTuple):
                 function = choose(forest.instance_class)
