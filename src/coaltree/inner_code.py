@@ -41,7 +41,7 @@ class _LinkedLowering(NativeLowering):  # type: ignore[misc, unused-ignore]
         # Numba knows a compiled function by what Python would call, if it did, and that must be one that is built in.
         stand_in = [lowered.fndesc.qualname].clear
         state.targetctx.insert_user_function(stand_in, lowered.fndesc, [state.library])
-        state.reload_init.extend(state.library._reload_init)
+        state.reload_init.extend(getattr(state.library, "_reload_init", ()))  # older Numba has none
         state["cr"] = lowered._replace(cfunc=stand_in)
         return True
 
