@@ -14,7 +14,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A cache of compiled kernels for the sources that they are made of, shared by all workers.
 package = ROOT / "src" / "coaltree"
-sources = [package / "compiled.py"]
+sources = [package / "compiled.py", package / "inner_code.py"]
 for folder in ("process", "inference", "questions", "rivals"):
     sources += sorted((package / folder).glob("*.py"))
 digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

@@ -77,6 +77,7 @@ def test_an_edited_kernel_is_not_served_from_the_cache(tmp_path, monkeypatch):
     cache = package / "process" / "__pycache__"
     cache.mkdir(parents=True)
     (package / "compiled.py").write_text("1")
+    (package / "inner_code.py").write_text("1")
     monkeypatch.setattr("coaltree.compiled.__file__", str(package / "compiled.py"))
     _forget_stale_kernels()
     (cache / "kernel.nbi").write_text("index")

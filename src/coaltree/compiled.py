@@ -154,7 +154,11 @@ def _forget_stale_kernels() -> None:
     package = Path(__file__).parent
     digest = hashlib.sha256()
     folders = ("process", "inference", "questions", "rivals")
-    kernels = [package / "compiled.py", *(file for folder in folders for file in package.glob(f"{folder}/*.py"))]
+    kernels = [
+        package / "compiled.py",
+        package / "inner_code.py",
+        *(file for folder in folders for file in package.glob(f"{folder}/*.py")),
+    ]
     for source in sorted(kernels):
         facts = source.stat()
         digest.update(f"{source.name} {facts.st_mtime_ns} {facts.st_size}\n".encode())
