@@ -20,7 +20,8 @@ QUICK_RESULTS = Path("build") / "experiments"  # numbers of a quick run mean not
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for."""
     options = _options(arguments)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have jobs in the background ignore it
+    for ended in (signal.SIGINT, signal.SIGTERM):  # what is done by then is kept
+        signal.signal(ended, signal.default_int_handler)  # shells have jobs in the background ignore SIGINT
     folder = options.output or (QUICK_RESULTS if options.quick else RESULTS)
     try:
         for name in EXPERIMENTS:

@@ -30,7 +30,7 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 FOLDS, HIDDEN = 5, 0.05
 ROUNDS = 3
 COMPONENTS = (5, 10, 20, 40)
-SAMPLES, WARM_UP, MOVES = 50, 30, 2  # of one chain; those left out; moves for each row from one to the next
+SAMPLES, WARM_UP, MOVES = 250, 80, 2  # of one chain; those left out; moves for each row from one to the next
 LEAST_PROBABILITY = 1e-3  # rivals are often sure and wrong, which would cost them an infinite log score
 
 #: Ours: languages where they stand in the tree; each taken off and placed anew, as the imputer does; trees and parameters of a

@@ -56,8 +56,8 @@ def check_interrupted(process):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-@pytest.mark.parametrize("whole", [False, True])
-def test_an_interrupt_while_a_table_is_read(tmp_path, whole):
+@pytest.mark.parametrize(("sent", "whole"), [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_an_interrupt_while_a_table_is_read(tmp_path, sent, whole):
     """From a pipe, so that the process is known to be reading, or to have all it needs to go on."""
     table = tmp_path / "table.csv"
     os.mkfifo(table)
@@ -66,14 +66,14 @@ def test_an_interrupt_while_a_table_is_read(tmp_path, whole):
         for text in (b"id,x,y\n", ROWS):
             pipe.write(text)
         if not whole:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(sent)
             # An interrupt just before the process waits for more is noticed when there is more.
             with contextlib.suppress(BrokenPipeError):
                 while process.poll() is None:
                     pipe.write(b"more,1,2\n")
                     time.sleep(0.02)
     if whole:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
     check_interrupted(process)
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib.util import find_spec
 
@@ -17,6 +18,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it: nothing is left half done then either
     try:
         from .cli import run
 
