@@ -11,6 +11,7 @@ from .outcome import Estimate, as_read, numbers_by, texts_in
 
 Rows = list[dict[str, str]]
 LEAST_DOCUMENTS = 100
+RESTORATION_SCORES = ("accuracy", "log_score")
 HEADINGS = {"purity": "purity", "subtree": "subtree", "leave_one_out": "leave-one-out"}
 
 
@@ -198,6 +199,20 @@ def wals_leads(folder: Path) -> str:
     return markdown(["part", "best of ours", "best rival", "accuracy of ours less the rival's"], lines)
 
 
+def wals_drawn(folder: Path) -> str:
+    """Set a part of the atlas beside tables that were drawn from the model."""
+    rows, share = read(folder, "wals_restoration"), f"{wals_restoration.DRAWN_SHARE:g}"
+    kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
+    headings = ["method", *(f"{kind}: {score.replace('_', ' ')}" for kind in kinds for score in RESTORATION_SCORES)]
+    found: dict[str, list[Estimate]] = {}
+    for kind in kinds:
+        own = [row for row in wals_restoration.with_best_components(rows, kind) if row["share"] == share]
+        for score in RESTORATION_SCORES:
+            for (method,), numbers in numbers_by(own, ["method"], score).items():
+                found.setdefault(method, []).append(Estimate.of(numbers))
+    return markdown(headings, [[method, *estimates] for method, estimates in found.items()])
+
+
 # -- NIPS -------------------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +271,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "wals-accuracy": lambda folder: wals_restoration_table(folder, "accuracy"),
     "wals-log-score": lambda folder: wals_restoration_table(folder, "log_score"),
     "wals-leads": wals_leads,
+    "wals-drawn": wals_drawn,
     "nips-clusters": nips_clusters,
     "nips-words": nips_words,
     "nips-time": nips_time,

@@ -28,6 +28,8 @@ IntArray = NDArray[np.intp]
 TABLES = ("wals_restoration",)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 FOLDS, HIDDEN = 5, 0.05
+DRAWN_SHARE = 0.2  # of the tables that are drawn from the model
+ATLAS, DRAWN = "atlas", "drawn from the model"
 ROUNDS = 3
 COMPONENTS = (5, 10, 20, 40)
 SAMPLES, WARM_UP, MOVES = 250, 80, 2  # of one chain; those left out; moves for each row from one to the next
@@ -41,6 +43,7 @@ TREE, ANEW, SAMPLE = "one greedy tree", "one greedy tree, languages placed anew"
 class Task(NamedTuple):
     """A table with hidden cells, and what they held."""
 
+    table: str
     share: float
     fold: int
     X: FloatArray
@@ -53,23 +56,35 @@ def run(setting: Setting) -> Found:
     """Hide cells and restore them by all methods."""
     tasks = list(_tasks(setting))
     answers = repeated(_restored, tasks, len(tasks), setting.jobs, "wals_restoration")
+    answers.sort(key=lambda rows: (rows[0]["table"], rows[0]["share"], rows[0]["fold"]))
     return {"wals_restoration": [row for answer in answers for row in answer]}
 
 
 def _tasks(setting: Setting) -> Iterator[Task]:
     atlas = datasets.load_wals("2008")
-    folds = range(setting.at_most(FOLDS, quick=1))
-    # Fold by fold, the largest tables last, so that a run that is interrupted has most of the rest.
-    order = [(share, fold) for fold in folds for share in SHARES[:-1]] + [(SHARES[-1], fold) for fold in folds]
-    for share, fold in order[:1] if setting.quick else order:
-        states = datasets.densest(atlas, share).states[:: 5 if setting.quick else 1]
-        known = np.argwhere(~np.isnan(states))
-        rng = np.random.default_rng(fold)
-        rows, columns = known[rng.choice(len(known), round(HIDDEN * len(known)), replace=False)].T
-        X = states.copy()
-        X[rows, columns] = np.nan
-        truth = states[rows, columns].astype(np.intp)
-        yield Task(share, fold, X, rows, columns, truth)
+    # Fold by fold, for a run that is interrupted; the largest tables first, so that all processes have work to the end.
+    shares = SHARES[:1] if setting.quick else sorted(SHARES, reverse=True)
+    for fold in range(setting.at_most(FOLDS, quick=1)):
+        for share in shares:
+            states = datasets.densest(atlas, share).states[:: 5 if setting.quick else 1]
+            yield _hidden(ATLAS, share, fold, states)
+            if share == DRAWN_SHARE or setting.quick:
+                yield _hidden(DRAWN, share, fold, _drawn_like(states, fold))
+
+
+def _drawn_like(states: FloatArray, seed: int) -> FloatArray:
+    """Draw a table of the model itself, over a tree and with parameters that fit the atlas, with holes where it has them."""
+    found = in_rounds(states, ct.Multinomial(np.ones(states.shape[1])), ROUNDS)
+    return np.where(np.isnan(states), np.nan, found.process.simulate(found.tree, seed))
+
+
+def _hidden(table: str, share: float, fold: int, states: FloatArray) -> Task:
+    known = np.argwhere(~np.isnan(states))
+    rng = np.random.default_rng(fold)
+    rows, columns = known[rng.choice(len(known), round(HIDDEN * len(known)), replace=False)].T
+    X = states.copy()
+    X[rows, columns] = np.nan
+    return Task(table, share, fold, X, rows, columns, states[rows, columns].astype(np.intp))
 
 
 def _restored(task: Task) -> list[dict[str, object]]:
@@ -82,6 +97,7 @@ def _restored(task: Task) -> list[dict[str, object]]:
         best = np.array([own.argmax() for own in probabilities])
         rows.append(
             {
+                "table": task.table,
                 "share": task.share,
                 "fold": task.fold,
                 "method": method,
@@ -159,8 +175,9 @@ def best_components(rows: list[dict[str, str]]) -> dict[str, str]:
     return best
 
 
-def with_best_components(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return the rows with one PPCA for each share, the best."""
+def with_best_components(rows: list[dict[str, str]], table: str = ATLAS) -> list[dict[str, str]]:
+    """Return the rows of one kind of table, with one PPCA for each share, the best."""
+    rows = [row for row in rows if row["table"] == table]
     best = best_components(rows)
     kept = [row for row in rows if not row["method"].startswith("PPCA") or row["method"] == best[row["share"]]]
     return [{**row, "method": "PPCA, best"} if row["method"].startswith("PPCA") else row for row in kept]

@@ -90,13 +90,24 @@ def test_estimates():
 
 
 def rows_of(*cells):
-    return [dict(zip(("share", "fold", "method", "accuracy"), map(str, own), strict=True)) for own in cells]
+    keys = ("share", "fold", "method", "accuracy")
+    return [dict(zip(keys, map(str, own), strict=True)) | {"table": wals_restoration.ATLAS} for own in cells]
 
 
 def test_differences_are_taken_on_what_both_were_tried_on():
     rows = rows_of((0.1, 0, "a", 0.5), (0.1, 1, "a", 0.9), (0.1, 0, "b", 0.4), (0.1, 1, "b", 0.6), (0.1, 2, "b", 0.0))
     assert tables.paired(rows, ("a", "b"), ["fold"], "accuracy") == pytest.approx((0.2, 0.1, 2))
     assert numbers_by(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
+
+
+def test_tables_drawn_from_the_model_are_held_apart():
+    rows = [
+        row | {"table": table} for table in ("atlas", wals_restoration.DRAWN) for row in rows_of((0.2, 0, "mode", 0.5))
+    ]
+    (kept,) = wals_restoration.with_best_components(rows)
+    assert kept["table"] == "atlas"
+    (kept,) = wals_restoration.with_best_components(rows, wals_restoration.DRAWN)
+    assert kept["table"] == wals_restoration.DRAWN
 
 
 def test_the_best_of_ours_is_set_against_the_best_rival():

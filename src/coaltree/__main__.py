@@ -18,7 +18,8 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # batch systems send it: nothing is left half done then either
+    # Batch systems send it: nothing is left half done then either.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from .cli import run
 
