@@ -101,13 +101,11 @@ def test_differences_are_taken_on_what_both_were_tried_on():
 
 
 def test_tables_drawn_from_the_model_are_held_apart():
-    rows = [
-        row | {"table": table} for table in ("atlas", wals_restoration.DRAWN) for row in rows_of((0.2, 0, "mode", 0.5))
-    ]
-    (kept,) = wals_restoration.with_best_components(rows)
-    assert kept["table"] == "atlas"
-    (kept,) = wals_restoration.with_best_components(rows, wals_restoration.DRAWN)
-    assert kept["table"] == wals_restoration.DRAWN
+    kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
+    rows = [row | {"table": kind} for kind in kinds for row in rows_of((0.2, 0, "PPCA, 5 dimensions", 0.5))]
+    for kind in kinds:
+        (kept,) = wals_restoration.with_best_components(rows, kind)
+        assert kept["table"] == kind
 
 
 def test_the_best_of_ours_is_set_against_the_best_rival():
