@@ -14,7 +14,8 @@ from coaltree.errors import InputError, MissingDependencyError
 from .outcome import RESULTS, Setting, as_read, csv_texts, texts_in, write
 
 EXPERIMENTS = ("figure1", "figure2", "table1", "wals_tree", "wals_restoration", "nips")
-QUICK_RESULTS = Path("build") / "experiments"  # numbers of a quick run mean nothing, and are not committed
+PARTIAL_RESULTS = Path("build") / "experiments"  # of few repeats: they are not committed
+INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,28 +23,48 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     for ended in (signal.SIGINT, signal.SIGTERM):  # what is done by then is kept
         signal.signal(ended, signal.default_int_handler)  # shells have jobs in the background ignore SIGINT
-    folder = options.output or (QUICK_RESULTS if options.quick else RESULTS)
     try:
-        for name in EXPERIMENTS:
-            if name in options.names or "all" in options.names:
-                begun = time.monotonic()
-                files = run(name, folder, Setting(options.quick, options.jobs, options.repeats), redraw=options.redraw)
-                print(f"{name}: {time.monotonic() - begun:.0f} s, {', '.join(files)} in {folder}")
-        if "page" in options.names:
-            from .page import write_page
-
-            write_page(folder)
+        return _run_all(options)
     except (InputError, MissingDependencyError) as error:
         print(f"experiments: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("experiments: interrupted; no figure was drawn, or nothing was done yet.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run_all(options: argparse.Namespace) -> int:
+    partial = options.quick or options.repeats is not None
+    folder = options.output or (PARTIAL_RESULTS if partial else RESULTS)
+    for name in EXPERIMENTS:
+        if name in options.names or "all" in options.names:
+            begun = time.monotonic()
+            setting = Setting(options.quick, options.jobs, options.repeats)
+            files = run(name, folder, options.output or PARTIAL_RESULTS, setting, redraw=options.redraw)
+            print(f"{name}: {time.monotonic() - begun:.0f} s, {', '.join(map(str, files))}")
+            if setting.interrupted.is_set():
+                return INTERRUPTED
+    if "page" in options.names:
+        from .page import write_page
+
+        print(f"page: {', '.join(map(str, write_page(folder)))}")
     return 0
 
 
-def run(name: str, folder: Path, setting: Setting, *, redraw: bool = False) -> list[str]:
-    """Run an experiment, or only draw its figures again, and return the names of the files that it wrote."""
+def run(name: str, folder: Path, partial_folder: Path, setting: Setting, *, redraw: bool = False) -> list[Path]:
+    """Run an experiment, or only draw its figures again, and return the files that it wrote.
+
+    Results of a run that was interrupted go to the second folder.
+    """
     experiment = importlib.import_module(f".{name}", __package__)
     texts = texts_in(folder, experiment.TABLES) if redraw else csv_texts(experiment.run(setting))
-    return write(texts, experiment.draw(as_read(texts)), folder)
+    into = partial_folder if setting.interrupted.is_set() else folder
+    try:
+        figures = experiment.draw(as_read(texts))
+    except BaseException:  # whatever it is, tables that took an hour are not lost
+        write(texts, {}, into)
+        raise
+    return [into / file for file in write({} if redraw else texts, figures, into)]
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -57,10 +78,26 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="few repeats of small sizes, to see that everything runs")
     parser.add_argument("--redraw", action="store_true", help="only draw the figures, from tables that are there")
-    parser.add_argument("--repeats", type=int, help="fewer repeats than usual; each csv says how many there were")
-    parser.add_argument("--output", type=Path, help="folder for results; experiments/results by default")
-    parser.add_argument("--jobs", type=int, default=2, help="processes; 2 by default, and no result depends on it")
-    return parser.parse_args(arguments)
+    parser.add_argument("--repeats", type=_count, help="fewer repeats than usual; each csv says how many there were")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help=f"folder for results; experiments/results by default, or {PARTIAL_RESULTS} for those of fewer repeats, of --quick "
+        "and of runs that were interrupted",
+    )
+    parser.add_argument("--jobs", type=_count, default=2, help="processes; 2 by default, and no result depends on it")
+    options = parser.parse_args(arguments)
+    if options.quick and options.repeats is not None:
+        parser.error("--quick has a number of repeats of its own: leave --repeats out")
+    if "page" in options.names and (options.quick or options.repeats is not None):
+        parser.error("the page is made from full runs: leave --quick and --repeats out")
+    return options
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from coaltree.extras import need
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -26,6 +28,7 @@ def new_figure(
     rows: int, columns: int, size: tuple[float, float], **options: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """Give a figure and its axes, row by row, to be drawn in the common style; no window opens."""
+    need("matplotlib", "Figures need", "plot")
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

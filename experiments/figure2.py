@@ -77,7 +77,7 @@ def run(setting: Setting) -> Found:
     """Predict the hidden entry of every run in all cases by all methods."""
     runs = setting.at_most(RUNS, quick=3)
     tasks = [(seed, setting.quick) for seed in range(runs)]
-    answers = repeated(_predicted, tasks, runs, setting.jobs, "figure2")
+    answers = repeated(_predicted, tasks, runs, setting, "figure2")
     return {"figure2": [row for answer in answers for row in answer]}
 
 

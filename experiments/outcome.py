@@ -6,8 +6,9 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ class Setting:
     quick: bool = False
     jobs: int = 2
     repeats: int | None = None  # fewer than there usually are
+    interrupted: Event = field(default_factory=Event)  # what is done by then counts
 
     def at_most(self, repeats: int, quick: int) -> int:
         """Return how many repeats there are to be, of so many that there usually are."""

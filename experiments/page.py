@@ -18,11 +18,19 @@ PICTURES = DOCS / "images" / "experiments"
 _PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
-def write_page(folder: Path) -> None:
-    """Write the tables of a folder of results into the page, and copy its figures beside the page, all or nothing."""
+def write_page(folder: Path) -> list[Path]:
+    """Write the tables of a folder of results into the page, and copy its figures beside the page, all or nothing.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
     pictures = {PICTURES / figure.name: figure.read_bytes() for figure in sorted(folder.glob("*.png"))}
     PICTURES.mkdir(parents=True, exist_ok=True)
-    write_together({PAGE: filled(PAGE.read_text(encoding="utf-8"), folder), **pictures})
+    files = {PAGE: filled(PAGE.read_text(encoding="utf-8"), folder).encode(), **pictures}
+    write_together(files)
+    return list(files)
 
 
 def filled(text: str, folder: Path) -> str:

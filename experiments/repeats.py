@@ -12,19 +12,23 @@ from joblib import Parallel, delayed
 
 from coaltree.errors import InputWarning
 
+from .outcome import Setting
+
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 
-def repeated(work: Callable[[Task], Answer], tasks: Iterable[Task], n_tasks: int, jobs: int, what: str) -> list[Answer]:
+def repeated(
+    work: Callable[[Task], Answer], tasks: Iterable[Task], n_tasks: int, setting: Setting, what: str
+) -> list[Answer]:
     """Do the work on every task and say on standard error how far it is.
 
     A task holds its own seed, so that nothing depends on how many processes there are. An interrupt (Ctrl-C) ends it early: what
-    is done by then is kept, and results always say how many repeats they have.
+    is done by then is kept, and the setting knows of it.
     """
     begun = time.monotonic()
     answers: dict[int, Answer] = {}
-    found = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+    found = Parallel(n_jobs=min(setting.jobs, n_tasks), return_as="generator_unordered")(
         delayed(_quietly)(work, number, task) for number, task in enumerate(tasks)
     )
     try:
@@ -35,6 +39,7 @@ def repeated(work: Callable[[Task], Answer], tasks: Iterable[Task], n_tasks: int
     except KeyboardInterrupt:
         if not answers:
             raise
+        setting.interrupted.set()
         print(f"\n{what} was interrupted: {len(answers)} of {n_tasks} are kept.", end="", file=sys.stderr)
     print(file=sys.stderr)
     return [answers[number] for number in sorted(answers)]

@@ -71,7 +71,7 @@ def run(setting: Setting) -> Found:
         _digits(setting.quick, n_slow, slow=True),
         _mails(setting.quick, n_slow, slow=True),
     )
-    answers = repeated(_scored, tasks, 2 * (n_digits + n_mails + 2 * n_slow), setting.jobs, "table1")
+    answers = repeated(_scored, tasks, 2 * (n_digits + n_mails + 2 * n_slow), setting, "table1")
     return {"table1": [row for answer in answers for row in answer]}
 
 
@@ -200,7 +200,9 @@ def draw(tables: Tables) -> Figures:
     rows = tables["table1"]
     data = list(dict.fromkeys(row["data"] for row in rows))
     with new_figure(2, 2, (10.5, 8.5), sharex=True) as (figure, axes):
-        for panel, name in zip(axes, data, strict=True):
+        for panel in axes[len(data) :]:  # of a run that was interrupted
+            panel.set_visible(False)
+        for panel, name in zip(axes, data, strict=False):
             own = [row for row in rows if row["data"] == name]
             methods = list(dict.fromkeys(row["method"] for row in own))
             for number, (score, color) in enumerate(zip(SCORES, PALETTE, strict=False)):

@@ -55,7 +55,7 @@ class Task(NamedTuple):
 def run(setting: Setting) -> Found:
     """Hide cells and restore them by all methods."""
     tasks = list(_tasks(setting))
-    answers = repeated(_restored, tasks, len(tasks), setting.jobs, "wals_restoration")
+    answers = repeated(_restored, tasks, len(tasks), setting, "wals_restoration")
     answers.sort(key=lambda rows: (rows[0]["table"], rows[0]["share"], rows[0]["fold"]))
     return {"wals_restoration": [row for answer in answers for row in answer]}
 

@@ -47,7 +47,7 @@ def run(setting: Setting) -> Found:
         Task(languages.states, found.process, 10 if setting.quick else PARTICLES, seed)
         for seed in range(1 if setting.quick else RUNS)
     ]
-    trees = [pair for pairs in repeated(_sampled, tasks, len(tasks), setting.jobs, "wals_tree") for pair in pairs]
+    trees = [pair for pairs in repeated(_sampled, tasks, len(tasks), setting, "wals_tree") for pair in pairs]
     shares = _shares(trees)
     support = [shares.get(mask, 0.0) for mask in clade_masks(found.tree)]
     return {

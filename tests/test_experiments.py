@@ -35,7 +35,7 @@ def test_quick_runs_of_all(published_data, tmp_path, capsys):
     assert {row["cells"] for row in tables.read(tmp_path, "wals_restoration")} == {"35"}
     # Figures can be drawn again from the tables alone.
     before = (tmp_path / "wals_tree.png").read_bytes()
-    assert run("wals_tree", tmp_path, Setting(), redraw=True)[-1] == "wals_tree.png"
+    assert run("wals_tree", tmp_path, tmp_path, Setting(), redraw=True) == [tmp_path / "wals_tree.png"]
     assert (tmp_path / "wals_tree.png").read_bytes() == before
 
 
@@ -177,14 +177,60 @@ def test_an_interrupt_keeps_what_is_done(capsys):
         yield from (1, 2)
         raise KeyboardInterrupt
 
-    assert repeated(lambda task: 10 * task, tasks(), 5, 1, "sums") == [10, 20]
+    setting = Setting(jobs=1)
+    assert repeated(lambda task: 10 * task, tasks(), 5, setting, "sums") == [10, 20]
+    assert setting.interrupted.is_set()
     assert "sums was interrupted: 2 of 5 are kept." in capsys.readouterr().err
     with pytest.raises(KeyboardInterrupt):
-        repeated(lambda task: task, (x for x in tasks() if x > 2), 5, 1, "sums")
+        repeated(lambda task: task, (x for x in tasks() if x > 2), 5, Setting(jobs=1), "sums")
+
+
+def few_scores(setting):
+    setting.interrupted.set()
+    scores = {"purity": 0.5, "subtree": 0.5, "leave_one_out": 0.5}
+    return {"table1": [{"data": "MNIST, unit variance", "method": "average link", "repeat": 0} | scores]}
+
+
+def test_an_interrupted_run_is_drawn_and_no_other_begins(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("experiments.table1.run", few_scores)
+    monkeypatch.setattr("experiments.nips.run", lambda setting: pytest.fail("the next one began"))
+    assert main(["table1", "nips", "--output", str(tmp_path)]) == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table1.csv", "table1.png"]
+    # It never takes the place of full results.
+    full, partial = tmp_path / "full", tmp_path / "partial"
+    assert {file.parent for file in run("table1", full, partial, Setting())} == {partial}
+
+
+def test_tables_outlive_whatever_ends_the_drawing(tmp_path, monkeypatch, capsys):
+    def interrupted(tables):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.table1.run", few_scores)
+    monkeypatch.setattr("experiments.table1.draw", interrupted)
+    assert main(["table1", "--output", str(tmp_path)]) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["table1.csv"]
+    assert capsys.readouterr().err == "experiments: interrupted; no figure was drawn, or nothing was done yet.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["figure2", "--jobs", "0"], "argument --jobs: '0' is not a whole number of at least 1"),
+        (["figure2", "--repeats", "-3"], "'-3' is not a whole number of at least 1"),
+        (["figure2", "--repeats", "0"], "argument --repeats: '0' is not a whole number of at least 1"),
+        (["figure2", "--quick", "--repeats", "2"], "--quick has a number of repeats of its own"),
+        (["page", "--quick"], "the page is made from full runs"),
+        (["figure9"], "invalid choice: 'figure9'"),
+    ],
+)
+def test_options_that_make_no_sense(arguments, said, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert said in capsys.readouterr().err
 
 
 def test_results_do_not_depend_on_the_number_of_processes():
-    assert repeated(abs, [-1, -2, -3], 3, 2, "sizes") == [1, 2, 3]
+    assert repeated(abs, [-1, -2, -3], 3, Setting(jobs=2), "sizes") == [1, 2, 3]
     assert Setting(repeats=3).at_most(100, quick=1) == 3
     assert Setting(repeats=300).at_most(100, quick=1) == 100
     assert Setting(quick=True).at_most(100, quick=1) == 1
