@@ -287,6 +287,10 @@ def test_binary_attributes():
     split = ct.datasets.binary_attributes(table, "median")
     assert split[:, 54:].tolist() == [[0, 0, 0], [0, 0, 0], [1, 1, 1]]
     np.testing.assert_array_equal(split[:, :54], plain[:, :54])
+    holed = table.copy()
+    holed[1, 3] = np.nan
+    with pytest.raises(InputError, match="The cell in row 1, column 3 is missing"):
+        ct.datasets.binary_attributes(holed)
     with pytest.raises(InputError, match="run_lengths is 'mean'; it must be 'positive' or 'median'"):
         ct.datasets.binary_attributes(table, "mean")
     with pytest.raises(InputError, match=r"attributes has shape \(3, 4\); it must have 57 columns"):

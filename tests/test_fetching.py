@@ -132,6 +132,20 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
         fetching.fetch(NAME)
 
 
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
+    publish(monkeypatch, "https://example.org/bricks.csv")
+    own_folder(tmp_path, monkeypatch, CONTENT)
+
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.is_file", refuse)
+    with pytest.raises(
+        InputError, match=r"bricks.csv cannot be looked for: Permission denied; name a folder that you may"
+    ):
+        fetching.fetch(NAME)
+
+
 def test_another_file_at_the_address_is_not_kept(web, cache):
     (web / "bricks.csv").write_bytes(b"something else")
     with pytest.raises(InputError, match=r"What http://127.0.0.1:.* sends is not the file that was published"):
@@ -144,6 +158,13 @@ def test_offline(web, cache, monkeypatch):
     with pytest.raises(
         InputError, match=r"could not be downloaded from http://127.0.0.1:9/bricks.csv \(ConnectionError\)"
     ):
+        fetching.fetch(NAME)
+
+
+def test_offline_with_a_folder_that_lacks_the_file(web, cache, tmp_path, monkeypatch):
+    publish(monkeypatch, "http://127.0.0.1:9/bricks.csv")
+    monkeypatch.setenv("COALTREE_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=rf"is not in {tmp_path} \(COALTREE_DATA\) and could not be downloaded"):
         fetching.fetch(NAME)
 
 

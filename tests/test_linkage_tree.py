@@ -68,3 +68,13 @@ def test_what_cannot_be_linked(options, message):
 def test_cells_that_are_no_codes():
     with pytest.raises(InputError, match=r"Row 1, column 0 holds 0.5; cells must be codes 0, 1, 2"):
         linkage_tree([[1.0], [0.5]], metric="hamming")
+
+
+@pytest.mark.parametrize("method", ["average", "complete", "single", "ward"])
+@pytest.mark.parametrize("unit", [1e-200, 1e200, 0.0])
+def test_any_unit(method, unit):
+    X = np.random.default_rng(2).normal(size=(12, 3))
+    plain, scaled = linkage_tree(X, method), linkage_tree(X * unit, method)
+    np.testing.assert_allclose(scaled.heights, plain.heights * unit, rtol=1e-12)
+    if unit:
+        assert np.array_equal(scaled.children, plain.children)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 
 from coaltree.errors import InputError
 from coaltree.rivals import ProbabilisticPCA
@@ -100,3 +101,48 @@ def test_small_and_constant_tables(X):
 def test_numbers_of_components_that_cannot_be(n):
     with pytest.raises(InputError, match=r"n_components is .*; it must be a whole number of at least 1"):
         ProbabilisticPCA(n)
+
+
+def test_a_larger_model_fits_no_worse():
+    """One component less than columns make for any covariance, so that a Gaussian without bounds is as good."""
+    rng = np.random.default_rng(8)
+    X = with_holes(rng, low_rank(rng, 150, 5, 2), 0.2)
+    found = [ProbabilisticPCA(q).fit(X).log_likelihoods_[-1] for q in (2, 4, 5, 50)]
+    assert found[0] < found[1] + 0.1
+    assert found[1] == found[2] == found[3]
+
+
+def test_rounds_that_did_not_suffice_are_told():
+    rng = np.random.default_rng(3)
+    X = with_holes(rng, low_rank(rng, 60, 4, 2))
+    assert ProbabilisticPCA(2, tolerance=1e-3).fit(X).converged_
+    assert not ProbabilisticPCA(2, max_rounds=2, tolerance=0.0).fit(X).converged_
+
+
+def test_equal_rows_have_the_noise_that_is_promised():
+    model = ProbabilisticPCA(1).fit(np.repeat([[5.1, -2.7, 0.3]], 10, axis=0))
+    assert model.noise_ == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_units_whose_squares_are_no_numbers(unit):
+    with pytest.raises(InputError, match=r"The largest cell is .* rescale the table"):
+        ProbabilisticPCA(1).fit(np.array([[1.0, 2.0], [2.0, 1.0]]) * unit)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_rounds": 2.5}, "max_rounds is 2.5"),
+        ({"max_rounds": -1}, "max_rounds is -1"),
+        ({"tolerance": np.nan}, "tolerance is nan"),
+    ],
+)
+def test_options_that_cannot_be(options, said):
+    with pytest.raises(InputError, match=said):
+        ProbabilisticPCA(1, **options)
+
+
+def test_before_fit():
+    with pytest.raises(NotFittedError, match="call fit first"):
+        ProbabilisticPCA(1).filled()

@@ -1,7 +1,9 @@
 """Other ways to tell missing cells, against their definitions, cell by cell."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from coaltree.errors import InputError
 from coaltree.rivals import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells
@@ -103,16 +105,26 @@ def test_columns_and_rows_without_any_cell(rival):
     nan = np.nan
     X = [[0, nan, 1], [nan, nan, nan], [1, nan, 1], [1, nan, nan]]
     rival.fit(X)
-    assert rival.predict([0, 1, 3], [1, 1, 1]).tolist() == [0, 0, 0]  # nothing is known of the column
     assert rival.predict([1, 3], [2, 2]).tolist() == [1, 1]
-    np.testing.assert_allclose(rival.predict_proba([0, 1, 3], [1, 1, 2]).sum(axis=1), 1)
+    np.testing.assert_allclose(rival.predict_proba([1, 1, 3], [0, 2, 2]).sum(axis=1), 1)
+    with pytest.raises(InputError, match="Column 1 has no observed cell, so that nothing tells which states it has"):
+        rival.predict([3, 3], [2, 1])
 
 
 @pytest.mark.parametrize("rival", RIVALS, ids=name)
 def test_one_row(rival):
-    assert rival.fit([[np.nan, 2.0]]).predict([0], [0]).tolist() == [0]
-    assert rival.predict([], []).tolist() == []
+    assert rival.fit([[np.nan, 2.0]]).predict([], []).tolist() == []
     assert rival.predict_proba([], []).shape == (0, 3)
+
+
+@pytest.mark.parametrize("make", [ColumnMode, NearestRow, NearestInTree, lambda: PrincipalComponentCells(2)])
+def test_before_fit_and_codes_that_are_none(make):
+    with pytest.raises(NotFittedError, match="has no table yet: call fit first"):
+        make().predict([0], [0])
+    with pytest.raises(InputError, match=r"Row 1, column 0 holds the code 1e\+12; codes must be below 10,000"):
+        make().fit([[0, 1], [1e12, 1]])
+    with pytest.raises(InputError, match="could not be read as numbers"):
+        make().fit(pd.DataFrame({"a": ["x", "y"]}))
 
 
 def test_cells_that_cannot_be_asked_for(table):

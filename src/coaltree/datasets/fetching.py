@@ -69,12 +69,18 @@ def _own_copy(name: str) -> Path | None:
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return None
-    if not Path(folder).is_dir():
-        raise InputError(
-            f"{FOLDER_VARIABLE} is {folder!r}, which is not a folder: name one with data sets, or unset it."
-        )
     path = Path(folder) / name
-    return path if path.is_file() else None
+    try:
+        if not Path(folder).is_dir():
+            raise InputError(
+                f"{FOLDER_VARIABLE} is {folder!r}, which is not a folder: name one with data sets, or unset it."
+            )
+        return path if path.is_file() else None
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be looked for: {error.strerror or error}; name a folder that you may read in {FOLDER_VARIABLE}, or "
+            "unset it."
+        ) from None
 
 
 def _downloaded(name: str, source: Source) -> Path:
@@ -108,7 +114,9 @@ def _downloaded(name: str, source: Source) -> Path:
                 f"{name} cannot be kept in {folder}: {error.strerror or 'Permission denied'}; make room there, or put the file "
                 f"from {source.address} as {name} into another folder and name that in {FOLDER_VARIABLE}."
             ) from None
+        folder_given = os.environ.get(FOLDER_VARIABLE)
+        searched = f"is not in {folder_given} ({FOLDER_VARIABLE}) and " if folder_given else ""
         raise InputError(
-            f"{name} could not be downloaded from {source.address} ({type(error).__name__}): look at the connection, or put "
-            f"the file as {name} into a folder and name that in {FOLDER_VARIABLE}."
+            f"{name} {searched}could not be downloaded from {source.address} ({type(error).__name__}): look at the connection, "
+            f"or put the file as {name} into a folder and name that in {FOLDER_VARIABLE}."
         ) from None

@@ -99,6 +99,9 @@ def binary_attributes(attributes: ArrayLike, run_lengths: str = "positive") -> N
     table = np.asarray(attributes, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != N_ATTRIBUTES:
         raise InputError(f"attributes has shape {table.shape}; it must have {N_ATTRIBUTES} columns, those of SPAMBASE.")
+    if np.isnan(table).any():
+        row, column = np.argwhere(np.isnan(table))[0]
+        raise InputError(f"The cell in row {row}, column {column} is missing; it is neither 0 nor 1: fill it in first.")
     thresholds = np.zeros(N_ATTRIBUTES)
     if run_lengths == "median":
         thresholds[-N_RUN_LENGTHS:] = np.median(table[:, -N_RUN_LENGTHS:], axis=0)

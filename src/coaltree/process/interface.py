@@ -118,11 +118,11 @@ def check_process(process: object) -> None:
 def as_matrix(X: ArrayLike) -> FloatArray:
     """Return X as a fresh float matrix in which NaN is the only number that is not finite."""
     X = computed(X)
-    if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: its pd.NA needs asking for
-        X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif hasattr(X, "to_numpy"):
-        X = X.to_numpy()
     try:
+        if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: its pd.NA needs asking for
+            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif hasattr(X, "to_numpy"):
+            X = X.to_numpy()
         given = np.asarray(X)
         if given.dtype.kind == "c":
             raise TypeError("complex numbers")

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 
 from ..errors import InputError
 from ..process.interface import as_matrix
@@ -60,6 +61,8 @@ class CellRival(ABC):
         ndarray of shape (n_cells, n_states)
             As many as the column with most states has; states that a column lacks have probability 0.
         """
+        if not hasattr(self, "_table"):
+            raise NotFittedError(f"This {type(self).__name__} has no table yet: call fit first.")
         at = np.asarray(rows, dtype=np.intp), np.asarray(columns, dtype=np.intp)
         if at[0].shape != at[1].shape or at[0].ndim != 1:
             raise InputError(
@@ -73,6 +76,11 @@ class CellRival(ABC):
             raise InputError(
                 f"The cell in row {at[0][seen[0]]}, column {at[1][seen[0]]} is not missing; hide a cell before fit to have it "
                 "predicted."
+            )
+        empty = np.flatnonzero(np.isnan(self._table).all(axis=0)[at[1]])
+        if len(empty):
+            raise InputError(
+                f"Column {at[1][empty[0]]} has no observed cell, so that nothing tells which states it has: leave it out."
             )
         return self._probabilities(*at)
 

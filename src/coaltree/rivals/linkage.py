@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -73,8 +74,12 @@ def linkage_tree(
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
-    given = table if metric == "euclidean" else squareform(disagreement(table), checks=False)
+    # In units in which no square is too large or too small for a number; a power of 2 changes no digit.
+    unit = math.ldexp(1.0, math.frexp(np.abs(table).max())[1] - 1) if metric == "euclidean" else 1.0
+    unit = unit or 1.0
+    given = table / unit if metric == "euclidean" else squareform(disagreement(table), checks=False)
     Z: FloatArray = linkage(given, method)  # type: ignore[arg-type, unused-ignore]  # one of METHODS
+    Z[:, 2] *= unit
     # Distances that are equal but for rounding may come in the wrong order.
     Z[:, 2] = np.maximum.accumulate(Z[:, 2])
     return Tree.from_linkage(Z, leaf_names)

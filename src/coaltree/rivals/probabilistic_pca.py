@@ -7,13 +7,17 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 
 from ..counts import checked_count
+from ..errors import InputError
 from ..process.interface import as_matrix
 
 FloatArray = NDArray[np.float64]
 
 SMALLEST_NOISE = 1e-6  # as a share of the mean variance of the columns
+SMALLEST, LARGEST = 1e-100, 1e100  # of cells
+ROUNDING = 1e-14  # what differs by less, in units of the mean, is the same number
 
 
 class ProbabilisticPCA:
@@ -25,7 +29,7 @@ class ProbabilisticPCA:
     Parameters
     ----------
     n_components : int
-        Dimension of ``z``, at least 1.
+        Dimension of ``z``, at least 1. One less than there are columns make for any covariance; more are not used.
     max_rounds : int, default 500
         Rounds of expectation-maximisation, at most.
     tolerance : float, default 1e-6
@@ -33,12 +37,14 @@ class ProbabilisticPCA:
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_columns, n_components)
+    weights_ : ndarray of shape (n_columns, number of components in use)
     mean_ : ndarray of shape (n_columns,)
     noise_ : float
         Variance of the noise. It is kept from getting below a millionth of the columns' mean variance (of 1 if none varies).
     log_likelihoods_ : ndarray
         Of the observed cells, before each round and after the last.
+    converged_ : bool
+        Whether rounds ended by themselves, and not because there were as many as allowed.
 
     Examples
     --------
@@ -51,7 +57,9 @@ class ProbabilisticPCA:
 
     def __init__(self, n_components: int, *, max_rounds: int = 500, tolerance: float = 1e-6) -> None:
         self.n_components = checked_count(n_components, "n_components")
-        self.max_rounds = max_rounds
+        self.max_rounds = checked_count(max_rounds, "max_rounds")
+        if not 0 <= tolerance < math.inf:
+            raise InputError(f"tolerance is {tolerance!r}; it must be a number of at least 0.")
         self.tolerance = tolerance
 
     def fit(self, X: ArrayLike) -> Self:
@@ -68,7 +76,14 @@ class ProbabilisticPCA:
         """
         self._table = as_matrix(X)
         self._seen = ~np.isnan(self._table)
+        largest = float(np.abs(self._table[self._seen]).max(initial=0.0))
+        if not (SMALLEST <= largest <= LARGEST or largest == 0.0):
+            raise InputError(
+                f"The largest cell is {largest:g} in size; it must lie between {SMALLEST:g} and {LARGEST:g}, so that squares are "
+                "numbers: rescale the table."
+            )
         self._start()
+        self.converged_ = True
         trace = []
         for _ in range(self.max_rounds):
             means, covariances, log_likelihood = self._latent()
@@ -77,12 +92,15 @@ class ProbabilisticPCA:
                 break
             self._improve(means, covariances)
         else:
+            self.converged_ = False
             trace.append(self._latent()[2])
         self.log_likelihoods_ = np.array(trace)
         return self
 
     def filled(self) -> FloatArray:
         """Return the table with the expectation of each missing cell given the row's others."""
+        if not hasattr(self, "weights_"):
+            raise NotFittedError("This ProbabilisticPCA has no table yet: call fit first.")
         means, _, _ = self._latent()
         return np.where(self._seen, self._table, means @ self.weights_.T + self.mean_)
 
@@ -94,17 +112,20 @@ class ProbabilisticPCA:
         # Cells are kept about their means, so that squares lose no digits.
         self._cells = centred = np.where(self._seen, self._table - self._offset, 0.0)
         self.mean_ = self._offset.copy()
-        self._floor = SMALLEST_NOISE * (float((centred**2).sum() / max(self._seen.sum(), 1)) or 1.0)
+        variance = float((centred**2).sum() / max(self._seen.sum(), 1))
+        rounding = (ROUNDING * float(np.abs(self._offset).max())) ** 2
+        self._floor = SMALLEST_NOISE * (variance if variance > rounding else 1.0)
         _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-        q = min(self.n_components, len(sizes))
+        n_components = max(min(self.n_components, d - 1), 1)
+        q = min(n_components, len(sizes))
         variances = sizes**2 / n
         self.noise_ = max(float(variances[q:].sum()) / max(d - q, 1), self._floor)
-        self.weights_ = np.zeros((d, self.n_components))
+        self.weights_ = np.zeros((d, n_components))
         self.weights_[:, :q] = axes[:q].T * np.sqrt(np.maximum(variances[:q] - self.noise_, self.noise_))
 
     def _latent(self) -> tuple[FloatArray, FloatArray, float]:
         """Return mean and covariance of each row's components given its cells, and the log likelihood of all cells."""
-        q, noise = self.n_components, self.noise_
+        q, noise = self.weights_.shape[1], self.noise_
         seen = self._seen.astype(np.float64)
         products = np.einsum("dp,dq->dpq", self.weights_, self.weights_).reshape(-1, q * q)
         precisions = (seen @ products).reshape(-1, q, q) + noise * np.eye(q)

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
+MOST_STATES = 10_000  # tables of zeros and ones have a column for each
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
@@ -18,6 +20,13 @@ def numbers_of_states(X: FloatArray) -> IntArray:
         row, column = wrong[0]
         raise InputError(
             f"Row {row}, column {column} holds {X[row, column]:g}; cells must be codes 0, 1, 2, ... or NaN for missing."
+        )
+    many = np.argwhere(X >= MOST_STATES)
+    if len(many):
+        row, column = many[0]
+        raise InputError(
+            f"Row {row}, column {column} holds the code {X[row, column]:g}; codes must be below {MOST_STATES:,}: number the "
+            "states of each column from 0."
         )
     largest: IntArray = np.where(np.isnan(X), 0.0, X).max(axis=0).astype(np.intp)
     return largest + 1
