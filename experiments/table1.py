@@ -218,8 +218,9 @@ def draw(tables: Tables) -> Figures:
             panel.set_yticks(range(len(methods)), methods)
             panel.invert_yaxis()
             panel.grid(axis="x", alpha=0.3)
+        axes[0].plot([], [], "o", markerfacecolor="none", markeredgecolor="black", markersize=8, label="the paper")
         title_panels(axes, data)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return {"table1": figure}
 
 

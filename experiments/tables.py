@@ -159,7 +159,7 @@ def wals_genera(folder: Path) -> str:
             "nearest clade",
             "Jaccard",
             "Jaccard in the sample",
-            "share of the sample with this clade",
+            "share of the sample in which the genus is a clade",
         ],
         lines,
     )
