@@ -69,5 +69,6 @@ class InnerFunction(CPUDispatcher):  # type: ignore[misc, unused-ignore]
         """Keep compiled code, and do not let Python call it."""
         self.overloads[tuple(compiled.signature.args)] = compiled
 
-    def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
-        return self._run._compile_for_args(*arguments, **named)
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the function."""
+        return self._run(*arguments)

@@ -77,7 +77,7 @@ class CellRival(ABC):
                 f"The cell in row {at[0][seen[0]]}, column {at[1][seen[0]]} is not missing; hide a cell before fit to have it "
                 "predicted."
             )
-        empty = np.flatnonzero(np.isnan(self._table).all(axis=0)[at[1]])
+        empty = np.flatnonzero(np.asarray(np.isnan(self._table).all(axis=0))[at[1]])
         if len(empty):
             raise InputError(
                 f"Column {at[1][empty[0]]} has no observed cell, so that nothing tells which states it has: leave it out."
