@@ -1,7 +1,7 @@
 """How functions are compiled that only compiled code calls.
 
 Numba makes machine code of every function that it compiles, also of one that is linked into its callers and never run on its
-own: a fifth of the time of a first fit. Here such a function ends as code for LLVM to link.
+own: a sixth of the time of a first fit. Here such a function ends as code for LLVM to link.
 """
 
 from __future__ import annotations
