@@ -64,18 +64,20 @@ def _tasks(setting: Setting) -> Iterator[Task]:
     atlas = datasets.load_wals("2008")
     # Fold by fold, for a run that is interrupted; the largest tables first, so that all processes have work to the end.
     shares = SHARES[:1] if setting.quick else sorted(SHARES, reverse=True)
+    parts = {share: datasets.densest(atlas, share).states[:: 5 if setting.quick else 1] for share in shares}
+    drawn_share = shares[0] if setting.quick else DRAWN_SHARE
+    model = _fitted(parts[drawn_share])
     for fold in range(setting.at_most(FOLDS, quick=1)):
-        for share in shares:
-            states = datasets.densest(atlas, share).states[:: 5 if setting.quick else 1]
+        for share, states in parts.items():
             yield _hidden(ATLAS, share, fold, states)
-            if share == DRAWN_SHARE or setting.quick:
-                yield _hidden(DRAWN, share, fold, _drawn_like(states, fold))
+            if share == drawn_share:
+                drawn = model.process.simulate(model.tree, fold)
+                yield _hidden(DRAWN, share, fold, np.where(np.isnan(states), np.nan, drawn))
 
 
-def _drawn_like(states: FloatArray, seed: int) -> FloatArray:
-    """Draw a table of the model itself, over a tree and with parameters that fit the atlas, with holes where it has them."""
-    found = in_rounds(states, ct.Multinomial(np.ones(states.shape[1])), ROUNDS)
-    return np.where(np.isnan(states), np.nan, found.process.simulate(found.tree, seed))
+def _fitted(X: FloatArray) -> ct.GreedyResult:
+    """Find a tree with mutation rates of columns that fit it."""
+    return in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), ROUNDS)
 
 
 def _hidden(table: str, share: float, fold: int, states: FloatArray) -> Task:
@@ -116,7 +118,7 @@ Restore = Callable[[Task], list[FloatArray]]
 
 
 def _methods(task: Task) -> dict[str, Restore]:
-    found = in_rounds(task.X, ct.Multinomial(np.ones(task.X.shape[1])), ROUNDS)
+    found = _fitted(task.X)
     methods: dict[str, Restore] = {
         "mode": partial(_by_rival, rival=rivals.ColumnMode()),
         "nearest neighbour": partial(_by_rival, rival=rivals.NearestRow()),

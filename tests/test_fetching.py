@@ -120,29 +120,22 @@ def test_a_folder_that_is_none(tmp_path, monkeypatch):
         fetching.fetch(NAME)
 
 
-def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("read_bytes", r"bricks.csv cannot be read: Permission denied\."),
+        ("is_file", r"bricks.csv cannot be looked for: Permission denied; name a folder that you may"),
+    ],
+)
+def test_what_may_not_be_read(tmp_path, monkeypatch, method, said):
     publish(monkeypatch, "https://example.org/bricks.csv")
     own_folder(tmp_path, monkeypatch, CONTENT)
 
     def refuse(path):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
-    with pytest.raises(InputError, match=r"bricks.csv cannot be read: Permission denied\."):
-        fetching.fetch(NAME)
-
-
-def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
-    publish(monkeypatch, "https://example.org/bricks.csv")
-    own_folder(tmp_path, monkeypatch, CONTENT)
-
-    def refuse(path):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr("pathlib.Path.is_file", refuse)
-    with pytest.raises(
-        InputError, match=r"bricks.csv cannot be looked for: Permission denied; name a folder that you may"
-    ):
+    monkeypatch.setattr(f"pathlib.Path.{method}", refuse)
+    with pytest.raises(InputError, match=said):
         fetching.fetch(NAME)
 
 

@@ -7,6 +7,7 @@ own: a sixth of the time of a first fit. Here such a function ends as code for L
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -63,7 +64,11 @@ class InnerFunction(CPUDispatcher):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions={"nopython": True, **options}, pipeline_class=LinkedCompiler)
-        self._run = numba.njit(**options)(function)
+        self._options = options
+
+    @cached_property
+    def _run(self) -> Any:
+        return numba.njit(**self._options)(self.py_func)
 
     def add_overload(self, compiled: Any) -> None:
         """Keep compiled code, and do not let Python call it."""

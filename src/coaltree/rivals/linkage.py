@@ -76,7 +76,6 @@ def linkage_tree(
 
     # In units in which no square is too large or too small for a number; a power of 2 changes no digit.
     unit = math.ldexp(1.0, math.frexp(np.abs(table).max())[1] - 1) if metric == "euclidean" else 1.0
-    unit = unit or 1.0
     given = table / unit if metric == "euclidean" else squareform(disagreement(table), checks=False)
     Z: FloatArray = linkage(given, method)  # type: ignore[arg-type, unused-ignore]  # one of METHODS
     Z[:, 2] *= unit
