@@ -9,6 +9,10 @@ class InputWarning(UserWarning):
     """Input that can be used, but whose result deserves a second look."""
 
 
+class InstallationWarning(UserWarning):
+    """An installation that works, but not as it should; the message says what to install."""
+
+
 class MissingDependencyError(ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 

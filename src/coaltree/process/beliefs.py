@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compiled import announced_compilation
 from ..errors import InputError
 from ..tree.tree import Tree, checked_tree
-from ._belief_kernels import meet, pass_up_and_down
 from .interface import Process, as_matrix, check_process
+from .kernels.passes import meet, pass_up_and_down
+from .layout import read_messages
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -58,10 +57,9 @@ class Beliefs:
         self._block = min(BLOCK, 2 * tree.n_nodes)
         self._first = 2 * tree.n_nodes - 1  # the first of the slots that points take
         slots = self._first + self._block
-        self.forest: Any = self.process.forest(matrix, slots, np.zeros(slots))
+        self.forest = self.process.forest(matrix, slots)
         self.turn = np.zeros(tree.n_nodes)
-        with announced_compilation():
-            pass_up_and_down(self.forest, tree.children, tree.heights, self.turn)
+        pass_up_and_down(self.forest, tree.children, tree.heights, self.turn)
 
     def nodes(self) -> Predictions:
         """Return the states at all nodes, leaves first; where a cell was observed, of the state behind its noise."""
@@ -111,11 +109,15 @@ class Beliefs:
             inside = np.flatnonzero(nodes[here] != root)
             slots = np.full(len(nodes[here]), root)
             slots[inside] = self._first + np.arange(len(inside))
-            with announced_compilation():
-                meet(self.forest, nodes[here][inside], heights[here][inside], self.turn, self._first)
+            meet(self.forest, nodes[here][inside], heights[here][inside], self.turn, self._first)
             # what the root says has to go up the stem first
             stem = np.where(nodes[here] == root, heights[here] - self.tree.heights[root], 0.0)
-            yield self.process.states(self.forest, slots, distances[here] + stem, observed)
+            yield self.process.states(read_messages(self.forest, slots), distances[here] + stem, observed)
+
+    def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw tables given all that was observed; see `Process.draw`."""
+        messages = read_messages(self.forest, slice(0, self.tree.n_nodes))
+        return self.process.draw(messages, self.tree, size, rng)
 
     def _check_points(self, nodes: IntArray, heights: FloatArray) -> None:
         tree = self.tree

@@ -9,8 +9,8 @@ from ..errors import InputError
 from ..notebook import brief
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
-from ._brownian_kernels import CompleteForest, DiagonalForest
 from .gaussian import Gaussian, check_size, in_single_precision, least_noise
+from .layout import Columns, GaussianColumns, GaussianMessages, Messages
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -26,9 +26,9 @@ class Brownian(Gaussian):
     ----------
     variance : float, array-like of shape (D,) or (D, D), default 1.0
         :math:`\Lambda` per unit of time: the same for all columns, one a column, or a full covariance matrix.
-    noise : float, default 0.0
-        Each observation is its lineage's state plus noise of variance ``noise * variance``. Any noise makes
-        the density of identical rows finite.
+    noise : float or array-like of shape (D,), default 0.0
+        Each observation is its lineage's state plus noise of variance ``noise * variance``: one number for all columns, or
+        one a column. Any noise makes the density of identical rows finite.
 
     Notes
     -----
@@ -42,19 +42,17 @@ class Brownian(Gaussian):
     -5.9537
     """
 
-    def __init__(self, variance: ArrayLike = 1.0, noise: float = 0.0) -> None:
+    def __init__(self, variance: ArrayLike = 1.0, noise: ArrayLike = 0.0) -> None:
         super().__init__(variance, noise)
 
     def __repr__(self) -> str:
-        return f"Brownian(variance={brief(self.variance)}, noise={self.noise:g})"
+        return f"Brownian(variance={brief(self.variance)}, noise={brief(self.noise)})"
 
-    def forest(
-        self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False
-    ) -> CompleteForest | DiagonalForest:
-        """Return the leaves' Gaussian messages in units of the diffusion."""
-        n, n_columns = X.shape
+    def columns(self, X: FloatArray) -> list[Columns]:
+        """Declare the leaves' Gaussian messages in units of the diffusion."""
         white, log_scales = self.whitened(X)
         observed = ~np.isnan(white)
+        complete = bool(observed.all())
         counts = np.maximum(observed.sum(axis=0), 1)
         means = np.where(observed, white, 0.0).sum(axis=0) / counts
         centred = np.where(observed, white - means, 0.0)  # nothing depends on the origin, and differences are exact
@@ -62,16 +60,13 @@ class Brownian(Gaussian):
         spread = (centred**2).sum(axis=0) / counts
         scale = float(spread[observed.any(axis=0)].mean()) if observed.any() else 0.0
         scale = scale if scale > 0 else 1.0
-        y = np.zeros((n_columns, capacity))
-        y[:, :n] = centred.T
-        if observed.all() and not by_column:
-            v = np.zeros(capacity)
-            v[:n] = np.maximum(self.noise, least_noise(scale))
-            return CompleteForest(height, y, v, float(log_scales.sum()), means, scale, self.noise > 0)
-        noise = np.maximum(self.noise, least_noise(np.where(spread > 0, spread, scale)))
-        v = np.zeros((n_columns, capacity))
-        v[:, :n] = np.where(observed.T, noise[:, None], np.inf)
-        return DiagonalForest(height, y, v, v.min(axis=0), log_scales, means, scale, self.noise > 0)
+        shared = complete and not self.noise.ndim
+        if shared:
+            v = np.full((len(X), 1), np.maximum(self.noise, least_noise(scale)))
+        else:
+            noise = np.maximum(self.noise, least_noise(np.where(spread > 0, spread, scale)))
+            v = np.where(observed, noise, np.inf)
+        return [GaussianColumns(centred, v, shared, self.noisy, 0.0, log_scales, scale, means)]
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return zeros: a leaf's message is a density and needs no constant."""
@@ -114,41 +109,37 @@ class Brownian(Gaussian):
         leaves += np.sqrt(self.noise) * rng.standard_normal(leaves.shape)
         return self.coloured(leaves) + start
 
-    def coordinates(self, forest: CompleteForest | DiagonalForest, n: int, height: float) -> NDArray[np.float32]:
+    def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the means of the messages, in units of what a path adds to their variance; NaN where there is none."""
-        v = forest.v[..., :n]
-        span = 2 * (np.median(v[v < np.inf]) if np.any(v < np.inf) else 0.0) + 2 * height
-        return in_single_precision(np.where(v < np.inf, forest.y[:, :n], np.nan), span)
+        y, v = messages[0][:2]
+        known = v < np.inf
+        span = 2 * (np.median(v[known]) if np.any(known) else 0.0) + 2 * height
+        return in_single_precision(np.where(known, y, np.nan).T, span)
 
     @property
     def settled_height(self) -> float:
-        """The height at which diffusion is as large as the noise."""
-        return self.noise
+        """The height at which diffusion is as large as the noise, in the column with the least."""
+        return float(self.noise.min())
 
     def _white(self) -> Brownian:
         return Brownian(1.0, self.noise)
 
-    def _root(self, forest: CompleteForest | DiagonalForest, root: int) -> tuple[FloatArray, FloatArray]:
-        v = np.array(np.broadcast_to(forest.v[..., root], len(forest.y)))
-        return forest.y[:, root], np.where(v < np.inf, v, 0.0)  # a column without any observed cell stays at its centre
+    def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return mean, np.where(spread < np.inf, spread, 0.0)  # a column without any observed cell stays at its centre
 
     def _child(
-        self, forest: CompleteForest | DiagonalForest, node: int, above: FloatArray, length: float
+        self, mean: FloatArray, spread: FloatArray, above: FloatArray, length: float
     ) -> tuple[FloatArray, FloatArray]:
-        v = np.broadcast_to(forest.v[..., node], len(forest.y))
-        share = np.where(v < np.inf, length / (length + np.where(v < np.inf, v, 1.0)), 0.0)
-        return above + share * (forest.y[:, node] - above), length * (1 - share)
+        known = spread < np.inf
+        share = np.where(known, length / (length + np.where(known, spread, 1.0)), 0.0)
+        return above + share * (mean - above), length * (1 - share)
 
-    def _shown_states(self, forest: CompleteForest | DiagonalForest, white: FloatArray) -> FloatArray:
-        return self.coloured(white + forest.center)
-
-    def states(
-        self, forest: CompleteForest | DiagonalForest, slots: NDArray[np.intp], distance: FloatArray, observed: bool
-    ) -> Predictions:
+    def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return what messages say of states some way off: the mean, and the variance that grew on the way."""
-        v = forest.v[..., slots].T
-        variance = (v if v.ndim == 2 else v[:, None]) + distance[:, None] + (self.noise if observed else 0.0)
-        mean = self.coloured((forest.y[:, slots] + forest.center[:, None]).T)
+        own = messages[0]
+        assert isinstance(own, GaussianMessages)
+        variance = own.spread + distance[:, None] + (self.noise if observed else 0.0)
+        mean = self.coloured(own.mean + own.center)
         return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
 
 

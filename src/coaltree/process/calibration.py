@@ -44,7 +44,7 @@ def calibrate(
     weights : array-like of shape (n_trees,), optional
         Weights of the trees; by default all the same, or those of the sample.
     hold_noise : bool, default False
-        Leave the noise of real columns as it is.
+        Leave the noise as it is. Noise of 0 in columns with states always stays.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def _fitted(process: Process, evidence: Evidence, noise: Noise) -> Process:
     if isinstance(process, OrnsteinUhlenbeck):
         return fit_stationary(process, evidence, noise)
     if isinstance(process, Multinomial):
-        return fit_multinomial(process, evidence)
+        return fit_multinomial(process, evidence, noise)
     raise InputError(f"The parameters of {process!r} cannot be fitted; only those of coaltree's own processes can.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..tree.tree import Tree
 from .interface import Process, check_width, checked_column_count
-from .likelihood import merge_log_likelihoods
+from .layout import GaussianMessages, Messages
 
 FloatArray = NDArray[np.float64]
 
@@ -24,19 +24,39 @@ SMALLEST_NOISE, LARGEST_NOISE = 1e-100, 1e100
 class Gaussian(Process):
     """Real columns with a variance each, or a covariance matrix, and noise in proportion to it."""
 
-    def __init__(self, variance: ArrayLike, noise: float) -> None:
+    def __init__(self, variance: ArrayLike, noise: ArrayLike) -> None:
         self.variance = _checked_variance(variance)
         self.noise = _checked_noise(noise)
+        if self.noise.ndim and self.variance.ndim == 2:
+            raise InputError(
+                f"noise has {len(self.noise)} numbers, and variance is a matrix; with a covariance matrix it must be one number."
+            )
+        if self.noise.ndim and self.variance.ndim and len(self.noise) != len(self.variance):
+            raise InputError(
+                f"noise has {len(self.noise)} numbers, but variance describes {len(self.variance)} columns; "
+                "they must be as many."
+            )
 
     @property
     def n_columns(self) -> int | None:
         """How many columns the parameters are for; None where they fit any number."""
-        return len(self.variance) if self.variance.ndim else None
+        return next((len(own) for own in (self.variance, self.noise) if own.ndim), None)
+
+    @property
+    def _which_width(self) -> str:
+        """The parameter that says how many columns there are, for a message."""
+        named = (name for name in ("variance", "mean", "noise") if np.ndim(getattr(self, name, 0.0)))
+        return f"{type(self).__name__}'s {next(named)}"
+
+    @property
+    def noisy(self) -> bool:
+        """Whether any column has noise."""
+        return bool(np.any(self.noise > 0))
 
     def resolve(self, X: FloatArray) -> Self:
         """Check that the table fits; nothing is left open."""
         if self.n_columns is not None:
-            check_width(X.shape[1], self.n_columns, f"{type(self).__name__}'s variance")
+            check_width(X.shape[1], self.n_columns, self._which_width)
         if self.variance.ndim == 2:
             self._check_complete(X)
         return self
@@ -52,14 +72,21 @@ class Gaussian(Process):
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Say how many merges join rows that do not differ, where no noise makes their density finite."""
-        if self.noise > 0 or not np.any(tree.merge_heights == 0):
+        exact = np.flatnonzero(np.broadcast_to(self.noise, X.shape[1]) == 0)
+        at_once = int(np.sum(tree.merge_heights == 0))  # those come first
+        if len(exact) == 0 or at_once == 0:
             return []
-        log_z = merge_log_likelihoods(self, tree, X).log_z
-        count = int(np.sum((tree.merge_heights == 0) & (log_z != 0)))  # log Z is 0 where no cell is shared
+        known = np.zeros((len(X) + at_once, len(exact)), dtype=np.bool_)  # below each node, some cell of the column
+        known[: len(X)] = ~np.isnan(X[:, exact])
+        count = 0
+        for node, (left, right) in enumerate(tree.children[:at_once].tolist(), len(X)):
+            count += bool(np.any(known[left] & known[right]))
+            known[node] = known[left] | known[right]
         if count == 0:
             return []
+        which = "real cell without noise" if self.noisy else "real cell"
         return [
-            f"{count} merge(s) join rows that are identical in every real cell that both have; their density is infinite "
+            f"{count} merge(s) join rows that are identical in every {which} that both have; their density is infinite "
             f"without noise and was limited, to a standard deviation of {RELATIVE_DEVIATION:g} of the data's. Give noise > 0, "
             "for example noise=0.01, or drop the duplicates."
         ]
@@ -79,16 +106,14 @@ class Gaussian(Process):
         return np.sqrt(np.broadcast_to(self.variance, n_columns))
 
     @abstractmethod
-    def _root(self, forest: Any, root: int) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of the root's state, in white units, a number for each column."""
+    def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the root's state given its message, in white units, a number for each column."""
 
     @abstractmethod
-    def _child(self, forest: Any, node: int, above: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of a node's state given its parent's, ``(size, columns)``, in white units."""
-
-    @abstractmethod
-    def _shown_states(self, forest: Any, white: FloatArray) -> FloatArray:
-        """Return states in the units of the table."""
+    def _child(
+        self, mean: FloatArray, spread: FloatArray, above: FloatArray, length: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of a node's state given its message and its parent's state, ``(size, columns)``."""
 
     def coloured(self, white: FloatArray) -> FloatArray:
         """Return rows in units of the variance in those of the table, the inverse of `whitened`."""
@@ -108,19 +133,21 @@ class Gaussian(Process):
     def _white(self) -> Process:
         """Return this process in its own units."""
 
-    def draw(self, forest: Any, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+    def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
-        means, variances = self._root(forest, tree.n_nodes - 1)
+        own = messages[0]
+        assert isinstance(own, GaussianMessages)
+        means, variances = self._root(own.mean[tree.n_nodes - 1], own.spread[tree.n_nodes - 1])
         width = len(means)
         states = np.empty((tree.n_nodes, size, width))
-        noise = rng.standard_normal((tree.n_nodes, size, width))
-        states[-1] = means + np.sqrt(variances) * noise[-1]
+        steps = rng.standard_normal((tree.n_nodes, size, width))
+        states[-1] = means + np.sqrt(variances) * steps[-1]
         for node in range(tree.n_nodes - 2, -1, -1):
-            parent = tree.parents[node]
-            means, variances = self._child(forest, node, states[parent], float(tree.branch_lengths[node]))
-            states[node] = means + np.sqrt(variances) * noise[node]
+            above, length = states[tree.parents[node]], float(tree.branch_lengths[node])
+            means, variances = self._child(own.mean[node], own.spread[node], above, length)
+            states[node] = means + np.sqrt(variances) * steps[node]
         leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
-        return self._shown_states(forest, leaves + math.sqrt(self.noise) * rng.standard_normal(leaves.shape))
+        return self.coloured(leaves + np.sqrt(self.noise) * rng.standard_normal(leaves.shape) + own.center)
 
     def width(self, n_columns: int | None) -> int:
         """Return how many columns to simulate, where `n_columns` were asked for."""
@@ -128,7 +155,7 @@ class Gaussian(Process):
         if self.n_columns is None:
             return 1 if n_columns is None else n_columns
         if n_columns is not None:
-            check_width(n_columns, self.n_columns, f"{type(self).__name__}'s variance")
+            check_width(n_columns, self.n_columns, self._which_width)
         return self.n_columns
 
 
@@ -155,16 +182,18 @@ def check_size(centred: FloatArray) -> None:
         )
 
 
-def _checked_noise(noise: float) -> float:
+def _checked_noise(noise: ArrayLike) -> FloatArray:
     try:
-        checked = float(noise)
+        checked = np.array(noise, dtype=np.float64)
     except (TypeError, ValueError):
-        checked = float("nan")
-    if not (checked == 0 or SMALLEST_NOISE <= checked <= LARGEST_NOISE):
+        checked = np.array(np.nan)
+    allowed = (checked == 0) | ((checked >= SMALLEST_NOISE) & (checked <= LARGEST_NOISE))
+    if checked.ndim > 1 or checked.size == 0 or not np.all(allowed):
         raise InputError(
             f"noise is {noise!r}; it must be 0 or a number from {SMALLEST_NOISE:g} to {LARGEST_NOISE:g}, the variance of the "
-            "noise in units of the diffusion."
+            "noise in units of the diffusion: one for all columns, or one a column."
         )
+    checked.setflags(write=False)
     return checked
 
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import wishart
 
-from ..compiled import announced_compilation
 from ..errors import InputError
-from ._statistics_kernels import contrasts
 from .brownian import Brownian
 from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence, Noise
 from .gaussian import Gaussian
+from .kernels.passes import contrasts
+from .layout import GaussianMessages, read_messages
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck
 
 FloatArray = NDArray[np.float64]
@@ -64,10 +64,12 @@ class GaussianPrior(NamedTuple):
 
     def log_density(self, process: Gaussian) -> float:
         """Return the log density of parameters, up to a constant; of all but the noise if that is held."""
-        if process.noise > 0:
+        if process.noisy:
             own = process.deviations(len(self.spread)) ** 2
             least = self.least_variance(process.noise)
-            if np.any((own < (1 - 1e-9) * least) if process.variance.ndim else own.mean() < (1 - 1e-9) * least.mean()):
+            if not process.variance.ndim:
+                own, least = own[:1], self._for_one_variance(least, process.noise)
+            if np.any(own < (1 - 1e-9) * least):
                 return -math.inf
         total = self._of_variance(process.variance)
         if self.noise != "held":
@@ -77,14 +79,19 @@ class GaussianPrior(NamedTuple):
             total -= 0.5 * float(np.sum((process.mean - self.middle) ** 2 / (self.mean_spread * self.spread)))
         return total
 
-    def least_variance(self, noise: float) -> FloatArray:
+    def least_variance(self, noise: FloatArray | float) -> FloatArray:
         """Return the variance of each column with which its noise is that of rounding.
 
         Where noise is tried out it is the column's own at the most: noise that is too little for one of many columns is not
         made up for by letting that column diffuse more widely than it does.
         """
-        least = self.rounding / noise if noise > 0 else np.zeros(len(self.spread))
+        noises = np.broadcast_to(noise, len(self.spread))
+        least = np.where(noises > 0, self.rounding / np.where(noises > 0, noises, 1.0), 0.0)
         return np.minimum(least, self.spread) if self.noise == "tried" else least
+
+    def _for_one_variance(self, least: FloatArray, noise: FloatArray | float) -> FloatArray:
+        """Return the least variance of all columns: with one noise rounding counts on average, else in every column."""
+        return np.asarray(least.max() if np.ndim(noise) else least.mean())
 
     def _of_variance(self, variance: FloatArray) -> float:
         if variance.ndim == 2:
@@ -94,7 +101,9 @@ class GaussianPrior(NamedTuple):
         scaled = variance / (self.spread if variance.ndim else self.spread.mean())
         return -float(np.sum((SHAPE - 1) * np.log(scaled) + 1 / (SCALE * scaled)))
 
-    def best_variance(self, shape: int, squares: FloatArray, counts: FloatArray, noise: float) -> FloatArray:
+    def best_variance(
+        self, shape: int, squares: FloatArray, counts: FloatArray, noise: FloatArray | float
+    ) -> FloatArray:
         """Return the most probable variance, eq. (11.1), given contrasts: one number (shape 0), one a column (1) or a matrix."""
         least = self.least_variance(noise)
         if shape == 2:
@@ -103,11 +112,17 @@ class GaussianPrior(NamedTuple):
             return np.asarray(variance + np.diag(np.maximum(least - np.diag(variance), 0.0)))
         own, spread = np.diag(squares), self.spread
         if shape == 0:
-            own, spread, counts, least = own.sum(), spread.mean(), counts.sum(), least.mean()
+            own, spread, counts = own.sum(), spread.mean(), counts.sum()
+            least = self._for_one_variance(least, noise)
         return np.maximum((spread / SCALE + 0.5 * own) / (SHAPE - 1 + 0.5 * counts), least)
 
     def drawn_variance(
-        self, variance: FloatArray, squares: FloatArray, counts: FloatArray, noise: float, rng: np.random.Generator
+        self,
+        variance: FloatArray,
+        squares: FloatArray,
+        counts: FloatArray,
+        noise: FloatArray | float,
+        rng: np.random.Generator,
     ) -> FloatArray:
         """Return a variance drawn given contrasts, eq. (13.4), of the same shape; the given one where a draw is ruled out."""
         least = self.least_variance(noise)
@@ -119,14 +134,17 @@ class GaussianPrior(NamedTuple):
             return np.asarray(drawn if np.all(np.diag(drawn) >= least) else variance)
         own, spread = np.diag(squares), self.spread
         if variance.ndim == 0:
-            own, spread, counts, least = own.sum(), spread.mean(), counts.sum(), least.mean()
+            own, spread, counts = own.sum(), spread.mean(), counts.sum()
+            least = self._for_one_variance(least, noise)
         drawn = (spread / SCALE + 0.5 * own) / rng.standard_gamma(SHAPE + 0.5 * counts)
         return np.asarray(np.where(drawn >= least, drawn, variance))
 
 
-def noise_log_prior(noise: float) -> float:
-    """Return the log density of a noise, up to a constant."""
-    return -(NOISE_SHAPE + 1) * math.log(noise) - NOISE_SCALE / noise if noise > 0 else -math.inf
+def noise_log_prior(noise: FloatArray | float) -> float:
+    """Return the log density of a noise, or of the noises of all columns, up to a constant."""
+    if np.any(np.asarray(noise) <= 0):
+        return -math.inf
+    return float(np.sum(-(NOISE_SHAPE + 1) * np.log(noise) - NOISE_SCALE / np.asarray(noise)))
 
 
 class Contrasts(NamedTuple):
@@ -140,7 +158,7 @@ class Contrasts(NamedTuple):
     weights: FloatArray  # (trees,)
 
     @classmethod
-    def of(cls, evidence: Evidence, prior: GaussianPrior, heights: list[FloatArray], noise: float) -> Self:
+    def of(cls, evidence: Evidence, prior: GaussianPrior, heights: list[FloatArray], noise: FloatArray | float) -> Self:
         """Climb all trees, their heights perhaps warped."""
         n, n_columns = evidence.X.shape
         units = np.sqrt(prior.spread)  # in which nothing is too large or too small
@@ -149,16 +167,17 @@ class Contrasts(NamedTuple):
         means, variances = [], []
         for tree, own, weight in zip(evidence.trees, heights, evidence.weights, strict=True):
             gaps, spans = np.empty((n - 1, n_columns)), np.empty((n - 1, n_columns))
-            forest = Brownian(1.0, noise).forest(X, n, np.zeros(n))
-            with announced_compilation():
-                root = contrasts(forest, tree.children, own, gaps, spans)
+            forest, slot = Brownian(1.0, noise).forest(X, n), np.arange(tree.n_nodes)
+            contrasts(forest, tree.children, own, slot, gaps, spans)
+            root = read_messages(forest, slot[-1:])[0]
+            assert isinstance(root, GaussianMessages)
             scaled = gaps / np.sqrt(spans)
             seen = ~np.isnan(scaled)
             counts += weight * seen.sum(axis=0)
             logs += weight * np.nansum(np.log(spans), axis=0)
             squares += weight * (scaled.T @ scaled if seen.all() else np.diag(np.nansum(scaled**2, axis=0)))
-            means.append(prior.middle + units * (forest.y[:, root] + forest.center))
-            variances.append(np.broadcast_to(forest.v[..., root], n_columns))
+            means.append(prior.middle + units * (root.mean[0] + root.center))
+            variances.append(root.spread[0])
         squares *= np.outer(units, units)
         return cls(counts, logs, squares, np.array(means), np.array(variances), evidence.weights)
 
@@ -170,6 +189,10 @@ class Contrasts(NamedTuple):
             trace = float(np.trace(np.linalg.solve(variance, self.squares)))
             return constant - 0.5 * (float(self.counts[0]) * float(log_determinant) + trace)
         return constant - 0.5 * float(np.sum(self.counts * np.log(variance) + np.diag(self.squares) / variance))
+
+    def to_equilibrium(self, remaining: FloatArray) -> Contrasts:
+        """Return the sums with what is left of the way to the equilibrium added to the variances at the roots."""
+        return self._replace(root_variances=self.root_variances + remaining)
 
     def with_roots(self, mean: FloatArray) -> Contrasts:
         """Return the sums with the roots among them, as contrasts to a mean."""
@@ -189,15 +212,17 @@ def fit_brownian(process: Brownian, evidence: Evidence, noise: Noise) -> Brownia
     heights = [tree.heights for tree in evidence.trees]
 
     @_if_possible(process)
-    def best_at(noise: float) -> tuple[float, Brownian]:
+    def best_at(noise: FloatArray | float) -> tuple[float, Brownian]:
         sums = Contrasts.of(evidence, prior, heights, noise)
         found = Brownian(prior.best_variance(process.variance.ndim, sums.squares, sums.counts, noise), noise)
         return sums.log_density(found.variance) + prior.log_density(found), found
 
     given = Contrasts.of(evidence, prior, heights, process.noise).log_density(process.variance)
     candidates = [(given + prior.log_density(process), process), best_at(process.noise)]
-    if noise == "fitted":
-        candidates.append(best_at(_best_positive(lambda trial: best_at(trial)[0], process.noise, NOISE_RANGE)))
+    if noise == "fitted" and process.noise.ndim:
+        candidates.append(best_at(_best_noises(candidates[-1][1], evidence, prior, heights, None)))
+    elif noise == "fitted":
+        candidates.append(best_at(_best_positive(lambda trial: best_at(trial)[0], float(process.noise), NOISE_RANGE)))
     return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
@@ -205,15 +230,12 @@ def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, noise: Noise)
     """Return the most probable rate, noise, mean and variance."""
     prior = GaussianPrior.of(evidence.X, noise)
 
-    def contrasts_at(rate: float, noise: float) -> Contrasts:
+    def contrasts_at(rate: float, noise: FloatArray | float) -> Contrasts:
         # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
-        heights = [-np.expm1(-2 * rate * tree.heights) for tree in evidence.trees]
-        sums = Contrasts.of(evidence, prior, heights, noise)
-        remaining = np.array([[math.exp(-2 * rate * tree.heights[-1])] for tree in evidence.trees])
-        return sums._replace(root_variances=sums.root_variances + remaining)
+        return Contrasts.of(evidence, prior, _warped(evidence, rate), noise).to_equilibrium(_remaining(evidence, rate))
 
     @_if_possible(process)
-    def best_at(rate: float, noise: float) -> tuple[float, OrnsteinUhlenbeck]:
+    def best_at(rate: float, noise: FloatArray | float) -> tuple[float, OrnsteinUhlenbeck]:
         sums = contrasts_at(rate, noise)
         mean, variance = _best_mean_and_variance(process.variance.ndim, sums, prior, noise)
         found = OrnsteinUhlenbeck(rate, mean, variance, noise)
@@ -224,12 +246,86 @@ def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, noise: Noise)
         (given + prior.log_density(process), process),
         best_at(process.rate, process.noise),
     ]
-    if noise != "fitted":
+    if noise != "fitted" or process.noise.ndim:
         rate = _best_positive(lambda trial: best_at(trial, process.noise)[0], process.rate, RATE_RANGE)
         candidates.append(best_at(rate, process.noise))
+        if noise == "fitted":
+            found = candidates[-1][1]
+            remaining = _remaining(evidence, found.rate)
+            noises = _best_noises(found, evidence, prior, _warped(evidence, found.rate), remaining)
+            candidates.append(best_at(found.rate, noises))
     else:
         candidates.append(best_at(*_best_two(lambda rate, noise: best_at(rate, noise)[0], process)))
     return max(candidates, key=lambda candidate: candidate[0])[1]
+
+
+def _warped(evidence: Evidence, rate: float) -> list[FloatArray]:
+    """Return the trees' heights in which stationary diffusion is Brownian motion."""
+    return [-np.expm1(-2 * rate * tree.heights) for tree in evidence.trees]
+
+
+def _remaining(evidence: Evidence, rate: float) -> FloatArray:
+    """Return how much of the equilibrium's variance is left above the root of each tree, as a column."""
+    return np.array([[math.exp(-2 * rate * tree.heights[-1])] for tree in evidence.trees])
+
+
+def _best_noises(
+    process: Gaussian, evidence: Evidence, prior: GaussianPrior, heights: list[FloatArray], remaining: FloatArray | None
+) -> FloatArray:
+    """Return the best noise of each column, all else as the process has it; given that, columns are independent."""
+    n_columns = len(prior.spread)
+    # less noise than that of rounding has no density
+    least = np.clip(prior.rounding / process.deviations(n_columns) ** 2, *NOISE_RANGE)
+    return np.array(
+        [
+            _best_positive(
+                column_log_density(process, d, evidence, prior, heights, remaining), start, (low, NOISE_RANGE[1])
+            )
+            for d, (start, low) in enumerate(
+                zip(np.broadcast_to(process.noise, n_columns).tolist(), least.tolist(), strict=True)
+            )
+        ]
+    )
+
+
+def column_log_density(
+    process: Gaussian,
+    d: int,
+    evidence: Evidence,
+    prior: GaussianPrior,
+    heights: list[FloatArray],
+    remaining: FloatArray | None,
+) -> Callable[[float], float]:
+    """Return the log density of one column and its noise as a function of the noise, all else as the process has it.
+
+    Parameters
+    ----------
+    process : Gaussian
+        With a variance for all columns or one a column.
+    d : int
+        The column.
+    evidence : Evidence
+    prior : GaussianPrior
+    heights : list of ndarray
+        Of each tree, warped for a stationary process.
+    remaining : ndarray of shape (trees, 1), optional
+        For a stationary process, the share of the equilibrium's variance above each root.
+    """
+    variance = process.deviations(len(prior.spread))[d] ** 2
+    own_evidence = evidence.columns([d])
+    own = prior._replace(spread=prior.spread[[d]], middle=prior.middle[[d]], rounding=prior.rounding[[d]])
+
+    def log_density(noise: float) -> float:
+        if variance < (1 - 1e-9) * own.least_variance(noise)[0]:
+            return -math.inf
+        sums = Contrasts.of(own_evidence, own, heights, noise)
+        if remaining is not None:
+            assert isinstance(process, OrnsteinUhlenbeck)
+            mean = np.broadcast_to(process.mean, len(prior.spread))[[d]]
+            sums = sums.to_equilibrium(remaining).with_roots(mean)
+        return sums.log_density(np.asarray(variance)) + noise_log_prior(noise)
+
+    return log_density
 
 
 def _if_possible(
@@ -238,7 +334,7 @@ def _if_possible(
     """Let a search go on where equal rows without noise leave a covariance matrix that cannot be inverted."""
 
     def decorate(best_at: Callable[..., tuple[float, AnyGaussian]]) -> Callable[..., tuple[float, AnyGaussian]]:
-        def guarded(*arguments: float) -> tuple[float, AnyGaussian]:
+        def guarded(*arguments: Any) -> tuple[float, AnyGaussian]:
             try:
                 return best_at(*arguments)
             except (InputError, np.linalg.LinAlgError):
@@ -250,7 +346,7 @@ def _if_possible(
 
 
 def _best_mean_and_variance(
-    shape: int, sums: Contrasts, prior: GaussianPrior, noise: float
+    shape: int, sums: Contrasts, prior: GaussianPrior, noise: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """Maximise over mean and variance in turn, which are nearly independent."""
     precision = np.sum(sums.weights[:, None] / sums.root_variances, axis=0)
@@ -270,7 +366,7 @@ def _best_mean_and_variance(
 
 def _best_two(function: Callable[[float, float], float], process: OrnsteinUhlenbeck) -> tuple[float, float]:
     """Return the rate and the noise where a function of both is largest, from those of a process on."""
-    noise = process.noise if process.noise > 0 else 0.1
+    noise = float(process.noise) if process.noisy else 0.1
     start = np.log([np.clip(process.rate, *RATE_RANGE), np.clip(noise, *NOISE_RANGE)])
     found = minimize(  # type: ignore[call-overload, unused-ignore]
         lambda logs: -function(*np.exp(logs)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,8 @@ from ..notebook import facts_html
 from ..streams import RandomState
 from ..table.blocks import computed
 from ..tree.tree import Tree
+from .kernels.messages import Forest
+from .layout import Columns, Messages, make_forest
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -21,8 +23,8 @@ FloatArray = NDArray[np.float64]
 class Process(ABC):
     """A Markov process that runs down every branch of a tree and gives each leaf a row of the table.
 
-    A new process is one module with a subclass of this, and one with a class of forest for which every operation of
-    `coaltree.process.operations` is supplied. Rows of ``X`` are leaves, NaN is a missing cell.
+    A process of Gaussian columns, or of columns whose states are redrawn from an equilibrium, is one module with a subclass of
+    this: it declares its columns, and needs no compiled code of its own. Rows of ``X`` are leaves, NaN is a missing cell.
     """
 
     @abstractmethod
@@ -33,12 +35,15 @@ class Process(ABC):
         """
 
     @abstractmethod
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False) -> Any:
-        """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X.
+    def columns(self, X: FloatArray) -> list[Columns]:
+        """Declare the kinds of the columns, their parameters and the messages of the rows of X; see `coaltree.process.layout`.
 
-        Called on a resolved process. `height` is the array, all zeros, that the forest has to use. Where no cell is missing,
-        columns may share what they have in common; `by_column` asks for the kind of forest that a table with holes has.
+        Called on a resolved process. A process of one kind returns one declaration.
         """
+
+    def forest(self, X: FloatArray, capacity: int, *, scan: bool = False) -> Forest:
+        """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X; see `make_forest`."""
+        return make_forest(self.columns(X), capacity, scan)
 
     @abstractmethod
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
@@ -52,18 +57,19 @@ class Process(ABC):
         """
 
     @abstractmethod
-    def states(self, forest: Any, slots: NDArray[np.intp], distance: FloatArray, observed: bool) -> Predictions:
-        """Return what the messages of some slots say of states at the other end of paths of given lengths.
+    def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
+        """Return what messages say of states at the other end of paths of given lengths.
 
-        `observed` says whether the states are asked for as a leaf would show them, with its noise.
+        `messages` has one entry for each declaration of `columns`. `observed` says whether the states are asked for as a leaf
+        would show them, with its noise.
         """
 
     @abstractmethod
-    def draw(self, forest: Any, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+    def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw tables from the process on a tree, given all that was observed; shape ``(size, n_leaves, n_columns)``.
 
-        `forest` holds the messages of all nodes, as `Beliefs` has them. Every cell is drawn as a leaf would show it anew,
-        with its noise; within a draw all cells belong together.
+        `messages` are the upward ones of all nodes, leaves first. Every cell is drawn as a leaf would show it anew, with its
+        noise; within a draw all cells belong together.
         """
 
     @property
@@ -72,11 +78,11 @@ class Process(ABC):
         return 0.0
 
     @abstractmethod
-    def coordinates(self, forest: Any, n: int, height: float) -> NDArray[np.float32]:
-        """Return points for the lineages in the first n slots, such that those near each other are likely to merge.
+    def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
+        """Return points for lineages, such that those near each other are likely to merge.
 
         Squared distances are about the log likelihood that is lost where two lineages merge near a height, so that those of
-        several processes can be added; NaN where nothing was observed below a lineage; shape ``(coordinates, n)``.
+        several processes can be added; NaN where nothing was observed below a lineage; shape ``(coordinates, lineages)``.
         """
 
     def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compiled import announced_compilation, kernel
 from ..errors import InputError
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
-from . import operations as op
 from .interface import Process, as_matrix
+from .kernels.passes import climb
 
 FloatArray = NDArray[np.float64]
 
@@ -27,39 +26,14 @@ class MergeLogLikelihoods(NamedTuple):
     log_ratios: FloatArray  # one tree below the merge against two independent ones
 
 
-@kernel
-def _climb(
-    forest: Any,
-    children: NDArray[np.intp],
-    heights: FloatArray,
-    slot: NDArray[np.intp],
-    log_z: FloatArray,
-    log_ratios: FloatArray,
-    first: int,
-    last: int,
-) -> None:
-    n = len(children) + 1
-    pair = np.empty(op.pair_size(forest))
-    for k in range(first, last):
-        i, j, h = slot[children[k, 0]], slot[children[k, 1]], heights[n + k]
-        op.load_pair(forest, i, j, pair)
-        log_z[k] = op.log_z(forest, pair, h)
-        apart = op.root_log_density(forest, i) + op.root_log_density(forest, j)
-        op.merge(forest, i, j, h, i)
-        forest.height[i] = h
-        slot[n + k] = i
-        log_ratios[k] = log_z[k] + op.root_log_density(forest, i) - apart
-
-
 def merge_log_likelihoods(process: Process, tree: Tree, X: FloatArray) -> MergeLogLikelihoods:
     """Climb a tree with a resolved process and return what each merge contributes."""
-    forest = process.forest(X, len(X), np.zeros(len(X)))
+    forest = process.forest(X, len(X))
     result = MergeLogLikelihoods(np.empty(len(X) - 1), np.empty(len(X) - 1))
     slot = np.arange(tree.n_nodes)
-    with announced_compilation():
-        for first in range(0, len(X) - 1, AT_ONCE):  # so that Ctrl-C gets its turn
-            last = min(first + AT_ONCE, len(X) - 1)
-            _climb(forest, tree.children, tree.heights, slot, result.log_z, result.log_ratios, first, last)
+    for first in range(0, len(X) - 1, AT_ONCE):  # so that Ctrl-C gets its turn
+        last = min(first + AT_ONCE, len(X) - 1)
+        climb(forest, tree.children, tree.heights, slot, result.log_z, result.log_ratios, first, last)
     if np.any(np.isnan(result.log_z)):
         merge = int(np.argmax(np.isnan(result.log_z)))
         raise FloatingPointError(

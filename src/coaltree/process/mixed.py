@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,8 @@ from ..errors import InputError
 from ..notebook import facts_html
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
-from ._mixed_kernels import PairForest
 from .interface import Process, check_width, checked_column_count
-from .multinomial import Multinomial
+from .layout import Columns, Messages
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -74,15 +73,9 @@ class Mixed(Process):
         check_width(X.shape[1], self.n_columns, "Mixed")
         return type(self)(*((process.resolve(X[:, columns]), columns) for process, columns in self.parts))
 
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False) -> Any:
-        """Return the parts' forests, nested in pairs, on one array of heights."""
-        # Column by column, holes or not, and in one order of kinds: every pair of kinds is compiled for on its own.
-        parts = [self.parts[k] for k in self._order]
-        forests = [process.forest(X[:, columns], capacity, height, by_column=True) for process, columns in parts]
-        joined = forests.pop()
-        while forests:
-            joined = PairForest(height, forests.pop(), joined)
-        return joined
+    def columns(self, X: FloatArray) -> list[Columns]:
+        """Return the declarations of all parts."""
+        return [own for process, columns in self.parts for own in process.columns(X[:, columns])]
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the sum over the parts."""
@@ -102,35 +95,27 @@ class Mixed(Process):
             table[:, columns] = process.simulate(tree, rng, n_columns=len(columns))
         return table
 
-    def forests(self, forest: Any) -> list[Any]:
-        """Return the parts' forests, in the order of the parts, from the one that `forest` made."""
-        found = {}
-        for k in self._order[:-1]:
-            found[k] = forest.first
-            forest = forest.second
-        found[self._order[-1]] = forest
-        return [found[k] for k in range(len(self.parts))]
+    def _by_part(self, messages: Messages) -> Iterator[tuple[Process, tuple[int, ...], Messages]]:
+        """Yield the parts with their messages."""
+        first = 0
+        for process, columns in self.parts:
+            last = first + _n_declarations(process)
+            yield process, columns, messages[first:last]
+            first = last
 
-    @property
-    def _order(self) -> list[int]:
-        """Numbers of the parts as their forests are nested: those with states last."""
-        return sorted(range(len(self.parts)), key=lambda k: isinstance(self.parts[k][0], Multinomial))
-
-    def coordinates(self, forest: Any, n: int, height: float) -> NDArray[np.float32]:
+    def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the coordinates of all parts."""
-        forests = self.forests(forest)
-        own = [part.coordinates(its, n, height) for (part, _), its in zip(self.parts, forests, strict=True)]
-        return np.concatenate(own)
+        return np.concatenate([process.coordinates(own, height) for process, _, own in self._by_part(messages)])
 
     @property
     def settled_height(self) -> float:
         """The smallest of the parts'."""
         return min(process.settled_height for process, _ in self.parts)
 
-    def draw(self, forest: Any, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+    def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw every part its own columns; see `Process.draw`."""
         tables = np.empty((size, tree.n_leaves, self.n_columns))
-        for (process, columns), own in zip(self.parts, self.forests(forest), strict=True):
+        for process, columns, own in self._by_part(messages):
             tables[:, :, columns] = process.draw(own, tree, size, rng)
         return tables
 
@@ -143,15 +128,20 @@ class Mixed(Process):
             total += log_jacobian
         return type(self)(*parts), white, total
 
-    def states(self, forest: Any, slots: NDArray[np.intp], distance: FloatArray, observed: bool) -> Predictions:
+    def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return what messages say of states some way off, every part of its own columns."""
         return Predictions.side_by_side(
             [
-                (process.states(own, slots, distance, observed), np.array(columns))
-                for (process, columns), own in zip(self.parts, self.forests(forest), strict=True)
+                (process.states(own, distance, observed), np.array(columns))
+                for process, columns, own in self._by_part(messages)
             ]
         )
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Return the remarks of all parts."""
         return [remark for process, columns in self.parts for remark in process.remarks(tree, X[:, columns])]
+
+
+def _n_declarations(process: Process) -> int:
+    """Return how many declarations a process makes of its columns."""
+    return sum(_n_declarations(part) for part, _ in process.parts) if isinstance(process, Mixed) else 1

@@ -14,8 +14,8 @@ from ..errors import InputError
 from ..notebook import brief
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
-from ._multinomial_kernels import CategoricalForest
 from .interface import Process, check_width, checked_column_count
+from .layout import Columns, Messages, SiteColumns, SiteMessages
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +38,9 @@ class Multinomial(Process):
     equilibrium : list of D array-likes, optional
         Probabilities of the states of each column; columns may differ in their number of states. By default they
         are estimated from the table: the share of each state, one more count given to every state.
+    noise : float or array-like of shape (D,), default 0.0
+        Probability that an observed cell is a fresh draw from the equilibrium instead of the state of its lineage, eq. (5.5): one
+        number for all columns, or one a column; at least 0 and below 1.
 
     Notes
     -----
@@ -52,7 +55,9 @@ class Multinomial(Process):
     -1.845
     """
 
-    def __init__(self, rate: ArrayLike = 1.0, equilibrium: Sequence[ArrayLike] | None = None) -> None:
+    def __init__(
+        self, rate: ArrayLike = 1.0, equilibrium: Sequence[ArrayLike] | None = None, noise: ArrayLike = 0.0
+    ) -> None:
         try:
             self.rate = np.array(rate, dtype=np.float64)
         except (TypeError, ValueError):
@@ -66,12 +71,16 @@ class Multinomial(Process):
             )
         self.rate.setflags(write=False)
         self.equilibrium = None if equilibrium is None else _checked_equilibrium(equilibrium)
+        self.noise = _checked_noise(noise)
         if self.equilibrium is not None and self.rate.ndim:
             check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
+        if self.equilibrium is not None and self.noise.ndim:
+            check_width(len(self.equilibrium), len(self.noise), "Multinomial's noise")
 
     def __repr__(self) -> str:
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
-        return f"Multinomial(rate={brief(self.rate)}, equilibrium={equilibrium})"
+        noise = f", noise={brief(self.noise)}" if np.any(self.noise > 0) else ""
+        return f"Multinomial(rate={brief(self.rate)}, equilibrium={equilibrium}{noise})"
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
@@ -85,6 +94,8 @@ class Multinomial(Process):
             )
         if self.rate.ndim:
             check_width(X.shape[1], len(self.rate), "Multinomial's rate")
+        if self.noise.ndim:
+            check_width(X.shape[1], len(self.noise), "Multinomial's noise")
         if self.equilibrium is None:
             largest = np.argwhere(observed & (X >= MOST_STATES))
             if len(largest):
@@ -93,7 +104,7 @@ class Multinomial(Process):
                     f"Row {row}, column {column} holds code {X[row, column]:g}; a column may have at most {MOST_STATES} states, "
                     "numbered 0, 1, 2, ... without gaps."
                 )
-            return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])])
+            return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])], self.noise)
         check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
         n_states = np.array([len(q) for q in self.equilibrium])
         wrong = np.argwhere(observed & (n_states <= X))
@@ -105,22 +116,20 @@ class Multinomial(Process):
             )
         return self
 
-    def forest(self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False) -> CategoricalForest:
-        """Return the leaves' messages."""
-        assert self.equilibrium is not None, "forest is called on a resolved process"
+    def columns(self, X: FloatArray) -> list[Columns]:
+        """Declare the leaves' messages, eq. (5.5)."""
+        assert self.equilibrium is not None, "columns is called on a resolved process"
         n_columns = X.shape[1]
         start = np.concatenate([[0], np.cumsum([len(q) for q in self.equilibrium])]).astype(np.intp)
-        root_q = np.sqrt(np.concatenate(self.equilibrium))
-        m = np.empty((start[-1], capacity))
-        m[:] = root_q[:, None]
+        q, noise = np.concatenate(self.equilibrium), np.broadcast_to(self.noise, n_columns)
+        message = np.ones((len(X), start[-1]))
         for d in range(n_columns):
             rows = np.flatnonzero(~np.isnan(X[:, d]))
             states = start[d] + X[rows, d].astype(np.intp)
-            m[start[d] : start[d + 1], rows] = 0.0
-            m[states, rows] = 1 / root_q[states]
+            message[rows, start[d] : start[d + 1]] = noise[d]
+            message[rows, states] += (1 - noise[d]) / q[states]
         rate = np.array(np.broadcast_to(self.rate, n_columns))
-        common = float(rate[0]) if n_columns and np.all(rate == rate[0]) else math.nan
-        return CategoricalForest(height, m, np.ones((n_columns, capacity)), start, root_q, rate, common)
+        return [SiteColumns(message, self.equilibrium, rate, bool(np.any(self.noise > 0)))]
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the log probability of each row's states at equilibrium."""
@@ -160,17 +169,31 @@ class Multinomial(Process):
         kept = rng.random((tree.n_nodes - 1, len(self.equilibrium))) < np.exp(-lengths[:, None] * rates)
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = np.where(kept[node], states[parents[node]], states[node])
-        return states[: tree.n_leaves]
+        return self._shown(states[: tree.n_leaves], rng)
 
-    def coordinates(self, forest: CategoricalForest, n: int, height: float) -> NDArray[np.float32]:
+    def _shown(self, states: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return states as leaves show them, columns last: some are drawn anew from the equilibrium."""
+        assert self.equilibrium is not None
+        if not np.any(self.noise > 0):
+            return states
+        shown, redrawn = states.copy(), rng.random(states.shape) < self.noise
+        for d, q in enumerate(self.equilibrium):
+            fresh = rng.choice(len(q), size=states.shape[:-1], p=q)
+            shown[..., d] = np.where(redrawn[..., d], fresh, states[..., d])
+        return shown
+
+    def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the messages, every column's of a length that says how much it loses where states differ; NaN where flat."""
-        points = forest.m[:, :n].astype(np.float32)
-        for d, (first, last) in enumerate(pairwise(forest.start)):
-            own = points[first:last]
-            weight = math.log1p(1 / max(2 * forest.rate[d] * height, 1e-6))
-            ratios = own / forest.root_q[first:last, None].astype(np.float32)
-            own[:, ratios.min(axis=0) > (1 - 1e-6) * ratios.max(axis=0)] = np.nan  # nothing was observed
-            own *= np.float32(math.sqrt(0.5 * weight)) / np.sqrt((own**2).sum(axis=0))
+        own = messages[0]
+        assert isinstance(own, SiteMessages)
+        points = np.empty((len(own.q), len(own.message)), dtype=np.float32)
+        for d, (first, last) in enumerate(pairwise(own.start)):
+            ratios = own.message[:, first:last].T
+            scaled = (ratios * np.sqrt(own.q[first:last, None])).astype(np.float32)
+            weight = math.log1p(1 / max(2 * own.rate[d] * height, 1e-6))
+            scaled[:, ratios.min(axis=0) > (1 - 1e-6) * ratios.max(axis=0)] = np.nan  # nothing was observed
+            scaled *= np.float32(math.sqrt(0.5 * weight)) / np.sqrt((scaled**2).sum(axis=0))
+            points[first:last] = scaled
         return points
 
     @property
@@ -178,42 +201,45 @@ class Multinomial(Process):
         """The height below which the fastest column hardly ever mutates."""
         return 0.05 / float(np.max(self.rate))
 
-    def draw(self, forest: CategoricalForest, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+    def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
-        n_columns, counts = len(forest.rate), np.diff(forest.start)
+        own = messages[0]
+        assert isinstance(own, SiteMessages)
+        n_columns, counts = len(own.rate), np.diff(own.start)
         column = np.repeat(np.arange(n_columns), counts)
-        place = np.arange(len(column)) - forest.start[column]
+        place = np.arange(len(column)) - own.start[column]
         likelihood = np.zeros((n_columns, counts.max()))  # of each state, columns of fewer states padded
         prior = np.zeros_like(likelihood)
-        prior[column, place] = forest.root_q**2
+        prior[column, place] = own.q
         states = np.empty((tree.n_nodes, size, n_columns), dtype=np.intp)
         for node in range(tree.n_nodes - 1, -1, -1):
-            likelihood[column, place] = forest.m[:, node] / forest.root_q
+            likelihood[column, place] = own.message[node]
             chances = np.broadcast_to(prior * likelihood, (size, *prior.shape))
             if node < tree.n_nodes - 1:
-                kept = np.exp(-forest.rate * tree.branch_lengths[node])
+                kept = np.exp(-own.rate * tree.branch_lengths[node])
                 above = states[tree.parents[node]]
                 chances = (1 - kept)[:, None] * chances
-                own = np.take_along_axis(np.broadcast_to(likelihood, chances.shape), above[..., None], axis=2)
+                at_parent = np.take_along_axis(np.broadcast_to(likelihood, chances.shape), above[..., None], axis=2)
                 np.put_along_axis(
                     chances,
                     above[..., None],
-                    np.take_along_axis(chances, above[..., None], axis=2) + kept[:, None] * own,
+                    np.take_along_axis(chances, above[..., None], axis=2) + kept[:, None] * at_parent,
                     axis=2,
                 )
             cumulative = np.cumsum(chances, axis=2)
             u = rng.random((size, n_columns, 1)) * cumulative[..., -1:]
             states[node] = np.minimum((cumulative <= u).sum(axis=2), counts - 1)
-        return np.moveaxis(states[: tree.n_leaves], 0, 1).astype(np.float64)
+        return self._shown(np.moveaxis(states[: tree.n_leaves], 0, 1).astype(np.float64), rng)
 
-    def states(
-        self, forest: CategoricalForest, slots: NDArray[np.intp], distance: FloatArray, observed: bool
-    ) -> Predictions:
+    def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return what messages say of states some way off, the equilibrium as prior."""
-        kept = np.exp(-distance[:, None] * forest.rate)
-        kept = np.repeat(kept, np.diff(forest.start), axis=1)
-        q = forest.root_q**2
-        return Predictions.of_categorical(forest.start, kept * (forest.m[:, slots].T * forest.root_q) + (1 - kept) * q)
+        own = messages[0]
+        assert isinstance(own, SiteMessages)
+        kept = np.exp(-distance[:, None] * own.rate)
+        if observed:
+            kept = kept * (1 - self.noise)
+        kept = np.repeat(kept, np.diff(own.start), axis=1)
+        return Predictions.of_categorical(own.start, kept * (own.message * own.q) + (1 - kept) * own.q)
 
 
 def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArray:
@@ -222,6 +248,19 @@ def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArra
     counts = np.bincount(seen, minlength=n_states or 1) + 1.0
     shares: FloatArray = counts / counts.sum()
     return shares
+
+
+def _checked_noise(noise: ArrayLike) -> FloatArray:
+    try:
+        checked = np.array(noise, dtype=np.float64)
+    except (TypeError, ValueError):
+        checked = np.array(np.nan)
+    if checked.ndim > 1 or checked.size == 0 or not np.all((checked >= 0) & (checked < 1)):
+        raise InputError(
+            f"noise is {noise!r}; it must be a probability of at least 0 and below 1, one for all columns or one a column."
+        )
+    checked.setflags(write=False)
+    return checked
 
 
 def _checked_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:

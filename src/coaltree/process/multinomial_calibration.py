@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..tree.tree import Tree
-from ._statistics_kernels import expected_redraws
 from .beliefs import Beliefs
-from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence
+from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence, Noise
 from .interface import as_matrix
+from .kernels.passes import expected_redraws
 from .multinomial import Multinomial
 
 FloatArray = NDArray[np.float64]
 
 EM_STEPS, EM_TOLERANCE = 50, 1e-3
+SITE_NOISE_PRIOR = (1.0, 5.0)  # of the Beta distribution of a noise: most cells show the state of their lineage
+LEAST_NOISE, MOST_NOISE = 1e-6, 0.999
 
 
 class Redraws(NamedTuple):
@@ -26,10 +28,14 @@ class Redraws(NamedTuple):
     weights: FloatArray  # (edges,), of the trees that they are in
     redraws: FloatArray  # (columns, edges), probability that the state was drawn anew on the edge
     draws: FloatArray  # (states,), how often each was drawn
+    noise_draws: (
+        FloatArray  # (columns,), how many cells show a draw from the equilibrium instead of their lineage's state
+    )
 
 
-def fit_multinomial(process: Multinomial, evidence: Evidence) -> Multinomial:
-    """Return the most probable rates and equilibria, or what some steps towards them reach."""
+def fit_multinomial(process: Multinomial, evidence: Evidence, noise: Noise) -> Multinomial:
+    """Return the most probable rates, equilibria and noise, or what some steps towards them reach; noise of 0 stays."""
+    moves_noise = noise == "fitted" and bool(np.all(process.noise > 0))
     for _ in range(EM_STEPS):
         found = redraws(process, evidence)
         rates = _best_rates(process, found)
@@ -39,7 +45,9 @@ def fit_multinomial(process: Multinomial, evidence: Evidence) -> Multinomial:
             float(np.max(np.abs(np.log(rates / process.rate)))),
             max(float(np.max(np.abs(new - old))) for new, old in zip(equilibria, process.equilibrium, strict=True)),
         )
-        process = Multinomial(rates, equilibria)
+        noises = _best_noise(process, found, evidence.X) if moves_noise else process.noise
+        change = max(change, float(np.max(np.abs(noises - process.noise))))
+        process = Multinomial(rates, equilibria, noises)
         if change < EM_TOLERANCE:
             break
     return process
@@ -52,15 +60,41 @@ def redraws(process: Multinomial, evidence: Evidence) -> Redraws:
     n_edges = max(2 * n - 3, 0)
     lengths = np.empty((len(evidence.trees), n_edges))
     shares = np.empty((n_columns, len(evidence.trees), n_edges))
-    draws = np.zeros(sum(len(q) for q in process.equilibrium))
+    draws, noise_draws = np.zeros(sum(len(q) for q in process.equilibrium)), np.zeros(n_columns)
     for k, (tree, weight) in enumerate(zip(evidence.trees, evidence.weights, strict=True)):
         beliefs = Beliefs(tree, evidence.X, process)
         of_tree, own = np.empty_like(draws), np.empty((n_columns, n_edges))
         expected_redraws(beliefs.forest, tree.children, tree.heights, beliefs.turn, lengths[k], own, of_tree)
-        shares[:, k] = own
-        draws += weight * of_tree
+        layout = beliefs.forest.layout
+        shares[layout.sites, k] = own
+        draws += weight * of_tree[layout.parts[0].at]
+        if process.noise.any():
+            by_noise = _noise_chances(process, beliefs, evidence.X)
+            noise_draws += weight * by_noise.sum(axis=0)
+            for d, first in enumerate(layout.parts[0].start[:-1]):
+                rows = ~np.isnan(evidence.X[:, d])
+                np.add.at(draws, first + evidence.X[rows, d].astype(np.intp), weight * by_noise[rows, d])
     weights = np.repeat(evidence.weights, n_edges)
-    return Redraws(lengths.ravel(), weights, shares.reshape(n_columns, -1), draws)
+    return Redraws(lengths.ravel(), weights, shares.reshape(n_columns, -1), draws, noise_draws)
+
+
+def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> FloatArray:
+    """Return for each observed cell the probability that it shows a draw from the equilibrium; 0 for missing ones.
+
+    A leaf's own message is ``(1 - noise) [k observed] / q + noise``; of what the rest of the tree says of the observed state, its
+    belief b without that cell, the cell shows it by noise in proportion to ``noise q`` and else to ``(1 - noise) b``.
+    """
+    assert process.equilibrium is not None
+    chances = np.zeros(X.shape)
+    shown = beliefs.nodes().take(slice(0, len(X)))  # the leaves' states, their own cells among what is known
+    noises = np.broadcast_to(process.noise, X.shape[1])
+    for d, (q, noise) in enumerate(zip(process.equilibrium, noises, strict=True)):
+        rows = np.flatnonzero(~np.isnan(X[:, d]))
+        codes = X[rows, d].astype(np.intp)
+        own = shown.probability[rows, shown.start[d] + codes]
+        # a state other than the one observed was never shown by the lineage itself; the same one perhaps
+        chances[rows, d] = (1 - own) + own * noise * q[codes] / (noise * q[codes] + 1 - noise)
+    return chances
 
 
 def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArray, list[FloatArray]]:
@@ -128,10 +162,24 @@ def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
     return [(own + 1 / len(own)) / (own.sum() + 1) for own in np.split(found.draws, ends)]
 
 
+def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArray:
+    """Return the most probable noise given how many cells it has drawn: eq. (11.5)."""
+    cells, drawn = (~np.isnan(X)).sum(axis=0).astype(np.float64), found.noise_draws
+    if process.noise.ndim == 0:
+        cells, drawn = cells.sum(), drawn.sum()
+    a, b = SITE_NOISE_PRIOR
+    # noise that was given beyond these ends may stay where it is best
+    least, most = np.minimum(process.noise, LEAST_NOISE), np.maximum(process.noise, MOST_NOISE)
+    return np.asarray(np.clip((a - 1 + drawn) / (a + b - 2 + cells), least, most))
+
+
 def multinomial_log_prior(process: Multinomial, X: FloatArray) -> float:
     """Return the log density of the parameters under their priors, up to a constant."""
     resolved = process.resolve(X)
     assert resolved.equilibrium is not None
     rate = np.atleast_1d(resolved.rate)
     total = float(np.sum((SHAPE - 1) * np.log(rate) - rate / SCALE))
+    if np.all(resolved.noise > 0):
+        a, b = SITE_NOISE_PRIOR
+        total += float(np.sum((a - 1) * np.log(resolved.noise) + (b - 1) * np.log1p(-resolved.noise)))
     return total + sum(float(np.mean(np.log(q))) for q in resolved.equilibrium)

@@ -12,9 +12,9 @@ from ..errors import InputError
 from ..notebook import brief
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
-from ._stationary_kernels import StationaryDiagonalForest, StationaryForest
 from .gaussian import LARGEST_VALUE, Gaussian, check_size, in_single_precision, least_noise
 from .interface import check_width
+from .layout import Columns, GaussianColumns, GaussianMessages, Messages
 from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
@@ -37,9 +37,9 @@ class OrnsteinUhlenbeck(Gaussian):
         :math:`\mu`.
     variance : float, array-like of shape (D,) or (D, D), default 1.0
         :math:`\Sigma`: the same for all columns, one a column, or a full covariance matrix.
-    noise : float, default 0.0
-        Each observation is its lineage's state plus noise of variance ``noise * variance``. Any noise makes
-        the density of identical rows finite.
+    noise : float or array-like of shape (D,), default 0.0
+        Each observation is its lineage's state plus noise of variance ``noise * variance``: one number for all columns, or
+        one a column. Any noise makes the density of identical rows finite.
 
     Notes
     -----
@@ -53,7 +53,9 @@ class OrnsteinUhlenbeck(Gaussian):
     -5.1055
     """
 
-    def __init__(self, rate: float = 1.0, mean: ArrayLike = 0.0, variance: ArrayLike = 1.0, noise: float = 0.0) -> None:
+    def __init__(
+        self, rate: float = 1.0, mean: ArrayLike = 0.0, variance: ArrayLike = 1.0, noise: ArrayLike = 0.0
+    ) -> None:
         super().__init__(variance, noise)
         try:
             self.rate = float(rate)
@@ -69,11 +71,11 @@ class OrnsteinUhlenbeck(Gaussian):
             raise InputError(f"mean is {mean!r}; it must be one number or one a column.") from None
         if self.mean.ndim > 1 or self.mean.size == 0 or not np.all(np.isfinite(self.mean)):
             raise InputError("mean must be one finite number, or one a column.")
-        if self.mean.ndim and self.variance.ndim and len(self.mean) != len(self.variance):
-            raise InputError(
-                f"mean has {len(self.mean)} numbers, but variance describes {len(self.variance)} columns; "
-                "they must be as many."
-            )
+        for name, own in (("variance", self.variance), ("noise", self.noise)):
+            if self.mean.ndim and own.ndim and len(self.mean) != len(own):
+                raise InputError(
+                    f"mean has {len(self.mean)} numbers, but {name} describes {len(own)} columns; they must be as many."
+                )
         self.mean.setflags(write=False)
 
     @property
@@ -84,7 +86,7 @@ class OrnsteinUhlenbeck(Gaussian):
     def __repr__(self) -> str:
         return (
             f"OrnsteinUhlenbeck(rate={self.rate:g}, mean={brief(self.mean)}, variance={brief(self.variance)}, "
-            f"noise={self.noise:g})"
+            f"noise={brief(self.noise)})"
         )
 
     def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -103,37 +105,27 @@ class OrnsteinUhlenbeck(Gaussian):
         # of the equilibrium's scale at the most: rows may lie far out, and still be as far from each other as they are
         return np.maximum(self.noise, least_noise(np.where(spread > 0, np.minimum(spread, 1.0), 1.0)))
 
-    def forest(
-        self, X: FloatArray, capacity: int, height: FloatArray, *, by_column: bool = False
-    ) -> StationaryForest | StationaryDiagonalForest:
-        """Return the leaves' messages in units of the equilibrium."""
-        n, n_columns = X.shape
+    def columns(self, X: FloatArray) -> list[Columns]:
+        """Declare the leaves' messages in units of the equilibrium."""
         white, _ = self.whitened(X)
         observed = ~np.isnan(white)
         white = np.where(observed, white, 0.0)
         _check_distance(white)
         check_size(np.where(observed, white - _means(white, observed), 0.0))
         noise = self._noises(np.where(observed, white, np.nan))
-        complete = bool(observed.all()) and not by_column
-        if complete:
-            noise = np.full(n_columns, noise.max())
-        a = np.zeros((n_columns, capacity))
-        a[:, :n] = (white / np.sqrt(1 + noise)).T
+        shared = bool(observed.all()) and not self.noise.ndim
+        if shared:
+            noise = np.full(X.shape[1], noise.max())
         f = 1 / np.sqrt(1 + noise)
         lost = noise * f / (1 + 1 / f)  # 1 - f without cancellation
-        if complete:
-            lost_of_slots = np.ones(capacity)
-            lost_of_slots[:n] = lost[0]
-            return StationaryForest(height, a, lost_of_slots, self.rate, self.noise > 0)
-        lost_of_cells = np.ones((n_columns, capacity))
-        lost_of_cells[:, :n] = np.where(observed.T, lost[:, None], 1.0)
-        return StationaryDiagonalForest(height, a, lost_of_cells, lost_of_cells.min(axis=0), self.rate, self.noise > 0)
+        spread = np.full((len(X), 1), lost[0]) if shared else np.where(observed, lost, 1.0)
+        return [GaussianColumns(white / np.sqrt(1 + noise), spread, shared, self.noisy, self.rate)]
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the log density of each row at equilibrium, noise included."""
         white, log_scales = self.whitened(X)
         variance = 1 + self.noise
-        terms = -0.5 * (math.log(2 * math.pi * variance) + white**2 / variance) - log_scales
+        terms = -0.5 * (np.log(2 * math.pi * variance) + white**2 / variance) - log_scales
         return np.asarray(np.where(np.isnan(white), 0.0, terms).sum(axis=1))
 
     def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
@@ -160,55 +152,44 @@ class OrnsteinUhlenbeck(Gaussian):
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = kept[node] * states[parents[node]] + fresh[node] * states[node]
         leaves = states[: tree.n_leaves]
-        return self.coloured(leaves + math.sqrt(self.noise) * rng.standard_normal(leaves.shape))
+        return self.coloured(leaves + np.sqrt(self.noise) * rng.standard_normal(leaves.shape))
 
-    def coordinates(
-        self, forest: StationaryForest | StationaryDiagonalForest, n: int, height: float
-    ) -> NDArray[np.float32]:
+    def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the messages, in units of what they differ by after a path; NaN where there is none."""
-        lost = forest.lost[..., :n]
-        span = 2 * (np.median(lost[lost < 1]) if np.any(lost < 1) else 0.0) + 4 * self.rate * height
-        return in_single_precision(np.where(lost < 1, forest.a[:, :n], np.nan), span)
+        a, lost = messages[0][:2]
+        known = lost < 1
+        span = 2 * (np.median(lost[known]) if np.any(known) else 0.0) + 4 * self.rate * height
+        return in_single_precision(np.where(known, a, np.nan).T, span)
 
     @property
     def settled_height(self) -> float:
-        """The height at which the past is forgotten as far as by the noise."""
-        return math.log1p(self.noise) / (2 * self.rate)
+        """The height at which the past is forgotten as far as by the noise, in the column with the least."""
+        return math.log1p(float(self.noise.min())) / (2 * self.rate)
 
     def _white(self) -> OrnsteinUhlenbeck:
         return OrnsteinUhlenbeck(self.rate, 0.0, 1.0, self.noise)
 
-    def _root(self, forest: StationaryForest | StationaryDiagonalForest, root: int) -> tuple[FloatArray, FloatArray]:
-        lost = np.array(np.broadcast_to(forest.lost[..., root], len(forest.a)))
-        return (1 - lost) * forest.a[:, root], lost * (2 - lost)
+    def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return (1 - spread) * mean, spread * (2 - spread)
 
     def _child(
-        self, forest: StationaryForest | StationaryDiagonalForest, node: int, above: FloatArray, length: float
+        self, mean: FloatArray, spread: FloatArray, above: FloatArray, length: float
     ) -> tuple[FloatArray, FloatArray]:
         # the parent says N(kept z, fresh), the message that a is N(f z, 1 - f^2)
         kept, fresh = math.exp(-self.rate * length), -math.expm1(-2 * self.rate * length)
-        lost = np.broadcast_to(forest.lost[..., node], len(forest.a))
-        f, free = 1 - lost, lost * (2 - lost)
+        f, free = 1 - spread, spread * (2 - spread)
         gain = fresh * f / (fresh * f**2 + free)
-        return kept * above + gain * (forest.a[:, node] - f * kept * above), fresh * free / (fresh * f**2 + free)
+        return kept * above + gain * (mean - f * kept * above), fresh * free / (fresh * f**2 + free)
 
-    def _shown_states(self, forest: StationaryForest | StationaryDiagonalForest, white: FloatArray) -> FloatArray:
-        return self.coloured(white)
-
-    def states(
-        self,
-        forest: StationaryForest | StationaryDiagonalForest,
-        slots: NDArray[np.intp],
-        distance: FloatArray,
-        observed: bool,
-    ) -> Predictions:
+    def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return what messages say of states some way off, the equilibrium as prior."""
-        lost = forest.lost[..., slots].T
-        lost = lost if lost.ndim == 2 else lost[:, None]
+        own = messages[0]
+        assert isinstance(own, GaussianMessages)
+        lost = own.spread
         f = (1 - lost) * np.exp(-self.rate * distance)[:, None]
         gap = lost - (1 - lost) * np.expm1(-self.rate * distance)[:, None]
         variance = gap * (1 + f) + (self.noise if observed else 0.0)
-        mean = self.coloured(f * forest.a[:, slots].T)
+        mean = self.coloured(f * own.mean)
         return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
 
     def resolve(self, X: FloatArray) -> Self:

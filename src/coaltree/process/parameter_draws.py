@@ -13,23 +13,23 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import announced_compilation
 from ..errors import InputError
 from ..tree.tree import Tree
-from ._statistics_kernels import draw_redraws
 from .brownian import Brownian
 from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence
 from .gaussian import Gaussian
-from .gaussian_calibration import NOISE_RANGE, Contrasts, GaussianPrior
+from .gaussian_calibration import NOISE_RANGE, Contrasts, GaussianPrior, column_log_density
 from .interface import Process
+from .kernels.passes import draw_redraws
 from .mixed import Mixed
 from .multinomial import Multinomial
-from .multinomial_calibration import multinomial_log_prior
+from .multinomial_calibration import MOST_NOISE, SITE_NOISE_PRIOR, multinomial_log_prior
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck
 from .scales import slowed
 from .slice_sampling import positive_slice_step
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
 # A mean's prior has its middle where the cells have theirs: a narrow one would ascribe to the mean what rows share by descent.
 MEAN_SPREAD = 100.0
@@ -84,7 +84,7 @@ def parameter_draws(process: Process, X: FloatArray, hold_noise: bool) -> Parame
     if isinstance(process, OrnsteinUhlenbeck):
         return _StationaryDraws(process, X, hold_noise)
     if isinstance(process, Multinomial):
-        return _MultinomialDraws(X)
+        return _MultinomialDraws(process, X, hold_noise)
     raise InputError(f"The parameters of {process!r} cannot be drawn; only those of coaltree's own processes can.")
 
 
@@ -93,7 +93,7 @@ class _GaussianDraws(ParameterDraws):
 
     def __init__(self, process: Gaussian, X: FloatArray, hold_noise: bool) -> None:
         self._X = X
-        self._moves_noise = process.noise > 0 and not hold_noise
+        self._moves_noise = bool(np.all(process.noise > 0)) and not hold_noise
         prior = GaussianPrior.of(X, "fitted" if self._moves_noise else "held")
         self._prior = prior._replace(mean_spread=MEAN_SPREAD)
 
@@ -101,14 +101,29 @@ class _GaussianDraws(ParameterDraws):
         assert isinstance(process, Gaussian)
         return self._prior.log_density(process)
 
-    def _possible_noise(self, process: Gaussian) -> float:
+    def _possible_noise(self, process: Gaussian) -> FloatArray:
         """Return the noise, or, if that is less than what rounding gave the cells, a little more than that."""
         rounding, own = self._prior.rounding, process.deviations(len(self._prior.rounding)) ** 2
+        if process.noise.ndim:
+            return np.maximum(process.noise, 1.01 * rounding / own)
         least = float(np.max(rounding / own)) if process.variance.ndim else float(rounding.mean() / own.mean())
-        return max(process.noise, 1.01 * least)
+        return np.maximum(process.noise, 1.01 * least)
 
-    def _contrasts(self, tree: Tree, heights: FloatArray, noise: float) -> Contrasts:
-        return Contrasts.of(Evidence([tree], np.ones(1), self._X), self._prior, [heights], noise)
+    def _contrasts(self, tree: Tree, heights: FloatArray, noise: FloatArray | float) -> Contrasts:
+        return Contrasts.of(self._evidence(tree), self._prior, [heights], noise)
+
+    def _evidence(self, tree: Tree) -> Evidence:
+        return Evidence([tree], np.ones(1), self._X)
+
+    def _redrawn_noises(
+        self, process: Gaussian, tree: Tree, heights: FloatArray, remaining: FloatArray | None, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw the noise of each column in turn; given all else, columns are independent."""
+        drawn = []
+        for d, noise in enumerate(process.noise):
+            density = column_log_density(process, d, self._evidence(tree), self._prior, [heights], remaining)
+            drawn.append(positive_slice_step(density, float(noise), NOISE_RANGE, rng))
+        return np.array(drawn)
 
 
 class _BrownianDraws(_GaussianDraws):
@@ -126,18 +141,20 @@ class _BrownianDraws(_GaussianDraws):
             sums = self._contrasts(tree, tree.heights, trial)
             return sums.log_density(variance) + self._prior.log_density(Brownian(variance, trial))
 
-        if self._moves_noise:
-            noise = positive_slice_step(log_density, noise, NOISE_RANGE, rng)
+        if self._moves_noise and noise.ndim:
+            noise = self._redrawn_noises(process, tree, tree.heights, None, rng)
+        elif self._moves_noise:
+            noise = np.asarray(positive_slice_step(log_density, float(noise), NOISE_RANGE, rng))
         sums = self._contrasts(tree, tree.heights, noise)
         return Brownian(self._prior.drawn_variance(variance, sums.squares, sums.counts, noise, rng), noise)
 
     def clock_powers(self, process: Process) -> float | None:
         assert isinstance(process, Brownian)
-        if process.noise > 0 and not self._moves_noise:  # noise is in units of the diffusion, and would change
+        if process.noisy and not self._moves_noise:  # noise is in units of the diffusion, and would change
             return None
         n_columns = len(process.variance) if process.variance.ndim else 1
         precisions = n_columns * (n_columns + 1) / 2 if process.variance.ndim == 2 else n_columns
-        return precisions + (process.noise > 0)
+        return precisions + (process.noise.size if process.noisy else 0)
 
 
 class _StationaryDraws(_GaussianDraws):
@@ -152,18 +169,25 @@ class _StationaryDraws(_GaussianDraws):
         assert isinstance(process, OrnsteinUhlenbeck)
         rate, mean, variance, noise = process.rate, process.mean, process.variance, process.noise
 
-        def sums_at(rate: float, noise: float) -> Contrasts:
+        def sums_at(rate: float, noise: FloatArray | float) -> Contrasts:
             # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
             sums = self._contrasts(tree, -np.expm1(-2 * rate * tree.heights), noise)
-            return sums._replace(root_variances=sums.root_variances + math.exp(-2 * rate * tree.heights[-1]))
+            return sums.to_equilibrium(np.array([[math.exp(-2 * rate * tree.heights[-1])]]))
 
-        def log_density(rate: float, noise: float) -> float:
+        def log_density(rate: float, noise: FloatArray | float) -> float:
             known = sums_at(rate, noise).with_roots(mean).log_density(variance)
             return known + self._prior.log_density(OrnsteinUhlenbeck(rate, mean, variance, noise))
 
         rate = positive_slice_step(lambda trial: log_density(trial, noise), rate, RATE_RANGE, rng)
-        if self._moves_noise:
-            noise = positive_slice_step(lambda trial: log_density(rate, trial), noise, NOISE_RANGE, rng)
+        if self._moves_noise and noise.ndim:
+            heights = -np.expm1(-2 * rate * tree.heights)
+            remaining = np.array([[math.exp(-2 * rate * tree.heights[-1])]])
+            own = OrnsteinUhlenbeck(rate, mean, variance, noise)
+            noise = self._redrawn_noises(own, tree, heights, remaining, rng)
+        elif self._moves_noise:
+            noise = np.asarray(
+                positive_slice_step(lambda trial: log_density(rate, trial), float(noise), NOISE_RANGE, rng)
+            )
         sums = sums_at(rate, noise)
         mean = self._drawn_mean(sums, variance, rng)
         whole = sums.with_roots(mean)
@@ -188,10 +212,11 @@ class _StationaryDraws(_GaussianDraws):
 
 
 class _MultinomialDraws(ParameterDraws):
-    """Rates and equilibria of mutation."""
+    """Rates, equilibria and noise of mutation."""
 
-    def __init__(self, X: FloatArray) -> None:
+    def __init__(self, process: Multinomial, X: FloatArray, hold_noise: bool) -> None:
         self._X = X
+        self._moves_noise = bool(np.all(process.noise > 0)) and not hold_noise
 
     def first(self, process: Process) -> Process:
         return process
@@ -200,17 +225,42 @@ class _MultinomialDraws(ParameterDraws):
         assert isinstance(process, Multinomial)
         assert process.equilibrium is not None, "the process is resolved"
         n_columns, n_nodes = self._X.shape[1], tree.n_nodes
-        redrawn, states = np.empty((n_columns, n_nodes), dtype=np.bool_), np.empty((n_columns, n_nodes), dtype=np.intp)
-        forest = process.forest(self._X, n_nodes, np.zeros(n_nodes))
-        with announced_compilation():
-            draw_redraws(forest, tree.children, tree.heights, rng.random((n_columns, n_nodes)), redrawn, states)
+        forest = process.forest(self._X, n_nodes)
+        sites = forest.layout.sites
+        found, found_states = (
+            np.empty((n_columns, n_nodes), dtype=np.uint8),
+            np.empty((n_columns, n_nodes), dtype=np.intp),
+        )
+        draw_redraws(forest, tree.children, tree.heights, rng.random((n_columns, n_nodes))[sites], found, found_states)
+        redrawn, states = np.empty(found.shape, dtype=np.bool_), np.empty_like(found_states)
+        redrawn[sites], states[sites] = found, found_states
         rates = _drawn_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng)
+        shown = self._noise_draws(process, states[:, : tree.n_leaves], rng)
         equilibria = []
         for d, old in enumerate(process.equilibrium):
             counts = np.bincount(states[d, redrawn[d]], minlength=len(old))
+            if process.noise.any():
+                counts += np.bincount(self._X[shown[d], d].astype(np.intp), minlength=len(old))
             drawn = rng.dirichlet(1 + 1 / len(old) + counts)
             equilibria.append(drawn if drawn.min() >= LEAST_SHARE else old)
-        return Multinomial(rates, equilibria)
+        noise = _drawn_noise(process.noise, shown, ~np.isnan(self._X.T), rng) if self._moves_noise else process.noise
+        return Multinomial(rates, equilibria, noise)
+
+    def _noise_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw which observed cells are draws from the equilibrium, given the leaves' states; shape (columns, leaves)."""
+        shown = np.zeros(states.shape, dtype=np.bool_)
+        if not process.noise.any():
+            return shown
+        assert process.equilibrium is not None
+        for d, (q, noise) in enumerate(
+            zip(process.equilibrium, np.broadcast_to(process.noise, len(states)), strict=True)
+        ):
+            rows = np.flatnonzero(~np.isnan(self._X[:, d]))
+            codes = self._X[rows, d].astype(np.intp)
+            by_noise = noise * q[codes]
+            chance = np.where(states[d, rows] == codes, by_noise / (by_noise + 1 - noise), 1.0)
+            shown[d, rows] = rng.random(len(rows)) < chance
+        return shown
 
     def log_prior(self, process: Process) -> float:
         assert isinstance(process, Multinomial)
@@ -237,6 +287,17 @@ def _drawn_rates(
         events, time = events.sum(), time.sum()
     drawn = rng.standard_gamma(SHAPE + events) / (1 / SCALE + time)
     return np.where((drawn >= RATE_RANGE[0]) & (drawn <= RATE_RANGE[1]), drawn, rate)
+
+
+def _drawn_noise(
+    noise: FloatArray, shown: NDArray[np.bool_], observed: NDArray[np.bool_], rng: np.random.Generator
+) -> FloatArray:
+    """Draw the noise given which cells it has drawn, eq. (13.8); one for all columns or one a column."""
+    events, cells = shown.sum(axis=1), observed.sum(axis=1)
+    if noise.ndim == 0:
+        events, cells = events.sum(), cells.sum()
+    drawn = rng.beta(SITE_NOISE_PRIOR[0] + events, SITE_NOISE_PRIOR[1] + cells - events)
+    return np.where((drawn > 0) & (drawn < MOST_NOISE), drawn, noise)
 
 
 class _MixedDraws(ParameterDraws):

@@ -33,13 +33,13 @@ def named_parameters(process: Process, columns: list[int]) -> dict[str, float]:
             for name, value in part.items()
         }
     if isinstance(process, Brownian):
-        return _by_column("variance", process.variance, columns) | {"noise": process.noise}
+        return _by_column("variance", process.variance, columns) | _by_column("noise", process.noise, columns)
     if isinstance(process, OrnsteinUhlenbeck):
         return (
             {"rate": process.rate}
             | _by_column("mean", np.asarray(process.mean), columns)
             | _by_column("variance", process.variance, columns)
-            | {"noise": process.noise}
+            | _by_column("noise", process.noise, columns)
         )
     if isinstance(process, Multinomial):
         assert process.equilibrium is not None, "a resolved process has equilibria"
@@ -48,7 +48,8 @@ def named_parameters(process: Process, columns: list[int]) -> dict[str, float]:
             for column, q in zip(columns, process.equilibrium, strict=True)
             for k, share in enumerate(q)
         }
-        return _by_column("rate", process.rate, columns) | shares
+        noise = _by_column("noise", process.noise, columns) if process.noise.any() else {}
+        return _by_column("rate", process.rate, columns) | shares | noise
     raise InputError(
         f"The parameters of {process!r} are not known by name; only those of coaltree's own processes are."
     )
@@ -71,19 +72,26 @@ def _made(process: Process, values: FloatArray) -> tuple[Process, int]:
             used += count
         return Mixed(*parts), used
     if isinstance(process, Brownian):
-        size = process.variance.size
-        return Brownian(values[:size].reshape(process.variance.shape), float(values[size])), size + 1
+        size, noises = process.variance.size, process.noise.size
+        variance, noise = values[:size].reshape(process.variance.shape), values[size : size + noises]
+        return Brownian(variance, noise.reshape(process.noise.shape)), size + noises
     if isinstance(process, OrnsteinUhlenbeck):
         means, size = np.size(process.mean), process.variance.size
         mean = values[1 : 1 + means].reshape(np.shape(process.mean))
         variance = values[1 + means : 1 + means + size].reshape(process.variance.shape)
-        return OrnsteinUhlenbeck(float(values[0]), mean, variance, float(values[1 + means + size])), means + size + 2
+        noise = values[1 + means + size :][: process.noise.size].reshape(process.noise.shape)
+        return OrnsteinUhlenbeck(float(values[0]), mean, variance, noise), 1 + means + size + process.noise.size
     assert isinstance(process, Multinomial)
     assert process.equilibrium is not None
     size = process.rate.size
     bounds = size + np.cumsum([len(q) for q in process.equilibrium])
     shares = np.split(values[size : bounds[-1]], bounds[:-1] - size)
-    return Multinomial(values[:size].reshape(process.rate.shape), shares), int(bounds[-1])
+    used = int(bounds[-1])
+    noise = process.noise
+    if noise.any():
+        noise = values[used : used + noise.size].reshape(noise.shape)
+        used += noise.size
+    return Multinomial(values[:size].reshape(process.rate.shape), shares, noise), used
 
 
 def _by_column(name: str, values: FloatArray, columns: list[int]) -> dict[str, float]:

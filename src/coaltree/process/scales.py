@@ -30,7 +30,7 @@ def slowed(process: Process, factor: float) -> Process:
     if isinstance(process, OrnsteinUhlenbeck):
         return OrnsteinUhlenbeck(process.rate / factor, process.mean, process.variance, process.noise)
     if isinstance(process, Multinomial):
-        return Multinomial(process.rate / factor, process.equilibrium)
+        return Multinomial(process.rate / factor, process.equilibrium, process.noise)
     raise InputError(f"{process!r} has no clock that can be set; only coaltree's own processes have.")
 
 
@@ -39,7 +39,12 @@ def noise_share(process: Process, X: FloatArray) -> float:
     if isinstance(process, Mixed):
         shares = (noise_share(part, X[:, columns]) for part, columns in process.parts if isinstance(part, Gaussian))
         return next(shares, 0.0)
-    return process.noise * _mean_share(process, GaussianPrior.of(X, "held")) if isinstance(process, Gaussian) else 0.0
+    if not isinstance(process, Gaussian):
+        return 0.0
+    prior = GaussianPrior.of(X, "held")
+    if process.noise.ndim:
+        return float(np.mean(process.noise * process.deviations(X.shape[1]) ** 2 / prior.spread))
+    return float(process.noise) * _mean_share(process, prior)
 
 
 def rounding_share(X: FloatArray) -> float:

@@ -1,0 +1,92 @@
+"""Compile the kernels: every module of a ``kernels`` folder, in Cython's pure Python mode."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SOURCE = Path("src")
+DIRECTIVES = {
+    "language_level": 3,
+    "infer_types": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "nonecheck": False,
+    "cdivision": True,
+}
+# No fast-math: infinities are flat messages. No fused multiply-add, so that all builds give the same bits.
+UNIX_FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-Wno-unreachable-code"]
+MSVC_FLAGS = ["/O2", "/fp:precise"]
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+
+
+def kernel_modules() -> list[Path]:
+    return sorted(file for file in SOURCE.glob("coaltree/**/kernels/*.py") if file.name != "__init__.py")
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(SOURCE).with_suffix("").parts)
+
+
+class BuildKernels(build_ext):
+    """Compile all kernels or, where that fails, none: the package then runs from the Python source."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:  # whatever a missing or broken compiler raises
+            if os.environ.get("COALTREE_REQUIRE_COMPILED"):
+                raise
+            for file in [*SOURCE.glob("coaltree/**/kernels/**/*.so"), *SOURCE.glob("coaltree/**/kernels/**/*.pyd")]:
+                file.unlink()  # a part of them would be worse than none
+            self.extensions = []
+            print(
+                f"\n*** coaltree's kernels were not compiled ({error}).\n"
+                "*** It will run as plain Python, some hundred times slower. Install a C compiler and reinstall.\n",
+                file=sys.stderr,
+            )
+
+    def build_extension(self, extension: Extension) -> None:
+        flags = MSVC_FLAGS if self.compiler.compiler_type == "msvc" else UNIX_FLAGS
+        avx2 = ["/arch:AVX2"] if self.compiler.compiler_type == "msvc" else ["-mavx2"]
+        extension.extra_compile_args = flags + (avx2 if ".avx2." in extension.name else [])
+        super().build_extension(extension)
+
+
+def extensions() -> list[Extension]:
+    files = kernel_modules()
+    built = cythonize(
+        [Extension(module_name(file), [str(file)]) for file in files],
+        include_path=[str(SOURCE)],
+        compiler_directives=DIRECTIVES,
+        build_dir="build/cython",
+        nthreads=os.cpu_count() or 1,
+    )
+    return built + [for_avx2(extension) for extension in built] if X86 else built
+
+
+def for_avx2(extension: Extension) -> Extension:
+    """Return the same C code as a module of the folder ``avx2`` beside: see coaltree/_extensions.py."""
+    package, _, name = extension.name.rpartition(".")
+    source = Path(extension.sources[0])
+    copy = source.parent / "avx2" / source.name
+    copy.parent.mkdir(exist_ok=True)
+    SOURCE.joinpath(*package.split("."), "avx2").mkdir(exist_ok=True)  # for builds in place
+    if not copy.exists() or copy.read_bytes() != source.read_bytes():
+        copy.write_bytes(source.read_bytes())
+    return Extension(f"{package}.avx2.{name}", [str(copy)])
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels})

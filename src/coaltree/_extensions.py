@@ -1,0 +1,55 @@
+"""Which build of the kernels is loaded: for processors with AVX2, for any processor, or the Python source.
+
+The files of a ``kernels`` folder are Python, with the types of a ``.pxd`` file beside each. Cython compiles them when the
+package is installed, twice where the processor's vectors differ: the second build lies in the folder ``avx2``. Without a C
+compiler there is no build, and Python runs the same files.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from .errors import InstallationWarning
+
+_warned = False
+
+
+def kernel_path(path: Iterable[str]) -> list[str]:
+    """Return where a package of kernels looks for its modules, the fastest build that this processor can run first.
+
+    Parameters
+    ----------
+    path : iterable of str
+        The ``__path__`` of the package.
+    """
+    folders = list(path)
+    if _has_avx2():
+        folders = [str(Path(folder, "avx2")) for folder in folders if Path(folder, "avx2").is_dir()] + folders
+    built = any(file.name.endswith(tuple(EXTENSION_SUFFIXES)) for folder in folders for file in Path(folder).iterdir())
+    if not built:
+        _warn_uncompiled()
+    return folders
+
+
+def _has_avx2() -> bool:
+    try:
+        features = import_module("numpy._core._multiarray_umath").__cpu_features__
+    except (ImportError, AttributeError):  # numpy has moved it: the build for any processor will do
+        return False
+    return bool(features.get("AVX2", False))
+
+
+def _warn_uncompiled() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "coaltree was installed without a C compiler, so its kernels run as plain Python, some hundred times slower. "
+            "Install a compiler (for example: apt install gcc python3-dev) and reinstall coaltree, or install a wheel.",
+            InstallationWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,28 @@
+"""The functions of `math` that kernels use; compiled kernels take those of C from ``_math.pxd``."""
+
+from __future__ import annotations
+
+from math import asinh, exp, expm1, inf, isnan, ldexp, log, log1p, nan, nextafter, sinh, sqrt
+
+__all__ = [
+    "ROUNDER",
+    "asinh",
+    "exp",
+    "expm1",
+    "inf",
+    "isnan",
+    "log",
+    "log1p",
+    "nan",
+    "nextafter",
+    "sinh",
+    "sqrt",
+    "two_to",
+]
+
+ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number, which then stands in the low bits
+
+
+def two_to(rounded: float) -> float:
+    """Return ``2**k`` for ``rounded = k + ROUNDER``, with k from -1022 to 1023."""
+    return ldexp(1.0, int(rounded - ROUNDER))

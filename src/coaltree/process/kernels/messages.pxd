@@ -1,0 +1,156 @@
+cimport cython
+from coaltree cimport _constants as const
+from coaltree cimport _math as math
+
+
+cdef class Forest:
+    cdef readonly object layout
+    cdef readonly double[::1] height
+    cdef readonly double[:, ::1] mean
+    cdef readonly double[:, ::1] spread
+    cdef readonly double[::1] least
+    cdef readonly double[:, ::1] state
+    cdef readonly double[:, ::1] growth
+    cdef readonly bint complete
+    cdef readonly bint noisy
+    cdef readonly Py_ssize_t n_real
+    cdef readonly Py_ssize_t n_brownian
+    cdef readonly double[::1] log_scale
+    cdef readonly double total_log_scale
+    cdef readonly double[::1] root_variance
+    cdef readonly Py_ssize_t[::1] group
+    cdef readonly Py_ssize_t n_groups
+    cdef readonly double[::1] rate
+    cdef readonly Py_ssize_t n_sites
+    cdef readonly double[::1] site_rate
+    cdef readonly double common_rate
+    cdef readonly double fastest
+    cdef readonly Py_ssize_t n_ranks
+    cdef readonly Py_ssize_t[::1] rank
+    cdef readonly double[::1] root_q
+    cdef readonly double[::1] over_root_q
+
+
+cdef class Rows:
+    cdef readonly double[:, ::1] rows
+
+
+cdef class Pair(Rows):
+    cdef readonly double[::1] d2
+    cdef readonly double[::1] product
+    cdef readonly double[::1] kept
+    cdef readonly double[::1] lost
+    cdef readonly double[::1] term
+    cdef readonly Py_ssize_t[::1] end
+    cdef public double heights
+    cdef public double log_scale
+
+
+cdef class Place(Rows):
+    cdef public Py_ssize_t below, beyond, third
+    cdef public double turn, height_below, height_third
+    cdef public double below_below, below_beyond, beyond_beyond, below_third, beyond_third, third_third
+
+
+cdef double _log_ratio(double columns, double d2, double product, double rho, double gap) noexcept nogil
+cdef (double, double, double, double) _stationary_slopes(
+    double columns, double d2, double product, double rho, double gap
+) noexcept nogil
+cdef double _stationary_least_slope(
+    double columns, double d2, double product, double ratio, double rho_low, double gap_low, double rho_high, double gap_high
+) noexcept nogil
+cdef (double, double) _stationary_drop_falls(
+    double columns, double product, double rho_low, double gap_low, double rho_high, double gap_high
+) noexcept nogil
+cdef double _stationary_highest(double rate, double d2, double apart, double c) noexcept nogil
+cpdef double path_of(double rate, double lost) noexcept nogil
+cdef (double, double) _join_brownian(double y_i, double w_i, double y_j, double w_j) noexcept nogil
+cdef (double, double) _weights(double lost, double kept, double gone) noexcept nogil
+cdef double _lost_of(double precision) noexcept nogil
+cdef (double, double) _join_stationary(
+    double a_i, double lost_i, double kept_i, double gone_i, double a_j, double lost_j, double kept_j, double gone_j
+) noexcept nogil
+
+@cython.locals(d=Py_ssize_t)
+cpdef void set_decay(Forest forest, Rows scratch, double g, Py_ssize_t kept, Py_ssize_t lost) noexcept nogil
+@cython.locals(d=Py_ssize_t, total=double)
+cdef double _sum_of_each_log(Rows scratch, Py_ssize_t values, Py_ssize_t n) noexcept nogil
+@cython.locals(d=Py_ssize_t, half=Py_ssize_t, left=Py_ssize_t, _=Py_ssize_t, total=double, product=double)
+cpdef double sum_of_logs(Rows scratch, Py_ssize_t values, Py_ssize_t folded, Py_ssize_t n) noexcept nogil
+@cython.locals(d=Py_ssize_t, half=Py_ssize_t, total=double)
+cdef double _sum_of_row(Rows scratch, Py_ssize_t values, Py_ssize_t n) noexcept nogil
+cpdef double _lambert_above(double z) noexcept nogil
+@cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t)
+cdef void _set_agreements(Forest forest, Py_ssize_t i, Py_ssize_t j, Rows scratch, Py_ssize_t row) noexcept nogil
+
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, count=Py_ssize_t, d2=double, product=double, log_scale=double)
+cpdef void load_pair(Forest forest, Py_ssize_t i, Py_ssize_t j, Pair pair) noexcept nogil
+cdef void set_complete_pair(Forest forest, Py_ssize_t i, Py_ssize_t j, double d2, double product, Pair pair) noexcept nogil
+cpdef double pair_shift(Forest forest, Py_ssize_t i, Py_ssize_t j) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, total=double)
+cpdef double log_z(Forest forest, Pair pair, double h) noexcept nogil
+cdef double _complete_log_z(Forest forest, Pair pair, double g) noexcept nogil
+@cython.locals(
+    d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, rise=double, drop=double, rise_falls=double, drop_falls=double,
+    one=double, two=double, three=double, four=double,
+)
+cpdef (double, double, double, double) slopes(Forest forest, Pair pair, double h) noexcept nogil
+cdef (double, double, double, double) _complete_slopes(Forest forest, Pair pair, double g) noexcept nogil
+@cython.locals(k=Py_ssize_t, group=Py_ssize_t, total=double)
+cpdef double least_slope(Forest forest, Pair pair, double low, double high, double shift) noexcept nogil
+@cython.locals(d=Py_ssize_t)
+cdef void _set_site_least_slopes(Forest forest, Pair pair, double g_low, double g_high, double shift) noexcept nogil
+cdef double _complete_least_slope(Forest forest, Pair pair, double g_low, double g_high, double ratio) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, least=double, most=double)
+cpdef (double, double) drop_falls_range(Forest forest, Pair pair, double low, double high) noexcept nogil
+@cython.locals(
+    d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, kinds=Py_ssize_t, share=double, top=double, d2=double, least=double,
+    apart=double, disagreement=double,
+)
+cpdef double highest(Forest forest, Pair pair, double c) noexcept nogil
+
+@cython.locals(d=Py_ssize_t)
+cpdef void start_scan(Forest forest, Py_ssize_t i, double low, double high, Pair pair) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, total=double)
+cpdef double scan_slope(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double low, double high, double shift, Pair pair
+) noexcept nogil
+@cython.locals(d=Py_ssize_t)
+cdef void _set_scanned_slopes(
+    Forest forest, Py_ssize_t j, double g_low, double g_high, double shift, Pair pair
+) noexcept nogil
+@cython.locals(d=Py_ssize_t)
+cdef double _slope_of_sites(Forest forest, Py_ssize_t j, Pair pair) noexcept nogil
+
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double, least_lost=double)
+cpdef void merge(Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Rows scratch) noexcept nogil
+@cython.locals(d=Py_ssize_t, scale=double)
+cdef void _merge_complete(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into
+) noexcept nogil
+@cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, n=Py_ssize_t, impossible=Py_ssize_t)
+cdef void _merge_sites(
+    Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
+) noexcept nogil
+@cython.locals(d=Py_ssize_t)
+cdef void _set_growth(Forest forest, Py_ssize_t slot, double h) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t)
+cpdef void move(Forest forest, Py_ssize_t source, Py_ssize_t target) noexcept nogil
+@cython.locals(d=Py_ssize_t, total=double, d2=double)
+cpdef double root_log_density(Forest forest, Py_ssize_t i) noexcept nogil
+
+@cython.locals(
+    d=Py_ssize_t, below_below=double, below_beyond=double, beyond_beyond=double, below_third=double, beyond_third=double,
+    third_third=double,
+)
+cpdef void load_place(
+    Forest forest, Py_ssize_t below, Py_ssize_t beyond, double turn, Py_ssize_t third, Place place
+) noexcept nogil
+@cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t, n=Py_ssize_t, impossible=Py_ssize_t)
+cdef void _load_site_place(Forest forest, Place place) noexcept nogil
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, total=double)
+cpdef double log_z_at(Forest forest, Place place, double h) noexcept nogil
+@cython.locals(scale=double)
+cdef double _complete_log_z_at(Forest forest, Place place, double up, double down, double across) noexcept nogil
+@cython.locals(d=Py_ssize_t, n=Py_ssize_t)
+cdef double _site_log_z_at(Forest forest, Place place, double up, double down, double across) noexcept nogil

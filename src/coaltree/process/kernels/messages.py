@@ -1,0 +1,1015 @@
+"""Operations on messages: what lies below a lineage says of the state at its top.
+
+A *forest* holds the messages of many lineages, a row for each slot. Two slots that might merge make a *pair*, loaded once, which
+then answers every question about their merge as a function of its height ``h``. Write ``g(h) = 2 h - height[i] - height[j]`` for
+the length of the path between the two tops; ``h`` is never below either of them.
+
+Columns are independent given the tree, eq. (2.3), so that every operation adds up over three kinds of columns:
+
+*Brownian*, eq. (3.2) and (3.3)
+    In units of the diffusion a message is a mean ``y`` and a variance ``v``, infinite where nothing below was observed. With
+    ``s = v_i + v_j + g`` a column contributes ``log Z = -log(2 pi s) / 2 - (y_i - y_j)^2 / (2 s)``.
+*Stationary*, eq. (4.3) and (4.4)
+    In units of the equilibrium, what lies below says of the state ``z`` what one number ``a`` would, drawn from
+    ``N(f z, 1 - f^2)``. A message is ``a`` and ``lost = 1 - f``, which keeps its digits when f is close to 1; a flat one has
+    ``a = 0`` and ``lost = 1``. A climb by t turns f into ``f exp(-rate t)``. With ``rho = f_i f_j exp(-rate g)``,
+    ``log Z = -log(1 - rho^2) / 2 - (a_i - a_j)^2 rho^2 / (1 - rho^2) / 2 + a_i a_j rho / (1 + rho)``.
+*Sites*, eq. (5.3) and (5.4)
+    A message has ``sqrt(q_k) M_k`` for each state, normalised so that ``sum_k q_k M_k = 1``. The agreement of two messages,
+    ``S = sum_k q_k M_k M'_k``, is then a plain inner product, and ``log Z = log(S u + 1 - u)`` with ``u = exp(-rate g)``.
+    Sites stand in the order of their numbers of states, most first, and a row has the first states of all of them side by
+    side, then the second states of all that have one, and so on: every loop runs over sites that lie together.
+
+Real columns have one of two layouts. In the *general* one each has its own spread (``v`` or ``lost``). In the *complete* one,
+without missing cells and with the same noise in every column, all columns of a lineage share one.
+
+The slope of ``log Z`` is the difference of two decreasing functions of h: the *rise*, from cells that disagree and want a longer
+path, which is convex, and the *drop*, from cells that agree. The search for the best height rests on that and on the bounds
+below, see `coaltree.inference.kernels.heights`:
+
+- Brownian: times ``x = g + shift``, with ``shift <= v_i + v_j``, the rise first grows and then falls, so that its least value on
+  an interval is at one of the ends; the drop times x only grows.
+- Stationary: with ``rho = exp(-rate s)`` and ``x = g + shift <= s``, the terms ``x rho^2 / (1 - rho^2)^2`` and
+  ``x rho / (1 + rho)^2`` first grow and then fall; ``x / (1 - rho^2)`` only grows, ``rho`` and ``rho / (1 + rho)^2`` only fall.
+  Where ``a_i a_j < 0`` the last term counts as a rise of ``-a_i a_j rho``, which is convex, and a drop for the rest.
+- Sites: with ``b = 1 - S``, the rise times g first grows and then falls. The drop times g is ``2 x / (exp(x) / -b + 1)`` with
+  ``x = rate g``: it grows up to ``x = 1 + W(z)``, where it is ``2 W(z)``, and then falls, with ``z = -b / e`` and W Lambert's
+  function, which is not below ``z / (1 + z)`` and, being concave, not above any of its tangents.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import _constants as const
+from ... import _math as math
+
+ROWS = 10  # of scratch, a number for each site
+
+
+class Forest:
+    """Messages of lineages, a slot each; `coaltree.process.layout` makes one from what processes declare."""
+
+    def __init__(self, height, mean, spread, least, state, growth, parameters, layout):
+        self.layout = layout
+        self.height = height  # (slots,)
+        self.mean = mean  # (slots, real columns): y or a, 0 where nothing was observed
+        self.spread = spread  # (slots, real columns), or (slots, 1) in the complete layout: v or lost
+        self.least = (
+            least  # (slots,), the shortest path that spreads as much as one of its real columns; infinite if none
+        )
+        self.state = state  # (slots, states of all sites)
+        self.growth = growth  # (slots, sites), exp(rate height), or (slots, 0) where nobody scans
+        self.complete = parameters.complete
+        self.noisy = parameters.noisy
+        self.n_real = mean.shape[1]
+        self.n_brownian = len(parameters.log_scale)  # the first of the real columns; the others are stationary
+        self.log_scale = parameters.log_scale  # (Brownian columns,), log of the unit of each
+        self.total_log_scale = parameters.log_scale.sum()
+        self.root_variance = parameters.root_variance  # (Brownian columns,), of a proper root
+        self.group = parameters.group  # (groups + 1,), where stationary columns of one rate begin
+        self.n_groups = len(parameters.group) - 1
+        self.rate = parameters.rate  # (groups,)
+        self.n_sites = len(parameters.site_rate)
+        self.site_rate = parameters.site_rate  # (sites,)
+        self.common_rate = parameters.common_rate  # of all sites, NaN if they have different ones
+        self.fastest = parameters.site_rate.max(initial=0.0)
+        self.n_ranks = len(parameters.rank) - 1
+        self.rank = parameters.rank  # (ranks + 1,), where the states of each rank begin
+        self.root_q = parameters.root_q  # (states,), sqrt(q)
+        self.over_root_q = 1 / parameters.root_q
+
+
+class Rows:
+    """Scratch: rows of numbers, one for each site."""
+
+    def __init__(self, n_sites):
+        self.rows = np.empty((ROWS, n_sites))
+
+
+class Pair(Rows):
+    """Two slots that might merge; room for one is made once and loaded many times."""
+
+    def __init__(self, forest):
+        self.rows = np.empty((ROWS, forest.n_sites))  # the first has the agreements
+        # real columns that both have: Brownian ones first, then those of each group
+        self.d2 = np.empty(max(forest.n_real, 1))  # squared difference of the means
+        self.product = np.empty(max(forest.n_real, 1))  # product of the means, of stationary columns
+        self.kept = np.empty(max(forest.n_real, 1))  # f_i f_j
+        self.lost = np.empty(max(forest.n_real, 1))  # 1 - f_i f_j, or v_i + v_j
+        self.term = np.empty(max(forest.n_real, 1))
+        self.end = np.zeros(forest.n_groups + 1, dtype=np.intp)  # of the Brownian columns, then of each group
+        self.heights = 0.0  # of both together
+        self.log_scale = 0.0  # of the Brownian columns that both have
+
+
+class Place(Rows):
+    """A branch, from a point of which a third slot may hang."""
+
+    def __init__(self, forest):
+        self.rows = np.empty((ROWS, forest.n_sites))
+        self.below = self.beyond = self.third = 0  # slots
+        self.turn = self.height_below = self.height_third = 0.0
+        # complete layout: products of the differences of two means to the third, and of the third itself
+        self.below_below = self.below_beyond = self.beyond_beyond = 0.0
+        self.below_third = self.beyond_third = self.third_third = 0.0
+
+
+# -- terms of one column, or of many that share their rho, from rho and gap = 1 - rho -----------------------------------
+
+
+def _log_ratio(columns, d2, product, rho, gap):
+    one = gap * (1 + rho)
+    return -0.5 * (columns * math.log(one) + d2 * rho * rho / one) + product * rho / (1 + rho)
+
+
+def _stationary_slopes(columns, d2, product, rho, gap):
+    one = gap * (1 + rho)
+    ratio = rho * rho / one
+    fall = rho / ((1 + rho) * (1 + rho))
+    steep = fall * gap / (1 + rho)
+    apart, together = max(-product, 0.0), max(product, 0.0)
+    rise = d2 * ratio / one + apart * rho
+    drop = columns * ratio + together * fall + apart * (rho - fall)
+    rise_falls = 2 * d2 * ratio * (1 + rho * rho) / (one * one) + apart * rho
+    drop_falls = 2 * columns * ratio / one + together * steep + apart * (rho - steep)
+    return rise, drop, rise_falls, drop_falls
+
+
+def _stationary_least_slope(columns, d2, product, ratio, rho_low, gap_low, rho_high, gap_high):
+    at_low = rho_low / (gap_low * (1 + rho_low))
+    at_high = rho_high / (gap_high * (1 + rho_high))
+    steep_low = rho_low / ((1 + rho_low) * (1 + rho_low))
+    steep_high = rho_high / ((1 + rho_high) * (1 + rho_high))
+    agree = product * steep_low if product > 0 else product * min(ratio * steep_low, steep_high)
+    return (
+        d2 * min(ratio * at_low * at_low, at_high * at_high)
+        - columns * rho_low * rho_low / (gap_high * (1 + rho_high))
+        - agree
+    )
+
+
+def _stationary_drop_falls(columns, product, rho_low, gap_low, rho_high, gap_high):
+    at_low = rho_low / (gap_low * (1 + rho_low))
+    at_high = rho_high / (gap_high * (1 + rho_high))
+    one_low, one_high = 1 + rho_low, 1 + rho_high
+    steep_low = rho_low * gap_low / (one_low * one_low * one_low)
+    steep_high = rho_high * gap_high / (one_high * one_high * one_high)
+    least, most = 2 * columns * at_high * at_high, 2 * columns * at_low * at_low
+    if product > 0:
+        least += product * min(steep_low, steep_high)
+        most += product * (
+            const.STEEPEST_FALL if rho_high < const.STEEPEST_RHO < rho_low else max(steep_low, steep_high)
+        )
+    else:
+        least -= product * (rho_high - steep_high)
+        most -= product * (rho_low - steep_low)
+    return least, most
+
+
+def _stationary_highest(rate, d2, apart, c):
+    """Return a path beyond which ``2 rate (d2 rho^2 / (1 - rho^2)^2 + apart rho)`` is below c."""
+    share = 0.5 * c if apart > 0 else c  # for each of the two terms
+    path = math.asinh(math.sqrt(0.5 * rate * d2 / share)) / rate
+    if apart > 0:
+        path = max(path, math.log(max(2 * rate * apart / share, 1.0)) / rate)
+    return path
+
+
+def path_of(rate, lost):
+    """Return the length of path that loses as much as a message has lost."""
+    return -math.log1p(-lost) / rate if lost < 1 else math.inf
+
+
+def _join_brownian(y_i, w_i, y_j, w_j):
+    """Return mean and variance of two messages that meet, their variances those at the meeting point: eq. (3.3)."""
+    if w_i == math.inf or w_j == math.inf:  # one side says nothing: the other passes through
+        return y_i + y_j, min(w_i, w_j)  # a flat side has mean 0
+    return (w_j * y_i + w_i * y_j) / (w_i + w_j), w_i * w_j / (w_i + w_j)
+
+
+def _weights(lost, kept, gone):
+    """Return the precision of a stationary message at the top of a climb, and the weight of its ``a``."""
+    f = (1 - lost) * kept
+    weight = f / ((lost + (1 - lost) * gone) * (1 + f))
+    return f * weight, weight
+
+
+def _lost_of(precision):
+    f = math.sqrt(precision / (1 + precision))
+    return 1 / ((1 + precision) * (1 + f))
+
+
+def _join_stationary(a_i, lost_i, kept_i, gone_i, a_j, lost_j, kept_j, gone_j):
+    """Return ``a`` and ``lost`` of two messages that meet after climbs that keep and lose so much."""
+    precision_i, weight_i = _weights(lost_i, kept_i, gone_i)
+    precision_j, weight_j = _weights(lost_j, kept_j, gone_j)
+    precision = precision_i + precision_j
+    scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
+    return (weight_i * a_i + weight_j * a_j) * scale, _lost_of(precision)
+
+
+# -- rows of sites ---------------------------------------------------------------------------------------------------------
+
+
+def set_decay(forest, scratch, g, kept, lost):
+    """Put ``exp(-rate g)`` of each site into row `kept`, and ``1 - exp(-rate g)`` into row `lost`, to a few last digits; g >= 0.
+
+    Cody and Waite's reduction: ``exp(x) = 2^k exp(r)`` with ``|r| <= ln 2 / 2``, and the series of ``exp(r) - 1`` for the rest,
+    so that `lost` keeps its digits where it is small. A call of ``exp`` for each site would not be vectorised.
+    """
+    if forest.common_rate > 0:
+        x = -forest.common_rate * g
+        whole, rest = math.exp(x), -math.expm1(x)
+        for d in range(forest.n_sites):
+            scratch.rows[kept, d] = whole
+            scratch.rows[lost, d] = rest
+        return
+    for d in range(forest.n_sites):
+        x = max(-forest.site_rate[d] * g, const.MOST_NEGATIVE)
+        rounded = x * const.LOG2_E + math.ROUNDER
+        k = rounded - math.ROUNDER
+        r = (x - k * const.LN2_HIGH) - k * const.LN2_LOW
+        p = 1 / 6227020800.0
+        p = p * r + 1 / 479001600.0
+        p = p * r + 1 / 39916800.0
+        p = p * r + 1 / 3628800.0
+        p = p * r + 1 / 362880.0
+        p = p * r + 1 / 40320.0
+        p = p * r + 1 / 5040.0
+        p = p * r + 1 / 720.0
+        p = p * r + 1 / 120.0
+        p = p * r + 1 / 24.0
+        p = p * r + 1 / 6.0
+        p = p * r + 0.5
+        less = r + r * r * p  # exp(r) - 1
+        power = math.two_to(rounded)
+        scratch.rows[lost, d] = (1 - power) - power * less
+        scratch.rows[kept, d] = power + power * less
+
+
+def _sum_of_each_log(scratch, values, n):
+    total = 0.0
+    for d in range(n):
+        total += math.log(scratch.rows[values, d]) if scratch.rows[values, d] > 0 else -math.inf
+    return total
+
+
+def sum_of_logs(scratch, values, folded, n):
+    """Return the sum of the logarithms of a row: products of eight values first, then of those that are of middling size."""
+    half = (n + 1) // 2
+    scratch.rows[folded, half - 1] = scratch.rows[values, half - 1]
+    for d in range(n - half):
+        scratch.rows[folded, d] = scratch.rows[values, d] * scratch.rows[values, half + d]
+    left = half
+    for _ in range(2):
+        half = (left + 1) // 2
+        for d in range(left - half):
+            scratch.rows[folded, d] = scratch.rows[folded, d] * scratch.rows[folded, half + d]
+        left = half
+    total, product = 0.0, 1.0
+    for d in range(left):
+        if not const.SMALLEST < scratch.rows[folded, d] < const.LARGEST:
+            return _sum_of_each_log(scratch, values, n)
+        if not const.SMALLEST < product * scratch.rows[folded, d] < const.LARGEST:
+            total += math.log(product)
+            product = 1.0
+        product *= scratch.rows[folded, d]
+    return total + math.log(product)
+
+
+def _sum_of_row(scratch, values, n):
+    """Return the sum of a row, which is used up: halves are added to each other, in loops that are vectorised."""
+    while n > 8:
+        half = (n + 1) // 2
+        for d in range(n - half):
+            scratch.rows[values, d] = scratch.rows[values, d] + scratch.rows[values, half + d]
+        n = half
+    total = 0.0
+    for d in range(n):
+        total += scratch.rows[values, d]
+    return total
+
+
+def _lambert_above(z):
+    """Return a bound from above of Lambert's W: the lowest of four tangents, at 0, 1, e and 7."""
+    return min(min(z, 0.2053 + 0.3619 * z), min(0.5 + 0.18395 * z, 0.9212 + 0.0863 * z))
+
+
+def _set_agreements(forest, i, j, scratch, row):
+    """Put the inner products of two messages into a row."""
+    for d in range(forest.n_sites):
+        scratch.rows[row, d] = 0.0
+    for r in range(forest.n_ranks):
+        first = forest.rank[r]
+        for d in range(forest.rank[r + 1] - first):
+            scratch.rows[row, d] += forest.state[i, first + d] * forest.state[j, first + d]
+
+
+# -- pairs -----------------------------------------------------------------------------------------------------------------
+
+
+def load_pair(forest, i, j, pair):
+    """Look at slots i and j as a pair."""
+    pair.heights = forest.height[i] + forest.height[j]
+    if forest.complete:
+        d2 = product = 0.0
+        for d in range(forest.n_real):
+            gap = forest.mean[i, d] - forest.mean[j, d]
+            d2 += gap * gap
+            product += forest.mean[i, d] * forest.mean[j, d]
+        set_complete_pair(forest, i, j, d2, product, pair)
+        return
+    count, log_scale = 0, 0.0
+    for d in range(forest.n_brownian):
+        width = forest.spread[i, d] + forest.spread[j, d]
+        if width < math.inf:
+            gap = forest.mean[i, d] - forest.mean[j, d]
+            pair.d2[count], pair.lost[count] = gap * gap, width
+            log_scale += forest.log_scale[d]
+            count += 1
+    pair.end[0], pair.log_scale = count, log_scale
+    for k in range(forest.n_groups):
+        for d in range(forest.group[k], forest.group[k + 1]):
+            lost_i, lost_j = forest.spread[i, d], forest.spread[j, d]
+            kept = (1 - lost_i) * (1 - lost_j)
+            if kept > 0:
+                gap = forest.mean[i, d] - forest.mean[j, d]
+                pair.d2[count], pair.product[count] = gap * gap, forest.mean[i, d] * forest.mean[j, d]
+                pair.kept[count], pair.lost[count] = kept, lost_i + (1 - lost_i) * lost_j
+                count += 1
+        pair.end[k + 1] = count
+    if forest.n_sites:
+        _set_agreements(forest, i, j, pair, 0)
+
+
+def set_complete_pair(forest, i, j, d2, product, pair):
+    """Look at slots i and j of the complete layout as a pair, their squared distance and inner product known already."""
+    pair.heights = forest.height[i] + forest.height[j]
+    pair.d2[0], pair.product[0] = d2, product
+    if forest.n_brownian:
+        pair.lost[0] = forest.spread[i, 0] + forest.spread[j, 0]
+    else:
+        pair.kept[0] = (1 - forest.spread[i, 0]) * (1 - forest.spread[j, 0])
+        pair.lost[0] = forest.spread[i, 0] + (1 - forest.spread[i, 0]) * forest.spread[j, 0]
+
+
+def pair_shift(forest, i, j):
+    """Return the shift with which the slopes of slots i and j are bounded."""
+    shift = forest.least[i] + forest.least[j]
+    return shift if shift < math.inf else 0.0
+
+
+def log_z(forest, pair, h):
+    """Return the log local likelihood of the pair's merge at height h, every constant in."""
+    g = max(2 * h - pair.heights, 0.0)
+    if forest.complete:
+        return _complete_log_z(forest, pair, g)
+    total = 0.0
+    if forest.n_brownian:
+        total = -pair.log_scale
+        for k in range(pair.end[0]):
+            s = pair.lost[k] + g
+            total -= 0.5 * (const.LOG_2PI + math.log(s) + pair.d2[k] / s)
+    for group in range(forest.n_groups):
+        kept, gone = math.exp(-forest.rate[group] * g), -math.expm1(-forest.rate[group] * g)
+        for k in range(pair.end[group], pair.end[group + 1]):
+            rho = pair.kept[k] * kept
+            total += _log_ratio(1, pair.d2[k], pair.product[k], rho, pair.lost[k] + pair.kept[k] * gone)
+    if forest.n_sites:
+        set_decay(forest, pair, g, 1, 2)
+        for d in range(forest.n_sites):
+            pair.rows[1, d] = pair.rows[0, d] * pair.rows[1, d] + pair.rows[2, d]
+        total += sum_of_logs(pair, 1, 3, forest.n_sites)
+    return total
+
+
+def _complete_log_z(forest, pair, g):
+    if forest.n_brownian:
+        s = pair.lost[0] + g
+        return -0.5 * forest.n_real * (const.LOG_2PI + math.log(s)) - forest.total_log_scale - pair.d2[0] / (2 * s)
+    rho = pair.kept[0] * math.exp(-forest.rate[0] * g)
+    gap = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g)
+    return _log_ratio(forest.n_real, pair.d2[0], pair.product[0], rho, gap)
+
+
+def slopes(forest, pair, h):
+    """Return rise and drop of ``log Z`` at h, and minus their derivatives: all four non-negative."""
+    g = max(2 * h - pair.heights, 0.0)
+    rise = drop = rise_falls = drop_falls = 0.0
+    if forest.complete:
+        return _complete_slopes(forest, pair, g)
+    for k in range(pair.end[0]):
+        r = 1 / (pair.lost[k] + g)
+        term = pair.d2[k] * r * r
+        rise += term
+        rise_falls += 4 * term * r
+        drop += r
+        drop_falls += 2 * r * r
+    for group in range(forest.n_groups):
+        rate = forest.rate[group]
+        kept, gone = math.exp(-rate * g), -math.expm1(-rate * g)
+        one = two = three = four = 0.0
+        for k in range(pair.end[group], pair.end[group + 1]):
+            rho = pair.kept[k] * kept
+            own = _stationary_slopes(1, pair.d2[k], pair.product[k], rho, pair.lost[k] + pair.kept[k] * gone)
+            one += own[0]
+            two += own[1]
+            three += own[2]
+            four += own[3]
+        rise += 2 * rate * one
+        drop += 2 * rate * two
+        rise_falls += 4 * rate * rate * three
+        drop_falls += 4 * rate * rate * four
+    if forest.n_sites:
+        set_decay(forest, pair, g, 1, 2)
+        # terms are computed in one loop, which is vectorised, and added up in another, which must not be reordered
+        for d in range(forest.n_sites):
+            over_z = 1 / max(pair.rows[0, d] * pair.rows[1, d] + pair.rows[2, d], const.POLE)
+            slope = 2 * forest.site_rate[d] * (1 - pair.rows[0, d]) * pair.rows[1, d] * over_z
+            pair.rows[3, d] = slope
+            pair.rows[4, d] = 2 * forest.site_rate[d] * slope * over_z
+        for d in range(forest.n_sites):
+            rise += max(pair.rows[3, d], 0.0)
+            drop -= min(pair.rows[3, d], 0.0)
+            rise_falls += max(pair.rows[4, d], 0.0)
+            drop_falls -= min(pair.rows[4, d], 0.0)
+    return rise, drop, rise_falls, drop_falls
+
+
+def _complete_slopes(forest, pair, g):
+    if forest.n_brownian:
+        s = pair.lost[0] + g
+        rise, drop = pair.d2[0] / (s * s), forest.n_real / s
+        return rise, drop, 4 * rise / s, 2 * drop / s
+    twice = 2 * forest.rate[0]
+    rho = pair.kept[0] * math.exp(-forest.rate[0] * g)
+    gap = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g)
+    own = _stationary_slopes(forest.n_real, pair.d2[0], pair.product[0], rho, gap)
+    return twice * own[0], twice * own[1], twice * twice * own[2], twice * twice * own[3]
+
+
+def least_slope(forest, pair, low, high, shift):
+    """Return a number that ``(g(h) + shift) / (g(high) + shift) * slope(h)`` does not fall below for h in [low, high].
+
+    The factor is positive, so it leaves the sign of the slope alone; it takes away the pole at ``g = 0`` that would otherwise
+    spoil every bound there. `shift` is the sum of the two slots' shortest paths, or 0.
+    """
+    g_low, g_high = max(2 * low - pair.heights, 0.0), max(2 * high - pair.heights, 0.0)
+    ratio = max(g_low + shift, const.TINY) / max(g_high + shift, const.TINY)
+    total = 0.0
+    if forest.complete:
+        return _complete_least_slope(forest, pair, g_low, g_high, ratio)
+    for k in range(pair.end[0]):
+        r_low, r_high = 1 / (pair.lost[k] + g_low), 1 / (pair.lost[k] + g_high)
+        total += pair.d2[k] * min(ratio * r_low * r_low, r_high * r_high) - r_high
+    for group in range(forest.n_groups):
+        rate = forest.rate[group]
+        kept_low, gone_low = math.exp(-rate * g_low), -math.expm1(-rate * g_low)
+        kept_high, gone_high = math.exp(-rate * g_high), -math.expm1(-rate * g_high)
+        for k in range(pair.end[group], pair.end[group + 1]):
+            f, lost = pair.kept[k], pair.lost[k]
+            own = _stationary_least_slope(
+                1,
+                pair.d2[k],
+                pair.product[k],
+                ratio,
+                f * kept_low,
+                lost + f * gone_low,
+                f * kept_high,
+                lost + f * gone_high,
+            )
+            total += 2 * rate * own
+    if forest.n_sites:
+        g_low, g_high = max(g_low, const.SHORTEST), max(g_high, const.SHORTEST)
+        set_decay(forest, pair, g_low, 1, 2)
+        set_decay(forest, pair, g_high, 3, 4)
+        _set_site_least_slopes(forest, pair, g_low, g_high, shift)
+        total += _sum_of_row(pair, 5, forest.n_sites)
+    return total
+
+
+def _set_site_least_slopes(forest, pair, g_low, g_high, shift):
+    """Put the bounds of all sites into row 5: rows 1 to 4 have what is kept and lost over the low and the high path."""
+    whole = 1 / (g_high + shift)
+    for d in range(forest.n_sites):
+        agreement, rate = pair.rows[0, d], forest.site_rate[d]
+        left_low = max(agreement * pair.rows[1, d] + pair.rows[2, d], const.POLE)
+        left_high = max(agreement * pair.rows[3, d] + pair.rows[4, d], const.POLE)
+        common = 2 * rate * (1 - agreement) / (left_low * left_high)
+        at_low = pair.rows[1, d] * left_high * common
+        at_high = pair.rows[3, d] * left_low * common
+        rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * whole
+        scaled = max(agreement - 1, 0.0) * const.INVERSE_E
+        most = _lambert_above(scaled)
+        peak = -2 * most if rate * g_low < 1 + most else g_low * at_low
+        peak = g_high * at_high if rate * g_high * (1 + scaled) <= 1 + 2 * scaled else peak
+        drop = max((peak + shift * at_low) * whole, at_low)
+        pair.rows[5, d] = rise if agreement < 1 else drop
+
+
+def _complete_least_slope(forest, pair, g_low, g_high, ratio):
+    if forest.n_brownian:
+        r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
+        return pair.d2[0] * min(ratio * r_low * r_low, r_high * r_high) - forest.n_real * r_high
+    rate, f, lost = forest.rate[0], pair.kept[0], pair.lost[0]
+    rho_low, gap_low = f * math.exp(-rate * g_low), lost - f * math.expm1(-rate * g_low)
+    rho_high, gap_high = f * math.exp(-rate * g_high), lost - f * math.expm1(-rate * g_high)
+    own = _stationary_least_slope(
+        forest.n_real, pair.d2[0], pair.product[0], ratio, rho_low, gap_low, rho_high, gap_high
+    )
+    return 2 * rate * own
+
+
+def drop_falls_range(forest, pair, low, high):
+    """Return a number below and one above minus the derivative of the drop, for all h in [low, high]."""
+    g_low, g_high = max(2 * low - pair.heights, 0.0), max(2 * high - pair.heights, 0.0)
+    least = most = 0.0
+    if forest.complete and forest.n_brownian:
+        r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
+        return 2 * forest.n_real * r_high * r_high, 2 * forest.n_real * r_low * r_low
+    if forest.complete:
+        twice = 2 * forest.rate[0]
+        rho_low = pair.kept[0] * math.exp(-forest.rate[0] * g_low)
+        rho_high = pair.kept[0] * math.exp(-forest.rate[0] * g_high)
+        gap_low = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g_low)
+        gap_high = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g_high)
+        own = _stationary_drop_falls(forest.n_real, pair.product[0], rho_low, gap_low, rho_high, gap_high)
+        return twice * twice * own[0], twice * twice * own[1]
+    for k in range(pair.end[0]):
+        r_low, r_high = 1 / (pair.lost[k] + g_low), 1 / (pair.lost[k] + g_high)
+        least += 2 * r_high * r_high
+        most += 2 * r_low * r_low
+    for group in range(forest.n_groups):
+        rate = forest.rate[group]
+        kept_low, gone_low = math.exp(-rate * g_low), -math.expm1(-rate * g_low)
+        kept_high, gone_high = math.exp(-rate * g_high), -math.expm1(-rate * g_high)
+        for k in range(pair.end[group], pair.end[group + 1]):
+            f, lost = pair.kept[k], pair.lost[k]
+            own = _stationary_drop_falls(
+                1, pair.product[k], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
+            )
+            least += 4 * rate * rate * own[0]
+            most += 4 * rate * rate * own[1]
+    if forest.n_sites:
+        # minus the derivative of a drop is 4 rate^2 y / (1 + y)^2 with y = -b u: largest, rate^2, where y = 1
+        set_decay(forest, pair, g_low, 1, 2)
+        set_decay(forest, pair, g_high, 3, 4)
+        for d in range(forest.n_sites):
+            rate = forest.site_rate[d]
+            y_low = max(pair.rows[0, d] - 1, 0.0) * pair.rows[1, d]
+            y_high = max(pair.rows[0, d] - 1, 0.0) * pair.rows[3, d]
+            at_low = 4 * rate * rate * y_low / ((1 + y_low) * (1 + y_low))
+            at_high = 4 * rate * rate * y_high / ((1 + y_high) * (1 + y_high))
+            least += min(at_low, at_high)
+            most += rate * rate if y_high < 1 < y_low else max(at_low, at_high)
+    return least, most
+
+
+def highest(forest, pair, c):
+    """Return a height above which the rise is below c, so that ``log Z - c h`` falls."""
+    if forest.complete and forest.n_brownian:
+        return 0.5 * (math.sqrt(pair.d2[0] / c) - pair.lost[0] + pair.heights)
+    if forest.complete:
+        path = _stationary_highest(forest.rate[0], pair.d2[0], max(-pair.product[0], 0.0), c)
+        return 0.5 * (max(path - path_of(forest.rate[0], pair.lost[0]), 0.0) + pair.heights)
+    # Where the rise of each kind is below its share of c, their sum is below c: a half, a quarter and so on, and for the last kind
+    # as much as for the one before.
+    kinds = (forest.n_brownian > 0) + forest.n_groups + (forest.n_sites > 0)
+    share, top = c, 0.0
+    d2, least = 0.0, math.inf
+    if forest.n_brownian:
+        kinds -= 1
+        share = 0.5 * share if kinds else share
+    for k in range(pair.end[0]):
+        d2 += pair.d2[k]
+        least = min(least, pair.lost[k])
+    if least < math.inf:
+        top = max(top, 0.5 * (math.sqrt(d2 / share) - least + pair.heights))
+    for group in range(forest.n_groups):
+        kinds -= 1
+        share = 0.5 * share if kinds else share
+        d2, apart, least = 0.0, 0.0, math.inf
+        for k in range(pair.end[group], pair.end[group + 1]):
+            d2 += pair.d2[k]
+            apart += max(-pair.product[k], 0.0)
+            least = min(least, pair.lost[k])
+        if least < math.inf:
+            path = _stationary_highest(forest.rate[group], d2, apart, share) - path_of(forest.rate[group], least)
+            top = max(top, 0.5 * (max(path, 0.0) + pair.heights))
+    if forest.n_sites:
+        disagreement = 0.0
+        for d in range(forest.n_sites):
+            disagreement += max(1 - pair.rows[0, d], 0.0)
+        top = max(top, 0.5 * (2 * disagreement / share + pair.heights))  # since rate b / (exp(rate g) - b) <= b / g
+    return top
+
+
+# -- many partners of one slot ---------------------------------------------------------------------------------------------
+
+
+def start_scan(forest, i, low, high, pair):
+    """Prepare for `scan_slope` with slot i over [low, high]: rows 6 and 7 get what is common to all partners."""
+    for d in range(forest.n_sites):
+        pair.rows[6, d] = math.exp(-forest.site_rate[d] * (2 * low - forest.height[i]))
+        pair.rows[7, d] = math.exp(-forest.site_rate[d] * (2 * high - forest.height[i]))
+
+
+def scan_slope(forest, i, j, low, high, shift, pair):
+    """Return `least_slope` of slots i and j of the general layout, none above `low`, after `start_scan`; less exact, but fast.
+
+    For sites of one rate it is the slope at the high end, which is as good. Needs `growth`, and ``fastest * high`` to be at most
+    `LARGEST_EXPONENT`.
+    """
+    if forest.n_real == 0 and forest.common_rate > 0:
+        _set_agreements(forest, i, j, pair, 0)
+        return _slope_of_sites(forest, j, pair)
+    heights = forest.height[i] + forest.height[j]
+    g_low, g_high = max(2 * low - heights, 0.0), max(2 * high - heights, 0.0)
+    ratio = max(g_low + shift, const.TINY) / max(g_high + shift, const.TINY)
+    total = 0.0
+    for d in range(forest.n_brownian):
+        gap = forest.mean[j, d] - forest.mean[i, d]
+        width = forest.spread[j, d] + forest.spread[i, d]  # infinite where one is flat: both reciprocals are then 0
+        r_low, r_high = 1 / (width + g_low), 1 / (width + g_high)
+        pair.term[d] = gap * gap * min(ratio * r_low * r_low, r_high * r_high) - r_high
+    for k in range(forest.n_groups):
+        rate = forest.rate[k]
+        kept_low, gone_low = math.exp(-rate * g_low), -math.expm1(-rate * g_low)
+        kept_high, gone_high = math.exp(-rate * g_high), -math.expm1(-rate * g_high)
+        for d in range(forest.group[k], forest.group[k + 1]):
+            gap = forest.mean[j, d] - forest.mean[i, d]
+            f_i = 1 - forest.spread[i, d]
+            f = f_i * (1 - forest.spread[j, d])  # 0 where one is flat, and so are all terms
+            lost = forest.spread[i, d] + f_i * forest.spread[j, d]
+            pair.term[d] = (
+                2
+                * rate
+                * _stationary_least_slope(
+                    1,
+                    gap * gap,
+                    forest.mean[i, d] * forest.mean[j, d],
+                    ratio,
+                    f * kept_low,
+                    lost + f * gone_low,
+                    f * kept_high,
+                    lost + f * gone_high,
+                )
+            )
+    for d in range(forest.n_real):
+        total += pair.term[d]
+    if forest.n_sites:
+        _set_agreements(forest, i, j, pair, 0)
+        _set_scanned_slopes(forest, j, max(g_low, const.SHORTEST), max(g_high, const.SHORTEST), shift, pair)
+        total += _sum_of_row(pair, 5, forest.n_sites)
+    return total
+
+
+def _set_scanned_slopes(forest, j, g_low, g_high, shift, pair):
+    """Put bounds of all sites into row 5, from what `start_scan` prepared and the growth of slot j."""
+    whole = 1 / (g_high + shift)
+    # Only row 5 is written: with more of them a compiler cannot see to it that none is what is read.
+    if forest.fastest * g_high <= 1:
+        # Slow sites, and all while the tree is young, are still short of the peak of every drop.
+        for d in range(forest.n_sites):
+            b = 1 - pair.rows[0, d]
+            bu_low, bu_high = b * pair.rows[6, d] * forest.growth[j, d], b * pair.rows[7, d] * forest.growth[j, d]
+            # one division for both: bu / (1 - bu) at the low and at the high end
+            left_low, left_high = max(1 - bu_low, const.POLE), max(1 - bu_high, const.POLE)
+            common = 2 * forest.site_rate[d] / (left_low * left_high)
+            at_low, at_high = bu_low * left_high * common, bu_high * left_low * common
+            rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * whole
+            drop = max((g_high * at_high + shift * at_low) * whole, at_low)
+            pair.rows[5, d] = rise if b > 0 else drop
+        return
+    for d in range(forest.n_sites):
+        b, rate = 1 - pair.rows[0, d], forest.site_rate[d]
+        bu_low, bu_high = b * pair.rows[6, d] * forest.growth[j, d], b * pair.rows[7, d] * forest.growth[j, d]
+        left_low, left_high = max(1 - bu_low, const.POLE), max(1 - bu_high, const.POLE)
+        common = 2 * rate / (left_low * left_high)
+        at_low, at_high = bu_low * left_high * common, bu_high * left_low * common
+        rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * whole
+        scaled = max(-b, 0.0) * const.INVERSE_E
+        most = _lambert_above(scaled)
+        peak = -2 * most if rate * g_low < 1 + most else g_low * at_low
+        peak = g_high * at_high if rate * g_high * (1 + scaled) <= 1 + 2 * scaled else peak
+        drop = max((peak + shift * at_low) * whole, at_low)
+        pair.rows[5, d] = rise if b > 0 else drop
+
+
+def _slope_of_sites(forest, j, pair):
+    """Return the slope of ``log Z`` at the high end of a scan, for sites of one rate.
+
+    There ``log Z - c h`` is concave in ``1 - exp(-rate g)``: if it rises here, it rises all the way up to here.
+    """
+    u = pair.rows[7, 0] * forest.growth[j, 0]
+    for d in range(forest.n_sites):
+        bu = u - pair.rows[0, d] * u
+        pair.rows[5, d] = bu / max(1 - bu, const.POLE)
+    return 2 * forest.common_rate * _sum_of_row(pair, 5, forest.n_sites)
+
+
+# -- merging ---------------------------------------------------------------------------------------------------------------
+
+
+def merge(forest, i, j, h, into, scratch):
+    """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is left alone."""
+    climb_i, climb_j = h - forest.height[i], h - forest.height[j]
+    if forest.complete:
+        _merge_complete(forest, i, j, climb_i, climb_j, into)
+        return
+    least = math.inf
+    for d in range(forest.n_brownian):
+        y, v = _join_brownian(
+            forest.mean[i, d], forest.spread[i, d] + climb_i, forest.mean[j, d], forest.spread[j, d] + climb_j
+        )
+        forest.mean[into, d], forest.spread[into, d] = y, v
+        least = min(least, v)
+    for k in range(forest.n_groups):
+        rate, least_lost = forest.rate[k], 1.0
+        kept_i, gone_i = math.exp(-rate * climb_i), -math.expm1(-rate * climb_i)
+        kept_j, gone_j = math.exp(-rate * climb_j), -math.expm1(-rate * climb_j)
+        for d in range(forest.group[k], forest.group[k + 1]):
+            a, lost = _join_stationary(
+                forest.mean[i, d],
+                forest.spread[i, d],
+                kept_i,
+                gone_i,
+                forest.mean[j, d],
+                forest.spread[j, d],
+                kept_j,
+                gone_j,
+            )
+            forest.mean[into, d], forest.spread[into, d] = a, lost
+            least_lost = min(least_lost, lost)
+        least = min(least, path_of(rate, least_lost))
+    forest.least[into] = least
+    if forest.n_sites:
+        _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
+    if forest.growth.shape[1]:
+        _set_growth(forest, into, h)
+
+
+def _merge_complete(forest, i, j, climb_i, climb_j, into):
+    if forest.n_brownian:
+        w_i, w_j = forest.spread[i, 0] + climb_i, forest.spread[j, 0] + climb_j
+        s = w_i + w_j
+        for d in range(forest.n_real):
+            forest.mean[into, d] = (w_j * forest.mean[i, d] + w_i * forest.mean[j, d]) / s
+        forest.spread[into, 0] = w_i * w_j / s
+        forest.least[into] = w_i * w_j / s
+        return
+    x_i, x_j = -forest.rate[0] * climb_i, -forest.rate[0] * climb_j
+    precision_i, weight_i = _weights(forest.spread[i, 0], math.exp(x_i), -math.expm1(x_i))
+    precision_j, weight_j = _weights(forest.spread[j, 0], math.exp(x_j), -math.expm1(x_j))
+    precision = precision_i + precision_j
+    scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
+    for d in range(forest.n_real):
+        forest.mean[into, d] = (weight_i * forest.mean[i, d] + weight_j * forest.mean[j, d]) * scale
+    forest.spread[into, 0] = _lost_of(precision)
+    forest.least[into] = path_of(forest.rate[0], forest.spread[into, 0])
+
+
+def _merge_sites(forest, i, j, climb_i, climb_j, into, scratch):
+    """Merge the messages of all sites, eq. (5.4)."""
+    n = forest.n_sites
+    if into == j:  # what is in j is read last
+        i, j, climb_i, climb_j = j, i, climb_j, climb_i
+    set_decay(forest, scratch, climb_i, 1, 2)
+    set_decay(forest, scratch, climb_j, 3, 4)
+    for d in range(n):
+        scratch.rows[5, d] = 0.0
+    # a few arrays a loop: with more of them a compiler cannot see to it that none is part of another
+    for r in range(forest.n_ranks):
+        first = forest.rank[r]
+        for d in range(forest.rank[r + 1] - first):
+            scratch.rows[6, d] = (
+                scratch.rows[4, d] * forest.root_q[first + d] + scratch.rows[3, d] * forest.state[j, first + d]
+            )
+        for d in range(forest.rank[r + 1] - first):
+            joint = scratch.rows[2, d] * forest.root_q[first + d] + scratch.rows[1, d] * forest.state[i, first + d]
+            forest.state[into, first + d] = joint * scratch.rows[6, d]
+        for d in range(forest.rank[r + 1] - first):
+            scratch.rows[5, d] += forest.state[into, first + d]
+    for d in range(n):
+        scratch.rows[5, d] = 1 / max(scratch.rows[5, d], const.POLE)
+    impossible = 0
+    for d in range(n):
+        impossible += scratch.rows[5, d] >= const.OVER_POLE
+    for r in range(forest.n_ranks):
+        first = forest.rank[r]
+        for d in range(forest.rank[r + 1] - first):
+            forest.state[into, first + d] = (
+                forest.state[into, first + d] * forest.over_root_q[first + d] * scratch.rows[5, d]
+            )
+    if impossible:  # two states meet that no time parts: log Z is -inf there, and any message will do
+        for r in range(forest.n_ranks):
+            first = forest.rank[r]
+            for d in range(forest.rank[r + 1] - first):
+                if scratch.rows[5, d] >= const.OVER_POLE:
+                    forest.state[into, first + d] = forest.root_q[first + d]
+
+
+def _set_growth(forest, slot, h):
+    if forest.common_rate > 0:
+        growth = math.exp(min(forest.common_rate * h, const.LARGEST_EXPONENT))
+        for d in range(forest.n_sites):
+            forest.growth[slot, d] = growth
+        return
+    for d in range(forest.n_sites):
+        forest.growth[slot, d] = math.exp(min(forest.site_rate[d] * h, const.LARGEST_EXPONENT))
+
+
+def move(forest, source, target):
+    """Copy a slot's message to another slot; the height is left alone."""
+    forest.least[target] = forest.least[source]
+    for d in range(forest.n_real):
+        forest.mean[target, d] = forest.mean[source, d]
+    for d in range(forest.spread.shape[1]):
+        forest.spread[target, d] = forest.spread[source, d]
+    for k in range(forest.state.shape[1]):
+        forest.state[target, k] = forest.state[source, k]
+    for d in range(forest.growth.shape[1]):
+        forest.growth[target, d] = forest.growth[source, d]
+
+
+def root_log_density(forest, i):
+    """Return the log of what a proper root at the top of slot i would add to the likelihood; 0 where messages are ratios."""
+    total = 0.0
+    if forest.complete and forest.n_brownian:
+        variance, d2 = forest.spread[i, 0] + forest.root_variance[0], 0.0
+        for d in range(forest.n_real):
+            d2 += forest.mean[i, d] * forest.mean[i, d]
+        return (
+            -0.5 * forest.n_real * (const.LOG_2PI + math.log(variance)) - forest.total_log_scale - d2 / (2 * variance)
+        )
+    for d in range(forest.n_brownian):
+        if forest.spread[i, d] < math.inf:
+            variance = forest.spread[i, d] + forest.root_variance[d]
+            d2 = forest.mean[i, d] * forest.mean[i, d]
+            total -= 0.5 * (const.LOG_2PI + math.log(variance) + d2 / variance) + forest.log_scale[d]
+    return total
+
+
+# -- places ----------------------------------------------------------------------------------------------------------------
+
+
+def load_place(forest, below, beyond, turn, third, place):
+    """Look at a branch from a point of which slot `third` may hang.
+
+    Slot `below` stands at the branch's lower end; what slot `beyond` holds has the way ``turn - h`` to go to a point at height h.
+    """
+    place.below, place.beyond, place.third, place.turn = below, beyond, third, turn
+    place.height_below, place.height_third = forest.height[below], forest.height[third]
+    if forest.complete:
+        below_below = below_beyond = beyond_beyond = below_third = beyond_third = third_third = 0.0
+        for d in range(forest.n_real):
+            z = forest.mean[third, d]
+            x, y = forest.mean[below, d] - z, forest.mean[beyond, d] - z
+            below_below += x * x
+            below_beyond += x * y
+            beyond_beyond += y * y
+            below_third += x * z
+            beyond_third += y * z
+            third_third += z * z
+        place.below_below, place.below_beyond, place.beyond_beyond = below_below, below_beyond, beyond_beyond
+        place.below_third, place.beyond_third, place.third_third = below_third, beyond_third, third_third
+    if forest.n_sites:
+        _load_site_place(forest, place)
+
+
+def _load_site_place(forest, place):
+    """Put into rows 0 to 3, of each site, 1 and the products of the third message with either of the two and with both.
+
+    Each is divided by how much those two agree: the way between them is the same wherever they meet.
+    """
+    n = forest.n_sites
+    below, beyond, third = place.below, place.beyond, place.third
+    set_decay(forest, place, max(place.turn - place.height_below, 0.0), 4, 5)
+    _set_agreements(forest, below, third, place, 1)
+    _set_agreements(forest, beyond, third, place, 2)
+    for d in range(n):
+        place.rows[0, d] = 0.0
+        place.rows[3, d] = 0.0
+    for r in range(forest.n_ranks):
+        first = forest.rank[r]
+        for d in range(forest.rank[r + 1] - first):
+            place.rows[6, d] = forest.state[below, first + d] * forest.state[beyond, first + d]
+        for d in range(forest.rank[r + 1] - first):
+            place.rows[0, d] += place.rows[6, d]
+        for d in range(forest.rank[r + 1] - first):
+            place.rows[3, d] += place.rows[6, d] * forest.state[third, first + d] * forest.over_root_q[first + d]
+    for d in range(n):
+        place.rows[0, d] = 1 / max(place.rows[4, d] * place.rows[0, d] + place.rows[5, d], const.POLE)
+    impossible = 0
+    for d in range(n):
+        impossible += place.rows[0, d] >= const.OVER_POLE
+    for r in range(1, 4):
+        for d in range(n):
+            place.rows[r, d] *= place.rows[0, d]
+    if impossible:  # two states meet that no time parts: any message will do, as in `merge`
+        for d in range(n):
+            if place.rows[0, d] >= const.OVER_POLE:
+                for r in range(4):
+                    place.rows[r, d] = 1.0
+
+
+def log_z_at(forest, place, h):
+    """Return the log local likelihood of the third slot's merge with all else, at the place's point at height h."""
+    up, down, across = h - place.height_below, place.turn - h, max(h - place.height_third, 0.0)
+    if forest.complete:
+        return _complete_log_z_at(forest, place, up, down, across)
+    total = 0.0
+    below, beyond, third = place.below, place.beyond, place.third
+    for d in range(forest.n_brownian):
+        if forest.spread[third, d] == math.inf:
+            continue
+        y, v = _join_brownian(
+            forest.mean[below, d], forest.spread[below, d] + up, forest.mean[beyond, d], forest.spread[beyond, d] + down
+        )
+        if v < math.inf:
+            s, gap = v + forest.spread[third, d] + across, y - forest.mean[third, d]
+            total -= 0.5 * (const.LOG_2PI + math.log(s) + gap * gap / s) + forest.log_scale[d]
+    for k in range(forest.n_groups):
+        rate = forest.rate[k]
+        kept_up, gone_up = math.exp(-rate * up), -math.expm1(-rate * up)
+        kept_down, gone_down = math.exp(-rate * down), -math.expm1(-rate * down)
+        kept, gone = math.exp(-rate * across), -math.expm1(-rate * across)
+        for d in range(forest.group[k], forest.group[k + 1]):
+            if forest.spread[third, d] == 1:
+                continue
+            a, lost = _join_stationary(
+                forest.mean[below, d],
+                forest.spread[below, d],
+                kept_up,
+                gone_up,
+                forest.mean[beyond, d],
+                forest.spread[beyond, d],
+                kept_down,
+                gone_down,
+            )
+            other = forest.spread[third, d]
+            f = (1 - lost) * (1 - other)
+            if f > 0:
+                gap, product = a - forest.mean[third, d], a * forest.mean[third, d]
+                total += _log_ratio(1, gap * gap, product, f * kept, lost + (1 - lost) * other + f * gone)
+    if forest.n_sites:
+        total += _site_log_z_at(forest, place, max(up, 0.0), max(down, 0.0), across)
+    return total
+
+
+def _complete_log_z_at(forest, place, up, down, across):
+    if forest.n_brownian:
+        w_below, w_beyond = forest.spread[place.below, 0] + up, forest.spread[place.beyond, 0] + down
+        share, other = w_beyond / (w_below + w_beyond), w_below / (w_below + w_beyond)
+        d2 = share * share * place.below_below + 2 * share * other * place.below_beyond
+        d2 = max(d2 + other * other * place.beyond_beyond, 0.0)
+        s = share * w_below + forest.spread[place.third, 0] + across
+        return -0.5 * forest.n_real * (const.LOG_2PI + math.log(s)) - forest.total_log_scale - d2 / (2 * s)
+    rate = forest.rate[0]
+    precision_i, weight_i = _weights(forest.spread[place.below, 0], math.exp(-rate * up), -math.expm1(-rate * up))
+    precision_j, weight_j = _weights(forest.spread[place.beyond, 0], math.exp(-rate * down), -math.expm1(-rate * down))
+    precision = precision_i + precision_j
+    scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
+    below, beyond = weight_i * scale, weight_j * scale
+    more = below + beyond - 1  # the mean at the point is the third one's, so often more, and shares of the differences
+    d2 = below * below * place.below_below + 2 * below * beyond * place.below_beyond
+    d2 += beyond * beyond * place.beyond_beyond
+    d2 += more * (2 * (below * place.below_third + beyond * place.beyond_third) + more * place.third_third)
+    product = below * place.below_third + beyond * place.beyond_third + (1 + more) * place.third_third
+    lost, third = _lost_of(precision), forest.spread[place.third, 0]
+    f, both = (1 - lost) * (1 - third), lost + (1 - lost) * third
+    rho, gap = f * math.exp(-rate * across), both - f * math.expm1(-rate * across)
+    return _log_ratio(forest.n_real, max(d2, 0.0), product, rho, gap)
+
+
+def _site_log_z_at(forest, place, up, down, across):
+    n = forest.n_sites
+    if forest.common_rate > 0:
+        rate = -forest.common_rate
+        keep, lose = math.exp(rate * across), -math.expm1(rate * across)
+        keep_up, lose_up = math.exp(rate * up), -keep * math.expm1(rate * up)
+        keep_down, lose_down = math.exp(rate * down), -math.expm1(rate * down)
+        both, one = keep * keep_up * keep_down, keep * keep_up * lose_down
+        two, neither = lose_up * keep_down, lose_up * lose_down
+        for d in range(n):
+            place.rows[6, d] = (
+                lose
+                + neither * place.rows[0, d]
+                + one * place.rows[1, d]
+                + two * place.rows[2, d]
+                + both * place.rows[3, d]
+            )
+        return sum_of_logs(place, 6, 7, n)
+    set_decay(forest, place, down, 4, 5)
+    for d in range(n):
+        place.rows[6, d] = place.rows[5, d] * place.rows[0, d] + place.rows[4, d] * place.rows[2, d]
+    for d in range(n):
+        place.rows[7, d] = place.rows[5, d] * place.rows[1, d] + place.rows[4, d] * place.rows[3, d]
+    set_decay(forest, place, up, 4, 5)
+    for d in range(n):
+        place.rows[6, d] = place.rows[5, d] * place.rows[6, d] + place.rows[4, d] * place.rows[7, d]
+    set_decay(forest, place, across, 4, 5)
+    for d in range(n):
+        place.rows[6, d] = place.rows[5, d] + place.rows[4, d] * place.rows[6, d]
+    return sum_of_logs(place, 6, 7, n)

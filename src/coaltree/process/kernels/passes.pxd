@@ -1,0 +1,72 @@
+cimport cython
+from coaltree cimport _math as math
+from coaltree.process.kernels cimport messages as op
+
+@cython.locals(pair=op.Pair)
+cpdef climb(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[::1] log_z,
+    double[::1] log_ratios, Py_ssize_t first, Py_ssize_t last,
+)
+@cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, n=Py_ssize_t, h=double)
+cdef void _climb(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[::1] log_z,
+    double[::1] log_ratios, Py_ssize_t first, Py_ssize_t last, op.Pair pair,
+) noexcept nogil
+
+@cython.locals(pair=op.Pair)
+cpdef pass_up_and_down(op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] turn)
+@cython.locals(
+    k=Py_ssize_t, n=Py_ssize_t, n_nodes=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t, sibling=Py_ssize_t, above=Py_ssize_t
+)
+cdef void _pass_up_and_down(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] turn, op.Pair pair
+) noexcept nogil
+
+@cython.locals(pair=op.Pair)
+cpdef meet(
+    op.Forest forest, const Py_ssize_t[::1] nodes, const double[::1] heights, const double[::1] turn, Py_ssize_t first
+)
+@cython.locals(p=Py_ssize_t, node=Py_ssize_t, n_nodes=Py_ssize_t, h=double)
+cdef void _meet(
+    op.Forest forest, const Py_ssize_t[::1] nodes, const double[::1] heights, const double[::1] turn, Py_ssize_t first,
+    op.Pair pair,
+) noexcept nogil
+
+@cython.locals(pair=op.Pair)
+cpdef contrasts(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[:, ::1] gaps,
+    double[:, ::1] variances,
+)
+@cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, n=Py_ssize_t, d=Py_ssize_t, own=Py_ssize_t, h=double)
+cdef void _contrasts(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[:, ::1] gaps,
+    double[:, ::1] variances, op.Pair pair,
+) noexcept nogil
+
+cpdef expected_redraws(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] turn,
+    double[::1] lengths, double[:, ::1] redraws, double[::1] draws,
+)
+@cython.locals(
+    n=Py_ssize_t, n_nodes=Py_ssize_t, k=Py_ssize_t, r=Py_ssize_t, d=Py_ssize_t, node=Py_ssize_t, edge=Py_ssize_t,
+    start_node=Py_ssize_t, other=Py_ssize_t, agreement=double, z=double, share=double,
+)
+cdef void _expected_redraws(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] turn,
+    double[::1] lengths, double[:, ::1] redraws, double[::1] draws,
+) noexcept nogil
+
+@cython.locals(pair=op.Pair)
+cpdef draw_redraws(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[:, ::1] uniforms,
+    unsigned char[:, ::1] redrawn, Py_ssize_t[:, ::1] states,
+)
+@cython.locals(
+    n=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t, above=Py_ssize_t, x=double, u=double
+)
+cdef void _draw_redraws(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[:, ::1] uniforms,
+    unsigned char[:, ::1] redrawn, Py_ssize_t[:, ::1] states, op.Pair pair,
+) noexcept nogil
+@cython.locals(best=Py_ssize_t, r=Py_ssize_t, k=Py_ssize_t, most=double)
+cdef Py_ssize_t _draw_state(op.Forest forest, Py_ssize_t d, Py_ssize_t node, double u) noexcept nogil

@@ -1,0 +1,219 @@
+"""Passes over a given tree: what its merges contribute, the messages on its branches, and what it says of parameters.
+
+All processes are the same backwards as forwards in time, so that what the rest of the tree says of a branch travels down it as
+what lies below travels up. A message that comes down to height h over a path of length t is merged as one that stands at
+``h - t`` would be.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:
+    from ..._nocython import cython
+
+from ... import _math as math
+from . import messages as op
+
+
+def climb(forest, children, heights, slot, log_z, log_ratios, first, last):
+    """Make merges first <= k < last of a tree; put down their local likelihoods, and the ratios of one tree against two.
+
+    `slot` says where the message of each node is.
+    """
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _climb(forest, children, heights, slot, log_z, log_ratios, first, last, pair)
+
+
+def _climb(forest, children, heights, slot, log_z, log_ratios, first, last, pair):
+    n = children.shape[0] + 1
+    for k in range(first, last):
+        i, j, h = slot[children[k, 0]], slot[children[k, 1]], heights[n + k]
+        op.load_pair(forest, i, j, pair)
+        log_z[k] = op.log_z(forest, pair, h)
+        apart = op.root_log_density(forest, i) + op.root_log_density(forest, j)
+        op.merge(forest, i, j, h, i, pair)
+        forest.height[i] = h
+        slot[n + k] = i
+        log_ratios[k] = log_z[k] + op.root_log_density(forest, i) - apart
+
+
+def pass_up_and_down(forest, children, heights, turn):
+    """Fill a forest of ``4n - 3`` slots that holds the leaves' messages in its first n.
+
+    Slot b gets what lies at and below node b, slot ``2n - 1 + b`` all that lies beyond the branch above it.
+    ``turn[b] - h`` is the length of the path that the latter has to go to a point of the branch at height h.
+    """
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _pass_up_and_down(forest, children, heights, turn, pair)
+
+
+def _pass_up_and_down(forest, children, heights, turn, pair):
+    n = children.shape[0] + 1
+    n_nodes = 2 * n - 1
+    for k in range(n - 1):
+        op.merge(forest, children[k, 0], children[k, 1], heights[n + k], n + k, pair)
+        forest.height[n + k] = heights[n + k]
+    for k in range(n - 2, -1, -1):
+        top = heights[n + k]
+        for side in range(2):
+            node, sibling = children[k, side], children[k, 1 - side]
+            if k == n - 2:  # nothing comes down to the root: the sibling's message goes on
+                op.move(forest, sibling, n_nodes + node)
+                turn[node] = 2 * top - heights[sibling]
+            else:
+                above = n_nodes + n + k
+                forest.height[above] = 2 * top - turn[n + k]
+                op.merge(forest, sibling, above, top, n_nodes + node, pair)
+                turn[node] = top
+
+
+def meet(forest, nodes, heights, turn, first):
+    """Merge what comes up and what comes down at points of branches, into slots from `first` on; not above the root."""
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _meet(forest, nodes, heights, turn, first, pair)
+
+
+def _meet(forest, nodes, heights, turn, first, pair):
+    n_nodes = turn.shape[0]
+    for p in range(nodes.shape[0]):
+        node, h = nodes[p], heights[p]
+        forest.height[n_nodes + node] = 2 * h - turn[node]
+        op.merge(forest, node, n_nodes + node, h, first + p, pair)
+
+
+def contrasts(forest, children, heights, slot, gaps, variances):
+    """Climb a tree and write down the contrast of every merge, a row each: its difference and variance in each column, or NaN.
+
+    For Brownian columns. `slot` ends up saying where the message of each node was.
+    """
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _contrasts(forest, children, heights, slot, gaps, variances, pair)
+
+
+def _contrasts(forest, children, heights, slot, gaps, variances, pair):
+    n = children.shape[0] + 1
+    for k in range(n - 1):
+        i, j, h = slot[children[k, 0]], slot[children[k, 1]], heights[n + k]
+        g = max(2 * h - forest.height[i] - forest.height[j], 0.0)
+        for d in range(forest.n_brownian):
+            own = 0 if forest.complete else d
+            s = forest.spread[i, own] + forest.spread[j, own] + g
+            gaps[k, d] = forest.mean[i, d] - forest.mean[j, d] if s < math.inf else math.nan
+            variances[k, d] = s if s < math.inf else math.nan
+        op.merge(forest, i, j, h, i, pair)
+        forest.height[i] = h
+        slot[n + k] = i
+
+
+def expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
+    """Say of every edge how probably a site's state was drawn anew on it, and how often each state was drawn in all.
+
+    For a forest after `pass_up_and_down`. The edges are those of the tree without its root: the two that meet there are one,
+    since nothing tells where on it the root is. The root is taken to be at the lower end of one of them. `lengths` (edges,),
+    `redraws` (sites, edges) and `draws` (states,), in the order of the forest, are filled.
+    """
+    with cython.nogil:
+        _expected_redraws(forest, children, heights, turn, lengths, redraws, draws)
+
+
+def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
+    n = children.shape[0] + 1
+    n_nodes = 2 * n - 1
+    for k in range(draws.shape[0]):
+        draws[k] = forest.state[0, k] * forest.root_q[k] if n == 1 else 0.0
+    if n == 1:
+        return
+    start_node = children[n - 2, 1]
+    edge = 0
+    for node in range(n_nodes - 1):
+        if node == start_node:
+            continue
+        length = turn[node] - heights[node]
+        lengths[edge] = length
+        for d in range(forest.n_sites):
+            agreement = 0.0
+            for r in range(forest.n_ranks):
+                k = forest.rank[r] + d
+                if k >= forest.rank[r + 1]:
+                    break
+                agreement += forest.state[node, k] * forest.state[n_nodes + node, k]
+            keep, redraw = math.exp(-forest.site_rate[d] * length), -math.expm1(-forest.site_rate[d] * length)
+            z = keep * agreement + redraw
+            share = redraw / z if z > 0 else 1.0
+            redraws[d, edge] = share
+            for r in range(forest.n_ranks):
+                k = forest.rank[r] + d
+                if k >= forest.rank[r + 1]:
+                    break
+                draws[k] += share * forest.root_q[k] * forest.state[node, k]
+        edge += 1
+    other = children[n - 2, 0]  # what comes down to the start: the other child's message over the edge between them
+    length = turn[start_node] - heights[start_node]
+    for d in range(forest.n_sites):
+        keep, redraw = math.exp(-forest.site_rate[d] * length), -math.expm1(-forest.site_rate[d] * length)
+        z = 0.0
+        for r in range(forest.n_ranks):
+            k = forest.rank[r] + d
+            if k >= forest.rank[r + 1]:
+                break
+            z += forest.state[start_node, k] * (redraw * forest.root_q[k] + keep * forest.state[other, k])
+        for r in range(forest.n_ranks):
+            k = forest.rank[r] + d
+            if k >= forest.rank[r + 1]:
+                break
+            joint = forest.state[start_node, k] * (redraw * forest.root_q[k] + keep * forest.state[other, k])
+            draws[k] += joint / z if z > 0 else 0.0
+
+
+def draw_redraws(forest, children, heights, uniforms, redrawn, states):
+    """Draw the states of all nodes given those of the leaves, and on which of the branches above them states were drawn anew.
+
+    For a forest of ``2n - 1`` slots with the messages of the leaves in its first n. `uniforms`, `redrawn` and `states` have
+    shape (sites, nodes), sites in the order of the forest; the root's state is always drawn anew.
+    """
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair)
+
+
+def _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair):
+    n = children.shape[0] + 1
+    for k in range(n - 1):
+        op.merge(forest, children[k, 0], children[k, 1], heights[n + k], n + k, pair)
+        forest.height[n + k] = heights[n + k]
+    for d in range(forest.n_sites):
+        redrawn[d, 2 * n - 2] = True
+        states[d, 2 * n - 2] = _draw_state(forest, d, 2 * n - 2, uniforms[d, 2 * n - 2])
+        for k in range(n - 2, -1, -1):
+            above = forest.rank[states[d, n + k]] + d
+            for side in range(2):
+                node = children[k, side]
+                x = forest.site_rate[d] * (heights[n + k] - heights[node])
+                kept, redraw = math.exp(-x) * forest.state[node, above] / forest.root_q[above], -math.expm1(-x)
+                u = uniforms[d, node] * (kept + redraw)
+                redrawn[d, node] = not u < kept
+                if redrawn[d, node]:
+                    states[d, node] = _draw_state(forest, d, node, (u - kept) / redraw if redraw > 0 else u)
+                else:
+                    states[d, node] = states[d, n + k]
+
+
+def _draw_state(forest, d, node, u):
+    """Draw a state of site d at equilibrium, given what lies below a node."""
+    best, most = 0, -1.0
+    for r in range(forest.n_ranks):
+        k = forest.rank[r] + d
+        if k >= forest.rank[r + 1]:
+            break
+        share = forest.root_q[k] * forest.state[node, k]
+        u -= share
+        if u < 0:
+            return r
+        if share > most:
+            best, most = r, share
+    return best  # rounding has left nothing of the last state
