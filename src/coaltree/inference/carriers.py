@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from ._neighbour_kernels import neighbours_in_cells, neighbours_with_holes
+from .kernels.neighbours import neighbours_in_cells, neighbours_with_holes
 
 IntArray = NDArray[np.intp]
 Division = tuple[IntArray, IntArray]  # an order of points, and where in it cells begin and end

@@ -8,36 +8,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process import operations as op
 from ..process.interface import Process
-from ..process.layout import for_chains
 from ..process.parameter_draws import ParameterDraws
 from ..process.parameters import named_parameters, with_parameters
 from ..process.slice_sampling import slice_step
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
-from ._history_kernels import (
-    NONE,
-    History,
-    log_likelihood_of,
-    new_history,
-    put_in_order,
-    set_children,
-    set_heights,
-    slots_of,
-)
-from ._move_kernels import MOVES, UNIFORMS, climb, make_moves
-from ._regraft_kernels import Cells, new_cells
+from .kernels.history import History, log_likelihood_of, put_in_order, set_children, set_heights, slots_of
+from .kernels.moves import climb, make_moves
+from .kernels.regraft import BranchSegments
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+MOVES = ("subtree", "near", "leaf", "height", "scale")  # as `coaltree.inference.kernels.moves` numbers them
+UNIFORMS = 6  # numbers that a move takes
 SHARES = {"subtree": 0.3, "near": 0.35, "leaf": 0.05, "height": 0.28, "scale": 0.02}
 WIDE_MOVES, WIDE_UP_TO = ("subtree", "leaf"), 20  # those that look at a whole tree are the rarer the more rows it has
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
 FIRST_STRETCH = 1.0
 WANTED = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
 CLOCK_RANGE = (-10.0, 10.0)  # of the logarithm of what all heights are multiplied by when the clock is set
+MADE_OF_THE_TREE = ("_forest", "_history", "_segments")  # attributes of a chain
 TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by about so much
 
 
@@ -55,7 +47,7 @@ class Sample(NamedTuple):
 class State(NamedTuple):
     """All that a chain goes on from."""
 
-    children: IntArray  # (nodes, 2), by slot, NONE for leaves
+    children: IntArray  # (nodes, 2), by slot, -1 for leaves
     heights: FloatArray  # (nodes,), by slot
     root: int
     stretch: float
@@ -63,17 +55,11 @@ class State(NamedTuple):
     parameters: FloatArray  # of the process; empty where they stay as they are
 
 
-def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, History, Cells]:
+def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, Any, Any]:
     """Return a forest with the messages of the rows, and room for a tree over them and its places."""
     n = len(X)
-    forest = leaves_of_chain(X, process)
-    return forest, new_history(n), new_cells(2 * n - 1, int(op.pair_size(forest)), int(op.place_size(forest)))
-
-
-def leaves_of_chain(X: FloatArray, process: Process) -> Any:
-    """Return a forest with the messages of the rows, and room for those of a tree over them."""
-    slots = slots_of(len(X))
-    return for_chains(process.forest(X, slots, np.zeros(slots)))
+    forest = process.forest(X, slots_of(n))
+    return forest, History(n), BranchSegments(forest, 2 * n - 1)
 
 
 def move_shares(n: int) -> FloatArray:
@@ -114,19 +100,36 @@ class Chain:
         self.tried, self.accepted = np.zeros(len(MOVES), dtype=np.intp), np.zeros(len(MOVES), dtype=np.intp)
         self._shares = np.cumsum(move_shares(n))
         self._stretch = FIRST_STRETCH
-        self._forest, self._history, self._cells = room_for_chain(X, process)
-        self._leaves = math.fsum(process.leaf_log_likelihoods(X))
-        set_children(self._history, tree.children)
-        set_heights(self._forest, self._history, tree.heights)
+        children = np.concatenate([np.full((n, 2), -1, dtype=np.intp), tree.children])
+        self._make_messages(process, children, 2 * n - 2, tree.heights)
+
+    def _make_messages(self, process: Process, children: IntArray, root: int, heights: FloatArray) -> None:
+        """Make all messages of a tree anew; its children and heights are by slot."""
+        self._message_process = process  # the chain's own, but for a chain that has not moved yet
+        self._forest, self._history, self._segments = room_for_chain(self._X, process)
+        self._leaves = math.fsum(process.leaf_log_likelihoods(self._X))
+        set_children(self._history, children[len(self._X) :], root)
+        set_heights(self._forest, self._history, heights)
         self._count_up()
 
     def _count_up(self) -> None:
         """Set the log joint density, and clear rounding errors away: what follows depends on the tree alone."""
-        n = len(self._history.ladder) + 1
-        live = np.arange(n, 1, -1)
-        waits = np.diff(self._history.ladder, prepend=0.0)
+        ladder = np.asarray(self._history.ladder)
+        live = np.arange(len(ladder) + 1, 1, -1)
+        waits = np.diff(ladder, prepend=0.0)
         prior = -float(np.sum(live * (live - 1) / 2 * waits))
         self._log_joint = float(log_likelihood_of(self._forest, self._history)) + prior
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: not the messages, which follow from the tree."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in MADE_OF_THE_TREE}
+        return {**kept, "tree": self._by_slot()}
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        """Make the messages anew."""
+        tree = pickled.pop("tree")
+        self.__dict__.update(pickled)
+        self._make_messages(self._message_process, *tree)
 
     @property
     def log_joint(self) -> float:
@@ -139,7 +142,7 @@ class Chain:
         make_moves(
             self._forest,
             self._history,
-            self._cells,
+            self._segments,
             self._shares,
             LOG_STAY,
             self._stretch,
@@ -167,19 +170,18 @@ class Chain:
 
             log_factor = slice_step(log_density, 0.0, CLOCK_RANGE, self._rng)
             process, factor = draws.slowed(process, log_factor)[0], math.exp(log_factor)
-        self._begin_again(process, factor * self._forest.height[: len(self._history.parent)])
-
-    def _begin_again(self, process: Process, heights: FloatArray) -> None:
-        """Make all messages anew, of the tree that the history holds, with heights by slot."""
         self.process = process
-        self._forest = leaves_of_chain(self._X, process)
-        self._leaves = math.fsum(process.leaf_log_likelihoods(self._X))
-        set_heights(self._forest, self._history, heights)
-        self._count_up()
+        children, root, heights = self._by_slot()
+        self._make_messages(process, children, root, factor * heights)
+
+    def _by_slot(self) -> tuple[IntArray, int, FloatArray]:
+        """Return children, root and heights of the tree, by slot."""
+        heights = np.asarray(self._forest.height)[: self._history.n_nodes]
+        return np.array(self._history.children), self._history.root, heights.copy()
 
     def climb(self, first: int, last: int, least_gain: float) -> int:
         """Hang some subtrees, by the slots of their tops, where each fits best; return how many moved."""
-        moves = int(climb(self._forest, self._history, self._cells, first, last, least_gain))
+        moves = int(climb(self._forest, self._history, self._segments, first, last, least_gain))
         self._count_up()
         return moves
 
@@ -193,17 +195,18 @@ class Chain:
 
     def sample(self) -> Sample:
         """Return the tree as it is."""
-        n = len(self._history.ladder) + 1
-        slots = np.empty(n - 1, dtype=np.intp)
-        put_in_order(self._history, slots)
-        slots = slots[np.argsort(self._forest.height[slots], kind="stable")]
+        children, _, heights = self._by_slot()
+        n = len(self._X)
+        put_in_order(self._history)
+        slots = np.asarray(self._history.order)
+        slots = slots[np.argsort(heights[slots], kind="stable")]
         number = np.arange(2 * n - 1)
         number[slots] = np.arange(n, 2 * n - 1)
         return Sample(
-            np.sort(number[self._history.children[slots]], axis=1),
-            self._forest.height[slots],
+            np.sort(number[children[slots]], axis=1),
+            heights[slots],
             self.log_joint,
-            self._history.log_ratio[slots - n],
+            np.asarray(self._history.log_ratio)[slots - n],
             self._parameters(),
             self._draws.log_prior(self.process) if self._draws else 0.0,
         )
@@ -221,11 +224,11 @@ class Chain:
 
     def state(self) -> State:
         """Return all that the chain goes on from."""
-        n_nodes = len(self._history.parent)
+        children, root, heights = self._by_slot()
         return State(
-            self._history.children.copy(),
-            self._forest.height[:n_nodes].copy(),
-            int(self._history.root[0]),
+            children,
+            heights,
+            root,
             self._stretch,
             self._rng.bit_generator.state,  # type: ignore[arg-type]
             self._parameters(),
@@ -233,14 +236,11 @@ class Chain:
 
     def go_on_from(self, state: State) -> None:
         """Take up a chain where it was left."""
-        set_children(self._history, state.children[len(self._X) :])
-        self._history.root[0] = state.root
-        self._history.parent[state.root] = NONE
         self._stretch = state.stretch
         self._rng.bit_generator.state = state.generator
-        self._begin_again(
-            with_parameters(self.process, state.parameters) if self._draws else self.process, state.heights
-        )
+        if self._draws:
+            self.process = with_parameters(self.process, state.parameters)
+        self._make_messages(self.process, state.children, state.root, state.heights)
 
 
 def without_ties(tree: Tree, rng: np.random.Generator) -> Tree:

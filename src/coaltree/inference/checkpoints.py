@@ -17,18 +17,18 @@ from ..errors import ClusterError, InputError
 from ..whole import checked_path, write_whole
 
 
-def fingerprint(forest: Any, *settings: object) -> str:
-    """Return what tells one table, process and settings from others."""
+def fingerprint(subject: Any, *settings: object) -> str:
+    """Return what tells one table, process and settings from others; the subject is arrays and numbers, in tuples and lists."""
     digest = hashlib.sha256(repr(settings).encode())
 
-    def add(field: Any) -> None:
-        if isinstance(field, tuple):
-            for part in field:
-                add(part)
-        else:
-            digest.update(np.asarray(field).tobytes())
+    def add(part: Any) -> None:
+        if isinstance(part, tuple | list):
+            for own in part:
+                add(own)
+        elif part is not None:
+            digest.update(np.asarray(part).tobytes())
 
-    add(forest)
+    add(subject)
     return digest.hexdigest()
 
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from ..errors import ClusterError, InputError
 from ..extras import need
-from ._neighbour_kernels import keep_found, neighbours_in_cells, neighbours_with_holes
 from .addresses import names_a_cluster
 from .carriers import Division, Threads
+from .kernels.neighbours import keep_found, neighbours_in_cells, neighbours_with_holes
 
 need("distributed", "A Dask cluster needs", "dask")
 from distributed import Client, Future, KilledWorker, LocalCluster  # noqa: E402
@@ -114,7 +114,6 @@ class Cluster(Threads):
             yield from super().look_within(points, divisions, distances, neighbours)
             return
         holes, length = bool(np.isnan(points).any()), distances.shape[1]
-        near_in_cells(points[:, :2], np.array([0, 2]), holes, length)  # kept on disk, for workers that share it
         sent: deque[tuple[IntArray, bool]] = deque()
 
         def blocks() -> Iterator[tuple[Any, ...]]:
@@ -225,9 +224,9 @@ def near_in_cells(
     """Return for each point the squared distances of the nearest in its cell, and their places among the points; -1 for none."""
     n = points.shape[1]
     distances = np.full((n, length), np.inf, dtype=np.float32)
-    neighbours = np.full((n, length), -1)
-    within = neighbours_with_holes if holes else neighbours_in_cells
-    within(np.ascontiguousarray(points), np.arange(n), bounds, distances, neighbours, 0, len(bounds) - 1)
+    neighbours = np.full((n, length), -1, dtype=np.intp)
+    within: Callable[..., None] = neighbours_with_holes if holes else neighbours_in_cells
+    within(np.ascontiguousarray(points), np.arange(n, dtype=np.intp), bounds, distances, neighbours, 0, len(bounds) - 1)
     return distances, neighbours.astype(np.int16)
 
 

@@ -29,33 +29,28 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
-from ..compiled import announced_compilation, kernel
 from ..errors import InputError, InputWarning
 from ..notebook import facts_html
-from ..process import operations as op
 from ..process.brownian import Brownian
 from ..process.interface import Process, as_matrix, check_process
-from ..process.layout import columns_together, slots_together
+from ..process.kernels.messages import Forest
 from ..process.likelihood import merge_log_likelihoods
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
-from ._neighbour_kernels import slots_for as neighbour_slots_for
-from ._pair_kernels import best_height, pair_shift
-from ._partner_kernels import (
-    Partners,
-    enter_all,
-    find_partners,
-    in_space,
-    most_recent,
-    new_partners,
-    replace_pair,
-    slots_for,
-    start_tournament,
-)
 from .carriers import Threads, carrier_of, opened_client
 from .checkpoints import told_how_to_go_on
 from .equal_rows import merge_equal_rows
 from .kept_rounds import KeptRounds, Round
+from .kernels.neighbours import slots_for as neighbour_slots_for
+from .kernels.partners import (
+    Partners,
+    Scratch,
+    all_pairs_merges,
+    enter_all,
+    find_partners,
+    rate1_merges,
+    start_tournament,
+)
 from .neighbours import merge_neighbours
 from .steps import Merges, in_steps, new_merges
 from .threads import thread_count
@@ -71,63 +66,6 @@ SCAN_ROWS = 100  # rows a thread takes at a time, on average
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Progress = Callable[[float, int], None]  # share of the work done, live lineages
-
-
-@kernel
-def rate1_merges(
-    forest: Any, partners: Partners, first: int, last: int, children: IntArray, heights: FloatArray
-) -> None:
-    """Merge pairs by `rate1`: merges first <= k < last go into children and heights."""
-    n = len(children) + 1
-    for k in range(first, last):
-        i, j, h = most_recent(forest, partners)
-        if i < 0:
-            heights[n + k :] = math.nan
-            return
-        h = max(h, heights[n + k - 1])
-        children[k, 0], children[k, 1], heights[n + k] = partners.node[i], partners.node[j], h
-        new = partners.counts[0]
-        op.merge(forest, i, j, h, new)
-        forest.height[new] = h
-        replace_pair(forest, partners, i, j, n + k)
-
-
-@kernel
-def all_pairs_merges(
-    forest: Any, by_probability: bool, node: IntArray, first: int, last: int, children: IntArray, heights: FloatArray
-) -> None:
-    """Merge pairs by `max-prob` or `min-duration`: every live pair is weighed anew before every merge."""
-    n = len(children) + 1
-    pair = np.empty(op.pair_size(forest))
-    clock = heights[n + first - 1] if first > 0 else 0.0
-    for k in range(first, last):
-        live = n - k
-        c = 0.5 * live * (live - 1)
-        best_i, best_j, best_h, best_score = -1, -1, math.inf, -math.inf
-        for i in range(live):
-            for j in range(i + 1, live):
-                op.load_pair(forest, i, j, pair)
-                shift = pair_shift(forest, i, j)
-                if by_probability:
-                    h = best_height(forest, pair, shift, c, clock, math.inf)
-                    score = op.log_z(forest, pair, h) - c * (h - clock)
-                else:
-                    # The height is not cut off at the clock: below it, the more recent of two heights still wins.
-                    lowest = max(forest.height[i], forest.height[j])
-                    h = best_height(forest, pair, shift, c, lowest, best_h)
-                    score = -h
-                if score > best_score or best_i < 0:
-                    best_i, best_j, best_h, best_score = i, j, h, score
-        clock = max(best_h, clock)
-        children[k, 0], children[k, 1], heights[n + k] = node[best_i], node[best_j], clock
-        op.merge(forest, best_i, best_j, clock, live)
-        forest.height[live], node[live] = clock, n + k
-        target = 0
-        for source in range(live + 1):
-            if source != best_i and source != best_j:
-                op.move(forest, source, target)
-                forest.height[target], node[target] = forest.height[source], node[source]
-                target += 1
 
 
 @dataclass(frozen=True)
@@ -241,7 +179,7 @@ def greedy(
     report = progress or (lambda share, live: None)
     search = _chosen(search, rule, matrix, resolved)
     rounds: list[Round] = []
-    with announced_compilation(), opened_client(client) as opened, told_how_to_go_on(checkpoint):
+    with opened_client(client) as opened, told_how_to_go_on(checkpoint):
         threads = thread_count(n_jobs)
         if rule != "rate1":
             children, heights = _all_pairs_tree(matrix, resolved, report, rule)
@@ -285,44 +223,54 @@ def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
 
 def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> Merges:
     merges = new_merges(len(X))
-    forest, nodes = _first_lineages(X, process, slots_for(len(X)), merges)
-    partners = new_partners(forest, len(nodes))
-    partners.node[: len(nodes)] = nodes
+    forest, nodes = _first_lineages(X, process, len(X) + len(X) // 8 + 2, merges)
+    partners = Partners(forest, len(nodes))
+    np.asarray(partners.node)[: len(nodes)] = nodes
     _merge_exactly(forest, partners, len(X) - len(nodes), merges, n_threads, report)
     return merges
 
 
-def _first_lineages(X: FloatArray, process: Process, slots: int, merges: Merges) -> tuple[Any, IntArray]:
+def _first_lineages(X: FloatArray, process: Process, slots: int, merges: Merges) -> tuple[Forest, IntArray]:
     """Return a forest of the rows, and the numbers in the tree of its lineages; equal rows may have been merged."""
-    forest = process.forest(X, slots, np.zeros(slots))
-    if not in_space(forest) or forest.noisy:
+    forest = process.forest(X, slots, scan=True)
+    if not _in_space(forest) or forest.noisy:
         return forest, np.arange(len(X))
     distinct = merge_equal_rows(X, merges)
     live = len(distinct.nodes)
-    forest.y[:, :live] = forest.y[:, distinct.rows]
-    forest.v[:live] = forest.v[distinct.rows] / distinct.counts
+    mean, variance, least = np.asarray(forest.mean), np.asarray(forest.spread)[:, 0], np.asarray(forest.least)
+    mean[:live] = mean[distinct.rows]
+    variance[:live] = variance[distinct.rows] / distinct.counts
+    least[:live] = variance[:live]
     return forest, distinct.nodes
 
 
+def _in_space(forest: Forest) -> bool:
+    """Return whether the lineages' partners are looked for in space, most being ruled out many at a time."""
+    return bool(forest.complete and forest.n_brownian)
+
+
 def _merge_exactly(
-    forest: Any, partners: Partners, done: int, merges: Merges, n_threads: int, report: Progress
+    forest: Forest, partners: Partners, done: int, merges: Merges, n_threads: int, report: Progress
 ) -> None:
     """Merge all live lineages, in the first slots in order of age, by the exact search; some merges are done already."""
-    n = int(partners.counts[1])
+    n = partners.n_live
     if n == 1:
         return
-    enter_all(forest, partners)
-    order = np.argsort(partners.space.bucket[:n], kind="stable")  # near ones in turn, while they are at hand
+    scratch = Scratch(forest)
+    enter_all(forest, partners, scratch)
+    order = np.argsort(
+        np.asarray(partners.space.bucket)[:n], kind="stable"
+    )  # near ones in turn, while they are at hand
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
     scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
-        delayed(find_partners)(forest, partners, order[first:last]) for first, last in pairwise(bounds)
+        delayed(find_partners)(forest, partners, order[first:last], Scratch(forest)) for first, last in pairwise(bounds)
     )
     for scanned, _ in enumerate(scans):
         report(0.5 * (scanned + 1) / (len(bounds) - 1), n)
     start_tournament(partners)
     in_steps(
-        lambda first, last: rate1_merges(forest, partners, first, last, *merges),
+        lambda first, last: rate1_merges(forest, partners, first, last, *merges, scratch),
         done,
         len(merges.children),
         lambda k: report(1 - 0.5 * (1 - (k - done) / n) ** 2, n - (k - done)),
@@ -336,15 +284,14 @@ def _neighbour_tree(
     merges = new_merges(n)
     order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
     forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
-    few = FEW_IN_SPACE if in_space(forest) else FEW
-    forest = columns_together(forest)
+    few = FEW_IN_SPACE if _in_space(forest) else FEW
     kept = None if checkpoint is None else KeptRounds(checkpoint, forest, nodes, few)
     lists, done, rounds = merge_neighbours(
         forest, process, nodes, few, carrier, merges, lambda share, live: report(0.95 * share, live), kept
     )
-    forest, live = slots_together(forest), int(lists.counts[1])
-    partners = new_partners(forest, live)
-    partners.node[:live] = lists.node[:live]
+    live = int(lists.counts[1])
+    partners = Partners(forest, live)
+    np.asarray(partners.node)[:live] = np.asarray(lists.node)[:live]
 
     def report_rest(share: float, live: int) -> None:
         report(0.95 + 0.05 * share, live)
@@ -356,7 +303,7 @@ def _neighbour_tree(
 
 def _all_pairs_tree(X: FloatArray, process: Process, report: Progress, rule: str) -> Merges:
     n = len(X)
-    forest = process.forest(X, n + 1, np.zeros(n + 1))
+    forest = process.forest(X, n + 1)
     node, merges = np.arange(n + 1), new_merges(n)
     in_steps(
         lambda first, last: all_pairs_merges(forest, rule == "max-prob", node, first, last, *merges),

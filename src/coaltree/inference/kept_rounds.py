@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.layout import first_slots
-from ._neighbour_kernels import Lists
+from ..process.kernels.messages import Forest
 from .checkpoints import CheckpointFile, fingerprint
+from .kernels.neighbours import Lists
 from .steps import Merges
 
 
@@ -27,7 +27,7 @@ class KeptRounds:
     Parameters
     ----------
     path : str or Path
-    forest : forest
+    forest : Forest
         As it is before the first round.
     nodes : ndarray of shape (n,)
         Numbers in the tree of its lineages.
@@ -35,41 +35,46 @@ class KeptRounds:
         All else that decides what the search finds.
     """
 
-    def __init__(self, path: str | Path, forest: Any, nodes: NDArray[np.intp], *settings: object) -> None:
-        mark = fingerprint((first_slots(forest, len(nodes)), nodes), *settings)
+    def __init__(self, path: str | Path, forest: Forest, nodes: NDArray[np.intp], *settings: object) -> None:
+        messages = tuple(_messages(forest, len(nodes)).values())
+        mark = fingerprint((messages, _parameters(forest), nodes), *settings)
         self._file = CheckpointFile(path, mark, "a search by neighbours")
 
-    def write(self, forest: Any, lists: Lists, merges: Merges, done: int, rounds: list[Round]) -> None:
+    def write(self, forest: Forest, lists: Lists, merges: Merges, done: int, rounds: list[Round]) -> None:
         """Keep what a round has left: the live lineages, in the first slots, and the merges."""
         live, n = int(lists.counts[1]), len(merges.children) + 1
-        messages = {f"message_{k}": own for k, own in enumerate(_arrays(first_slots(forest, live)))}
         self._file.write(
             {"done": done, "rounds": rounds},
-            messages
+            _messages(forest, live)
             | {
-                "nodes": lists.node[:live],
+                "nodes": np.asarray(lists.node)[:live],
                 "children": merges.children[:done],
                 "heights": merges.heights[n : n + done],
             },
         )
 
-    def take_up(self, forest: Any, lists: Lists, merges: Merges) -> tuple[int, list[Round]] | None:
+    def take_up(self, forest: Forest, lists: Lists, merges: Merges) -> tuple[int, list[Round]] | None:
         """Put things as they were after the last round that was kept; return the merges done, and the rounds."""
         stored = self._file.read()
         if stored is None:
             return None
         facts, arrays = stored
         live, n, done = len(arrays["nodes"]), len(merges.children) + 1, facts["done"]
-        for k, own in enumerate(_arrays(first_slots(forest, live))):
-            own[...] = arrays[f"message_{k}"]
-        lists.node[:live] = arrays["nodes"]
-        lists.counts[:2] = live
+        for name, own in _messages(forest, live).items():
+            own[...] = arrays[name]
+        np.asarray(lists.node)[:live] = arrays["nodes"]
+        np.asarray(lists.counts)[:2] = live
         merges.children[:done], merges.heights[n : n + done] = arrays["children"], arrays["heights"]
         return done, [Round(*own) for own in facts["rounds"]]
 
 
-def _arrays(forest: Any) -> list[NDArray[Any]]:
-    """Return all arrays of a forest and its parts, in order."""
-    if isinstance(forest, tuple):
-        return [array for field in forest for array in _arrays(field)]
-    return [forest] if isinstance(forest, np.ndarray) else []
+def _messages(forest: Forest, n: int) -> dict[str, NDArray[np.float64]]:
+    """Return what the first n slots of a forest hold, by name, in the same memory."""
+    names = ("height", "mean", "spread", "least", "state", "growth")
+    return {name: np.asarray(getattr(forest, name))[:n] for name in names}
+
+
+def _parameters(forest: Forest) -> tuple[object, ...]:
+    """Return what all messages of a forest have in common."""
+    names = ("complete", "noisy", "log_scale", "root_variance", "group", "rate", "site_rate", "rank", "root_q")
+    return tuple(np.asarray(getattr(forest, name)) for name in names)

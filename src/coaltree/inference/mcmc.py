@@ -16,16 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compiled import announced_compilation
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
 from ..process.interface import Process, as_matrix, check_process
 from ..process.parameter_draws import ParameterDraws, parameter_draws
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
-from ._move_kernels import MOVES
 from .carriers import Threads, carrier_of, opened_client
-from .chain import Chain, Sample, without_ties
+from .chain import MOVES, Chain, Sample, without_ties
 from .checkpoints import fingerprint, told_how_to_go_on
 from .convergence import effective_samples, r_hat, warm_up
 from .greedy import greedy
@@ -161,7 +159,7 @@ def mcmc(
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
     draws = parameter_draws(resolved, matrix, hold_noise) if calibrate else None
-    with announced_compilation(), opened_client(client) as opened, told_how_to_go_on(checkpoint):
+    with opened_client(client) as opened, told_how_to_go_on(checkpoint):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(matrix, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
@@ -171,7 +169,8 @@ def mcmc(
         if checkpoint is not None:
             seeded = None if random_state is None else seeds
             settings = (plan.n_chains, plan.thin, warmup, seeded, bool(calibrate), bool(hold_noise))
-            kept = Checkpoint(checkpoint, fingerprint(resolved.forest(matrix, n, np.zeros(n)), *settings), plan.tuned)
+            mark = fingerprint((matrix, resolved.columns(matrix)), *settings)
+            kept = Checkpoint(checkpoint, mark, plan.tuned)
             plan = plan._replace(tuned=kept.take_up(recorded, chains))
 
         def look() -> None:

@@ -17,25 +17,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..process.interface import Process
-from ._neighbour_kernels import (
+from ..process.kernels.messages import Forest
+from ..process.layout import read_messages
+from .carriers import Division, Threads
+from .kept_rounds import KeptRounds, Round
+from .kernels.neighbours import (
     Lists,
     best_keys,
     close_up,
     fill_holes,
     least_distances,
     neighbour_merges,
-    new_lists,
     start_heap,
     weigh_neighbours,
 )
-from .carriers import Division, Threads
-from .kept_rounds import KeptRounds, Round
 from .steps import Merges, in_steps
 
 FloatArray = NDArray[np.float64]
@@ -53,7 +53,7 @@ KEPT = 0.5  # of the lineages are left when neighbours are looked for anew
 
 
 def merge_neighbours(
-    forest: Any,
+    forest: Forest,
     process: Process,
     nodes: IntArray,
     few: int,
@@ -66,9 +66,8 @@ def merge_neighbours(
 
     Parameters
     ----------
-    forest : forest
-        The messages of n lineages, in the first slots in order of age, with `slots_for(n)` slots; pairs are looked at here and
-        there, so that columns should lie together.
+    forest : Forest
+        The messages of n lineages, in the first slots in order of age, with `slots_for(n)` slots.
     process : Process
     nodes : ndarray of shape (n,)
         Their numbers in the tree.
@@ -92,8 +91,8 @@ def merge_neighbours(
     rounds : list of Round
     """
     n = len(merges.children) + 1
-    lists = new_lists(len(nodes), LIST_LENGTH)
-    lists.node[: len(nodes)] = nodes
+    lists = Lists(len(nodes), LIST_LENGTH)
+    np.asarray(lists.node)[: len(nodes)] = nodes
     done, rounds = (kept and kept.take_up(forest, lists, merges)) or (n - len(nodes), [])
     while (live := int(lists.counts[1])) > few:
         n_probes = min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES, live)
@@ -110,10 +109,10 @@ def merge_neighbours(
         def merged(k: int, live: int = live) -> None:
             report(1 - 0.5 * (live * KEPT + max(n - k, 0)) / n, n - k)
 
-        points = np.ascontiguousarray(process.coordinates(forest, live, height))
+        points = process.coordinates(read_messages(forest, slice(0, live)), height)
         neighbours = nearest(points, LIST_LENGTH, carrier, live, found)
         carrier.share(live, weigh_neighbours, forest, lists, neighbours)
-        rounds.append(Round(live, float(np.mean(lists.keys[probes, 0] <= keys))))
+        rounds.append(Round(live, float(np.mean(np.asarray(lists.keys)[probes, 0] <= keys))))
         start_heap(lists)
         goal = max(int(KEPT * live), few)
         before = done
@@ -156,10 +155,10 @@ def nearest(
     -------
     ndarray of shape (n, length)
     """
-    n = points.shape[1]
+    points, n = np.ascontiguousarray(points), points.shape[1]
     rng = np.random.default_rng(seed)
     distances = np.full((n, length), math.inf, dtype=np.float32)
-    neighbours = np.full((n, length), -1)
+    neighbours = np.full((n, length), -1, dtype=np.intp)
     holes = np.isnan(points)
     fillings = FILLINGS if holes.any() else 0
     filled = np.where(holes, _means(points), points) if fillings else points
@@ -196,13 +195,14 @@ def _means(points: NDArray[np.float32]) -> NDArray[np.float32]:
 def _divided(points: NDArray[np.float32], rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Cut points in two, again and again; return their order, and where in it the cells begin and end."""
     n_columns, n = points.shape
-    order = np.arange(n)
-    bounds = np.array([0, n])
+    order = np.arange(n, dtype=np.intp)
+    bounds = np.array([0, n], dtype=np.intp)
+    along, term = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
     for _ in range(max(0, math.ceil(math.log2(n / CELL)))):
         direction = np.asarray(rng.standard_normal(n_columns), dtype=np.float32)
-        along = np.zeros(n, dtype=np.float32)
+        along[:] = 0.0
         for weight, column in zip(direction, points, strict=True):  # in this order whatever the place of a point
-            along += weight * column
+            along += np.multiply(weight, column, out=term)
         for first, last in pairwise(bounds):
             own = order[first:last]
             own[:] = own[np.argpartition(along[own], len(own) // 2)]

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compiled import announced_compilation
 from ..errors import InputError
 from ..process.interface import Process, as_matrix, check_process
 from ..tree.tree import Tree, checked_tree
@@ -63,18 +62,17 @@ def refine(
     if tree.n_leaves < 2:
         return before
     n_nodes = 2 * tree.n_leaves - 1
-    with announced_compilation():
-        chain = Chain(matrix, resolved, tree)
-        gained = math.inf
-        while gained > LEAST_GAIN:
-            log_joint = chain.log_joint
-            moved = sum(
-                chain.climb(first, min(first + SUBTREES_AT_ONCE, n_nodes), LEAST_GAIN)
-                for first in range(0, n_nodes, SUBTREES_AT_ONCE)
-            )
-            gained = chain.log_joint - log_joint
-            if progress:
-                progress(moved, chain.log_joint)
+    chain = Chain(matrix, resolved, tree)
+    gained = math.inf
+    while gained > LEAST_GAIN:
+        log_joint = chain.log_joint
+        moved = sum(
+            chain.climb(first, min(first + SUBTREES_AT_ONCE, n_nodes), LEAST_GAIN)
+            for first in range(0, n_nodes, SUBTREES_AT_ONCE)
+        )
+        gained = chain.log_joint - log_joint
+        if progress:
+            progress(moved, chain.log_joint)
     found = chain.sample()
     heights = np.append(np.zeros(tree.n_leaves), found.heights)
     after = explain(Tree(found.children, heights, tree.leaf_names), matrix, resolved)

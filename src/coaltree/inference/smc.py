@@ -29,33 +29,24 @@ import numpy as np
 from joblib import parallel
 from numpy.typing import ArrayLike, NDArray
 
-from ..compiled import announced_compilation
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
 from ..process.interface import Process, as_matrix, check_process
+from ..process.kernels.messages import Forest
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
-from ._particle_kernels import (
-    Alarms,
-    Particles,
-    copy_particles,
-    extend_by_likelihood,
-    extend_prior_prior,
-    extend_race,
-    new_alarms,
-    new_particles,
-    set_first_alarms,
-)
-from ._rejuvenation_kernels import UNIFORMS, regraft_particles
 from .carriers import carrier_of, opened_client
 from .chain import room_for_chain
 from .checkpoints import told_how_to_go_on
+from .kernels import particles as kernels
+from .kernels.rejuvenation import regraft_particles
 from .resampling import SCHEMES, copies, moves
-from .smc_result import Run, SMCResult, normalised
+from .smc_result import FinishedParticles, Run, SMCResult, normalised
 from .threads import thread_count
 
 PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
 REGRAFTED_AT_ONCE = 16  # particles
+UNIFORMS = 4  # numbers that a move takes
 PAIRS_AT_ONCE = 20_000  # in one call of a kernel, so that Ctrl-C and other threads get their turn
 
 FloatArray = NDArray[np.float64]
@@ -69,7 +60,7 @@ def sample_histories(
     """Run the sampler once: extend, weigh, resample."""
     n, rng = len(X), np.random.default_rng(seed)
     extender = Extender(X, process, settings, n_threads)
-    log_weights = extender.particles.log_weights
+    log_weights = np.asarray(extender.particles.log_weights)
     log_evidence = math.fsum(process.leaf_log_likelihoods(X))
     ess, evidences, resampled = np.empty(n - 1), np.empty(n - 1), np.zeros(n - 1, dtype=bool)
     with extender:
@@ -89,7 +80,7 @@ def sample_histories(
             if report:
                 report((k + 1) / (n - 1), ess[k], evidences[k])
     log_evidence += normalised(log_weights)[1]
-    return Run(extender.particles, log_evidence, evidences, ess, resampled)
+    return Run(FinishedParticles.of(extender.particles), log_evidence, evidences, ess, resampled)
 
 
 class Settings(NamedTuple):
@@ -111,11 +102,10 @@ class Extender:
         extra = 2 * n if settings.regrafts else 0  # the leaves once more, and scratch
         self.n = n
         self.proposal = settings.proposal
-        self.forest: Any = process.forest(
-            np.tile(X, (n_particles + (extra > 0), 1)), slots + extra, np.zeros(slots + extra)
-        )
-        self.particles: Particles = new_particles(n_particles, n)
-        self.alarms: Alarms = new_alarms(n_particles if settings.proposal == "race" else 0, n)
+        self.forest = process.forest(X, slots + extra)
+        _repeat_leaves(self.forest, n, n_particles + (extra > 0))
+        self.particles = kernels.Particles(n_particles, n)
+        self.alarms = kernels.Alarms(n_particles if settings.proposal == "race" else 0, n)
         self.regrafts = settings.regrafts
         if self.regrafts:
             self.room = room_for_chain(X, process)
@@ -146,26 +136,26 @@ class Extender:
         if self.proposal == "race":
             for i in range(1, self.n):
                 u = rng.random((len(self.particles.log_weights), i, 2))
-                self._share(i, partial(set_first_alarms, self.forest, self.particles, self.alarms, i, u))
+                self._share(i, partial(kernels.set_first_alarms, self.forest, self.particles, self.alarms, i, u))
 
     def extend_and_weigh(self, k: int, rng: np.random.Generator) -> None:
         """Add merge k to every particle, and the log of its weight to the particle's."""
         n_particles, n_live = len(self.particles.log_weights), self.n - k
         if self.proposal == "race":
             u = rng.random((n_particles, n_live - 1, 2))
-            self._share(3 * n_live, partial(extend_race, self.forest, self.particles, self.alarms, k, u))
+            self._share(3 * n_live, partial(kernels.extend_race, self.forest, self.particles, self.alarms, k, u))
         elif self.proposal == "prior-prior":
             u = rng.random((n_particles, 3))
-            self._share(1, partial(extend_prior_prior, self.forest, self.particles, k, u))
+            self._share(1, partial(kernels.extend_prior_prior, self.forest, self.particles, k, u))
         else:
             u = rng.random((n_particles, 4))
             time_first = self.proposal == "prior-post"
             n_pairs = n_live * (n_live - 1) // 2
-            self._share(n_pairs, partial(extend_by_likelihood, self.forest, self.particles, k, u, time_first))
+            self._share(n_pairs, partial(kernels.extend_by_likelihood, self.forest, self.particles, k, u, time_first))
 
     def resample(self, k: int, counts: NDArray[np.intp]) -> None:
         """Copy particles in the place of those without a copy, after merge k."""
-        copy_particles(self.forest, self.particles, self.alarms, k, *moves(counts))
+        kernels.copy_particles(self.forest, self.particles, self.alarms, k, *moves(counts))
 
     def regraft(self, k: int, rng: np.random.Generator) -> None:
         """Let subtrees of all particles move after merge k, which leaves their distribution as it is."""
@@ -175,6 +165,13 @@ class Extender:
             for p in range(0, n_particles, REGRAFTED_AT_ONCE):  # so that Ctrl-C gets its turn
                 last = min(p + REGRAFTED_AT_ONCE, n_particles)
                 regraft_particles(*self.room, self.forest, n_particles * self.n, self.particles, k, u, p, last)
+
+
+def _repeat_leaves(forest: Forest, n: int, times: int) -> None:
+    """Copy the first n slots of a forest to those that follow, so that there are so many of each."""
+    for messages in (forest.mean, forest.spread, forest.least, forest.state, forest.growth):
+        rows = np.asarray(messages)[: times * n]
+        rows.reshape(times, n, *rows.shape[1:])[1:] = rows[:n]
 
 
 def check_weights(log_weights: FloatArray, k: int, n: int) -> None:
@@ -271,7 +268,7 @@ def smc(
     reports = _reports(progress if together and client is None else None, n_runs)
     each = max(1, n_threads // n_runs) if client is None else 1
     runs: list[Run] = []
-    with announced_compilation(), opened_client(client) as opened, told_how_to_go_on(can_be_kept=False):
+    with opened_client(client) as opened, told_how_to_go_on(can_be_kept=False):
         tasks = [(matrix, resolved, settings, *own) for own in zip(seeds, [each] * n_runs, reports, strict=True)]
         for run in carrier_of(opened, n_threads, anywhere=True).run(sample_histories, tasks):
             runs.append(run)

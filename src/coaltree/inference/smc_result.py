@@ -13,15 +13,31 @@ from ..process.interface import Process
 from ..tree.kingman import log_prior
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
-from ._particle_kernels import Particles
+from .kernels.particles import Particles
 
 FloatArray = NDArray[np.float64]
+
+
+class FinishedParticles(NamedTuple):
+    """What is left of the particles of a run, in plain arrays, which travel between processes."""
+
+    children: NDArray[np.intp]  # (particles, merges, 2)
+    heights: FloatArray  # (particles, merges)
+    log_z: FloatArray  # (particles, merges), local likelihoods
+    log_ratios: FloatArray  # (particles, merges), one tree below the merge against two independent ones
+    log_weights: FloatArray  # (particles,)
+    ancestor: NDArray[np.intp]  # (particles,), the first particle that this one descends from
+
+    @classmethod
+    def of(cls, particles: Particles) -> FinishedParticles:
+        """Return what is worth keeping of particles."""
+        return cls(*(np.asarray(getattr(particles, name)) for name in cls._fields))
 
 
 class Run(NamedTuple):
     """One run of the sampler."""
 
-    particles: Particles  # complete, with their weights since the last resampling
+    particles: FinishedParticles  # complete, with their weights since the last resampling
     log_evidence: float
     log_evidences: FloatArray  # (merges,), as they were after each
     ess: FloatArray  # (merges,)

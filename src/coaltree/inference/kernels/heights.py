@@ -1,0 +1,312 @@
+"""The best height for a pair: where ``log Z(h) - c h`` is largest, for h at or above a lowest height, eq. (6.1).
+
+With all columns on one clock the maximum is unique; with several rates, mixed kinds or missing cells there may be more than one.
+`search_height` therefore sweeps the heights from below in intervals on which the bounds of `coaltree.process.kernels.messages`
+prove what the function does: rises, falls, is concave (at most one maximum inside) or convex (none), so that no maximum is
+overlooked; and a search that has risen all the way to a `limit` stops there, which is what makes scans for the most recent pair
+cheap. One case defeats the bounds: real cells that are identical and free of noise pull the merge to height 0 as strongly as
+categories that differ push it away. A sweep that takes too many intervals goes on over a grid that is fine on the scale of the
+path length.
+
+Three kinds of pairs have (nearly) closed forms:
+
+- Complete Brownian rows: ``c s^2 + D s = d2`` for the path s.
+- Complete stationary rows: with ``x = rate s``, s the path that the messages' own losses lengthen, the slope has the sign of
+  ``d2 - G(x)``, ``G(x) = D (1 - exp(-2 x)) + (2 c / rate) sinh(x)^2 + 4 m sinh(x / 2)^2``. Where the product m of the means is
+  not negative, G only grows: there is one maximum, at ``G(x) = d2``.
+- Sites of one rate: with ``w = 1 - exp(-rate g)`` the function is, up to a constant,
+  ``F(w) = c / (2 rate) log(1 - w) + sum_d log(1 - b_d + b_d w)``, which is concave.
+"""
+
+from __future__ import annotations
+
+from ... import _math as math
+from ...process.kernels import messages as op
+
+RESOLUTION = 1e-12  # intervals are not split below this share of their height
+PATIENCE = 200  # intervals after which the sweep is content with a grid:
+COARSE = 0.05  # intervals are then not split below this share of the path length
+HALF = 0.6931471805599453  # the rate times the path for which w is a half
+
+
+def _root_of_slope(forest, pair, shift, c, low, high):
+    """Find where the slope crosses zero between a height where it is positive and one where it is not."""
+    h = high
+    for _ in range(100):
+        rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, h)
+        slope = rise - drop - c
+        if slope > 0:
+            low = h
+        else:
+            high = h
+        # Newton's step for the slope times the path length, which is the straighter function of the two
+        x = 2 * h - pair.heights + shift
+        new = h - x * slope / (2 * slope - x * (rise_falls - drop_falls))
+        if not (low < new < high):
+            new = 0.5 * (low + high)
+        if abs(new - h) <= 4e-16 * abs(new):
+            return new
+        h = new
+    return h
+
+
+def search_height(forest, pair, shift, c, lowest, limit):
+    """Return the best height at or above `lowest`, or infinity once it is certain not to be below `limit`."""
+    if not lowest < limit:
+        return math.inf
+    highest = op.highest(forest, pair, c)
+    if not highest > lowest:
+        return lowest
+    low, best = lowest, math.nan
+    goal = min(limit, highest)
+    # A zero of the slope tells where to cut; the sweep proves that it is the maximum, or finds the others.
+    guess = math.inf
+    known = False  # whether the slopes at `low` are: those at the lowest height are seldom needed
+    rise, drop, rise_falls, _ = op.slopes(forest, pair, goal)
+    if not rise - drop > c:
+        rise, drop, rise_falls, _ = op.slopes(forest, pair, low)
+        known = True
+        if rise - drop > c:
+            # not from the limit: the same pair must come out the same, to the last digit, whatever the limit
+            guess = _root_of_slope(forest, pair, shift, c, low, highest)
+        else:
+            guess = best = lowest
+    width = math.nan
+    intervals = 0
+    while low < highest:
+        intervals += 1
+        if not math.isnan(best):
+            goal = highest
+        elif low >= limit:
+            return math.inf
+        if math.isnan(width):
+            width = _next_width(low, guess, goal, pair.heights, shift)
+        high = low + width
+        if not low < high < goal:
+            high = goal
+        rise_h, drop_h, rise_falls_h, _ = op.slopes(forest, pair, high)
+        rising = rise_h - drop_h > c and op.least_slope(forest, pair, low, high, shift) > c
+        if not rising:
+            if not known:
+                rise, drop, rise_falls, _ = op.slopes(forest, pair, low)
+                if not rise - drop > c:
+                    best = lowest
+            known = True
+            falling = rise - drop_h <= c
+            least_bend = most_bend = 0.0
+            if not falling:
+                least_bend, most_bend = op.drop_falls_range(forest, pair, low, high)
+            convex = least_bend > rise_falls
+            if not (falling or convex):
+                middle = 0.5 * (low + high)
+                narrow = high - low <= RESOLUTION * high or not low < middle < high
+                if intervals > PATIENCE:
+                    narrow = narrow or 2 * (high - low) <= COARSE * (2 * high - pair.heights + shift)
+                if not (most_bend < rise_falls_h or narrow):  # not concave either: split
+                    width = middle - low
+                    continue
+                if rise - drop > c and not rise_h - drop_h > c:
+                    peak = guess
+                    if not low <= guess <= high:
+                        peak = _root_of_slope(forest, pair, shift, c, low, high)
+                    if (
+                        math.isnan(best)
+                        or op.log_z(forest, pair, peak) - c * peak > op.log_z(forest, pair, best) - c * best
+                    ):
+                        best = peak
+        known = True
+        low, rise, drop, rise_falls = high, rise_h, drop_h, rise_falls_h
+        width = math.nan
+    return best if best < limit else math.inf
+
+
+def _next_width(low, guess, goal, heights, shift):
+    """Return a promising width: towards a zero of the slope by ever shorter steps, across it, away by longer ones."""
+    target = min(guess, goal)
+    x_low = 2 * low - heights + shift
+    x_target = 2 * target - heights + shift
+    if x_low < 0.9 * x_target:
+        width = 0.5 * (target - low) if guess < goal or x_low < 0.6 * x_target else target - low
+    elif low < target:
+        width = 2 * (target - low)
+    else:
+        width = 0.5 * x_low if x_low > 0 else goal - low
+    return max(width, RESOLUTION * goal)  # so that every step is one
+
+
+# -- complete stationary rows ----------------------------------------------------------------------------------------------
+
+
+def best_path(n_columns, rate, d2, product, c):
+    """Return x with ``G(x) = d2``, for a product >= 0: Newton's method from a path that is exact where it is short, bracketed."""
+    twice = 2 * n_columns
+    square = 2 * c / rate + product
+    x = 2 * d2 / (twice + math.sqrt(twice * twice + 4 * square * d2))
+    low, high = 0.0, math.inf
+    for _ in range(100):
+        sinh, half = math.sinh(x), math.sinh(0.5 * x)
+        gap = -n_columns * math.expm1(-2 * x) + (2 * c / rate) * sinh * sinh + 4 * product * half * half - d2
+        slope = twice * math.exp(-2 * x) + (2 * c / rate) * math.sinh(2 * x) + 2 * product * sinh
+        if gap > 0:
+            high = x
+        else:
+            low = x
+        new = x - gap / slope if slope > 0 else x
+        if not low < new < high:
+            new = 0.5 * (low + high) if high < math.inf else 2 * x
+        if abs(new - x) <= 4e-16 * new:
+            return new
+        x = new
+    return x
+
+
+# -- sites of one rate -----------------------------------------------------------------------------------------------------
+
+
+def _slope_and_bend(pair, n, a, w):
+    """Return the slope of F and minus its derivative; a is ``c / (2 rate)``."""
+    slope = -a / (1 - w)
+    bend = a / ((1 - w) * (1 - w))
+    for d in range(n):
+        b = 1 - pair.rows[0, d]
+        share = b / ((1 - b) + b * w)
+        slope += share
+        bend += share * share
+    return slope, bend
+
+
+def _slope_and_bend_in_u(pair, n, a, u):
+    """Return the slope of F in ``u = 1 - w``, which has all its digits where w is near 1, and minus its derivative."""
+    slope, bend = a / u, a / (u * u)
+    for d in range(n):
+        b = 1 - pair.rows[0, d]
+        share = b / (1 - b * u)
+        slope -= share
+        bend += share * share
+    return slope, bend
+
+
+def _rises(pair, n, a, x):
+    """Return whether F rises with the height where ``x = rate g``."""
+    if x == math.inf:
+        return False
+    if x < HALF:
+        return _slope_and_bend(pair, n, a, -math.expm1(-x))[0] > 0
+    return _slope_and_bend_in_u(pair, n, a, math.exp(-x))[0] < 0
+
+
+def _best_w(pair, n, a, lowest):
+    """Return where F is largest between `lowest`, where it rises, and a half: Newton's method in a bracket."""
+    differing = _differing(pair, n)
+    low, high = lowest, 0.5
+    w = differing / (differing + a)
+    for _ in range(100):
+        if not low < w < high:
+            w = 0.5 * (low + high)
+        slope, bend = _slope_and_bend(pair, n, a, w)
+        if slope > 0:
+            low = w
+        else:
+            high = w
+        step = slope / bend
+        if abs(step) <= 4e-16 * w:
+            break
+        w += step
+    return min(max(w, low), high)
+
+
+def _best_u(pair, n, a, highest):
+    """Return the u where F is largest, below a half and below `highest`."""
+    low, high = 0.5 * a / _differing(pair, n), highest
+    u = low
+    for _ in range(200):
+        slope, bend = _slope_and_bend_in_u(pair, n, a, u)
+        if slope > 0:
+            low = u
+        else:
+            high = u
+        step = slope / bend
+        if abs(step) <= 4e-16 * u:
+            break
+        u += step
+        if not low < u < high:
+            u = math.sqrt(low) * math.sqrt(high)
+    return min(max(u, low), high)
+
+
+def _differing(pair, n):
+    total = 0.0
+    for d in range(n):
+        total += max(1 - pair.rows[0, d], 0.0)
+    return total
+
+
+def _best_site_height(forest, pair, c, lowest, limit):
+    if not lowest < limit:
+        return math.inf
+    rate, n = forest.common_rate, forest.n_sites
+    a = 0.5 * c / rate
+    x_low = rate * max(2 * lowest - pair.heights, 0.0)
+    if not _rises(pair, n, a, x_low):
+        return lowest
+    if _rises(pair, n, a, rate * (2 * limit - pair.heights)):
+        return math.inf
+    if x_low < HALF and not _rises(pair, n, a, HALF):
+        x = -math.log1p(-_best_w(pair, n, a, -math.expm1(-x_low)))
+    else:
+        x = -math.log(_best_u(pair, n, a, min(math.exp(-x_low), 0.5)))
+    h = max(0.5 * (x / rate + pair.heights), lowest)
+    return h if h < limit else math.inf
+
+
+# -- all kinds -------------------------------------------------------------------------------------------------------------
+
+
+def best_height(forest, pair, shift, c, lowest, limit):
+    """Return the best height at or above `lowest`, or infinity once it is certain not to be below `limit`."""
+    if forest.complete and forest.n_brownian:
+        s = 2 * pair.d2[0] / (math.sqrt(forest.n_real * forest.n_real + 4 * c * pair.d2[0]) + forest.n_real)
+        h = max(0.5 * (s - pair.lost[0] + pair.heights), lowest)
+        return h if h < limit else math.inf
+    if forest.complete and pair.product[0] >= 0:
+        x = best_path(forest.n_real, forest.rate[0], pair.d2[0], pair.product[0], c)
+        path = (x + math.log1p(-pair.lost[0])) / forest.rate[0] if pair.lost[0] < 1 else -math.inf
+        h = max(0.5 * (path + pair.heights), lowest)
+        return h if h < limit else math.inf
+    if forest.n_real == 0 and forest.common_rate > 0:
+        return _best_site_height(forest, pair, c, lowest, limit)
+    return search_height(forest, pair, shift, c, lowest, limit)
+
+
+def key_up_to(forest, i, j, shift, limit, pair):
+    """Return the key of slot i with an older slot j: their best height at rate 1, or infinity if it is above the limit.
+
+    A pair that would merge before slot i appeared merges as soon as it has. Where there is noise there are many such pairs, and
+    the likelier ones are to come first: their key is no height but a negative number, see `rank_by_likelihood`.
+    """
+    op.load_pair(forest, i, j, pair)
+    floor = forest.height[i]
+    # the next larger number: a pair as good as the last one kept may have the smaller index
+    h = best_height(forest, pair, shift, 1.0, floor, math.nextafter(max(limit, floor), math.inf))
+    if h == floor and forest.noisy:
+        h = rank_by_likelihood(op.log_z(forest, pair, floor))
+    return h
+
+
+def rank_by_likelihood(log_z):
+    """Return a negative number that is the smaller the larger log Z is, with its digits."""
+    root = math.sqrt(log_z * log_z + 1)
+    return -(log_z + root) if log_z > 0 else -1 / (root - log_z)
+
+
+def insert_partner(keys, slots, row, length, key, slot):
+    """Put a partner into its place in an ascending list, of equal keys the smaller slot first, the last one dropping out."""
+    q = length
+    while q > 0 and (key < keys[row, q - 1] or (key == keys[row, q - 1] and slot < slots[row, q - 1])):
+        q -= 1
+        if q + 1 < length:
+            keys[row, q + 1] = keys[row, q]
+            slots[row, q + 1] = slots[row, q]
+    if q < length:
+        keys[row, q] = key
+        slots[row, q] = slot

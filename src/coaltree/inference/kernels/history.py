@@ -1,0 +1,227 @@
+"""A tree that is being changed, with the messages that go up and down its branches.
+
+Nodes keep their slots, leaves first; a node that is taken out gives its slot to the one that is put in. Slot b of the forest
+holds what lies at and below node b, slot ``nodes + b`` what lies beyond the branch above it, made on demand. See
+`coaltree.process.beliefs` for how that travels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...process.kernels import messages as op
+
+try:
+    import cython
+except ImportError:
+    from ..._nocython import cython
+
+NONE = -1  # stands above the root, and below leaves
+
+
+class History:
+    """Who is whose parent, and how many lineages live when: room for a tree of n leaves."""
+
+    def __init__(self, n):
+        self.n = n
+        self.n_nodes = 2 * n - 1
+        self.root = 2 * n - 2
+        self.parent = np.full(2 * n - 1, -1, dtype=np.intp)  # (nodes,), NONE for the root
+        self.children = np.full((2 * n - 1, 2), -1, dtype=np.intp)  # (nodes, 2), NONE for leaves
+        self.ladder = np.zeros(n - 1)  # (merges,), their heights, ascending
+        self.area = np.zeros(n - 1)  # (merges,), number of live lineages, integrated from 0 up to each
+        # (merges,), by slot: one tree below the merge against two, as of the last look at the whole tree
+        self.log_ratio = np.zeros(n - 1)
+        # (nodes,): turn[b] - h is the way that what is beyond b's branch has to go to its point at height h
+        self.turn = np.zeros(2 * n - 1)
+        # scratch
+        self.path = np.zeros(2 * n - 1, dtype=np.intp)  # (nodes,)
+        self.order = np.zeros(n - 1, dtype=np.intp)  # (merges,)
+        self.old_height = np.zeros(n - 1)  # (merges,)
+        self.old_ladder = np.zeros(n - 1)  # (merges,)
+
+
+def slots_of(n):
+    """Return how many slots the forest of n leaves needs."""
+    return 2 * (2 * n - 1)
+
+
+def set_children(history, children, root):
+    """Say who has merged at each merge, and which one was the last."""
+    n = history.n
+    np.asarray(history.children)[n:] = children
+    parent = np.asarray(history.parent)
+    parent[children] = np.arange(n, 2 * n - 1)[:, None]
+    parent[root] = -1
+    history.root = root
+
+
+def set_heights(forest, history, heights):
+    """Say how high nodes are, by slot; messages are to be made after that, see `log_likelihood_of`."""
+    np.asarray(forest.height)[: history.n_nodes] = heights
+    np.asarray(history.ladder)[:] = np.sort(heights[history.n :])
+
+
+def merge_children(forest, history, node, scratch):
+    """Make the upward message of a node, whose height is known, from its children's."""
+    op.merge(forest, history.children[node, 0], history.children[node, 1], forest.height[node], node, scratch)
+
+
+def merge_up_to(forest, history, node, last, scratch):
+    """Make the upward messages of a node and those above it, up to `last`; NONE for all."""
+    while node != NONE:
+        merge_children(forest, history, node, scratch)
+        if node == last:
+            return
+        node = history.parent[node]
+
+
+def set_area(history, first):
+    """Add up the live lineages anew from a rung of the ladder on."""
+    below = before = 0.0
+    if first > 0:
+        below, before = history.ladder[first - 1], history.area[first - 1]
+    for k in range(first, history.n - 1):
+        before += (history.n - k) * (history.ladder[k] - below)
+        below = history.ladder[k]
+        history.area[k] = before
+
+
+def _rung_at(history, h):
+    """Return the first rung that is not below a height."""
+    low, high = 0, history.n - 1
+    while low < high:
+        middle = (low + high) // 2
+        if history.ladder[middle] < h:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def move_rung(history, old, new):
+    """Let a merge at height `old` be one at height `new`."""
+    k = _rung_at(history, old)
+    first = k
+    while k + 1 < history.n - 1 and history.ladder[k + 1] < new:
+        history.ladder[k] = history.ladder[k + 1]
+        k += 1
+    while k > 0 and history.ladder[k - 1] > new:
+        history.ladder[k] = history.ladder[k - 1]
+        k -= 1
+    history.ladder[k] = new
+    set_area(history, min(first, k))
+
+
+def lineages_up_to(history, h):
+    """Return the number of live lineages, integrated from 0 up to a height."""
+    k = _rung_at(history, h)
+    if k == 0:
+        return history.n * h
+    return history.area[k - 1] + (history.n - k) * (h - history.ladder[k - 1])
+
+
+def log_prior_of(history):
+    """Return the log prior density of the history."""
+    total = below = 0.0
+    for k in range(history.n - 1):
+        live = history.n - k
+        total -= 0.5 * live * (live - 1) * (history.ladder[k] - below)
+        below = history.ladder[k]
+    return total
+
+
+def sibling_of(history, node):
+    """Return the other child of a node's parent."""
+    p = history.parent[node]
+    return history.children[p, 0] + history.children[p, 1] - node
+
+
+def replace_child(history, p, old, new):
+    """Let a node's parent have another child; NONE stands above the root."""
+    history.parent[new] = p
+    if p == NONE:
+        history.root = new
+    elif history.children[p, 1] == old:
+        history.children[p, 1] = new
+    else:
+        history.children[p, 0] = new
+
+
+def cut_off(history, s):
+    """Take a node's parent out of the tree, so that its sibling hangs from its grandparent."""
+    p = history.parent[s]
+    replace_child(history, history.parent[p], p, sibling_of(history, s))
+
+
+def hang_on(forest, history, s, p, b, h):
+    """Put a node p into the branch above b, at height h, from which s hangs."""
+    replace_child(history, history.parent[b], b, p)
+    history.parent[b] = history.parent[s] = p
+    history.children[p, 0], history.children[p, 1] = b, s
+    forest.height[p] = h
+
+
+def send_down(forest, history, b, scratch):
+    """Make the message that comes down into the branch above b, from what comes down into its parent's."""
+    p = history.parent[b]
+    sibling, above, into = sibling_of(history, b), history.n_nodes + p, history.n_nodes + b
+    top = forest.height[p]
+    if p == history.root:  # nothing comes down to the root: the sibling's message goes on
+        op.move(forest, sibling, into)
+        history.turn[b] = 2 * top - forest.height[sibling]
+    else:
+        forest.height[above] = 2 * top - history.turn[p]
+        op.merge(forest, sibling, above, top, into, scratch)
+        history.turn[b] = top
+
+
+def send_down_to(forest, history, b, scratch):
+    """Make the messages that come down from the root to b."""
+    count = 0
+    while b != history.root:
+        history.path[count] = b
+        count += 1
+        b = history.parent[b]
+    while count > 0:
+        count -= 1
+        send_down(forest, history, history.path[count], scratch)
+
+
+def log_likelihood_of(forest, history):
+    """Return the log likelihood ratio of the whole tree; make all upward messages anew, and count live lineages anew."""
+    pair = op.Pair(forest)
+    with cython.nogil:
+        total = climb_tree(forest, history, pair)
+    return total
+
+
+def climb_tree(forest, history, pair):
+    """Return `log_likelihood_of`, with a pair for scratch."""
+    set_area(history, 0)
+    put_in_order(history)
+    total = 0.0
+    for k in range(history.n - 1):
+        node = history.order[k]
+        a, b = history.children[node, 0], history.children[node, 1]
+        op.load_pair(forest, a, b, pair)
+        log_z = op.log_z(forest, pair, forest.height[node])
+        merge_children(forest, history, node, pair)
+        apart = op.root_log_density(forest, a) + op.root_log_density(forest, b)
+        history.log_ratio[node - history.n] = log_z + op.root_log_density(forest, node) - apart
+        total += log_z
+    return total
+
+
+def put_in_order(history):
+    """List the merges' nodes in `order`, children before parents."""
+    done = history.n - 2
+    history.order[done] = history.root
+    k = done
+    while k >= 0:
+        for side in range(2):
+            child = history.children[history.order[k], side]
+            if child >= history.n:
+                done -= 1
+                history.order[done] = child
+        k -= 1

@@ -1,0 +1,97 @@
+"""The moves of a Markov chain over trees, each of which leaves the posterior as it is."""
+
+from __future__ import annotations
+
+from ... import _math as math
+from . import history as tree
+from . import regraft as regrafting
+
+try:
+    import cython
+except ImportError:
+    from ..._nocython import cython
+
+SUBTREE, NEAR, LEAF, HEIGHT, SCALE = range(5)  # the kinds of moves
+
+
+def make_moves(forest, history, segments, shares, log_stay, stretch, uniforms, log_joint, tried, accepted):
+    """Make as many moves as there are rows of 6 uniform numbers; return the log joint density, leaves' constants left out.
+
+    `shares` are the moves' probabilities, added up; `tried` and `accepted` count them.
+    """
+    with cython.nogil:
+        log_joint = _make_moves(
+            forest, history, segments, shares, log_stay, stretch, uniforms, log_joint, tried, accepted
+        )
+    return log_joint
+
+
+def _make_moves(forest, history, segments, shares, log_stay, stretch, uniforms, log_joint, tried, accepted):
+    n, n_nodes = history.n, history.n_nodes
+    for m in range(uniforms.shape[0]):
+        kind = 0
+        while kind < SCALE and uniforms[m, 0] >= shares[kind]:
+            kind += 1
+        tried[kind] += 1
+        if kind == SCALE:
+            factor = math.exp(stretch * (uniforms[m, 1] - 0.5))
+            moved, gain = _scale(forest, history, segments.pair, log_joint, factor, uniforms[m, 2])
+        else:
+            s = int(uniforms[m, 1] * (n if kind == LEAF else n_nodes - 1))
+            if kind != LEAF and s >= history.root:
+                s += 1
+            steps, log_chance = n_nodes, 0.0
+            if kind == NEAR:
+                steps = int(math.log(1 - uniforms[m, 2]) / log_stay)
+                steps, log_chance = steps + 1, log_stay
+            elif kind == HEIGHT:
+                steps = 0
+            moved, gain = regrafting.regraft(
+                forest,
+                history,
+                segments,
+                s,
+                steps,
+                log_chance,
+                math.inf,
+                True,
+                uniforms[m, 3],
+                uniforms[m, 4],
+                uniforms[m, 5],
+            )
+        accepted[kind] += moved
+        log_joint += gain
+    return log_joint
+
+
+def climb(forest, history, segments, first, last, least_gain):
+    """Hang each subtree, from one slot to another, where it fits best; return how many moved."""
+    with cython.nogil:
+        moves = _climb(forest, history, segments, first, last, least_gain)
+    return moves
+
+
+def _climb(forest, history, segments, first, last, least_gain):
+    moves, steps = 0, history.n_nodes
+    for s in range(first, last):
+        if s != history.root:
+            moved, _ = regrafting.regraft(forest, history, segments, s, steps, 0.0, least_gain, True, 0.0, 0.0, 0.0)
+            moves += moved
+    return moves
+
+
+def _scale(forest, history, pair, log_joint, factor, u):
+    """Multiply all heights by a factor, eq. (13.3); return whether that was accepted, and the gain."""
+    n = history.n
+    for k in range(n - 1):
+        history.old_height[k], history.old_ladder[k] = forest.height[n + k], history.ladder[k]
+        forest.height[n + k] = factor * history.old_height[k]
+        history.ladder[k] = factor * history.old_ladder[k]
+    gain = tree.climb_tree(forest, history, pair) + tree.log_prior_of(history) - log_joint
+    accepted = math.log(u) < gain + (n - 1) * math.log(factor)
+    if not accepted:
+        gain = 0.0
+        for k in range(n - 1):
+            forest.height[n + k], history.ladder[k] = history.old_height[k], history.old_ladder[k]
+        tree.climb_tree(forest, history, pair)
+    return accepted, gain

@@ -1,0 +1,601 @@
+"""Complete real rows as points in space: the best partners of a lineage, found without looking at every pair by itself.
+
+The best height of a pair grows with its squared distance and with the two lineages' offsets, their height less their shortest
+path. A box that lies too far away for its least offset has no partner that would enter a list. What is found is what a scan of
+all pairs finds.
+
+Brownian rows with structure are kept in buckets of 16 points in a tree of boxes, so that most pairs are ruled out many at a
+time. Where that rules out too little, and for stationary rows, points stand in blocks in the order of their slots, and all of
+them are compared with several lineages at a time, in loops that are vectorised; only the few that come close are looked at
+singly. A merged lineage takes the place of one of its parts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import _constants as const
+from ... import _math as math
+from ...process.kernels import messages as op
+from . import heights
+
+SAMPLE = 64  # points of a box that say along which column it is cut
+COLUMNS_AT_ONCE = 16  # of a distance, before it is seen whether it is too far already
+PROBES = 32  # lists that are made to see how many pairs are looked at;
+WORTHWHILE = 0.06  # a larger share of them costs more than it takes to look at all
+SLACK = 1e-9  # bounds are widened by this share, far more than rounding takes
+TIE = 1e-12  # keys that differ by a smaller share may count as equal
+DEEPEST = 24  # levels of boxes at most, and two more
+ROWS = 16  # lineages that are compared with a block at a time
+
+
+class Space:
+    """Points in buckets, and boxes within boxes.
+
+    Buckets are the boxes of the first level, and eight boxes in a row make one of the next level. Boxes are numbered through all
+    levels, each of which begins at a multiple of eight; the eight parts of a box are a row of the arrays of bounds, so that a
+    point is compared with all of them at once. Without boxes, a bucket is a block of 64 points.
+    """
+
+    def __init__(self, n, n_slots, n_columns, boxes):
+        self.boxes = boxes  # whether there are boxes
+        self.n_points = 0  # when buckets were last made
+        self.n_buckets = 0
+        self.n_columns = n_columns
+        self.level = np.zeros(DEEPEST, dtype=np.intp)  # the first box of each, from 1 on, and the first beyond them
+        self.n_levels = 0
+        capacity = n_boxes = 0
+        if n_columns:
+            set_levels(self, n)
+            capacity, n_boxes = self.n_buckets, int(np.asarray(self.level)[self.n_levels + 1])
+        places = max(capacity * const.BUCKET, const.BLOCK * (-(-n // const.BLOCK))) if n_columns else 0
+        self.bucket = np.zeros(n_slots, dtype=np.intp)  # where a slot's point is
+        self.place = np.zeros(n_slots, dtype=np.intp)  # its place in the bucket
+        self.member = np.zeros(places, dtype=np.intp)  # slots, bucket by bucket
+        self.offset = np.zeros(places)  # height less shortest path
+        self.filled = np.zeros(max(capacity, -(-n // const.BLOCK)), dtype=np.intp)  # points of each bucket
+        self.y = np.zeros(places * n_columns)  # buckets, columns, points; infinite where a place is empty
+        self.low = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
+        self.high = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
+        n_boxes = max(n_boxes, len(self.filled))
+        self.least_offset = np.zeros(n_boxes)
+        self.most_offset = np.zeros(n_boxes)
+        self.oldest = np.zeros(n_boxes, dtype=np.intp)  # the smallest slot
+        self.order = np.zeros(n, dtype=np.intp)
+        self.along = np.zeros(n)
+        self.bounds = np.zeros(capacity + 1, dtype=np.intp)
+
+
+class Search:
+    """Scratch of one thread: the lists of some slots, and what they are compared with."""
+
+    def __init__(self, forest):
+        self.count = 0
+        self.row = np.zeros(ROWS, dtype=np.intp)  # slots
+        self.own = np.zeros((ROWS, forest.n_real))  # their means
+        self.keys = np.zeros((ROWS, const.LIST_LENGTH))
+        self.slots = np.zeros((ROWS, const.LIST_LENGTH), dtype=np.intp)
+        self.squares = np.zeros(const.BLOCK)
+        self.products = np.zeros(const.BLOCK)
+        # boxes still to be looked at: their level, their number on it, their squared distance
+        self.waiting = np.zeros((const.FAN * DEEPEST, 2), dtype=np.intp)
+        self.far = np.zeros(const.FAN * DEEPEST)
+        self.looked_at = 0
+
+
+def set_levels(space, n):
+    """Say where levels begin for n points in boxes, and set the number of buckets, a power of two."""
+    n_buckets = 1
+    while n > n_buckets * const.BUCKET:
+        n_buckets *= 2
+    n_levels, first, boxes = 0, 0, n_buckets
+    while True:
+        n_levels += 1
+        space.level[n_levels] = first
+        first += const.FAN * ((boxes + const.FAN - 1) // const.FAN)
+        if boxes <= const.FAN:
+            break
+        boxes //= const.FAN
+    space.level[n_levels + 1] = first
+    space.n_levels = n_levels
+    space.n_buckets = n_buckets
+
+
+# -- building --------------------------------------------------------------------------------------------------------------
+
+
+def build(forest, space, n, search, pair):
+    """Put the first n slots into buckets; if boxes are wanted, see whether those rule enough pairs out."""
+    space.n_points = n
+    if space.boxes:
+        _build_boxes(forest, space, n)
+        looked_at = all_older = 0
+        i = n // PROBES
+        while i < n:
+            search.count, search.row[0] = 1, i
+            _clear_lists(forest, search)
+            scan_boxes(forest, space, search)
+            looked_at += search.looked_at
+            all_older += i
+            i += max(1, n // PROBES)
+        space.boxes = looked_at < WORTHWHILE * all_older
+    if not space.boxes:
+        _build_blocks(forest, space, n)
+
+
+def _build_blocks(forest, space, n):
+    """Put the first n slots into blocks, in order."""
+    space.n_buckets = (n + const.BLOCK - 1) // const.BLOCK
+    for bucket in range(space.n_buckets):
+        first = bucket * const.BLOCK
+        size = min(const.BLOCK, n - first)
+        space.filled[bucket], space.oldest[bucket] = size, first
+        space.least_offset[bucket], space.most_offset[bucket] = math.inf, -math.inf
+        for p in range(size):
+            _put_in_block(forest, space, bucket, p, first + p)
+        for p in range(size, const.BLOCK):
+            _empty_place(space, bucket, p, const.BLOCK)
+
+
+def _put_in_block(forest, space, bucket, p, slot):
+    offset = forest.height[slot] - forest.least[slot]
+    space.bucket[slot], space.place[slot] = bucket, p
+    space.member[bucket * const.BLOCK + p], space.offset[bucket * const.BLOCK + p] = slot, offset
+    first = bucket * const.BLOCK * space.n_columns + p
+    for d in range(space.n_columns):
+        space.y[first + d * const.BLOCK] = forest.mean[slot, d]
+    space.least_offset[bucket] = min(space.least_offset[bucket], offset)
+    space.most_offset[bucket] = max(space.most_offset[bucket], offset)
+
+
+def _empty_place(space, bucket, p, size):
+    first = bucket * size * space.n_columns + p
+    for d in range(space.n_columns):
+        space.y[first + d * size] = math.inf
+
+
+def _build_boxes(forest, space, n):
+    set_levels(space, n)
+    n_boxes = space.level[space.n_levels + 1]
+    for row in range(n_boxes // const.FAN):
+        for d in range(space.n_columns):
+            for part in range(const.FAN):
+                space.low[row, d, part], space.high[row, d, part] = math.inf, -math.inf
+    for box in range(n_boxes):
+        space.least_offset[box], space.most_offset[box] = math.inf, -math.inf
+        space.oldest[box] = space.bucket.shape[0]
+    for p in range(n):
+        space.order[p] = p
+    _halve(forest, space, n)
+    for bucket in range(space.n_buckets):
+        first, size = space.bounds[bucket], space.bounds[bucket + 1] - space.bounds[bucket]
+        space.filled[bucket] = size
+        for p in range(size):
+            _put_in_boxes(forest, space, bucket, p, space.order[first + p])
+        for p in range(size, const.BUCKET):
+            _empty_place(space, bucket, p, const.BUCKET)
+
+
+def _halve(forest, space, n):
+    """Cut the points in two across their widest column, again and again; `bounds` gets where the parts begin, and the end."""
+    n_parts = space.n_buckets
+    space.bounds[0], space.bounds[n_parts] = 0, n
+    step = n_parts
+    while step > 1:
+        part = 0
+        while part < n_parts:
+            first, last = space.bounds[part], space.bounds[part + step]
+            middle = (first + last) // 2
+            column = _widest_column(forest, space, first, last)
+            for p in range(first, last):
+                space.along[p] = forest.mean[space.order[p], column]
+            _select(space, first, last, middle)
+            space.bounds[part + step // 2] = middle
+            part += step
+        step //= 2
+
+
+def _widest_column(forest, space, first, last):
+    """Return the column in which some of the points spread most."""
+    step = max(1, (last - first) // SAMPLE)
+    widest, width = 0, -1.0
+    for d in range(space.n_columns):
+        low, high = math.inf, -math.inf
+        p = first
+        while p < last:
+            x = forest.mean[space.order[p], d]
+            low, high = min(low, x), max(high, x)
+            p += step
+        if high - low > width:
+            widest, width = d, high - low
+    return widest
+
+
+def _select(space, first, last, middle):
+    """Reorder points by `along`, so that none before the middle is larger than one behind it."""
+    low, high = first, last - 1
+    while low < high:
+        pivot = space.along[(low + high) // 2]
+        a, b = low, high
+        while a <= b:
+            while space.along[a] < pivot:
+                a += 1
+            while space.along[b] > pivot:
+                b -= 1
+            if a <= b:
+                x, slot = space.along[a], space.order[a]
+                space.along[a], space.order[a] = space.along[b], space.order[b]
+                space.along[b], space.order[b] = x, slot
+                a += 1
+                b -= 1
+        if middle <= b:
+            high = b
+        elif middle >= a:
+            low = a
+        else:
+            break
+
+
+def _put_in_boxes(forest, space, bucket, p, slot):
+    """Put a slot into its place in a bucket, and widen all boxes that this one is in."""
+    offset = forest.height[slot] - forest.least[slot]
+    space.bucket[slot], space.place[slot] = bucket, p
+    space.member[bucket * const.BUCKET + p], space.offset[bucket * const.BUCKET + p] = slot, offset
+    first = bucket * const.BUCKET * space.n_columns + p
+    for d in range(space.n_columns):
+        space.y[first + d * const.BUCKET] = forest.mean[slot, d]
+    within = bucket
+    for level in range(1, space.n_levels + 1):
+        box = space.level[level] + within
+        row, part = box // const.FAN, box % const.FAN
+        for d in range(space.n_columns):
+            x = forest.mean[slot, d]
+            space.low[row, d, part] = min(space.low[row, d, part], x)
+            space.high[row, d, part] = max(space.high[row, d, part], x)
+        space.least_offset[box] = min(space.least_offset[box], offset)
+        space.most_offset[box] = max(space.most_offset[box], offset)
+        space.oldest[box] = min(space.oldest[box], slot)
+        within //= const.FAN
+
+
+def replace(forest, space, i, j, new):
+    """Let a new slot take the place of slot i, and slot j go."""
+    size = const.BUCKET if space.boxes else const.BLOCK
+    bucket, p = space.bucket[j], space.place[j]
+    space.filled[bucket] -= 1
+    last = space.filled[bucket]
+    if p != last:
+        moved = space.member[bucket * size + last]
+        space.member[bucket * size + p], space.place[moved] = moved, p
+        space.offset[bucket * size + p] = space.offset[bucket * size + last]
+        first = bucket * size * space.n_columns
+        for d in range(space.n_columns):
+            space.y[first + d * size + p] = space.y[first + d * size + last]
+    _empty_place(space, bucket, last, size)
+    if space.boxes:
+        _find_oldest(space, bucket)
+    bucket, p = space.bucket[i], space.place[i]
+    if space.boxes:
+        _put_in_boxes(forest, space, bucket, p, new)
+        _find_oldest(space, bucket)
+    else:
+        _put_in_block(forest, space, bucket, p, new)
+
+
+def _find_oldest(space, bucket):
+    """Look for the oldest slot of a bucket anew, and of all boxes that this one is in."""
+    oldest = space.bucket.shape[0]
+    for p in range(space.filled[bucket]):
+        oldest = min(oldest, space.member[bucket * const.BUCKET + p])
+    within = bucket
+    for level in range(1, space.n_levels + 1):
+        box = space.level[level] + within
+        if level > 1:
+            first = space.level[level - 1] + const.FAN * within
+            oldest = space.bucket.shape[0]
+            for part in range(first, first + const.FAN):
+                oldest = min(oldest, space.oldest[part])
+        if space.oldest[box] == oldest:
+            break
+        space.oldest[box] = oldest
+        within //= const.FAN
+
+
+def renumber(forest, space, new_slot, n, used):
+    """Give the points, n of them, their new slots, which are in the order of the old ones, of which some were in use."""
+    if not space.boxes:
+        _build_blocks(forest, space, n)
+        return
+    for bucket in range(space.n_buckets):
+        for p in range(space.filled[bucket]):
+            slot = new_slot[space.member[bucket * const.BUCKET + p]]
+            space.member[bucket * const.BUCKET + p] = slot
+            space.bucket[slot], space.place[slot] = bucket, p
+    for box in range(space.level[space.n_levels + 1]):
+        if space.oldest[box] < used:
+            space.oldest[box] = new_slot[space.oldest[box]]
+
+
+# -- searching -------------------------------------------------------------------------------------------------------------
+
+
+def _clear_lists(forest, search):
+    """Begin the lists of the slots that a search is for."""
+    for t in range(search.count):
+        for k in range(const.LIST_LENGTH):
+            search.keys[t, k] = math.inf
+            search.slots[t, k] = -1
+        for d in range(forest.n_real):
+            search.own[t, d] = forest.mean[search.row[t], d]
+
+
+def _insert(search, t, key, slot):
+    """Put a partner into its place in a list, of equal keys the smaller slot first, the last one dropping out."""
+    q = const.LIST_LENGTH - 1
+    while q > 0 and (key < search.keys[t, q - 1] or (key == search.keys[t, q - 1] and slot < search.slots[t, q - 1])):
+        search.keys[t, q] = search.keys[t, q - 1]
+        search.slots[t, q] = search.slots[t, q - 1]
+        q -= 1
+    search.keys[t, q], search.slots[t, q] = key, slot
+
+
+def scan(forest, space, search, pair):
+    """Fill the lists of some slots' best partners among the older ones."""
+    _clear_lists(forest, search)
+    if space.boxes:
+        scan_boxes(forest, space, search)
+    else:
+        _scan_blocks(forest, space, search, pair)
+
+
+def scan_boxes(forest, space, search):
+    """Fill the list of one slot's best Brownian partners among the older ones, by boxes; count the points looked at."""
+    i, worst = search.row[0], const.LIST_LENGTH - 1
+    floor, v = forest.height[i], forest.spread[i, 0]
+    search.looked_at = 0
+    n_waiting, level, within, reach = 0, space.n_levels + 1, 0, math.inf
+    while True:
+        if level > 1:
+            n_waiting = _await_parts(space, search, level - 1, within, i, reach, n_waiting)
+        else:
+            size = space.filled[within]
+            search.looked_at += size
+            if _squares_within(space, search, within, reach):
+                for k in range(size):
+                    j = space.member[within * const.BUCKET + k]
+                    if search.squares[k] <= reach and j < i:
+                        offset = space.offset[within * const.BUCKET + k]
+                        key = _brownian_key(forest, floor, v, search.squares[k], offset)
+                        if key < search.keys[0, worst] or (key == search.keys[0, worst] and j < search.slots[0, worst]):
+                            _insert(search, 0, key, j)
+        found = False
+        while n_waiting > 0 and not found:
+            n_waiting -= 1
+            level, within = search.waiting[n_waiting, 0], search.waiting[n_waiting, 1]
+            box = space.level[level] + within
+            # of equals the older ones count, so that a box of younger ones has to be better than the worst on the list
+            younger = space.oldest[box] > search.slots[0, worst]
+            if younger and search.keys[0, worst] == floor and not forest.noisy:
+                continue
+            slack = -TIE if younger else SLACK
+            least, most = space.least_offset[box], space.most_offset[box]
+            reach = _reach(forest, least, most, floor, v, search.keys[0, worst], slack)
+            found = search.far[n_waiting] <= reach
+        if not found:
+            return
+
+
+def _await_parts(space, search, level, group, i, reach, n_waiting):
+    """Let the boxes of a group that are within reach wait, the nearest and oldest last; return how many wait then."""
+    first = space.level[level] + const.FAN * group
+    row = first // const.FAN
+    for part in range(const.FAN):
+        search.squares[part] = 0.0
+    d = 0
+    while d + 1 < space.n_columns:
+        x, y = search.own[0, d], search.own[0, d + 1]
+        for part in range(const.FAN):
+            gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
+            gap_y = max(max(space.low[row, d + 1, part] - y, y - space.high[row, d + 1, part]), 0.0)
+            search.squares[part] = (search.squares[part] + gap_x * gap_x) + gap_y * gap_y
+        d += 2
+    if d < space.n_columns:
+        x = search.own[0, d]
+        for part in range(const.FAN):
+            gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
+            search.squares[part] += gap_x * gap_x
+    last = n_waiting
+    for part in range(const.FAN):
+        if search.squares[part] <= reach and space.oldest[first + part] < i:
+            at = last
+            while at > n_waiting and (
+                search.far[at - 1] < search.squares[part]
+                or (
+                    search.far[at - 1] == search.squares[part]
+                    and space.oldest[space.level[level] + search.waiting[at - 1, 1]] < space.oldest[first + part]
+                )
+            ):
+                search.far[at] = search.far[at - 1]
+                search.waiting[at, 0], search.waiting[at, 1] = search.waiting[at - 1, 0], search.waiting[at - 1, 1]
+                at -= 1
+            search.far[at] = search.squares[part]
+            search.waiting[at, 0], search.waiting[at, 1] = level, const.FAN * group + part
+            last += 1
+    return last
+
+
+def _brownian_key(forest, floor, v, square, offset):
+    """Return the key of a pair: its best height, or its rank, see `heights.key_up_to`."""
+    n = forest.n_real
+    s = 2 * square / (math.sqrt(n * n + 4 * square) + n)
+    h = max(0.5 * (s + ((floor - v) + offset)), floor)
+    if h == floor and forest.noisy:
+        s = v + (floor - offset)
+        h = heights.rank_by_likelihood(-0.5 * (n * (const.LOG_2PI + math.log(s)) + square / s) - forest.total_log_scale)
+    return h
+
+
+def _reach(forest, least_offset, most_offset, floor, v, limit, slack):
+    """Return a squared distance beyond which no Brownian point of a box has a key up to a limit, widened by some slack."""
+    n = forest.n_real
+    if limit == math.inf:
+        return math.inf
+    if limit >= floor:
+        rest = (floor - v) + least_offset
+        s = 2 * limit - rest + slack * (abs(limit) + abs(floor) + v + abs(least_offset))
+        return s * (s + n) * (1 + slack) if s >= 0 else -1.0
+    # A rank: d2 <= s (a - D log s) for a variance s of the difference, which is largest where log s = a / D - 1
+    log_z = 0.5 * (-limit + 1 / limit)
+    a = -2 * (log_z - slack * (1 + abs(log_z)) + forest.total_log_scale) - n * const.LOG_2PI
+    s = math.exp(min(a / n - 1, 700.0))
+    s = min(max(s, v + (floor - most_offset)), v + (floor - least_offset))
+    return s * (a - n * math.log(s)) * (1 + slack)
+
+
+def _squares_within(space, search, bucket, reach):
+    """Put squared distances to the points of a bucket down, infinite where there is none; return whether any is within reach."""
+    # Loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised. Columns
+    # are taken four at a time, and added up in order.
+    first, count, at = 0, 0, bucket * const.BUCKET * space.n_columns
+    for k in range(const.BUCKET):
+        search.squares[k] = 0.0
+    while first < space.n_columns:
+        last = min(first + COLUMNS_AT_ONCE, space.n_columns)
+        while first + 3 < last:
+            a, b = search.own[0, first], search.own[0, first + 1]
+            c, d = search.own[0, first + 2], search.own[0, first + 3]
+            for k in range(const.BUCKET):
+                gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BUCKET + k] - b
+                gap_c, gap_d = space.y[at + 2 * const.BUCKET + k] - c, space.y[at + 3 * const.BUCKET + k] - d
+                sum_ab = (search.squares[k] + gap_a * gap_a) + gap_b * gap_b
+                search.squares[k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
+            first += 4
+            at += 4 * const.BUCKET
+        while first < last:
+            a = search.own[0, first]
+            for k in range(const.BUCKET):
+                gap_a = space.y[at + k] - a
+                search.squares[k] += gap_a * gap_a
+            first += 1
+            at += const.BUCKET
+        count = 0
+        for k in range(const.BUCKET):
+            count += search.squares[k] <= reach
+        if count == 0:
+            break
+    return count > 0
+
+
+def _scan_blocks(forest, space, search, pair):
+    """Fill the lists of some slots' best partners among the older ones: compare all blocks with all of these slots."""
+    youngest = 0
+    for t in range(search.count):
+        youngest = max(youngest, search.row[t])
+    for bucket in range(space.n_buckets):
+        if space.oldest[bucket] < youngest and space.filled[bucket] > 0:
+            for t in range(search.count):
+                if space.oldest[bucket] < search.row[t]:
+                    _scan_block(forest, space, search, bucket, t, pair)
+
+
+def _scan_block(forest, space, search, bucket, t, pair):
+    i, worst = search.row[t], const.LIST_LENGTH - 1
+    limit = search.keys[t, worst]
+    _set_block_squares(space, search, bucket, t)
+    floor = forest.height[i]
+    first = bucket * const.BLOCK
+    if forest.n_brownian:
+        v = forest.spread[i, 0]
+        reach = _reach(forest, space.least_offset[bucket], space.most_offset[bucket], floor, v, limit, SLACK)
+        if _none_within(search, reach):
+            return
+        for k in range(space.filled[bucket]):
+            j = space.member[first + k]
+            if search.squares[k] <= reach and j < i:
+                key = _brownian_key(forest, floor, v, search.squares[k], space.offset[first + k])
+                if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
+                    _insert(search, t, key, j)
+        return
+    _set_block_products(space, search, bucket, t)
+    # Where G of `heights` is below d2, a pair still rises: at the limit for the longest paths of the block G is largest.
+    most, per_product = math.inf, 0.0
+    if limit < math.inf:
+        path = forest.least[i] + 2 * max(limit, floor) - floor - space.least_offset[bucket]
+        x = min(forest.rate[0] * path * (1 + SLACK), 300.0)
+        kept, lost = math.exp(-x), -math.expm1(-x)
+        twice = lost * (1 + kept)
+        over = twice / kept
+        most = (forest.n_real * twice + over * over / (2 * forest.rate[0])) * (1 + SLACK)
+        per_product = lost * lost / kept * (1 + SLACK)
+        if x == 300.0:
+            most = math.inf
+    for k in range(space.filled[bucket]):
+        j = space.member[first + k]
+        d2, product = search.squares[k], search.products[k]
+        if d2 <= most + max(product, 0.0) * per_product and j < i:
+            key = _stationary_key(forest, i, j, d2, product, search.keys[t, worst], pair)
+            if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
+                _insert(search, t, key, j)
+
+
+def _stationary_key(forest, i, j, d2, product, limit, pair):
+    """Return the key of a stationary pair, see `heights.key_up_to`."""
+    floor, rate = forest.height[i], forest.rate[0]
+    op.set_complete_pair(forest, i, j, d2, product, pair)
+    above = math.nextafter(max(limit, floor), math.inf)
+    x = rate * (forest.least[i] + forest.least[j] + (floor - forest.height[j]))
+    kept, lost = math.exp(-x), -math.expm1(-x)
+    twice = lost * (1 + kept)
+    over = twice / kept
+    rises = d2 - forest.n_real * twice - over * over / (2 * rate) - product * lost * lost / kept > 0
+    shift = forest.least[i] + forest.least[j]
+    if rises:
+        h = heights.best_height(forest, pair, shift, 1.0, floor, above)
+        return max(h, math.nextafter(floor, math.inf)) if product >= 0 else h
+    # at the floor already: with a negative product there may be a better height above
+    h = floor if product >= 0 else heights.search_height(forest, pair, shift, 1.0, floor, above)
+    if h == floor and forest.noisy:
+        h = heights.rank_by_likelihood(op.log_z(forest, pair, floor))
+    return h
+
+
+def _set_block_squares(space, search, bucket, t):
+    """Put squared distances to all points of a block down, four columns at a time, added up in order."""
+    at, first = bucket * const.BLOCK * space.n_columns, 0
+    for k in range(const.BLOCK):
+        search.squares[k] = 0.0
+    while first + 3 < space.n_columns:
+        a, b = search.own[t, first], search.own[t, first + 1]
+        c, d = search.own[t, first + 2], search.own[t, first + 3]
+        for k in range(const.BLOCK):
+            gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BLOCK + k] - b
+            gap_c, gap_d = space.y[at + 2 * const.BLOCK + k] - c, space.y[at + 3 * const.BLOCK + k] - d
+            sum_ab = (search.squares[k] + gap_a * gap_a) + gap_b * gap_b
+            search.squares[k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
+        first += 4
+        at += 4 * const.BLOCK
+    while first < space.n_columns:
+        a = search.own[t, first]
+        for k in range(const.BLOCK):
+            gap_a = space.y[at + k] - a
+            search.squares[k] += gap_a * gap_a
+        first += 1
+        at += const.BLOCK
+
+
+def _set_block_products(space, search, bucket, t):
+    at = bucket * const.BLOCK * space.n_columns
+    for k in range(const.BLOCK):
+        search.products[k] = 0.0
+    for d in range(space.n_columns):
+        x = search.own[t, d]
+        for k in range(const.BLOCK):
+            search.products[k] += space.y[at + d * const.BLOCK + k] * x
+
+
+def _none_within(search, reach):
+    """Return whether no point of a block is within reach."""
+    count = 0
+    for k in range(const.BLOCK):
+        count += search.squares[k] <= reach
+    return count == 0
