@@ -94,20 +94,26 @@ def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encodi
     for part in parts:
         if isinstance(part, Gaussian):
             deviations = part.deviations(len(encoded.real_names))
+            noises = np.broadcast_to(part.noise, len(encoded.real_names))
             for d, name in enumerate(encoded.real_names):
                 own = deviations[d] * scales[name]
                 found[name] = {
                     "process": "brownian" if isinstance(part, Brownian) else "ornstein-uhlenbeck",
                     "sd": float(own),
-                    "noise_sd": float(np.sqrt(part.noise) * own),
+                    "noise_sd": float(np.sqrt(noises[d]) * own),
                 }
                 if isinstance(part, OrnsteinUhlenbeck):
                     mean = float(np.broadcast_to(part.mean, len(encoded.real_names))[d])
                     found[name] |= {"mean": float(centers[name] + mean * scales[name]), "rate": float(part.rate)}
         elif isinstance(part, Multinomial) and part.equilibrium is not None:
-            rates = np.broadcast_to(part.rate, len(part.equilibrium))
+            rates, noises = (np.broadcast_to(own, len(part.equilibrium)) for own in (part.rate, part.noise))
             for d, name in enumerate(encoded.categorical_names):
                 categories = encoding.categories_by_name[name]
                 shares = dict(zip(categories, part.equilibrium[d].tolist(), strict=True))
-                found[name] = {"process": "multinomial", "rate": float(rates[d]), "equilibrium": shares}
+                found[name] = {
+                    "process": "multinomial",
+                    "rate": float(rates[d]),
+                    "noise": float(noises[d]),
+                    "equilibrium": shares,
+                }
     return found

@@ -167,18 +167,23 @@ def written_process(process: Process) -> dict[str, Any]:
         parts = [{"process": written_process(part), "columns": list(columns)} for part, columns in process.parts]
         return {"kind": "mixed", "parts": parts}
     if isinstance(process, Brownian):
-        return {"kind": "brownian", "variance": process.variance.tolist(), "noise": process.noise}
+        return {"kind": "brownian", "variance": process.variance.tolist(), "noise": process.noise.tolist()}
     if isinstance(process, OrnsteinUhlenbeck):
         return {
             "kind": "ornstein-uhlenbeck",
             "rate": process.rate,
             "mean": process.mean.tolist(),
             "variance": process.variance.tolist(),
-            "noise": process.noise,
+            "noise": process.noise.tolist(),
         }
     if isinstance(process, Multinomial) and process.equilibrium is not None:
         equilibrium = [shares.tolist() for shares in process.equilibrium]
-        return {"kind": "multinomial", "rate": process.rate.tolist(), "equilibrium": equilibrium}
+        return {
+            "kind": "multinomial",
+            "rate": process.rate.tolist(),
+            "equilibrium": equilibrium,
+            "noise": process.noise.tolist(),
+        }
     raise InputError(f"{process!r} is not a process that can be stored: it is of a class that coaltree does not have.")
 
 
@@ -198,7 +203,8 @@ def read_process(value: Any) -> Process:
         return OrnsteinUhlenbeck(numbers("rate"), numbers("mean"), numbers("variance"), numbers("noise"))
     if kind == "multinomial":
         equilibrium = read_list(numbers("equilibrium"), "equilibrium of the process")
-        process = Multinomial(numbers("rate"), equilibrium)
+        noise = numbers("noise") if "noise" in value else 0.0  # files of before had none
+        process = Multinomial(numbers("rate"), equilibrium, noise)
         # It divides by the sum once more, which may change the last digit.
         process.equilibrium = tuple(map(_read_only, equilibrium))
         return process
@@ -239,10 +245,9 @@ def check_process(process: Process, encoding: Encoding) -> None:
         raise InputError("the process is over other columns than the table has")
     for part, columns in given:
         if isinstance(part, Multinomial):
-            if [len(shares) for shares in part.equilibrium or ()] != n_states or part.rate.shape not in (
-                (),
-                (len(columns),),
-            ):
+            shapes = (), (len(columns),)
+            fits = part.rate.shape in shapes and part.noise.shape in shapes
+            if [len(shares) for shares in part.equilibrium or ()] != n_states or not fits:
                 raise InputError("the process has other categories than the table")
         elif getattr(part, "n_columns", None) not in (None, len(columns)):
             raise InputError("the process has parameters for another number of columns")

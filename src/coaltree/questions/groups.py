@@ -17,16 +17,16 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from ..compiled import announced_compilation
 from ..process.beliefs import Beliefs
 from ..process.predictions import Predictions
 from ..tree.attachment import SHORTEST, Places, places
 from ..tree.tree import Tree
-from ._place_kernels import add_logs, add_moments, bound_groups, find_needed, summarise
+from .kernels.places import add_logs, add_moments, bound_groups, find_needed, summarise
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+FlagArray = NDArray[np.uint8]  # 0 or 1, as kernels read and write it
 Answer = TypeVar("Answer")
 
 WIDTH = 512  # places of a group; their numbers stay in the processor's cache while rows pass by
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
     """New rows as kernels read them."""
 
     real: FloatArray  # (rows, real columns)
-    observed: BoolArray
+    observed: FlagArray
     states: IntArray  # (rows, categorical columns), counted over all columns; -1 for missing cells
 
     def take(self, rows: slice) -> Rows:
@@ -73,7 +73,11 @@ class Summaries(NamedTuple):
     high: FloatArray
     least_sd: FloatArray
     largest_sd: FloatArray
-    unknown: BoolArray  # (real columns, groups), whether some place says nothing
+    least_log_sd: FloatArray
+    largest_log_sd: FloatArray
+    floor: (
+        FloatArray  # (real columns, groups), of the log density: 0 where some place says nothing, else minus infinity
+    )
     log_probabilities: FloatArray  # (states, groups), the largest
 
 
@@ -170,9 +174,7 @@ class PlaceGroups:
     def _prepared(self) -> tuple[Tables | None, Summaries | None]:
         """The tables of all groups if they are few enough, and the summaries if there are many."""
         n, n_real, n_states = len(self.starts), len(self._like.real), int(self._like.start[-1])
-        low, high, least_sd, largest_sd = np.empty((4, n_real, n))
-        unknown = np.empty((n_real, n), dtype=np.bool_)
-        summaries = Summaries(np.empty(n), low, high, least_sd, largest_sd, unknown, np.empty((n_states, n)))
+        summaries = Summaries(np.empty(n), *np.empty((7, n_real, n)), np.empty((n_states, n)))
         kept: list[Tables] = []
         step = max(MADE_AT_ONCE // self._numbers, 1)
         for first in range(0, n, step):
@@ -207,7 +209,7 @@ class PlaceGroups:
         codes = white[:, self._like.categorical]
         missing = np.isnan(codes)
         states = np.where(missing, -1, np.where(missing, 0, codes).astype(np.intp) + self._like.start[:-1])
-        return Rows(real, ~np.isnan(real), states)
+        return Rows(real, (~np.isnan(real)).view(np.uint8), np.ascontiguousarray(states))
 
     def bound(self, rows: Rows) -> FloatArray:
         """Return for each row and group what the log of prior times likelihood, added up over the group, cannot exceed."""
@@ -239,7 +241,7 @@ class PlaceGroups:
             needed[:] = False
             np.put_along_axis(needed, np.argpartition(bounds, -FIRST, axis=1)[:, -FIRST:], True, axis=1)
             found = self._looked(rows, np.arange(len(bounds)), needed).log_density
-            find_needed(bounds, found, math.log(NEGLECTED), needed)
+            find_needed(bounds, found, math.log(NEGLECTED), needed.view(np.uint8))
         return needed
 
     def _answers(
@@ -269,11 +271,10 @@ class PlaceGroups:
 
         starts = range(0, len(white), ROWS_AT_ONCE)
         order = np.arange(len(white))
-        with announced_compilation():
-            kept, _ = self._prepared  # before threads ask for it
+        kept, _ = self._prepared  # before threads ask for it
         if kept is None:
             n_threads = min(n_threads, FEW_THREADS)
-        with announced_compilation(), Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
+        with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
             if kept is None and len(white) > 1:
                 order = np.argsort(np.concatenate(parallel(delayed(nearest)(k) for k in starts)), kind="stable")
             found = parallel(delayed(self._answers)(white, order[k : k + ROWS_AT_ONCE], work) for k in starts)

@@ -17,8 +17,8 @@ from ..process.predictions import Predictions
 from ..tree.clades import clade_masks
 from ..tree.pruning import with_leaves, without_leaves
 from ..tree.tree import Tree
-from ._place_kernels import add_merge_heights, add_to_clusters, attach, find_clusters
 from .groups import Looked, PlaceGroups
+from .kernels.places import add_merge_heights, add_to_clusters, attach, find_clusters
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -146,7 +146,7 @@ class Predictor:
                 held_out = self._held_out(tree, group)
                 at, heights = held_out.draw_places(self.X[group], rng)
                 tree = with_leaves(held_out.trees[0], at, heights, group, tree.leaf_names)
-            tables[k] = self.process.draw(Beliefs(tree, self.X, self.process).forest, tree, 1, rng)[0][rows]
+            tables[k] = Beliefs(tree, self.X, self.process).draw(1, rng)[0][rows]
         return tables
 
     def _groups(self, count: int) -> list[IntArray]:
@@ -302,6 +302,7 @@ class Predictor:
     def cluster_shares(self, X: FloatArray, labels: IntArray) -> FloatArray:
         """Return for each row the probability of each cluster: a place counts for the clusters of the leaves below it."""
         groups = self.groups
+        labels = np.ascontiguousarray(labels, dtype=np.intp)
         clusters = np.empty((len(self.trees), 2 * len(labels) - 1), dtype=np.intp)
         for walk, own in zip(self._walks, clusters, strict=True):
             find_clusters(labels, walk.size, walk.first_leaf, walk.leaf_order, own)
@@ -315,7 +316,7 @@ class Predictor:
                     looked.first_pairs,
                     looked.groups,
                     looked.shares,
-                    groups.group_bounds[k : k + 2],
+                    *groups.group_bounds[k : k + 2],
                     groups.starts,
                     groups.stops,
                     self._ranks,

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from ..compiled import announced_compilation
 from ..errors import InputError
 from ..table.columns import RealColumn, Table, missing_cells, read_columns
 from ..table.encoding import encode, fit_encoding
@@ -21,7 +20,7 @@ from ..table.sources import open_source
 from ..table.wording import count, row_label
 from ..tree.cut import check_cluster_count, cut_by_count, cut_by_ratio
 from ..tree.tree import Tree
-from ._bhc_kernels import Clusters, agglomerate
+from .kernels.bhc import Clusters, agglomerate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -334,22 +333,18 @@ def merge_all(rows: Rows, prior: Hyperparameters) -> Merged:
     log_det = np.log1p(kappa / (kappa + 1) * np.einsum("ij,ij->i", mean, mean))
     weight = by_size[1] - 0.5 * (nu + 1) * log_det + rows.states @ by_count[:, 1]
     clusters = Clusters(
-        np.ones(n, dtype=np.intp),
         weight,
         np.ascontiguousarray(mean),
-        np.empty((n, d, d)),
-        np.empty((n, max(d // FEW, 1) - 1, d)),
-        np.empty((n, d, d)),
         log_det,
         rows.states.copy(),  # merged in place
         by_size,
-        by_count,
+        np.ascontiguousarray(by_count),
         float(kappa),
         float(nu),
+        max(d // FEW, 1),
     )
     children, log_odds = np.empty((n - 1, 2), dtype=np.intp), np.empty(n - 1)
-    with announced_compilation():
-        agglomerate(clusters, children, log_odds)
+    agglomerate(clusters, children, log_odds)
     whole = float(weight[0]) + gammaln(prior.concentration) - gammaln(prior.concentration + n)
     return Merged(children, log_odds, float(whole))
 

@@ -1,0 +1,403 @@
+"""Many new rows against many places in a tree.
+
+Places come in groups, a row looks at some of them: pair p is a row and a group, its numbers stand in row p of an array that
+is as wide as a group may be. Places of group g are those from starts[g] to stops[g].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+try:
+    import cython
+except ImportError:
+    from ..._nocython import cython
+
+from ... import _constants as const
+from ... import _math as math
+
+BINS_A_NAT, BINS = 8, 1024  # of the logarithms of bounds
+TOGETHER = 8  # rows that look at a group at a time
+
+
+class Stretches:
+    """Stretches of branches, each with a constant density of the height at which a row attaches."""
+
+    def __init__(self, most):
+        self.begin, self.end, self.density = np.empty((3, most))
+        # those that are left in the search for a quantile
+        self.left_begin, self.left_end, self.left_density = np.empty((3, most))
+
+
+def add_logs(
+    chosen, slots, pair_rows, x, observed, states, masses, means, halves, constants, log_probabilities, least, logs
+):
+    """Fill logs[p] for chosen pairs with the log of prior times likelihood, not below `least`, at the places of a slot each."""
+    n, n_chosen = logs.shape[1], chosen.shape[0]
+    with cython.nogil:
+        first = 0
+        while first < n_chosen:
+            # pairs of one slot pass by column by column, while what is known of the column is in the processor's cache
+            slot, last = slots[first], first + 1
+            while last < n_chosen and last < first + TOGETHER and slots[last] == slot:
+                last += 1
+            for k in range(first, last):
+                p = chosen[k]
+                for i in range(n):
+                    logs[p, i] = masses[slot, i]
+            for d in range(x.shape[1]):
+                for k in range(first, last):
+                    p = chosen[k]
+                    if observed[pair_rows[p], d]:
+                        value = x[pair_rows[p], d]
+                        for i in range(n):
+                            gap = value - means[slot, d, i]
+                            logs[p, i] += constants[slot, d, i] - halves[slot, d, i] * gap * gap
+            for d in range(states.shape[1]):
+                for k in range(first, last):
+                    p = chosen[k]
+                    state = states[pair_rows[p], d]
+                    if state >= 0:
+                        for i in range(n):
+                            logs[p, i] += log_probabilities[slot, state, i]
+            for k in range(first, last):
+                p = chosen[k]
+                for i in range(n):
+                    if logs[p, i] < least and masses[slot, i] > -math.inf:
+                        logs[p, i] = least
+            first = last
+
+
+def summarise(
+    masses,
+    means,
+    halves,
+    log_probabilities,
+    log_mass,
+    low,
+    high,
+    least_sd,
+    largest_sd,
+    least_log_sd,
+    largest_log_sd,
+    floor,
+    largest,
+    first,
+):
+    """Fill the summaries of groups from `first` on."""
+    n = masses.shape[1]
+    with cython.nogil:
+        for slot in range(masses.shape[0]):
+            g = first + slot
+            top = masses[slot, 0]
+            for i in range(1, n):
+                top = max(top, masses[slot, i])
+            total = 0.0
+            for i in range(n):
+                total += math.exp(masses[slot, i] - top)
+            log_mass[g] = top + math.log(total)
+            for d in range(means.shape[1]):
+                least_half, largest_half = math.inf, 0.0
+                least_mean, largest_mean = math.inf, -math.inf
+                floor[d, g] = -math.inf
+                for i in range(n):
+                    half = halves[slot, d, i]
+                    if half == 0:
+                        floor[d, g] = 0.0
+                        continue
+                    least_mean, largest_mean = min(least_mean, means[slot, d, i]), max(largest_mean, means[slot, d, i])
+                    least_half, largest_half = min(least_half, half), max(largest_half, half)
+                if largest_half == 0:  # nothing is known at any place; a gap without end makes what is known impossible
+                    least_half = largest_half = 0.5
+                low[d, g], high[d, g] = least_mean, largest_mean
+                least_sd[d, g], largest_sd[d, g] = math.sqrt(0.5 / largest_half), math.sqrt(0.5 / least_half)
+                least_log_sd[d, g], largest_log_sd[d, g] = math.log(least_sd[d, g]), math.log(largest_sd[d, g])
+            for s in range(log_probabilities.shape[1]):
+                top = log_probabilities[slot, s, 0]
+                for i in range(1, n):
+                    top = max(top, log_probabilities[slot, s, i])
+                largest[s, g] = top
+
+
+def bound_groups(
+    x,
+    observed,
+    states,
+    log_mass,
+    low,
+    high,
+    least_sd,
+    largest_sd,
+    least_log_sd,
+    largest_log_sd,
+    floor,
+    largest,
+    least,
+    out,
+):
+    """Fill out[row, group] with what the log of prior times likelihood, added up over the group, cannot exceed."""
+    n = out.shape[1]
+    gaps, densities = np.empty((2, n))
+    with cython.nogil:
+        for row in range(out.shape[0]):
+            for g in range(n):
+                out[row, g] = log_mass[g]
+        # Column by column: what is known of a column at all groups stays in the processor's cache while rows pass by.
+        for d in range(x.shape[1]):
+            for row in range(out.shape[0]):
+                if not observed[row, d]:
+                    continue
+                value = x[row, d]
+                # Short loops, in which nothing is read only if something holds, are vectorised.
+                for g in range(n):
+                    gaps[g] = max(max(low[d, g] - value, value - high[d, g]), 0.0)
+                # the sd that makes a gap most likely: of nearly all groups it is the least or the largest
+                for g in range(n):
+                    log_sd, other = least_log_sd[d, g], largest_log_sd[d, g]
+                    densities[g] = -0.5 * const.LOG_2PI - (log_sd if gaps[g] <= least_sd[d, g] else other)
+                for g in range(n):
+                    sd, other = least_sd[d, g], largest_sd[d, g]
+                    z = gaps[g] / (sd if gaps[g] <= sd else other)
+                    densities[g] -= 0.5 * z * z
+                for g in range(n):
+                    if gaps[g] > least_sd[d, g] and gaps[g] < largest_sd[d, g]:
+                        densities[g] = -0.5 * const.LOG_2PI - math.log(gaps[g]) - 0.5
+                for g in range(n):
+                    out[row, g] += max(densities[g], floor[d, g])
+        for d in range(states.shape[1]):
+            for row in range(out.shape[0]):
+                state = states[row, d]
+                if state >= 0:
+                    for g in range(n):
+                        out[row, g] += largest[state, g]
+        for row in range(out.shape[0]):
+            for g in range(n):
+                out[row, g] = max(out[row, g], least)
+
+
+def find_needed(bounds, log_totals, log_neglected, needed):
+    """Say for each row which groups have to be looked at: the others' bounds add up to a negligible share of its total."""
+    sums = np.empty(BINS)
+    n = bounds.shape[1]
+    with cython.nogil:
+        for row in range(bounds.shape[0]):
+            cut = log_totals[row] + log_neglected
+            for i in range(BINS):
+                sums[i] = 0.0
+            for g in range(n):
+                if bounds[row, g] < cut:
+                    sums[_bin(bounds[row, g] - cut)] += math.exp(bounds[row, g] - cut)
+            last, total = BINS - 1, 0.0
+            while last >= 0 and total + sums[last] < 1.0:
+                total += sums[last]
+                last -= 1
+            for g in range(n):
+                needed[row, g] = bounds[row, g] >= cut or _bin(bounds[row, g] - cut) <= last
+
+
+def _bin(below):
+    return int(min(-below * BINS_A_NAT, BINS - 1.0))
+
+
+def add_moments(
+    chosen, slots, pair_rows, shares, means, halves, probabilities, weight, mean, square, unknown, probability
+):
+    """Add chosen pairs to mixtures, one for each row: weight, mean, squares about it, share of what is unknown, probabilities."""
+    width = shares.shape[1]
+    with cython.nogil:
+        for k in range(chosen.shape[0]):
+            p, slot = chosen[k], slots[k]
+            row = pair_rows[p]
+            more = 0.0
+            for i in range(width):
+                more += shares[p, i]
+            if more == 0:
+                continue
+            before = weight[row]
+            weight[row] = before + more
+            for d in range(means.shape[1]):
+                center = 0.0
+                for i in range(width):
+                    center += shares[p, i] * means[slot, d, i]
+                center /= more
+                squares = missing = 0.0
+                for i in range(width):
+                    gap, half = means[slot, d, i] - center, halves[slot, d, i]
+                    squares += shares[p, i] * (gap * gap + (0.5 / half if half > 0 else 0.0))
+                    missing += 0.0 if half > 0 else shares[p, i]
+                square[row, d] += squares
+                unknown[row, d] += missing
+                apart = center - mean[row, d]
+                mean[row, d] += apart * (more / weight[row])
+                square[row, d] += apart * apart * before * (more / weight[row])
+            for s in range(probabilities.shape[1]):
+                total = 0.0
+                for i in range(width):
+                    total += shares[p, i] * probabilities[slot, s, i]
+                probability[row, s] += total
+
+
+def attach(first_pairs, groups, shares, starts, stops, branches, heights, low, high, shortest, tails, sums, found):
+    """Fill found[row] with the most probable branch, its probability, the mean height, and quantiles of the height.
+
+    branches says for each place on which branch it counts, -1 on none. sums is 0 for each branch, and is left so.
+    """
+    most_pairs = 0
+    for row in range(first_pairs.shape[0] - 1):
+        most_pairs = max(most_pairs, first_pairs[row + 1] - first_pairs[row])
+    stretches = Stretches(most_pairs * shares.shape[1])
+    with cython.nogil:
+        for row in range(first_pairs.shape[0] - 1):
+            first, last = first_pairs[row], first_pairs[row + 1]
+            n, mean = 0, 0.0
+            for p in range(first, last):
+                start = starts[groups[p]]
+                for at in range(start, stops[groups[p]]):
+                    share = shares[p, at - start]
+                    if share == 0:
+                        continue
+                    if branches[at] >= 0:
+                        sums[branches[at]] += share
+                    mean += share * heights[at]
+                    # a place's share is spread evenly over the stretch that it stands for, and over a hair's breadth at least
+                    length = max(high[at] - low[at], shortest)
+                    stretches.begin[n] = low[at]
+                    stretches.end[n] = low[at] + length
+                    stretches.density[n] = share / length
+                    n += 1
+            best, most = 0, 0.0
+            for p in range(first, last):
+                for at in range(starts[groups[p]], stops[groups[p]]):
+                    branch = branches[at]
+                    if branch >= 0 and (sums[branch] > most or (sums[branch] == most and branch < best)):
+                        best, most = branch, sums[branch]
+            for p in range(first, last):
+                for at in range(starts[groups[p]], stops[groups[p]]):
+                    if branches[at] >= 0:
+                        sums[branches[at]] = 0.0
+            found[row, 0], found[row, 1], found[row, 2] = best, min(most, 1.0), mean
+            for k in range(tails.shape[0]):
+                found[row, 3 + k] = _quantile(stretches, n, tails[k])
+
+
+def _quantile(stretches, n, tail):
+    """Return the height that has so much of the first n stretches below it, halving what it may be among.
+
+    Stretches that go over all of the interval left only count by their slope.
+    """
+    low, high = math.inf, -math.inf
+    for k in range(n):
+        stretches.left_begin[k] = stretches.begin[k]
+        stretches.left_end[k] = stretches.end[k]
+        stretches.left_density[k] = stretches.density[k]
+        low, high = min(low, stretches.begin[k]), max(high, stretches.end[k])
+    below = slope = 0.0
+    while n > 0:
+        middle = n // 2
+        edge = stretches.left_begin[middle]
+        if not low < edge < high:
+            edge = stretches.left_end[middle]
+        mass = below + slope * (edge - low)
+        for k in range(n):
+            inside = min(edge, stretches.left_end[k]) - max(low, stretches.left_begin[k])
+            mass += stretches.left_density[k] * max(inside, 0.0)
+        if mass < tail:
+            low, below = edge, mass
+        else:
+            high = edge
+        left = 0
+        for k in range(n):
+            begin, end, density = stretches.left_begin[k], stretches.left_end[k], stretches.left_density[k]
+            if begin >= high or end <= low:
+                continue
+            if begin <= low and end >= high:
+                slope += density
+                continue
+            stretches.left_begin[left] = begin
+            stretches.left_end[left] = end
+            stretches.left_density[left] = density
+            left += 1
+        n = left
+    return min(low + (tail - below) / slope, high) if slope > 0 else high
+
+
+def add_merge_heights(
+    groups, shares, starts, stops, ranks, heights, parent, size, own_heights, first_leaf, leaf_order, scratch, out
+):
+    """Add for each leaf the expected height at which a row merges with it, over the groups given, which are of one tree.
+
+    Above a place all leaves below it are as near; with others the row merges where they do. Where a clade has no share its
+    leaves are all as far. ranks are the nodes' places in depth-first order; parent, size (nodes at and below), own_heights and
+    first_leaf are in it. scratch is (3, nodes): share below, height, expected height; its first two rows are 0, and are left so.
+    """
+    n = size.shape[0]
+    with cython.nogil:
+        for p in range(groups.shape[0]):
+            start = starts[groups[p]]
+            for at in range(start, stops[groups[p]]):
+                share = shares[p, at - start]
+                scratch[0, ranks[at]] += share
+                scratch[1, ranks[at]] += share * heights[at]
+        for i in range(n - 1, 0, -1):
+            if scratch[0, i] > 0:
+                scratch[0, parent[i]] += scratch[0, i]
+        scratch[2, 0] = scratch[1, 0]
+        i = 0
+        while i < n:
+            if size[i] == 1 or scratch[0, i] == 0:
+                for k in range(first_leaf[i], first_leaf[i] + (size[i] + 1) // 2):
+                    out[leaf_order[k]] += scratch[2, i]
+                step = size[i]
+            else:
+                left = i + 1
+                right = left + size[left]
+                scratch[2, left] = scratch[2, i] + scratch[1, left] + scratch[0, right] * own_heights[i]
+                scratch[2, right] = scratch[2, i] + scratch[1, right] + scratch[0, left] * own_heights[i]
+                step = 1
+            scratch[0, i] = scratch[1, i] = 0.0
+            i += step
+
+
+def find_clusters(labels, size, first_leaf, leaf_order, clusters):
+    """Fill for each node, in depth-first order, in which cluster all leaves below it are, -1 for none."""
+    with cython.nogil:
+        for i in range(size.shape[0] - 1, -1, -1):
+            if size[i] == 1:
+                clusters[i] = labels[leaf_order[first_leaf[i]]]
+            else:
+                left = clusters[i + 1]
+                clusters[i] = left if left == clusters[i + 1 + size[i + 1]] else -1
+
+
+def add_to_clusters(
+    first_pairs, groups, shares, first_group, last_group, starts, stops, ranks, size, clusters, mixed, scratch, out
+):
+    """Add for each row its share of each cluster: a place counts for all leaves below it in equal parts.
+
+    The tree has the groups from first_group to last_group. mixed are the nodes of several clusters; like ranks and clusters
+    it is in depth-first order. scratch is 0 for each node, and is left so.
+    """
+    with cython.nogil:
+        for row in range(first_pairs.shape[0] - 1):
+            for p in range(first_pairs[row], first_pairs[row + 1]):
+                if groups[p] < first_group or groups[p] >= last_group:  # of another tree
+                    continue
+                start = starts[groups[p]]
+                for at in range(start, stops[groups[p]]):
+                    i, share = ranks[at], shares[p, at - start]
+                    if clusters[i] >= 0:
+                        out[row, clusters[i]] += share
+                    else:
+                        scratch[i] += share
+            for k in range(mixed.shape[0]):
+                i = mixed[k]
+                if scratch[i] > 0:
+                    child = i + 1
+                    for _ in range(2):
+                        share = scratch[i] * ((size[child] + 1) / float(size[i] + 1))  # as numbers of leaves
+                        if clusters[child] >= 0:
+                            out[row, clusters[child]] += share
+                        else:
+                            scratch[child] += share
+                        child += size[child]
+                    scratch[i] = 0.0
