@@ -29,8 +29,8 @@ from distributed import Client, LocalCluster
 
 import coaltree as ct
 from coaltree.inference import neighbours
-from coaltree.inference._neighbour_kernels import keep_found
 from coaltree.inference.cluster import BLOCK_POINTS, Cluster, near_in_cells
+from coaltree.inference.kernels.neighbours import keep_found
 from scale import N_COLUMNS, N_JOBS, points
 
 LENGTH = neighbours.LIST_LENGTH
@@ -74,7 +74,7 @@ def print_ratio(client, n, repeats):
     """Print how long workers take beside threads, in turn, and what workers have had in memory."""
     X = points(n)
     took = {"threads": [], "workers": []}
-    searched(X[:80_000], client)  # what is compiled is compiled now
+    searched(X[:80_000], client)  # workers import now what they need
     before = max(client.run(peak).values())
     for _ in range(repeats):
         own, seconds = searched(X)

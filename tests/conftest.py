@@ -1,4 +1,3 @@
-import hashlib
 import os
 from pathlib import Path
 
@@ -12,33 +11,26 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # No window may open, whatever the machine has.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# A cache of compiled kernels for the sources that they are made of, shared by all workers.
-package = ROOT / "src" / "coaltree"
-sources = [package / "compiled.py", package / "inner_code.py"]
-for folder in ("process", "inference", "questions", "rivals"):
-    sources += sorted((package / folder).glob("*.py"))
-digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / digest)
-
-# The first call of a kernel compiles it, so no deadline; on the server the same examples every time.
+# No deadline, machines are busy; on the server the same examples every time.
 settings.register_profile("coaltree", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("coaltree")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection():
-    """Every worker collects all files: what a file compiles as it is imported would be compiled by each of them."""
-    from numba.core import event  # after the settings above, which it reads once
+def stale_kernels():
+    """Return the kernels of a source checkout that were changed after they were compiled."""
+    for source in sorted((ROOT / "src" / "coaltree").glob("**/kernels/*.py")):
+        newest = max(file.stat().st_mtime for file in (source, source.with_suffix(".pxd")) if file.exists())
+        for built in [*source.parent.glob(f"{source.stem}.*.so"), *source.parent.glob(f"avx2/{source.stem}.*.so")]:
+            if built.stat().st_mtime < newest:
+                yield str(source.relative_to(ROOT))
 
-    class Refusal(event.Listener):
-        def on_start(self, happening):
-            raise RuntimeError("kernels are compiled while tests are collected: leave that to a test or a fixture")
 
-        def on_end(self, happening):
-            pass
-
-    with event.install_listener("numba:compile", Refusal()):
-        return (yield)
+def pytest_configure(config):
+    stale = sorted(set(stale_kernels()))
+    if stale:
+        raise pytest.UsageError(
+            f"{', '.join(stale)} changed after the last build: run python setup.py build_ext --inplace first"
+        )
 
 
 @pytest.fixture

@@ -70,8 +70,11 @@ def stationary_column(x, rate, mean, variance, noise, common):
     return -0.5 * (len(z) * reference.LOG_2PI + log_det + solved @ z)
 
 
-def categorical_column(codes, rate, q, children, heights):
-    """Log probability of a column: the sum over all states of the interior nodes, and of leaves not observed."""
+def categorical_column(codes, rate, q, noise, children, heights):
+    """Log probability of a column: the sum over all states of the interior nodes, and of leaves not observed.
+
+    A cell is either a draw of the noise, whatever is above it, or the state that its lineage has come to.
+    """
     n, K = len(codes), len(q)
     node_heights = np.hstack([np.zeros((len(heights), n)), heights])
     parent = {child: n + k for k, pair in enumerate(children) for child in pair}
@@ -83,7 +86,10 @@ def categorical_column(codes, rate, q, children, heights):
         state |= {leaf: int(codes[leaf]) for leaf in range(n) if leaf not in state}
         probability = np.full(len(heights), q[state[2 * n - 2]])
         for c, p in parent.items():
-            probability = probability * (stay[c] * (state[c] == state[p]) + (1 - stay[c]) * q[state[c]])
+            step = stay[c] * (state[c] == state[p]) + (1 - stay[c]) * q[state[c]]
+            if c < n and c not in free:
+                step = noise * q[state[c]] + (1 - noise) * step
+            probability = probability * step
         total += probability
     return np.log(total)
 
@@ -94,17 +100,16 @@ def log_likelihoods(children, heights, X, process):
     total = np.zeros(len(heights))
     for part, columns in reference.parts_of(process, X):
         if reference.kind(part) == "Brownian":
-            variances = np.broadcast_to(part.variance, columns.shape[1])
-            for x, variance in zip(columns.T, variances, strict=True):
-                total += real_column(x, variance, part.noise, common)
+            for x, variance, noise in reference.columns_with(columns, part.variance, part.noise):
+                total += real_column(x, variance, noise, common)
         elif reference.kind(part) == "OrnsteinUhlenbeck":
-            variances, means = (np.broadcast_to(given, columns.shape[1]) for given in (part.variance, part.mean))
-            for x, mean, variance in zip(columns.T, means, variances, strict=True):
-                total += stationary_column(x, part.rate, mean, variance, part.noise, common)
+            for x, mean, variance, noise in reference.columns_with(columns, part.mean, part.variance, part.noise):
+                total += stationary_column(x, part.rate, mean, variance, noise, common)
         else:
-            rates = np.broadcast_to(part.rate, columns.shape[1])
-            for codes, rate, q in zip(columns.T, rates, reference.equilibria_of(part, columns), strict=True):
-                total += categorical_column(codes, rate, q, children, heights)
+            equilibria = reference.equilibria_of(part, columns)
+            with_parameters = reference.columns_with(columns, part.rate, part.noise)
+            for (codes, rate, noise), q in zip(with_parameters, equilibria, strict=True):
+                total += categorical_column(codes, rate, q, noise, children, heights)
     return total
 
 

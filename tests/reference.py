@@ -84,20 +84,26 @@ def flat_mean_log_density(x, covariance, design):
     )
 
 
+def columns_with(X, *parameters):
+    """Yield every column with its own number of each parameter, which is one for all columns or one a column."""
+    return zip(X.T, *(np.broadcast_to(given, X.shape[1]) for given in parameters), strict=True)
+
+
 def brownian_log_likelihood(tree, X, variance, noise):
+    """`noise` is one number, or one a column unless the variance is a matrix."""
     X = np.asarray(X, dtype=float)
     n, n_columns = X.shape
     shared_path = tree.heights[-1] - common_heights(tree)
     if tree.n_leaves == 1:
         return 0.0
-    covariance = shared_path + noise * np.eye(n)
     if np.ndim(variance) == 2:
         design = np.kron(np.ones((n, 1)), np.eye(n_columns))
-        return flat_mean_log_density(X.ravel(), np.kron(covariance, variance), design)
+        return flat_mean_log_density(X.ravel(), np.kron(shared_path + noise * np.eye(n), variance), design)
     total = 0.0
-    for x, one_variance in zip(X.T, np.broadcast_to(variance, n_columns), strict=True):
+    for x, one_variance, one_noise in columns_with(X, variance, noise):
         seen = np.flatnonzero(~np.isnan(x))
         if len(seen):
+            covariance = shared_path + one_noise * np.eye(n)
             block = one_variance * covariance[np.ix_(seen, seen)]
             total += flat_mean_log_density(x[seen], block, np.ones((len(seen), 1)))
     return total
@@ -111,13 +117,14 @@ def normal_log_density(x, covariance):
 def stationary_log_likelihood(tree, X, rate, mean, variance, noise):
     """Rows whose lineages meet at height h have the correlation ``exp(-2 rate h)`` at equilibrium."""
     X = np.asarray(X, dtype=float) - mean
-    n, n_columns = X.shape
-    covariance = np.exp(-2 * rate * common_heights(tree)) + noise * np.eye(n)
+    n = len(X)
+    correlation = np.exp(-2 * rate * common_heights(tree))
     if np.ndim(variance) == 2:
-        return normal_log_density(X.ravel(), np.kron(covariance, variance))
+        return normal_log_density(X.ravel(), np.kron(correlation + noise * np.eye(n), variance))
     total = 0.0
-    for x, one_variance in zip(X.T, np.broadcast_to(variance, n_columns), strict=True):
+    for x, one_variance, one_noise in columns_with(X, variance, noise):
         seen = np.flatnonzero(~np.isnan(x))
+        covariance = correlation + one_noise * np.eye(n)
         total += normal_log_density(x[seen], one_variance * covariance[np.ix_(seen, seen)])
     return total
 
@@ -128,9 +135,24 @@ def transition(q, rate, time):
     return stay * np.eye(len(q)) + (1 - stay) * np.outer(np.ones(len(q)), q)
 
 
-def column_probability(tree, codes, rate, q):
-    """Sum the probability of one column over all states of all interior nodes; a missing leaf has any state."""
+def shown_chances(codes, q, noise=0.0):
+    """Return the probability that a leaf shows what it does, a row a leaf and a column for each state of its lineage.
+
+    With probability `noise` it shows a draw from q, otherwise its state. A missing cell says nothing of it.
+    """
+    chances = np.ones((len(codes), len(q)))
+    for leaf, code in enumerate(codes):
+        if not np.isnan(code):
+            for state in range(len(q)):
+                chances[leaf, state] = (1 - noise) * (state == code) + noise * q[int(code)]
+    return chances
+
+
+def probability_of_chances(tree, chances, rate, q):
+    """Sum the probability of one column over the states of all nodes, those of the leaves among them."""
     n, n_states = tree.n_leaves, len(q)
+    if n == 1:
+        return q @ chances[0]
     # One row for every way to give states to the interior nodes; interior node n + k is column k.
     states = np.indices((n_states,) * (n - 1)).reshape(n - 1, -1).T
     probability = q[states[:, -1]].copy()
@@ -140,22 +162,23 @@ def column_probability(tree, codes, rate, q):
             above = states[:, k]
             if child >= n:
                 probability *= step[above, states[:, child - n]]
-            elif np.isnan(codes[child]):
-                probability *= sum(step[above, state] for state in range(n_states))
             else:
-                probability *= step[above, int(codes[child])]
+                probability *= sum(step[above, state] * chances[child, state] for state in range(n_states))
     return probability.sum()
 
 
-def multinomial_log_likelihood(tree, X, rate, equilibria):
+def column_probability(tree, codes, rate, q, noise=0.0):
+    """Return the probability of one column; a missing leaf has any state."""
+    return probability_of_chances(tree, shown_chances(codes, q, noise), rate, q)
+
+
+def multinomial_log_likelihood(tree, X, rate, equilibria, noise=0.0):
     X = np.asarray(X, dtype=float)
-    rates = np.broadcast_to(rate, X.shape[1])
-    if tree.n_leaves == 1:
-        return sum(np.log(q[int(x)]) for x, q in zip(X[0], equilibria, strict=True) if not np.isnan(x))
+    columns = zip(columns_with(X, rate, noise), equilibria, strict=True)
     with np.errstate(divide="ignore"):
         return sum(
-            np.log(column_probability(tree, codes, one_rate, q))
-            for codes, one_rate, q in zip(X.T, rates, equilibria, strict=True)
+            np.log(column_probability(tree, codes, own_rate, q, own_noise))
+            for (codes, own_rate, own_noise), q in columns
         )
 
 
@@ -168,7 +191,7 @@ def log_likelihood(tree, X, process):
         elif kind(part) == "OrnsteinUhlenbeck":
             total += stationary_log_likelihood(tree, columns, part.rate, part.mean, part.variance, part.noise)
         else:
-            total += multinomial_log_likelihood(tree, columns, part.rate, equilibria_of(part, columns))
+            total += multinomial_log_likelihood(tree, columns, part.rate, equilibria_of(part, columns), part.noise)
     return total
 
 
@@ -188,9 +211,9 @@ class RealColumns:
     """Gaussian messages ``(y, v)``: mean y and variance ``v Lambda``, v infinite in a column not observed below."""
 
     def __init__(self, process, X):
-        self.noise = process.noise
         self.full = np.ndim(process.variance) == 2
         n_columns = X.shape[1]
+        self.noise = np.broadcast_to(process.noise, n_columns)
         self.variance = np.array(process.variance) if self.full else np.broadcast_to(process.variance, n_columns)
         seen = [column[~np.isnan(column)] for column in X.T]
         self.root_mean = np.array([x.mean() if len(x) else 0.0 for x in seen])
@@ -254,8 +277,8 @@ class StationaryColumns:
     """
 
     def __init__(self, process, X):
-        self.rate, self.noise = process.rate, process.noise
-        self.mean = np.broadcast_to(process.mean, X.shape[1])
+        self.rate = process.rate
+        self.mean, self.noise = (np.broadcast_to(own, X.shape[1]) for own in (process.mean, process.noise))
         full = np.ndim(process.variance) == 2
         variance = process.variance if full else np.diag(np.broadcast_to(process.variance, X.shape[1]))
         self.factor = np.linalg.cholesky(variance)
@@ -314,20 +337,19 @@ class CategoricalColumns:
     """Messages over states, a vector M a column with ``q . M = 1``."""
 
     def __init__(self, process, X):
-        self.rates = np.broadcast_to(process.rate, X.shape[1])
+        self.rates, self.noises = (np.broadcast_to(own, X.shape[1]) for own in (process.rate, process.noise))
         self.equilibria = equilibria_of(process, X)
 
+    def chances(self, x):
+        """What each cell of a row says of the state of its lineage, before it is scaled."""
+        columns = zip(x, self.equilibria, self.noises, strict=True)
+        return [shown_chances([code], q, noise)[0] for code, q, noise in columns]
+
     def leaf(self, x):
-        message = []
-        for code, q in zip(x, self.equilibria, strict=True):
-            if np.isnan(code):
-                message.append(np.ones(len(q)))
-            else:
-                message.append(np.where(np.arange(len(q)) == code, 1 / q, 0.0))
-        return message
+        return [own / (q @ own) for own, q in zip(self.chances(x), self.equilibria, strict=True)]
 
     def leaf_log_z(self, x):
-        return sum(np.log(q[int(code)]) for code, q in zip(x, self.equilibria, strict=True) if not np.isnan(code))
+        return sum(np.log(q @ own) for own, q in zip(self.chances(x), self.equilibria, strict=True))
 
     def log_z(self, left, right, climb):
         climb = np.asarray(climb)
@@ -365,7 +387,7 @@ class Model:
             "Multinomial": CategoricalColumns,
         }
         self.parts = [kinds[kind(part)](part, columns) for part, columns in self.tables]
-        self.noisy = any(getattr(part, "noise", 0) > 0 for part, _ in self.tables)
+        self.noisy = any(np.any(part.noise > 0) for part, _ in self.tables)
 
     def leaf(self, row):
         return Lineage(

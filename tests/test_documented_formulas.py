@@ -18,7 +18,8 @@ import coaltree as ct
 from coaltree.inference.rounds import Found, clock_factor
 from coaltree.process.evidence import Evidence
 from coaltree.process.gaussian_calibration import fit_brownian
-from coaltree.process.multinomial_calibration import _best_equilibria, _best_rates, redraws
+from coaltree.process.multinomial_calibration import _best_equilibria, _best_noise, _best_rates, redraws
+from coaltree.process.parameter_draws import _drawn_noise
 from coaltree.process.predictions import Predictions
 from coaltree.questions.predictor import Predictor
 from coaltree.tree.attachment import Survival
@@ -513,6 +514,57 @@ def test_setting_the_clock():
     X = np.array([[0, 1], [1, 1], [0, 0], [0, 1], [1, 0]], dtype=float)
     slow = ct.Multinomial(process.rate / c, process.equilibrium)
     assert slow.log_likelihood(high, X) == pytest.approx(process.log_likelihood(tree, X))
+
+
+@formula("5.5")
+def test_a_noisy_leaf():
+    """Both leaves of a cherry, by a sum over their states and over whether each cell is a draw of the noise."""
+    rate, noise, h = 0.7, 0.3, 0.4
+    tree = ct.Tree([[0, 1]], [0.0, 0.0, h])
+    kept = np.exp(-2 * rate * h)
+    joint = Q[:, None] * (kept * np.eye(3) + (1 - kept) * Q[None])  # of the two leaves' states
+    shown = (1 - noise) * np.eye(3) + noise * Q[None]  # state, what is seen
+    for a in range(3):
+        for b in range(3):
+            expected = np.log(shown[:, a] @ joint @ shown[:, b])
+            process = ct.Multinomial(rate, [Q], noise)
+            assert process.log_likelihood(tree, [[a], [b]]) == pytest.approx(expected)
+
+
+@formula("11.5")
+def test_a_step_of_noise():
+    process = ct.Multinomial(1.3, [Q], 0.3)
+    found = redraws(process, Evidence([TREE], np.ones(1), CODES))
+    # the noise's draws by brute force: every combination of leaves' states and of who shows whose
+    expected = noise_draws_by_enumeration(process, TREE, CODES[:, 0].astype(int))
+    assert found.noise_draws[0] == pytest.approx(expected)
+    assert _best_noise(process, found, CODES) == pytest.approx(expected / (len(CODES) + 4))
+
+
+def noise_draws_by_enumeration(process, tree, codes):
+    """Return the expected number of cells that are draws of the noise: leaves that show their own state have less."""
+    q, noise, n = process.equilibrium[0], float(process.noise), len(codes)
+    exact = ct.Multinomial(process.rate, process.equilibrium)
+    total = drawn = 0.0
+    for states in np.ndindex(*[len(q)] * n):
+        weight = np.exp(exact.log_likelihood(tree, np.array(states, dtype=float)[:, None]))
+        by_noise = noise * q[codes]
+        shown = by_noise + (1 - noise) * (np.array(states) == codes)
+        total += weight * np.prod(shown)
+        drawn += weight * np.prod(shown) * np.sum(by_noise / shown)
+    return drawn / total
+
+
+@formula("13.8")
+def test_draws_of_noise_given_its_events():
+    """The mean of the drawn noise is that of the Beta distribution, within six standard errors: one false alarm in 10^8 runs."""
+    shown, observed = np.zeros((1, 40), dtype=bool), np.ones((1, 40), dtype=bool)
+    shown[0, :7] = True
+    rng = np.random.default_rng(0)
+    drawn = [float(_drawn_noise(np.array(0.2), shown, observed, rng)) for _ in range(4000)]
+    beta = stats.beta(1 + 7, 5 + 33)
+    assert np.mean(drawn) == pytest.approx(beta.mean(), abs=6 * beta.std() / np.sqrt(4000))
+    assert stats.kstest(drawn, beta.cdf).pvalue > 1e-6
 
 
 def test_every_formula_is_worked_out_and_numbered_in_order():

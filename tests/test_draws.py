@@ -25,7 +25,7 @@ MUTATION = ct.Multinomial([0.5, 2.0], [[0.5, 0.3, 0.2], [0.4, 0.6]])
 
 def draws(process, X, size, seed=0, tree=TREE):
     beliefs = Beliefs(tree, X, process)
-    return beliefs.process.draw(beliefs.forest, tree, size, np.random.default_rng(seed))
+    return beliefs.draw(size, np.random.default_rng(seed))
 
 
 def assert_normal_moments(drawn, mean, covariance):

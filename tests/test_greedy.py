@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import coaltree as ct
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference._pair_kernels import best_height, pair_shift, rank_by_likelihood
-from coaltree.process import operations as op
+from coaltree.inference.kernels.heights import best_height, rank_by_likelihood
+from coaltree.process.kernels import messages as op
+from coaltree.process.kernels.messages import pair_shift
 
 RULES = ["rate1", "max-prob", "min-duration"]
 
@@ -64,6 +65,12 @@ def brownian_full(rng, n):
     return ct.Brownian(a @ a.T + 0.2 * np.eye(3), noise=rng.choice([0.0, 0.3])), real_table(rng, n, 3)
 
 
+def brownian_noises(rng, n):
+    """A noise of its own in each column: one has none, so that different cells keep their rows apart."""
+    noise = rng.choice([0.0, 0.02, 0.5], size=4, p=[0.2, 0.3, 0.5])
+    return ct.Brownian([0.05, 1.0, 1.0, 8.0], noise=noise), real_table(rng, n, 4, missing=rng.choice([0.0, 0.3]))
+
+
 def multinomial(rng, n):
     n_states = (2, 2, 3, 4, 3)
     return ct.Multinomial(0.8, equilibria(rng, n_states)), code_table(rng, n, n_states)
@@ -85,6 +92,25 @@ def multinomial_missing(rng, n):
     X = code_table(rng, n, (2, 3, 4, 3, 2), missing=0.3)
     X[rng.integers(n)] = np.nan
     return ct.Multinomial(spread_rates(rng, 5)), X
+
+
+def multinomial_noise(rng, n):
+    """A noise of its own in each column, in some none; columns mutate at one rate or at several."""
+    n_states = (2, 3, 4, 3, 2, 2)
+    noise = rng.choice([0.0, 0.05, 0.4, 0.9], size=6)
+    rate = 0.8 if rng.random() < 0.5 else spread_rates(rng, 6)
+    X = code_table(rng, n, n_states, missing=rng.choice([0.0, 0.2]))
+    return ct.Multinomial(rate, equilibria(rng, n_states), noise), X
+
+
+def mixed_noises(rng, n):
+    """Noise in all columns, of both kinds."""
+    X = np.column_stack([real_table(rng, n, 2, 0.1), code_table(rng, n, (2, 3, 3), 0.1)])
+    process = ct.Mixed(
+        (ct.Brownian(0.7, noise=[0.3, 0.02]), [0, 1]),
+        (ct.Multinomial(spread_rates(rng, 3), equilibria(rng, (2, 3, 3)), rng.uniform(0.05, 0.6, 3)), [2, 3, 4]),
+    )
+    return process, X
 
 
 def mixed_two(rng, n):
@@ -112,11 +138,14 @@ SETUPS = [
     brownian_noise,
     brownian_missing,
     brownian_missing_noise,
+    brownian_noises,
     brownian_full,
     multinomial,
     multinomial_rates,
     multinomial_rare,
     multinomial_missing,
+    multinomial_noise,
+    mixed_noises,
     mixed_two,
     mixed_three,
 ]
@@ -208,7 +237,8 @@ class Problem:
         process, X = setup(rng, n)
         self.rng = rng
         self.model = reference.Model(process, X)
-        self.forest = process.resolve(X).forest(X, n, np.zeros(n))
+        self.forest = process.resolve(X).forest(X, n, scan=True)
+        self.scratch = op.Pair(self.forest)
         self.lineages = [self.model.leaf(row) for row in range(n)]
         height, live = 0.0, list(range(n))
         scale = 10.0 ** rng.uniform(-3, 0.5)
@@ -222,17 +252,17 @@ class Problem:
 
     def merge(self, i, j, height):
         with np.errstate(all="ignore"):
-            op.merge(self.forest, i, j, height, i)
+            op.merge(self.forest, i, j, height, i, self.scratch)
         self.forest.height[i] = height
         self.lineages[i] = self.model.merge(self.lineages[i], self.lineages[j], height)
 
     def pair(self):
         """Return the tallest lineage and a random other: slots, scratch array, shift and lowest height."""
         i, j = self.slots[-1], self.slots[self.rng.integers(len(self.slots) - 1)]
-        return i, j, self.load(i, j), pair_shift(self.forest, i, j), float(max(self.forest.height[[i, j]]))
+        return i, j, self.load(i, j), pair_shift(self.forest, i, j), max(self.forest.height[i], self.forest.height[j])
 
     def load(self, i, j):
-        pair = np.empty(op.pair_size(self.forest))
+        pair = op.Pair(self.forest)
         op.load_pair(self.forest, i, j, pair)
         return pair
 
@@ -342,33 +372,29 @@ def test_least_slope_is_a_lower_bound(setup, seed, log_low, log_width, from_lowe
 
 @patient
 @given(setups, seeds, st.sampled_from([0.0, 0.01, 1.0]), st.floats(-4, 2))
-def test_slopes_of_a_block_are_those_of_its_pairs(setup, seed, start, log_width):
-    problem = Problem(setup, seed)
+def test_slopes_of_a_scan_are_those_of_its_pairs(setup, seed, start, log_width):
+    check_scanned_slopes(Problem(setup, seed), start, log_width)
+
+
+def check_scanned_slopes(problem, start, log_width):
+    """The fast bound of all partners of one slot is that of each pair; complete tables are scanned otherwise."""
     forest, slots = problem.forest, problem.slots
+    if forest.complete:
+        return
     i = slots[-1]
     low = float(forest.height[i] + start)
     high = low + 10.0**log_width
+    scan = op.Pair(forest)
+    op.start_scan(forest, i, low, high, scan)
     for j in slots[:-1]:
         shift = pair_shift(forest, i, j)
-        slopes = np.array([0.25])
-        with np.errstate(all="ignore"):
-            op.add_least_slopes(forest, i, j, j + 1, low, high, np.array([shift]), slopes)
-            expected = 0.25 + op.least_slope(forest, problem.load(i, j), low, high, shift)
-        assert slopes[0] == pytest.approx(expected, rel=1e-8, abs=1e-8)
-
-
-def test_slopes_of_a_block_are_added_in_place():
-    """Blocks longer than one, away from slot 0."""
-    for setup in SETUPS:
-        problem = Problem(setup, 5, n=12, n_merges=0)
-        shifts = np.array([pair_shift(problem.forest, 11, j) for j in range(3, 9)])
-        slopes = np.arange(6.0)
-        with np.errstate(all="ignore"):
-            op.add_least_slopes(problem.forest, 11, 3, 9, 0.1, 0.7, shifts, slopes)
-            expected = [
-                k + op.least_slope(problem.forest, problem.load(11, 3 + k), 0.1, 0.7, shifts[k]) for k in range(6)
-            ]
-        assert slopes == pytest.approx(expected, rel=1e-8, abs=1e-8)
+        found = op.scan_slope(forest, i, j, low, high, shift, scan)
+        if forest.n_real == 0 and forest.common_rate > 0:
+            rise, drop, _, _ = op.slopes(forest, problem.load(i, j), high)
+            expected = rise - drop
+        else:
+            expected = op.least_slope(forest, problem.load(i, j), low, high, shift)
+        assert found == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 # -- many rows: the bookkeeping of partners ------------------------------------------------------------------------
@@ -382,8 +408,8 @@ def replay(process, X, tree):
     """
     n = len(X)
     resolved = process.resolve(X)
-    forest = resolved.forest(X, 2 * n - 1, np.zeros(2 * n - 1))
-    pair = np.empty(op.pair_size(forest))
+    forest = resolved.forest(X, 2 * n - 1)
+    pair = op.Pair(forest)
     best = np.full((2 * n - 1, 2 * n - 1), np.inf)  # [older, younger]
 
     def weigh(older, younger):
@@ -391,7 +417,7 @@ def replay(process, X, tree):
         shift = pair_shift(forest, older, younger)
         floor = float(forest.height[younger])
         best[older, younger] = best_height(forest, pair, shift, 1.0, floor, np.inf)
-        if op.noisy(forest) and best[older, younger] == floor:
+        if forest.noisy and best[older, younger] == floor:
             best[older, younger] = rank_by_likelihood(op.log_z(forest, pair, floor))  # the likeliest of these first
 
     for younger in range(n):
@@ -410,7 +436,7 @@ def replay(process, X, tree):
         wrong += best[i, j] == least and (i, j) != first
         rounded += best[i, j] > least
         new = n + k
-        op.merge(forest, i, j, float(height), new)
+        op.merge(forest, i, j, float(height), new, pair)
         forest.height[new] = height
         for dead in (i, j):
             best[dead, :] = best[:, dead] = np.inf
@@ -434,12 +460,24 @@ def large_rates(rng):
     return ct.Multinomial(spread_rates(rng, 8), equilibria(rng, n_states)), code_table(rng, 120, n_states, 0.1)
 
 
+def large_noises(rng):
+    return ct.Brownian([0.3, 1.0, 4.0], noise=[0.5, 0.01, 0.1]), real_table(rng, 120, 3, missing=0.1)
+
+
+def large_noise_of_states(rng):
+    n_states = (2, 3, 2, 4, 3, 2, 2, 3)
+    noise = rng.choice([0.05, 0.3, 0.6], size=8)
+    return ct.Multinomial(spread_rates(rng, 8), equilibria(rng, n_states), noise), code_table(rng, 120, n_states, 0.1)
+
+
 def large_mixed(rng):
     X = np.column_stack([real_table(rng, 100, 2), code_table(rng, 100, (2, 3, 3), 0.2)])
     return ct.Mixed((ct.Brownian(noise=0.1), [0, 1]), (ct.Multinomial([0.2, 1.0, 5.0]), [2, 3, 4])), X
 
 
-@pytest.mark.parametrize("setup", [large_brownian, large_missing, large_rates, large_mixed])
+@pytest.mark.parametrize(
+    "setup", [large_brownian, large_missing, large_noises, large_rates, large_noise_of_states, large_mixed]
+)
 def test_no_pair_is_overlooked(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree
@@ -468,12 +506,20 @@ def few_states_rates(rng):
     return ct.Multinomial([0.05, 0.5, 5.0, 50.0], [[0.5, 0.5]] * 4), X
 
 
+def few_states_noise(rng):
+    X = rng.integers(0, 2, (90, 4)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return ct.Multinomial(0.7, [[0.5, 0.5]] * 4, [0.0, 0.1, 0.3, 0.6]), X
+
+
 def few_of_both(rng):
     X = np.column_stack([rng.integers(0, 3, (80, 1)), rng.integers(0, 2, (80, 2))]).astype(float)
     return ct.Mixed((ct.Brownian(noise=0.3), [0]), (ct.Multinomial(0.7, [[0.5, 0.5]] * 2), [1, 2])), X
 
 
-@pytest.mark.parametrize("setup", [few_values, few_values_missing, few_states, few_states_rates, few_of_both])
+@pytest.mark.parametrize(
+    "setup", [few_values, few_values_missing, few_states, few_states_rates, few_states_noise, few_of_both]
+)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_ties_go_to_the_smaller_pair_of_nodes(setup, seed):
     process, X = setup(np.random.default_rng(seed))

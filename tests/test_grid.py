@@ -7,10 +7,8 @@ import pytest
 from scipy import stats
 
 import coaltree as ct
-from coaltree.compiled import jit
-from coaltree.inference._grid_kernels import GRID_SHAPE, draw_height, lay_grid, log_density_at, log_survival
-from coaltree.inference._pair_kernels import pair_shift
-from coaltree.process import operations as op
+from coaltree.inference.kernels import grid as grids
+from coaltree.process.kernels import messages as op
 
 RNG = np.random.default_rng(0)
 REAL = RNG.normal(size=(6, 10))
@@ -41,27 +39,20 @@ TABLES = {
 }
 
 
-@jit
-def curves(forest, pair, c, lowest, heights, log_f):
-    for k in range(len(heights)):
-        log_f[k] = op.log_z(forest, pair, heights[k]) - c * (heights[k] - lowest)
-
-
-class Grid:
+class PairGrid:
     def __init__(self, name, c, lowest):
         X, process = TABLES[name]
-        forest = process.resolve(X).forest(X, 6, np.zeros(6))
-        pair = np.empty(op.pair_size(forest))
+        forest = process.resolve(X).forest(X, 6)
+        pair = op.Pair(forest)
         op.load_pair(forest, 0, 1, pair)
-        self.grid = np.empty(GRID_SHAPE)
-        self.count, self.log_integral = lay_grid(forest, pair, pair_shift(forest, 0, 1), c, lowest, self.grid)
+        self.grid = grids.Grid()
+        self.log_integral = grids.lay_grid(forest, pair, op.pair_shift(forest, 0, 1), c, lowest, self.grid)
         self.logs = np.linspace(-75, 8, 40_001)  # of heights above the lowest
         self.heights = lowest + np.exp(self.logs)
-        self.log_f = np.empty(len(self.logs))
-        curves(forest, pair, c, lowest, self.heights, self.log_f)
+        self.log_f = np.array([op.log_z(forest, pair, h) for h in self.heights]) - c * (self.heights - lowest)
 
     def log_densities(self):
-        return np.array([log_density_at(self.grid, self.count, h) for h in self.heights])
+        return np.array([grids.log_density_at(self.grid, h) for h in self.heights])
 
     def integral(self, logs):
         """Log of the integral over the heights of a function given by its logs."""
@@ -75,7 +66,7 @@ clocks = pytest.mark.parametrize(("c", "lowest"), [(15.0, 0.0), (1.0, 0.0), (6.0
 @cases
 @clocks
 def test_the_grid_is_near_to_the_integrand(name, c, lowest):
-    grid = Grid(name, c, lowest)
+    grid = PairGrid(name, c, lowest)
     log_density = grid.log_densities()
     exact = grid.integral(grid.log_f)
     assert grid.integral(log_density) == pytest.approx(grid.log_integral, abs=2e-3)
@@ -93,13 +84,13 @@ def test_the_grid_is_near_to_the_integrand(name, c, lowest):
 @clocks
 def test_draws_follow_the_grid(name, c, lowest):
     """Kolmogorov and Smirnov's test of 3,000 draws against the density, level 1e-5 each."""
-    grid = Grid(name, c, lowest)
+    grid = PairGrid(name, c, lowest)
     uniforms = np.random.default_rng(1).random((3000, 2))
-    draws = np.array([draw_height(grid.grid, grid.count, *pair) for pair in uniforms])
+    draws = np.array([grids.draw_height(grid.grid, *pair) for pair in uniforms])
     assert np.all(draws >= lowest)
     masses = np.exp(grid.log_densities() - grid.log_integral + grid.logs)
     steps = 0.5 * (masses[1:] + masses[:-1]) * np.diff(grid.logs)
     below = np.concatenate([[0.0], np.cumsum(steps)])
     assert stats.kstest(np.interp(draws, grid.heights, below), "uniform").pvalue > 1e-5
-    survivals = np.exp([log_survival(grid.grid, grid.count, h) for h in draws])
+    survivals = np.exp([grids.log_survival(grid.grid, h) for h in draws])
     assert np.allclose(survivals, 1 - np.interp(draws, grid.heights, below), atol=2e-3)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.convergence import Topologies, effective_samples, r_hat, warm_up
 from coaltree.inference.recorded import Checkpoint
 from coaltree.process.likelihood import merge_log_likelihoods
+from coaltree.process.parameter_draws import parameter_draws
 from coaltree.tree.clades import clade_masks
 
 BATCHES = 40
@@ -267,6 +269,26 @@ def test_one_seed_one_sample_whatever_the_threads(eight):
     with pytest.warns(InputWarning, match="have not converged"):
         other = ct.mcmc(X, process, n_samples=30, n_chains=3, random_state=3)
     assert one.trees != other.trees
+
+
+@pytest.mark.parametrize("kind", PROCESSES)
+@pytest.mark.parametrize("calibrate", [False, True], ids=["trees", "trees and parameters"])
+def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, calibrate):
+    """Clusters send chains to and fro; what a chain computes with does not travel, and is made anew."""
+    X, process = table(kind, 12, missing=True)
+    rng = np.random.default_rng(1)
+    draws = parameter_draws(process, X, hold_noise=False) if calibrate else None
+    chain = Chain(X, process, without_ties(ct.simulate_tree(12, 2), rng), rng, draws)
+    other = pickle.loads(pickle.dumps(chain))
+    for _ in range(20):
+        for each in (chain, other):
+            each.move(10)
+            each.tune()
+        found, expected = other.sample(), chain.sample()
+        for name, value in expected._asdict().items():
+            np.testing.assert_array_equal(getattr(found, name), value, err_msg=name)
+        np.testing.assert_array_equal([other.tried, other.accepted], [chain.tried, chain.accepted])
+        other = pickle.loads(pickle.dumps(other))
 
 
 # -- checkpoints ------------------------------------------------------------------------------------

@@ -1,7 +1,4 @@
-"""Stationary diffusion, against whole covariance matrices, slow searches and enumeration.
-
-Kernels are compiled for three classes of forest: complete tables, tables with missing cells, and one mixture.
-"""
+"""Stationary diffusion, against whole covariance matrices, slow searches and enumeration."""
 
 import warnings
 
@@ -16,10 +13,10 @@ import coaltree as ct
 import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference._pair_kernels import best_height, pair_shift
-from coaltree.process import operations as op
+from coaltree.inference.kernels.heights import best_height
+from coaltree.process.kernels import messages as op
 from coaltree.process.likelihood import merge_log_likelihoods
-from test_greedy import Problem, replay
+from test_greedy import Problem, check_scanned_slopes, replay
 
 SIZES = [1, 2, 3, 20]
 
@@ -304,7 +301,14 @@ def missing_noise(rng, n):
     return ct.OrnsteinUhlenbeck(random_rate(rng), 0.0, [0.1, 1.0, 1.0, 8.0], noise=0.2), real_table(rng, n, 4, 0.35)
 
 
-SETUPS = [complete, full, far_off, alike, missing, missing_noise]
+def noises(rng, n):
+    """A noise of its own in each column, in some none; complete, or with holes."""
+    noise = rng.choice([0.0, 0.02, 0.5], size=4, p=[0.2, 0.3, 0.5])
+    process = ct.OrnsteinUhlenbeck(random_rate(rng), rng.normal(size=4), [0.1, 1.0, 1.0, 8.0], noise)
+    return process, real_table(rng, n, 4, rng.choice([0.0, 0.35]))
+
+
+SETUPS = [complete, full, far_off, alike, missing, missing_noise, noises]
 seeds = st.integers(0, 2**32 - 1)
 setups = st.sampled_from(SETUPS)
 patient = settings(deadline=None, max_examples=100, derandomize=True)
@@ -438,7 +442,7 @@ def test_drop_falls_stays_in_its_range(setup, seed, log_low, log_width, from_low
     slopes = np.array([op.slopes(problem.forest, pair, h) for h in inside(low, high)])
     falls = slopes[:, 3]
     # where lineages are all but independent, rise and drop are what is left of larger numbers
-    rounding = 1e-14 * (slopes[:, 2:].max() + problem.forest.rate * slopes[:, :2].max())
+    rounding = 1e-14 * (slopes[:, 2:].max() + problem.forest.rate[0] * slopes[:, :2].max())
     assert least <= min(falls) * (1 + 1e-9) + rounding
     assert most >= max(falls) * (1 - 1e-9) - rounding
     # ... and is nothing but that on an interval of no length
@@ -459,29 +463,8 @@ def test_above_the_highest_height_the_rise_is_below_c(setup, seed, log_c):
 
 @patient
 @given(setups, seeds, st.sampled_from([0.0, 0.01, 1.0]), st.floats(-4, 2))
-def test_slopes_of_a_block_are_those_of_its_pairs(setup, seed, start, log_width):
-    problem = Problem(setup, seed)
-    forest, slots = problem.forest, problem.slots
-    i = slots[-1]
-    low = float(forest.height[i] + start)
-    high = low + 10.0**log_width
-    for j in slots[:-1]:
-        shift = pair_shift(forest, i, j)
-        slopes = np.array([0.25])
-        op.add_least_slopes(forest, i, j, j + 1, low, high, np.array([shift]), slopes)
-        expected = 0.25 + op.least_slope(forest, problem.load(i, j), low, high, shift)
-        assert slopes[0] == pytest.approx(expected, rel=1e-8, abs=1e-8)
-
-
-def test_slopes_of_a_block_are_added_in_place():
-    """Blocks longer than one, away from slot 0."""
-    for setup in SETUPS:
-        problem = Problem(setup, 5, n=12, n_merges=0)
-        shifts = np.array([pair_shift(problem.forest, 11, j) for j in range(3, 9)])
-        slopes = np.arange(6.0)
-        op.add_least_slopes(problem.forest, 11, 3, 9, 0.1, 0.7, shifts, slopes)
-        expected = [k + op.least_slope(problem.forest, problem.load(11, 3 + k), 0.1, 0.7, shifts[k]) for k in range(6)]
-        assert slopes == pytest.approx(expected, rel=1e-8, abs=1e-8)
+def test_slopes_of_a_scan_are_those_of_its_pairs(setup, seed, start, log_width):
+    check_scanned_slopes(Problem(setup, seed), start, log_width)
 
 
 # -- greedy inference ----------------------------------------------------------------------------------------------
@@ -519,7 +502,12 @@ def large_missing(rng):
     return ct.OrnsteinUhlenbeck(0.7, 0.0, [0.3, 1.0, 4.0]), real_table(rng, 100, 3, missing=0.3)
 
 
-@pytest.mark.parametrize("setup", [large_complete, large_missing])
+def large_noises(rng):
+    process = ct.OrnsteinUhlenbeck(0.7, 0.0, [0.3, 1.0, 4.0], [0.5, 0.01, 0.1])
+    return process, real_table(rng, 100, 3, missing=0.1)
+
+
+@pytest.mark.parametrize("setup", [large_complete, large_missing, large_noises])
 def test_no_pair_is_overlooked(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree

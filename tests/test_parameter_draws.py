@@ -88,6 +88,75 @@ def test_variance_and_noise_of_brownian_motion():
     assert_mean(np.log(found["noise"]), mean_on_grid(log_density, np.log(noise)), "noise")
 
 
+X2 = np.array([[0.3, 5.0], [0.9, 4.0], [-1.1, np.nan], [-0.4, 6.0]])  # the second column in steps of 1
+LOG_NOISE = np.linspace(np.log(1e-6), np.log(1e4), 171)
+
+
+def brownian_column(x, precision):
+    """Log density of one column by precision and noise, with the prior of the noise, on a grid of its logarithm."""
+    seen = np.flatnonzero(~np.isnan(x))
+    x, noise = x[seen], np.exp(LOG_NOISE)
+    shared = 1.2 - shared_time(TREE)
+    np.fill_diagonal(shared, 1.2)
+    contrasts = np.eye(len(x))[1:] - np.eye(len(x))[0]
+    covariance = contrasts @ (shared[np.ix_(seen, seen)] + noise[:, None, None] * np.eye(len(x))) @ contrasts.T
+    known = normal_log_density(contrasts @ x, covariance / precision[:, None, None, None])
+    rounding = min(np.diff(np.sort(x)).min() ** 2 / 12, 0.2 * x.var())
+    possible = noise / precision[:, None] >= rounding
+    return np.where(possible, known - 2 * LOG_NOISE - 0.05 / noise + LOG_NOISE, -np.inf)
+
+
+@pytest.mark.slow
+def test_a_noise_for_each_column_of_brownian_motion():
+    """With a variance each, columns have nothing to do with each other."""
+    found = chain_of(ct.Brownian([0.5, 0.8], [0.3, 0.6]), X2, 2_500, 11)
+    precision = np.exp(np.linspace(-7, 6, 131))
+    for d, x in enumerate(X2.T):
+        in_units = precision * np.nanvar(x)
+        of_precision = 0.1 * np.log(in_units) - in_units / 1.1 + np.log(precision)
+        log_density = brownian_column(x, precision) + of_precision[:, None]
+        drawn = -np.log(found[f"variance[{d}]"])
+        assert_mean(drawn, mean_on_grid(log_density, np.log(precision)[:, None]), f"precision of column {d}")
+        assert_mean(np.log(found[f"noise[{d}]"]), mean_on_grid(log_density, LOG_NOISE), f"noise of column {d}")
+
+
+def test_a_noise_for_each_column_and_one_variance():
+    """Noise is at least that of rounding in every column, also in one whose cells have wide steps."""
+    found = chain_of(ct.Brownian(0.5, [0.3, 0.6]), X2, 1_600, 12)
+    precision = np.exp(np.linspace(-7, 6, 131))
+    in_units = precision * np.nanvar(X2, axis=0).mean()
+    of_precision = 0.1 * np.log(in_units) - in_units / 1.1 + np.log(precision)
+    by_column = [brownian_column(x, precision) for x in X2.T]
+    summed = [logsumexp(own, axis=1) for own in by_column]
+    assert_mean(-np.log(found["variance"]), mean_on_grid(of_precision + sum(summed), np.log(precision)), "precision")
+    for d, own in enumerate(by_column):
+        log_density = own + (of_precision + summed[1 - d])[:, None]
+        assert_mean(np.log(found[f"noise[{d}]"]), mean_on_grid(log_density, LOG_NOISE), f"noise of column {d}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.2, [0.2]], ids=["one noise", "a noise a column"])
+def test_rate_variance_and_noise_of_the_stationary_diffusion(noise):
+    """The mean, with a normal prior, is integrated out by hand: what is left has its variance in all cells' covariances."""
+    found = chain_of(ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0], noise), X1, 2_500, 13)
+    log_rate, log_precision = np.linspace(np.log(1e-4), np.log(40), 41), np.linspace(-12, 6, 73)
+    log_noise = np.linspace(np.log(1e-6), np.log(1e4), 93)
+    rate, precision, noises = np.exp(log_rate)[:, None, None], np.exp(log_precision)[:, None], np.exp(log_noise)
+    x = X1[:, 0]
+    log_density = np.empty((len(log_rate), len(log_precision), len(log_noise)))
+    for k, correlation in enumerate(np.exp(-2 * rate * shared_time(TREE))):
+        covariance = (correlation + noises[:, None, None] * np.eye(4)) / precision[..., None, None]
+        log_density[k] = normal_log_density(x - x.mean(), covariance + 100 * x.var())
+    in_units = precision * x.var()
+    log_density += 0.1 * np.log(in_units) - in_units / 1.1 + np.log(precision)  # the grid is one of logarithms
+    log_density += 1.1 * np.log(rate) - rate / 1.1 - 2 * log_noise - 0.05 / noises + log_noise
+    log_density[:, noises / precision < min(0.6**2 / 12, 0.2 * x.var())] = -np.inf
+    drawn = found["noise"] if np.ndim(noise) == 0 else found["noise[0]"]
+    assert_mean(np.log(found["rate"]), mean_on_grid(log_density, log_rate[:, None, None]), "rate")
+    assert_mean(-np.log(found["variance[0]"]), mean_on_grid(log_density, log_precision[:, None]), "precision")
+    assert_mean(np.log(drawn), mean_on_grid(log_density, log_noise), "noise")
+
+
 @pytest.mark.slow
 def test_rate_mean_and_variance_of_the_stationary_diffusion():
     found = chain_of(ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.2), X1, 3_000, 2, hold_noise=True)
@@ -109,8 +178,8 @@ def test_rate_mean_and_variance_of_the_stationary_diffusion():
     assert_mean(-np.log(found["variance"]), mean_on_grid(log_density, np.log(precision)), "precision")
 
 
-def states_log_likelihood(rate, share, states):
-    """Log probability of four states on the tree, summed over those of the three inner nodes."""
+def states_log_likelihood(rate, share, states, noise=0.0):
+    """Log probability of four cells on the tree, summed over the states of the three inner nodes."""
     total = 0.0
 
     def step(a, b, length):
@@ -124,7 +193,9 @@ def states_log_likelihood(rate, share, states):
                 term = share if root == 0 else 1 - share
                 term = term * step(root, left, 0.9) * step(root, right, 0.5)
                 for above, length, state in zip((left, left, right, right), (0.3, 0.3, 0.7, 0.7), states, strict=True):
-                    term = term * (1.0 if np.isnan(state) else step(above, state, length))
+                    if not np.isnan(state):
+                        fresh = share if state == 0 else 1 - share
+                        term = term * (noise * fresh + (1 - noise) * step(above, state, length))
                 total = total + term
     return np.log(total)
 
@@ -146,6 +217,44 @@ def test_rates_and_equilibria_of_mutation(pooled):
         log_density = by_column[d] + (of_rate + others)[:, None]
         drawn = found["rate"] if pooled else found[f"rate[{d}]"]
         assert_mean(np.log(drawn), mean_on_grid(log_density, np.log(rate)), f"rate of column {d}")
+        assert_mean(found[f"equilibrium[{d},0]"], mean_on_grid(log_density, share), f"equilibrium of column {d}")
+
+
+@pytest.mark.parametrize("pooled", [True, False], ids=["one noise", "a noise a column"])
+def test_noise_of_states(pooled):
+    """Beta(1, 5) is its prior; rate and equilibrium are drawn with it, of each column its own."""
+    states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
+    process = ct.Multinomial([0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]], 0.2 if pooled else [0.2, 0.4])
+    found = chain_of(process, states, 6_000, 14)
+    rate = np.exp(np.linspace(np.log(1e-4), 3.5, 60))[:, None, None]
+    share, noise = ((np.arange(60) + 0.5) / 60)[:, None], (np.arange(50) + 0.5) / 50
+    by_column = [
+        states_log_likelihood(rate, share, states[:, d], noise)
+        + (0.5 * np.log(share) + 0.5 * np.log(1 - share))
+        + (1.1 * np.log(rate) - rate / 1.1)
+        for d in range(2)
+    ]
+    of_noise = 4 * np.log(1 - noise)
+    summed = [logsumexp(own, axis=(0, 1)) for own in by_column]
+    for d in range(2):
+        log_density = by_column[d] + of_noise + (summed[1 - d] if pooled else 0.0)
+        drawn = found["noise"] if pooled else found[f"noise[{d}]"]
+        assert_mean(drawn, mean_on_grid(log_density, noise), f"noise of column {d}")
+        assert_mean(drawn**2, mean_on_grid(log_density, noise**2), f"squared noise of column {d}")
+        assert_mean(np.log(found[f"rate[{d}]"]), mean_on_grid(log_density, np.log(rate)), f"rate of column {d}")
+        assert_mean(found[f"equilibrium[{d},0]"], mean_on_grid(log_density, share), f"equilibrium of column {d}")
+
+
+def test_equilibria_of_cells_that_are_mostly_noise():
+    """Noise of .7 is held: nearly all that is known of the equilibria comes from cells that were drawn from them."""
+    states = np.array([[0, 1], [0, 1], [0, np.nan], [0, 1]], dtype=float)
+    found = chain_of(ct.Multinomial([0.7, 1.3], [[0.5, 0.5]] * 2, 0.7), states, 6_000, 17, hold_noise=True)
+    assert np.all(found["noise"] == 0.7)
+    rate, share = np.exp(np.linspace(np.log(1e-4), 3.5, 150))[:, None], np.linspace(0.0025, 0.9975, 200)
+    for d in range(2):
+        log_density = states_log_likelihood(rate, share, states[:, d], 0.7)
+        log_density = log_density + 0.5 * np.log(share) + 0.5 * np.log(1 - share) + 1.1 * np.log(rate) - rate / 1.1
+        assert_mean(np.log(found[f"rate[{d}]"]), mean_on_grid(log_density, np.log(rate)), f"rate of column {d}")
         assert_mean(found[f"equilibrium[{d},0]"], mean_on_grid(log_density, share), f"equilibrium of column {d}")
 
 
@@ -200,6 +309,49 @@ def test_rate_and_height_of_two_rows_of_categories():
     log_density += 1.1 * np.log(rate) - rate / 1.1
     assert_mean(np.log(found["rate"]), mean_on_grid(log_density, np.log(rate)), "rate")
     assert_mean(log_height, mean_on_grid(log_density, np.log(HEIGHT)), "height")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
+def test_noise_rate_and_height_of_two_rows_of_categories():
+    """As above: a column's two cells have nothing in common if its state, or one of the cells, was drawn anew."""
+    X = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0]], dtype=float)
+    _, log_height, found = joint_sample(X, ct.Multinomial(1.0, [[0.5, 0.5]] * 6, 0.2), 15)
+    rate = np.exp(np.linspace(np.log(1e-4), 3.5, 101))[:, None, None]
+    height, noise = np.exp(np.linspace(-9, 3.5, 101))[:, None], (np.arange(50) + 0.5) / 50
+    redrawn = 1 - (1 - noise) ** 2 * np.exp(-2 * rate * height)
+    same = (1 - redrawn) * 0.5 + redrawn * (1.5 * 2.5) / (3 * 4)
+    different = redrawn * 1.5**2 / (3 * 4)
+    log_density = 4 * np.log(same) + 2 * np.log(different) - height + np.log(height)
+    log_density += 1.1 * np.log(rate) - rate / 1.1 + 4 * np.log(1 - noise)
+    assert_mean(np.log(found["rate"]), mean_on_grid(log_density, np.log(rate)), "rate")
+    assert_mean(log_height, mean_on_grid(log_density, np.log(height)), "height")
+    assert_mean(found["noise"], mean_on_grid(log_density, noise), "noise")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
+def test_noises_and_height_of_two_real_rows():
+    """Each column's gap is normal with variance ``2 (h + noise) variance``; columns are independent given the height."""
+    X = np.array([[0.0, 1.0], [0.3, 0.0]])
+    _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0], [0.3, 0.1]), 16)
+    height, noise = np.exp(np.linspace(-9, 3.5, 81)), np.exp(np.linspace(np.log(1e-6), np.log(1e4), 121))[:, None]
+    of_height = -height + np.log(height)
+    by_column = []
+    for gap in X[0] - X[1]:
+        spread = gap**2 / 4
+        precision = np.exp(np.linspace(-9, 5, 101))[:, None, None] / spread
+        span = 2 * (height + noise)
+        own = 0.5 * np.log(precision / span) - precision * gap**2 / (2 * span)
+        own = own + 1.1 * np.log(precision) - precision * spread / 1.1 - np.log(noise) - 0.05 / noise
+        possible = noise / precision >= min(gap**2 / 12, 0.2 * spread)
+        by_column.append((np.where(possible, own, -np.inf), np.log(precision)))
+    summed = [logsumexp(own, axis=(0, 1)) for own, _ in by_column]
+    assert_mean(log_height, mean_on_grid(of_height + sum(summed), np.log(height)), "height")
+    for d, (own, log_precision) in enumerate(by_column):
+        whole = own + of_height + summed[1 - d]
+        assert_mean(np.log(found[f"noise[{d}]"]), mean_on_grid(whole, np.log(noise)), f"noise of column {d}")
+        assert_mean(-np.log(found[f"variance[{d}]"]), mean_on_grid(whole, log_precision), f"precision of column {d}")
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
@@ -261,6 +413,18 @@ def test_noise_below_that_of_rounding_is_lifted_first():
         assert parameter_draws(process, X, hold_noise=True).first(process).noise == 1e-3
 
 
+def test_each_noise_is_lifted_to_that_of_rounding():
+    """Cells in steps of 1 need a noise of a twelfth; those beside them, to many digits, need none to speak of."""
+    X = np.array([[0.0, 0.123], [1.0, 2.456], [2.0, -1.789], [1.0, 0.321]])
+    for process in (ct.Brownian(1.0, [1e-3, 1e-3]), ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0, 1.0], [1e-3, 1e-3])):
+        draws = parameter_draws(process, X, hold_noise=False)
+        assert np.isneginf(draws.log_prior(process))
+        lifted = draws.first(process)
+        assert np.isfinite(draws.log_prior(lifted))
+        assert lifted.noise == pytest.approx([1.01 / 12, 1e-3], rel=0.01) or lifted.noise[0] > 1 / 12
+        assert parameter_draws(process, X, hold_noise=True).first(process).noise.tolist() == [1e-3, 1e-3]
+
+
 def test_slices_of_a_normal_and_of_a_gamma_density():
     rng = np.random.default_rng(0)
     x, y, found = 0.0, 1.0, []
@@ -287,6 +451,11 @@ PROCESSES = [
     ct.OrnsteinUhlenbeck(0.5, [0.1, -0.2], [1.0, 2.0], 0.1),
     ct.Multinomial(0.5, [[0.2, 0.8], [0.3, 0.3, 0.4]]),
     ct.Multinomial([0.5, 1.5], [[0.2, 0.8], [0.3, 0.3, 0.4]]),
+    ct.Multinomial(0.5, [[0.2, 0.8], [0.3, 0.3, 0.4]], 0.2),
+    ct.Multinomial([0.5, 1.5], [[0.2, 0.8], [0.3, 0.3, 0.4]], [0.2, 0.0]),
+    ct.Brownian(2.0, [0.1, 0.3]),
+    ct.Brownian([1.0, 2.0], [0.1, 0.3]),
+    ct.OrnsteinUhlenbeck(0.5, [0.1, -0.2], 1.5, [0.1, 0.3]),
 ]
 
 

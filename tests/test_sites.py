@@ -1,107 +1,115 @@
-"""Categorical messages as Markov chains hold them say the same as those of the other searches."""
+"""Messages over the states of categorical columns, against the formulas state by state."""
 
 import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.process import operations as op
-from coaltree.process._multinomial_kernels import sum_of_logs
-from coaltree.process._site_kernels import as_sites
+from coaltree.process.kernels import messages as op
+from coaltree.process.layout import read_messages
 
 N, FREE = 9, 20  # leaves; slots
 
 
-def forests(rate, seed=0):
+def sites(rate, seed=0, noise=0.0):
+    """A forest over columns of one to four states, and what the formulas need to know of it."""
     rng = np.random.default_rng(seed)
     n_states = rng.integers(1, 5, 13)  # one state is a column that says nothing
     q = [rng.dirichlet(np.full(k, 2.0)) for k in n_states]
     X = np.column_stack([rng.integers(0, k, N) for k in n_states]).astype(float)
     X[rng.random(X.shape) < 0.2] = np.nan
     rates = np.full(13, 0.7) if rate == "one rate" else rng.gamma(2.0, 0.5, 13)
-    process = ct.Multinomial(rates, q)
-    plain = process.forest(X, FREE, np.zeros(FREE))
-    return plain, as_sites(process.forest(X, FREE, np.zeros(FREE)))
+    return ct.Multinomial(rates, q, noise).forest(X, FREE), q, rates
 
 
-def in_plain_order(plain, sites, slot):
-    """The message of a slot of the sites, state by state of the plain order."""
-    counts = np.diff(plain.start)
-    columns = np.argsort(-counts, kind="stable")
-    found = np.empty(plain.m.shape[0])
-    for rank in range(counts.max()):
-        own = columns[counts[columns] > rank]
-        found[plain.start[own] + rank] = sites.m[sites.first[rank] : sites.first[rank + 1], slot]
-    return found
+def message(forest, slot):
+    """Return the message of a slot, column by column."""
+    own = read_messages(forest, np.array([slot]))[0]
+    return np.split(own.message[0], own.start[1:-1])
 
 
 def merged(forest, i, j, h, into):
-    op.merge(forest, i, j, h, into)
+    op.merge(forest, i, j, h, into, op.Pair(forest))
     forest.height[into] = h
 
 
 def log_z(forest, i, j, h):
-    pair = np.zeros(op.pair_size(forest))
+    pair = op.Pair(forest)
     op.load_pair(forest, i, j, pair)
-    return op.log_z(forest, pair, h), op.highest(forest, pair, 0.5)
+    return op.log_z(forest, pair, h)
 
 
 def log_z_at(forest, *place_of, h):
-    place = np.zeros(op.place_size(forest))
+    place = op.Place(forest)
     op.load_place(forest, *place_of, place)
     return op.log_z_at(forest, place, h)
 
 
+def by_formula(q, rates, one, other, t_one, t_other):
+    """Return Z and the merged message of every column, after climbs of some lengths."""
+    found = []
+    for own_q, rate, a, b in zip(q, rates, one, other, strict=True):
+        up_a = np.exp(-rate * t_one) * a + (1 - np.exp(-rate * t_one))
+        up_b = np.exp(-rate * t_other) * b + (1 - np.exp(-rate * t_other))
+        z = float(np.sum(own_q * up_a * up_b))
+        found.append((z, up_a * up_b / z if z > 0 else np.ones(len(own_q))))
+    return found
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
-def test_the_same_messages(rate):
-    plain, sites = forests(rate)
-    for into, (i, j, h) in enumerate([(0, 1, 0.3), (2, 3, 0.0), (9, 4, 0.8), (10, 5, 2.0)], N):
-        for forest in (plain, sites):
-            merged(forest, i, j, h, into)
-        np.testing.assert_allclose(in_plain_order(plain, sites, into), plain.m[:, into], rtol=1e-12)
-    for i, j, h in [(6, 7, 0.4), (11, 12, 2.1), (6, 7, 0.0), (11, 8, 1e-9 + 0.8)]:
-        np.testing.assert_allclose(log_z(sites, i, j, h), log_z(plain, i, j, h), rtol=1e-12)
-    assert log_z(sites, 6, 7, 0.0)[0] == -np.inf  # states differ, and there is no time
-    op.move(sites, 12, 15)
-    np.testing.assert_array_equal(sites.m[:, 15], sites.m[:, 12])
+def test_merges_are_those_of_the_formula(rate, noise):
+    forest, q, rates = sites(rate, noise=noise)
+    for into, (i, j, h) in enumerate([(0, 1, 0.3), (2, 3, 0.1), (9, 4, 0.8), (10, 5, 2.0), (11, 12, 2.5)], N):
+        climbs = h - forest.height[i], h - forest.height[j]
+        expected = by_formula(q, rates, message(forest, i), message(forest, j), *climbs)
+        assert log_z(forest, i, j, h) == pytest.approx(sum(np.log(z) for z, _ in expected), rel=1e-12)
+        merged(forest, i, j, h, into)
+        for own, (_, wanted) in zip(message(forest, into), expected, strict=True):
+            np.testing.assert_allclose(own, wanted, rtol=1e-12)
+    if not noise:
+        assert log_z(forest, 6, 7, 0.0) == -np.inf  # states differ, and there is no time
+    op.move(forest, 12, 15)
+    np.testing.assert_array_equal(np.asarray(forest.state)[15], np.asarray(forest.state)[12])
 
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
 @pytest.mark.parametrize("into", [0, 1])
 def test_a_message_may_be_written_over(rate, into):
-    _, sites = forests(rate)
-    merged(sites, 0, 1, 0.3, 12)
-    merged(sites, 0, 1, 0.3, into)
-    np.testing.assert_array_equal(sites.m[:, into], sites.m[:, 12])
+    forest, _, _ = sites(rate)
+    merged(forest, 0, 1, 0.3, 12)
+    merged(forest, 0, 1, 0.3, into)
+    np.testing.assert_allclose(np.asarray(forest.state)[into], np.asarray(forest.state)[12], rtol=1e-15)
 
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
 def test_a_place_is_a_merge_and_a_pair(rate):
     """Hanging from a point of a branch is merging both of its ends there, and then the third."""
-    plain, sites = forests(rate)
-    for forest in (plain, sites):
-        merged(forest, 0, 1, 0.3, 9)
-        merged(forest, 2, 3, 0.5, 10)
+    forest, _, _ = sites(rate)
+    merged(forest, 0, 1, 0.3, 9)
+    merged(forest, 2, 3, 0.5, 10)
     turn = 1.9  # what is beyond has the way turn - h to go
     for h in (0.3, 0.31, 1.0, 1.9):
-        found = log_z_at(sites, 9, 10, turn, 5, 15, h=h)
-        plain.height[10] = 2 * h - turn
-        merged(plain, 9, 10, h, 11)
-        assert found == pytest.approx(log_z(plain, 11, 5, h)[0], rel=1e-11)
+        found = log_z_at(forest, 9, 10, turn, 5, h=h)
+        op.move(forest, 10, 12)
+        forest.height[12] = 2 * h - turn
+        merged(forest, 9, 12, h, 11)
+        assert found == pytest.approx(log_z(forest, 11, 5, h), rel=1e-11)
 
 
 def test_a_place_where_states_meet_that_no_time_parts():
     """Any message will do there, as for a merge: one that says nothing is taken."""
-    _, sites = forests("one rate")
-    sites.m[:, 14] = sites.root_q
-    assert log_z_at(sites, 0, 1, 0.0, 14, 15, h=0.0) == pytest.approx(0.0, abs=1e-12)
-    assert log_z(sites, 0, 1, 0.0)[0] == -np.inf
+    forest, _, _ = sites("one rate")
+    np.asarray(forest.state)[14] = forest.root_q
+    assert log_z_at(forest, 0, 1, 0.0, 14, h=0.0) == pytest.approx(0.0, abs=1e-12)
+    assert log_z(forest, 0, 1, 0.0) == -np.inf
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 100])
 @pytest.mark.parametrize("spread", [0.5, 30.0, 200.0])
 def test_a_sum_of_logs_holds_whatever_the_sizes(n, spread):
-    logs = np.random.default_rng(n).normal(0, spread, n)
-    values = np.exp(logs)
-    assert sum_of_logs(values, np.empty(n)) == pytest.approx(np.sum(np.log(values)), rel=1e-12, abs=1e-12)
-    values[0] = 0.0
-    assert sum_of_logs(values, np.empty(n)) == -np.inf
+    values = np.exp(np.random.default_rng(n).normal(0, spread, n))
+    scratch = op.Rows(n)
+    np.asarray(scratch.rows)[1] = values
+    assert op.sum_of_logs(scratch, 1, 2, n) == pytest.approx(np.sum(np.log(values)), rel=1e-12, abs=1e-12)
+    np.asarray(scratch.rows)[1, 0] = 0.0
+    assert op.sum_of_logs(scratch, 1, 2, n) == -np.inf

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.inference._partner_kernels import enter_all, new_partners, slots_for
+from coaltree.inference.kernels.partners import Partners, Scratch, enter_all
 
 N = 300
 
@@ -86,7 +86,7 @@ def test_of_equal_rows_the_first_ones_merge_first(noise):
 def test_boxes_are_used_where_they_rule_pairs_out(kind, worthwhile):
     X = np.tile(table(kind), (4, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(4 * N, 1))
     n = len(X)
-    forest = ct.Brownian(1.0).resolve(X).forest(X, slots_for(n), np.zeros(slots_for(n)))
-    partners = new_partners(forest, n)
-    enter_all(forest, partners)
-    assert bool(partners.space.built[2]) == worthwhile
+    forest = ct.Brownian(1.0).resolve(X).forest(X, 2 * n)
+    partners = Partners(forest, n)
+    enter_all(forest, partners, Scratch(forest))
+    assert bool(partners.space.boxes) == worthwhile
