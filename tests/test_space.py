@@ -84,7 +84,7 @@ def test_of_equal_rows_the_first_ones_merge_first(noise):
 
 @pytest.mark.parametrize(("kind", "worthwhile"), [("clusters", True), ("line", True), ("no structure", False)])
 def test_boxes_are_used_where_they_rule_pairs_out(kind, worthwhile):
-    X = np.tile(table(kind), (4, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(4 * N, 1))
+    X = np.tile(table(kind), (16, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(16 * N, 1))
     n = len(X)
     forest = ct.Brownian(1.0).resolve(X).forest(X, 2 * n)
     partners = Partners(forest, n)

@@ -57,7 +57,7 @@ def calibrate(
     >>> tree = ct.simulate_tree(500, random_state=0)
     >>> X = ct.Brownian(4.0, noise=0.5).simulate(tree, random_state=1, n_columns=5)
     >>> fitted = ct.calibrate(ct.Brownian(), tree, X)
-    >>> 3 < fitted.variance < 5 and 0.4 < fitted.noise < 0.7
+    >>> bool(3 < fitted.variance < 5 and 0.4 < fitted.noise < 0.7)
     True
     """
     check_process(process)

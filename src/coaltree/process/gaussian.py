@@ -184,7 +184,8 @@ def check_size(centred: FloatArray) -> None:
 
 def _checked_noise(noise: ArrayLike) -> FloatArray:
     try:
-        checked = np.array(noise, dtype=np.float64)
+        text = np.asarray(noise).dtype.kind in "SU"  # which numpy would read as numbers where it can
+        checked = np.array(np.nan if text else noise, dtype=np.float64)
     except (TypeError, ValueError):
         checked = np.array(np.nan)
     allowed = (checked == 0) | ((checked >= SMALLEST_NOISE) & (checked <= LARGEST_NOISE))

@@ -252,7 +252,8 @@ def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArra
 
 def _checked_noise(noise: ArrayLike) -> FloatArray:
     try:
-        checked = np.array(noise, dtype=np.float64)
+        text = np.asarray(noise).dtype.kind in "SU"  # which numpy would read as numbers where it can
+        checked = np.array(np.nan if text else noise, dtype=np.float64)
     except (TypeError, ValueError):
         checked = np.array(np.nan)
     if checked.ndim > 1 or checked.size == 0 or not np.all((checked >= 0) & (checked < 1)):

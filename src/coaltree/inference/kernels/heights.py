@@ -286,6 +286,9 @@ def key_up_to(forest, i, j, shift, limit, pair):
     """
     op.load_pair(forest, i, j, pair)
     floor = forest.height[i]
+    # Below 0 the limit is a rank: a pair that is not likelier at the floor is beyond it, whether it merges there or above.
+    if limit < 0 and rank_by_likelihood(op.log_z(forest, pair, floor)) > limit:
+        return math.inf
     # the next larger number: a pair as good as the last one kept may have the smaller index
     h = best_height(forest, pair, shift, 1.0, floor, math.nextafter(max(limit, floor), math.inf))
     if h == floor and forest.noisy:

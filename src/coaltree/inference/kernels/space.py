@@ -542,6 +542,8 @@ def _stationary_key(forest, i, j, d2, product, limit, pair):
     """Return the key of a stationary pair, see `heights.key_up_to`."""
     floor, rate = forest.height[i], forest.rate[0]
     op.set_complete_pair(forest, i, j, d2, product, pair)
+    if limit < 0 and heights.rank_by_likelihood(op.log_z(forest, pair, floor)) > limit:
+        return math.inf
     above = math.nextafter(max(limit, floor), math.inf)
     x = rate * (forest.least[i] + forest.least[j] + (floor - forest.height[j]))
     kept, lost = math.exp(-x), -math.expm1(-x)
