@@ -259,14 +259,14 @@ def check_evidence(X, process, truth):
 def test_evidence_and_posterior_of_particles(name, exact):
     """Means over 20 runs are within 7 standard errors, a level of 1.2e-6 with 19 degrees of freedom.
 
-    Some 220 are looked at: a right program fails one for one choice of seeds in 4,000.
+    Some 160 are looked at: a right program fails one for one choice of seeds in 5,000.
     """
     check_evidence(*SAMPLED[name], exact(name))
 
 
 @pytest.mark.parametrize("name", ["states", "brownian, holes", "stationary", "mixed"])
 def test_clades_of_chains(name, exact):
-    """6 standard errors from 40 batches, a level of 5e-7; some 70 are looked at: one choice of seeds in 28,000."""
+    """6 standard errors from 40 batches, a level of 5e-7; 30 are looked at: one choice of seeds in 60,000."""
     X, process = SAMPLED[name]
     truth = exact(name)
     found = samples_of(chain_of(X, process), 3000, moves=15)
@@ -684,7 +684,7 @@ def test_greedy_trees_of_sets_of_states(rule):
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 def test_samples_of_trees_of_sets_of_states():
-    """Evidence and posterior are sums over all tables of the sets' states; levels as above, for 18 numbers and for 4."""
+    """Evidence and posterior are sums over all tables of the sets' states; levels as above, for 16 numbers and for 3."""
     X = SETS[:3]
     plain = ct.Multinomial(AMBIGUOUS.rate, AMBIGUOUS.equilibrium)
     parts = [exact_posterior.integrals(own, plain).histories for own in assigned(X)]
@@ -854,7 +854,7 @@ def test_a_large_table_tells_its_noise():
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
 def test_a_large_real_table_tells_its_noises(kind):
-    """As above: the noise's variance came out from .100 to .123 and from .85 to 1.01; its prior would have it smaller."""
+    """As above: the noise's variance came out from .100 to .123 and from .85 to 1.01: noise has a prior."""
     rng = np.random.default_rng(13)
     tree = ct.simulate_tree(400, rng)
     noises = np.repeat([0.05, 0.5], 4)

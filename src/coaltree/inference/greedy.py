@@ -62,6 +62,7 @@ MOST_EXACT_IN_SPACE = 50_000  # of complete real rows under Brownian motion most
 FEW_COLUMNS = 3  # such rows are searched exactly however many there are
 FEW, FEW_IN_SPACE = 1_000, 10_000  # lineages that the search by neighbours leaves to the exact one
 SCAN_ROWS = 100  # rows a thread takes at a time, on average
+ALONE = 500  # rows that one thread takes care of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -263,6 +264,7 @@ def _merge_exactly(
     )  # near ones in turn, while they are at hand
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
+    n_threads = n_threads if n > ALONE else 1  # threads would take longer to start than the work takes
     scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
         delayed(find_partners)(forest, partners, order[first:last], Scratch(forest)) for first, last in pairwise(bounds)
     )

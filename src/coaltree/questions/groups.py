@@ -174,7 +174,10 @@ class PlaceGroups:
     def _prepared(self) -> tuple[Tables | None, Summaries | None]:
         """The tables of all groups if they are few enough, and the summaries if there are many."""
         n, n_real, n_states = len(self.starts), len(self._like.real), int(self._like.start[-1])
-        summaries = Summaries(np.empty(n), *np.empty((7, n_real, n)), np.empty((n_states, n)))
+        low, high, least_sd, largest_sd, least_log_sd, largest_log_sd, floor = np.empty((7, n_real, n))
+        summaries = Summaries(
+            np.empty(n), low, high, least_sd, largest_sd, least_log_sd, largest_log_sd, floor, np.empty((n_states, n))
+        )
         kept: list[Tables] = []
         step = max(MADE_AT_ONCE // self._numbers, 1)
         for first in range(0, n, step):
@@ -274,6 +277,7 @@ class PlaceGroups:
         kept, _ = self._prepared  # before threads ask for it
         if kept is None:
             n_threads = min(n_threads, FEW_THREADS)
+        n_threads = min(n_threads, len(starts))  # of one block the caller takes care: threads take long to start
         with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
             if kept is None and len(white) > 1:
                 order = np.argsort(np.concatenate(parallel(delayed(nearest)(k) for k in starts)), kind="stable")
