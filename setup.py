@@ -22,8 +22,12 @@ DIRECTIVES = {
     "cdivision": True,
 }
 # No fast-math: infinities are flat messages. No fused multiply-add, so that all builds give the same bits.
-UNIX_FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-Wno-unreachable-code"]
+UNIX_FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"]
 MSVC_FLAGS = ["/O2", "/fp:precise"]
+# What Cython itself adds to a module that uses memoryviews is compiled once for all of them.
+UTILITY = "coaltree._cyutility"
+# Kernels with loops over many numbers; the others gain nothing from longer vectors.
+VECTORISED = ("messages", "space", "neighbours", "places", "bhc")
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
@@ -48,7 +52,7 @@ class BuildKernels(build_ext):
         except Exception as error:  # whatever a missing or broken compiler raises
             if os.environ.get("COALTREE_REQUIRE_COMPILED"):
                 raise
-            for file in [*SOURCE.glob("coaltree/**/kernels/**/*.so"), *SOURCE.glob("coaltree/**/kernels/**/*.pyd")]:
+            for file in [*SOURCE.glob("coaltree/**/*.so"), *SOURCE.glob("coaltree/**/*.pyd")]:
                 file.unlink()  # a part of them would be worse than none
             self.extensions = []
             print(
@@ -65,15 +69,18 @@ class BuildKernels(build_ext):
 
 
 def extensions() -> list[Extension]:
-    files = kernel_modules()
+    kernels = [Extension(module_name(file), [str(file)]) for file in kernel_modules()]
+    utility = Extension(UTILITY, [str(SOURCE.joinpath(*UTILITY.split(".")).with_suffix(".c"))])
     built = cythonize(
-        [Extension(module_name(file), [str(file)]) for file in files],
+        [*kernels, utility],
         include_path=[str(SOURCE)],
         compiler_directives=DIRECTIVES,
         build_dir="build/cython",
         nthreads=os.cpu_count() or 1,
+        shared_utility_qualified_name=UTILITY,
     )
-    return built + [for_avx2(extension) for extension in built] if X86 else built
+    vectorised = [extension for extension in built if extension.name.rpartition(".")[2] in VECTORISED]
+    return built + [for_avx2(extension) for extension in vectorised] if X86 else built
 
 
 def for_avx2(extension: Extension) -> Extension:
