@@ -32,10 +32,12 @@ X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
 def kernel_modules() -> list[Path]:
+    """Return the Python files that are compiled."""
     return sorted(file for file in SOURCE.glob("coaltree/**/kernels/*.py") if file.name != "__init__.py")
 
 
 def module_name(file: Path) -> str:
+    """Return the name by which a file is imported."""
     return ".".join(file.relative_to(SOURCE).with_suffix("").parts)
 
 
@@ -43,10 +45,12 @@ class BuildKernels(build_ext):
     """Compile all kernels or, where that fails, none: the package then runs from the Python source."""
 
     def finalize_options(self) -> None:
+        """Use all cores."""
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
 
     def run(self) -> None:
+        """Compile; where that fails, say so and go on."""
         try:
             super().run()
         except Exception as error:  # whatever a missing or broken compiler raises
@@ -62,6 +66,7 @@ class BuildKernels(build_ext):
             )
 
     def build_extension(self, extension: Extension) -> None:
+        """Compile one module with the flags of its variant."""
         flags = MSVC_FLAGS if self.compiler.compiler_type == "msvc" else UNIX_FLAGS
         avx2 = ["/arch:AVX2"] if self.compiler.compiler_type == "msvc" else ["-mavx2"]
         extension.extra_compile_args = flags + (avx2 if ".avx2." in extension.name else [])
@@ -69,6 +74,7 @@ class BuildKernels(build_ext):
 
 
 def extensions() -> list[Extension]:
+    """Return all modules to be compiled, those with long loops twice."""
     kernels = [Extension(module_name(file), [str(file)]) for file in kernel_modules()]
     utility = Extension(UTILITY, [str(SOURCE.joinpath(*UTILITY.split(".")).with_suffix(".c"))])
     built = cythonize(

@@ -57,7 +57,7 @@ def run_command(command, folder, monkeypatch, capsys):
     assert name == "coaltree", f"{command.line} cannot be run; say so with <!-- not run: reason -->"
     code, out, err = command_in(folder, monkeypatch, capsys)(*arguments)
     assert code == 0, err
-    printed = tuple(line for line in (err + out).splitlines() if not line.startswith("coaltree: compiling"))
+    printed = tuple((err + out).splitlines())
     assert command.transcript in (None, printed)
     return printed
 

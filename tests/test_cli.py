@@ -41,7 +41,7 @@ def coaltree_command(monkeypatch, capsys, tmp_path):
 def fit(coaltree_command, tmp_path):
     """Write a table, fit it into the folder "out"; returns exit code, output and error output.
 
-    The parameters are fitted only where a test is about that: their kernels take long to compile.
+    The parameters are fitted only where a test is about that.
     """
 
     def run(content, *options, name="table.csv", calibrate=("--calibrate", "0")):
@@ -294,23 +294,23 @@ def test_two_rows(fit, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "note"),
+    ("text", "named"),
     [
-        ("x,k\n1,7\n2,7\n4,7\n", "1 column is constant and ignored: 'k'."),
-        ("x,k\n1,\n2,NA\n4,?\n", "1 column has no observed cell and is ignored: 'k'."),
-        ("id,x,y\na,1,2\nb,NA,\nc,3,5\n", "1 row has no observed cell in the columns used (row 'b')"),
+        ("x,k\n1,7\n2,7\n4,7\n", "1 column constant 'k'"),
+        ("x,k\n1,\n2,NA\n4,?\n", "1 column observed 'k'"),
+        ("id,x,y\na,1,2\nb,NA,\nc,3,5\n", "1 row observed 'b'"),
         ("x,y\n1,2\n1,2\n5,NA\n", "identical"),
-        ("id,x\na,1\nb,2\na,4\n", "1 row name was not distinct and got a suffix (the second 'a'"),
-        ("x\n1\n1\n1\n", "No column has two different values"),
-        ("x,t\n" + "".join(f"{i},n{i}\n" for i in range(12)), "looks like an identifier"),
+        ("id,x\na,1\nb,2\na,4\n", "1 row distinct suffix 'a'"),
+        ("x\n1\n1\n1\n", "no column two values"),
+        ("x,t\n" + "".join(f"{i},n{i}\n" for i in range(12)), "'t' identifier"),
     ],
 )  # fmt: skip
-def test_notes(fit, tmp_path, text, note):
-    options = ["--id-column", "id"] if "suffix" in note else []
+def test_notes(fit, tmp_path, text, named):
+    options = ["--id-column", "id"] if "suffix" in named else []
     code, _, err = fit(text, *options)
     assert code == 0, err
     notes = [line.removeprefix("note: ") for line in err.splitlines() if line.startswith("note: ")]
-    assert sum(note in line for line in notes) == 1, err
+    assert sum(all(word in line for word in named.split()) for line in map(str.lower, notes)) == 1, err
     assert notes == [" ".join(remark.split()) for remark in read_results(tmp_path / "out")[2]["remarks"]]
     assert "Warning" not in err
 
@@ -353,36 +353,12 @@ def test_other_warnings_are_passed_on(fit, monkeypatch):
 # -- input that cannot be used -----------------------------------------------------------------------
 
 
-def test_usage_without_table_or_folder(coaltree_command):
-    assert coaltree_command("fit", "-o", "out")[0] == 2
-    assert coaltree_command("fit", "t.csv")[0] == 2
-    assert coaltree_command("nonsense")[0] == 2
-
-
-def test_tables_that_are_not_files(coaltree_command, tmp_path):
-    check_sentence(coaltree_command("fit", "no.csv", "-o", "out"), "no.csv does not exist")
-    check_sentence(coaltree_command("fit", tmp_path, "-o", "out"), "is a folder")
-    (tmp_path / "t.xlsx").write_bytes(b"PK")
-    check_sentence(coaltree_command("fit", "t.xlsx", "-o", "out"), "t.xlsx is not a kind of file that is read")
-    (tmp_path / "t.parquet").write_bytes(b"PAR1 not really")
-    check_sentence(coaltree_command("fit", "t.parquet", "-o", "out"), "not a parquet file")
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_table_that_may_not_be_read(coaltree_command, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
     (tmp_path / "t.csv").write_text(TEXT)
     (tmp_path / "t.csv").chmod(0)
     check_sentence(coaltree_command("fit", "t.csv", "-o", "out"), "t.csv cannot be read: Permission denied")
-
-
-def test_folders_that_cannot_be_written(coaltree_command, tmp_path):
-    (tmp_path / "t.csv").write_text(TEXT)
-    check_sentence(coaltree_command("fit", "t.csv", "-o", "t.csv"), "t.csv is a file, and a folder is needed")
-    check_sentence(coaltree_command("fit", "t.csv", "-o", "t.csv/out"), "t.csv is a file, and a folder is needed")
-    check_sentence(coaltree_command("demo", "-o", "t.csv"), "t.csv is a file, and a folder is needed")
-    assert (tmp_path / "t.csv").read_text() == TEXT
 
 
 # -- runs that end early -----------------------------------------------------------------------------
@@ -395,19 +371,16 @@ def failing(error):
     return fail
 
 
-@pytest.mark.parametrize("place", ["fit", "picture", "disk"])
 @pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize(
-    ("error", "code", "sentence"),
+    ("place", "error", "code", "named"),
     [
-        (KeyboardInterrupt(), 130, "interrupted"),
-        (OSError(28, "No space left on device"), 2, "No space left on device"),
-        (RuntimeError("odd"), 1, "unexpected error (RuntimeError: odd); run again with --debug"),
+        ("fit", KeyboardInterrupt(), 130, "interrupted"),
+        ("picture", RuntimeError("odd"), 1, "RuntimeError: odd"),
+        ("disk", OSError(28, "No space left on device"), 2, "No space left on device"),
     ],
 )
-def test_a_run_that_fails_leaves_nothing_half_written(
-    fit, tmp_path, monkeypatch, place, earlier, error, code, sentence
-):
+def test_a_run_that_fails_leaves_nothing_half_written(fit, tmp_path, monkeypatch, place, earlier, error, code, named):
     before = {}
     if earlier:
         assert fit(TEXT, "--n-clusters", "2")[0] == 0
@@ -418,7 +391,7 @@ def test_a_run_that_fails_leaves_nothing_half_written(
         "disk": (os, "fsync"),
     }[place]
     monkeypatch.setattr(owner, name, failing(error))
-    check_sentence(fit(TEXT), sentence, code=code)
+    check_sentence(fit(TEXT), named, code=code)
     if earlier:
         assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     else:
@@ -432,10 +405,6 @@ def test_debug_shows_where(fit, monkeypatch, error, code):
     assert found == code
     assert "Traceback (most recent call last)" in err
     assert "run again" not in err
-    found, _, err = fit(TEXT, "--debug", "--drop", "q")
-    assert found == 2
-    assert "Traceback (most recent call last)" in err
-    assert err.splitlines()[-1].startswith("coaltree: table.csv has no column 'q'")
 
 
 def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
@@ -464,11 +433,11 @@ def test_what_was_read_otherwise_is_noted(fit, tmp_path):
     text = ";a;b\n" + "".join(f"{i};{i % 3},{i};${i}.5\n" for i in range(6))
     code, _, err = fit(text)
     assert code == 0
-    assert "note: Column 'Unnamed: 0' of table.csv is an index" in err
-    assert "note: Column 'a': decimal commas were read as numbers." in err
-    assert err.count("note: Column 'b' is text such as '$0.5' and was taken as categories") == 1
+    notes = [line for line in err.splitlines() if line.startswith("note: ")]
+    for words in (("'Unnamed: 0'", "table.csv", "index"), ("'a'", "decimal commas"), ("'b'", "'$0.5'", "categories")):
+        assert sum(all(word in note for word in words) for note in notes) == 1, words
     remarks = json.loads((tmp_path / "out" / "summary.json").read_text())["remarks"]
-    assert len([remark for remark in remarks if remark.startswith("Column 'b' is text")]) == 1
+    assert sum("'b'" in remark for remark in remarks) == 1
 
 
 def test_names_that_no_font_has_are_drawn_in_silence(fit):

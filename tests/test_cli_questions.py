@@ -263,36 +263,11 @@ def test_tables_that_do_not_fit(command, tmp_path, question):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        (["--nearest", "-1"], "--nearest is -1"),
-        (["--level", "0"], "--level is 0; it must be a number between 0 and 1"),
-        (["--level", "1"], "--level is 1"),
-        (["--level", "nan"], "--level is nan"),
-    ],
-)
-def test_options_of_place_out_of_range(command, options, part):
-    check_sentence(command("place", "model.coaltree", "new.csv", *options), part)
-
-
-def test_bad_usage(command):
-    for arguments in (["score", "model.coaltree"], ["place"], ["score", "model.coaltree", "new.csv", "--unseen", "no"]):
-        code, out, err = command(*arguments)
-        assert (code, out) == (2, "")
-        assert "Traceback" not in err
-
-
 @pytest.mark.parametrize("question", ["score", "place"])
 def test_files_that_are_not_written(command, tmp_path, monkeypatch, question):
-    (tmp_path / "sub").mkdir()
     (tmp_path / "s.csv").write_text("old")
     before = contents(tmp_path)
     arguments = (question, "model.coaltree", "new.csv", "-o")
-    check_sentence(command(*arguments, "sub"), "sub cannot be written: it is a folder")
-    check_sentence(command(*arguments, "no/s.csv"), "no/s.csv cannot be written: No such file or directory")
-    check_sentence(command(*arguments, "new.csv"), "new.csv is the table itself")
-    check_sentence(command(*arguments, "./model.coaltree"), "model.coaltree is the model itself")
     for error, code, part in (
         (KeyboardInterrupt(), 130, "interrupted"),
         (OSError(28, "No space left on device"), 2, "s.csv cannot be written: No space left on device"),
@@ -308,13 +283,6 @@ def test_files_that_are_not_written(command, tmp_path, monkeypatch, question):
             patch.setattr(ct.CoalescentClustering, "_new_rows", fail)
             check_sentence(command(*arguments, "s.csv"), "interrupted" if code == 130 else "No space", code=code)
     assert contents(tmp_path) == before
-
-
-def test_debug_shows_where(command):
-    code, _, err = command("score", "no.coaltree", "new.csv", "--debug")
-    assert code == 2
-    assert "Traceback (most recent call last)" in err
-    assert err.splitlines()[-1] == "coaltree: no.coaltree does not exist."
 
 
 def test_standard_output_is_utf_8_and_may_close_early(folder, tmp_path):

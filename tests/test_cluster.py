@@ -100,10 +100,7 @@ def test_few_points_stay_here(client, small_blocks, monkeypatch):
     np.testing.assert_array_equal(found, neighbours.nearest(points, 16, Threads(1), 7))
 
 
-SLOW = pytest.param("mixed", marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("name", ["noise", "multinomial", SLOW])
+@pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
 def test_the_tree_is_that_of_threads(client, small_blocks, name):
     process, X = simulated(name)
     expected = ct.greedy(X, process, search="neighbors")
@@ -182,7 +179,7 @@ def test_the_cluster_is_gone(doomed, small_blocks, tmp_path, kept):
         )
 
 
-@pytest.mark.parametrize("name", ["brownian", "multinomial", SLOW])
+@pytest.mark.parametrize("name", ["brownian", "multinomial", "mixed"])
 def test_a_search_goes_on_from_its_checkpoint(small_blocks, tmp_path, name):
     process, X = simulated(name)
     expected = ct.greedy(X, process, search="neighbors")

@@ -7,6 +7,7 @@ from scipy.cluster.hierarchy import fcluster
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.tree.cut import check_cut, cut_by_count, cut_by_height, cut_by_ratio, cut_tree
+from named import refused
 
 
 def same_partition(a, b):
@@ -92,14 +93,13 @@ def test_one_of_the_ways():
 @pytest.mark.parametrize(
     ("n_clusters", "height", "sentence"),
     [
-        (2, 1.0, "n_clusters and height_threshold were both given; give one of them, or neither."),
-        (5, None, "n_clusters is 5; it must be a whole number from 1 to 4, the number of rows."),
-        (True, None, "n_clusters is True; it must be a whole number from 1 to 4, the number of rows."),
-        (None, -1, "height_threshold is -1; it must be a number of at least 0."),
-        (None, "high", "height_threshold is 'high'; it must be a number of at least 0."),
+        (2, 1.0, "n_clusters height_threshold"),
+        (5, None, "n_clusters 5 1 4 rows"),
+        (True, None, "n_clusters True 1 4 rows"),
+        (None, -1, "height_threshold -1 0"),
+        (None, "high", "height_threshold high 0"),
     ],
 )
 def test_ways_that_make_no_sense(n_clusters, height, sentence):
-    with pytest.raises(InputError) as caught:
+    with refused(sentence):
         check_cut(n_clusters, height, 4)
-    assert str(caught.value) == sentence

@@ -155,7 +155,7 @@ def test_damaged_wals(atlas, put, name, content, why):
     if name == "languages":
         put("wals/v2008/values.csv", "Language_ID,Parameter_ID,Code_ID\n")
     put(f"wals/v2008/{name}.csv", content)
-    with pytest.raises(InputError, match=f"The file wals/v2008/{name}.csv is damaged: .*{why}.*; remove it"):
+    with pytest.raises(InputError, match=f"wals/v2008/{name}.csv .*{why}"):
         ct.datasets.load_wals()
 
 
@@ -230,7 +230,7 @@ TWO = np.zeros((2, 28, 28), dtype=np.uint8)
 )
 def test_damaged_mnist(images, put, name, content, why):
     put(f"mnist/{name}", content)
-    with pytest.raises(InputError, match=f"The file mnist/{name} is damaged: {why}"):
+    with pytest.raises(InputError, match=f"mnist/{name} .*{why}"):
         ct.datasets.load_mnist("sample" if "csv" in name else "test")
 
 
@@ -272,7 +272,7 @@ def test_spambase(mails):
 )
 def test_damaged_spambase(mails, put, name, content, why):
     put(f"spambase/spambase.{name}", content)
-    with pytest.raises(InputError, match=f"The file spambase/spambase.{name} is damaged: .*{why}"):
+    with pytest.raises(InputError, match=f"spambase/spambase.{name} .*{why}"):
         ct.datasets.load_spambase()
 
 
@@ -381,7 +381,7 @@ def test_nips_options(papers):
 )
 def test_damaged_nips(papers, put, name, content, why):
     put(f"nips/{name}", content)
-    with pytest.raises(InputError, match=f"The file nips/{name} is damaged: {why}"):
+    with pytest.raises(InputError, match=f"nips/{name} .*{why}"):
         ct.datasets.load_nips(2, text="papers" if "zip" in name else "abstracts")
 
 

@@ -22,7 +22,7 @@ BLOCKS = {page: blocks_of((DOCS / page).read_text()) for page in PAGES}
 
 
 def pages_to_run():
-    """Leave out, by default, pages that compile kernels of sequential Monte Carlo."""
+    """Leave out, by default, pages with samples of trees, which take long."""
     for page, blocks in BLOCKS.items():
         run = [block for block in blocks if block.reason is None]
         if run:

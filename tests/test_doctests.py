@@ -2,21 +2,22 @@
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
 import pytest
 
 import coaltree
 
-MODULES = [
-    name for _, name, _ in pkgutil.walk_packages(coaltree.__path__, "coaltree.") if not name.endswith("__main__")
-]
+PACKAGE = Path(coaltree.__file__).parent
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
+MODULES = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
-    failed, _ = doctest.testmod(importlib.import_module(name))
+    failed, tried = doctest.testmod(importlib.import_module(name))
     assert failed == 0
+    assert tried > 0
 
 
 def test_the_main_doors_have_examples():

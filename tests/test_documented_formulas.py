@@ -232,7 +232,6 @@ def test_rules_of_greedy_inference(rule):
 
 
 @formula("8.1", "8.2", "8.3", "8.4", "8.5", "8.6")
-@pytest.mark.slow
 @pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
 def test_weights_estimate_the_evidence(proposal):
     """The evidence of three rows by two integrals. Six standard errors: false alarms are out of the question."""
@@ -257,7 +256,6 @@ def test_weights_estimate_the_evidence(proposal):
 
 
 @formula("8.7")
-@pytest.mark.slow
 def test_effective_sample_size():
     found = ct.smc(X, ct.Brownian(noise=0.3), "post-post", 100, threshold=0.0, random_state=0)
     assert found.ess[-1] == pytest.approx(np.sum(found.weights) ** 2 / np.sum(found.weights**2))

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
+from named import refused
 
 
 def clades(tree, digits=6):
@@ -155,25 +156,25 @@ def test_ways_to_cut(frame):
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"inference": "magic"}, "inference is 'magic'; it must be 'greedy'"),
-        ({"rule": "best"}, "rule is 'best'; it must be 'rate1' or 'max-prob' or 'min-duration'"),
-        ({"search": "none"}, "search is 'none'"),
-        ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number from 1 to 30"),
-        ({"n_clusters": 31}, "n_clusters is 31; it must be a whole number from 1 to 30"),
-        ({"n_clusters": 2.5}, "n_clusters is 2.5"),
-        ({"height_threshold": -1.0}, "height_threshold is -1.0"),
-        ({"n_clusters": 2, "height_threshold": 1.0}, "both given"),
-        ({"noise": -1.0}, "noise is -1.0"),
-        ({"calibrate": -1}, "calibrate is -1; it must be a whole number of rounds, 0 for none"),
-        ({"calibrate": 2.5}, "calibrate is 2.5"),
-        ({"calibrate": True}, "calibrate is True"),
-        ({"real_process": "levy"}, "real_process is 'levy'; it must be 'brownian' or 'ornstein-uhlenbeck'"),
-        ({"covariance": "tied"}, "covariance is 'tied'"),
-        ({"unseen_categories": "ignore"}, "unseen_categories is 'ignore'; it must be 'missing' or 'error'"),
+        ({"inference": "magic"}, "inference magic greedy"),
+        ({"rule": "best"}, "rule best rate1 max-prob min-duration"),
+        ({"search": "none"}, "search none"),
+        ({"n_clusters": 0}, "n_clusters 0 1 30"),
+        ({"n_clusters": 31}, "n_clusters 31 1 30"),
+        ({"n_clusters": 2.5}, "n_clusters 2.5"),
+        ({"height_threshold": -1.0}, "height_threshold -1.0"),
+        ({"n_clusters": 2, "height_threshold": 1.0}, "given"),
+        ({"noise": -1.0}, "noise -1.0"),
+        ({"calibrate": -1}, "calibrate -1 rounds 0 none"),
+        ({"calibrate": 2.5}, "calibrate 2.5"),
+        ({"calibrate": True}, "calibrate True"),
+        ({"real_process": "levy"}, "real_process levy brownian ornstein-uhlenbeck"),
+        ({"covariance": "tied"}, "covariance tied"),
+        ({"unseen_categories": "ignore"}, "unseen_categories ignore missing error"),
     ],
 )
 def test_wrong_parameters(frame, parameters, sentence):
-    with pytest.raises(InputError, match=sentence.replace("(", r"\(")):
+    with refused(sentence):
         ct.CoalescentClustering(**parameters).fit(frame)
 
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import coaltree as ct
 from coaltree.cli import app
-from coaltree.errors import InputError
 from coaltree.estimators import base
 from coaltree.output.traces import trace_log
+from named import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -192,28 +192,26 @@ def test_an_imputer_fills_from_the_sample(table):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"inference": "gibbs"}, "inference is 'gibbs'; it must be 'greedy' or 'smc' or 'mcmc'."),
-        ({"n_chains": 0}, "n_chains is 0; it must be a whole number of at least 1."),
-        ({"n_samples": 2.5}, "n_samples is 2.5; it must be a whole number of at least 1."),
-        ({"n_samples": True}, "n_samples is True; it must be a whole number of at least 1."),
-        ({"refine": "yes"}, "refine is 'yes'; it must be True or False."),
+        ({"inference": "gibbs"}, "inference gibbs greedy smc mcmc"),
+        ({"n_chains": 0}, "n_chains 0 1"),
+        ({"n_samples": 2.5}, "n_samples 2.5 1"),
+        ({"n_samples": True}, "n_samples True 1"),
+        ({"refine": "yes"}, "refine yes True False"),
         (
             {"refine": True, "inference": "mcmc"},
-            "refine is True, and inference is 'mcmc': only the tree of inference 'greedy' is refined.",
+            "refine True inference mcmc tree greedy refined",
         ),
-        ({"calibrate": "all"}, "calibrate is 'all'; it must be a whole number of rounds, 0 for none, or 'joint'."),
+        ({"calibrate": "all"}, "calibrate 'all' rounds 0 none joint"),
         (
             {"calibrate": "joint"},
-            "calibrate is 'joint', and inference is 'greedy': parameters are sampled together with trees by inference "
-            "'mcmc' only.",
+            "calibrate joint inference greedy parameters sampled trees mcmc",
         ),
     ],
 )
 def test_bad_parameters_get_one_sentence(table, parameters, message):
     for kind in (ct.CoalescentClustering, ct.CoalescentImputer):
-        with pytest.raises(InputError) as error:
+        with refused(message):
             kind(**parameters).fit(table)
-        assert str(error.value) == message
 
 
 # -- refinement --------------------------------------------------------------------------------------

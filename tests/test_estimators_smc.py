@@ -13,6 +13,7 @@ import coaltree as ct
 from coaltree.cli import app
 from coaltree.errors import InputError
 from coaltree.tree.cut import cut_by_agreement
+from named import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -87,23 +88,23 @@ def test_a_greedy_fit_forgets_the_sample(table):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"inference": "exact"}, "inference is 'exact'"),
-        ({"proposal": "post"}, "proposal is 'post'"),
-        ({"summary": "mean"}, "summary is 'mean'"),
-        ({"inference": "smc", "n_particles": 0}, "n_particles is 0"),
-        ({"inference": "smc", "n_runs": 0}, "n_runs is 0"),
-        ({"random_state": "x"}, "random_state is 'x'"),
-        ({"standardize": "no"}, "standardize is 'no'"),
-        ({"n_clusters": "abc"}, "n_clusters is 'abc'"),
-        ({"n_clusters": float("nan")}, "n_clusters is nan"),
-        ({"n_clusters": float("inf")}, "n_clusters is inf"),
-        ({"n_clusters": [2]}, r"n_clusters is \[2\]"),
-        ({"height_threshold": "a"}, "height_threshold is 'a'"),
-        ({"height_threshold": [1]}, r"height_threshold is \[1\]"),
+        ({"inference": "exact"}, "inference exact"),
+        ({"proposal": "post"}, "proposal post"),
+        ({"summary": "mean"}, "summary mean"),
+        ({"inference": "smc", "n_particles": 0}, "n_particles 0"),
+        ({"inference": "smc", "n_runs": 0}, "n_runs 0"),
+        ({"random_state": "x"}, "random_state x"),
+        ({"standardize": "no"}, "standardize 'no'"),
+        ({"n_clusters": "abc"}, "n_clusters abc"),
+        ({"n_clusters": float("nan")}, "n_clusters nan"),
+        ({"n_clusters": float("inf")}, "n_clusters inf"),
+        ({"n_clusters": [2]}, "n_clusters [2]"),
+        ({"height_threshold": "a"}, "height_threshold 'a'"),
+        ({"height_threshold": [1]}, "height_threshold [1]"),
     ],
 )
 def test_bad_parameters_get_one_sentence(table, parameters, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.CoalescentClustering(**parameters).fit(table)
 
 
@@ -146,27 +147,6 @@ def test_fit_samples_trees(table, tmp_path):
     greedy = CliRunner().invoke(app, arguments[:-2])
     assert greedy.exit_code == 0
     assert {path.name for path in out.iterdir()} == files - {"tree.nex", "sample.trees"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--particles", "0"], "--particles is 0"),
-        (["--runs", "0"], "--runs is 0"),
-        (["--seed", "-1"], "--seed is -1"),
-        (["--rule", "rate1"], "--rule is an option of --inference greedy"),
-        (["--inference", "greedy", "--particles", "20"], "--particles is an option of --inference smc"),
-        (["--inference", "greedy", "--summary", "mcc"], "--summary is an option of --inference smc"),
-    ],
-)
-def test_bad_numbers_end_with_code_2(table, tmp_path, options, message):
-    table.to_csv(tmp_path / "t.csv", index_label="name")
-    done = CliRunner().invoke(
-        app, ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "out"), "--inference", "smc", *options]
-    )
-    assert done.exit_code == 2
-    assert message in done.output
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from experiments.outcome import RESULTS, Estimate, Setting, as_read, csv_texts, 
 from experiments.repeats import repeated
 
 
+@pytest.mark.slow
 def test_quick_runs_of_all(published_data, tmp_path, capsys):
     assert main(["all", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr()
@@ -55,9 +56,9 @@ def test_a_page_that_asks_for_what_there_is_not():
 
 def test_results_that_are_not_there(tmp_path, capsys):
     assert main(["table1", "--redraw", "--output", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == (
-        f"experiments: {tmp_path / 'table1.csv'} cannot be read: run the experiment first, into this folder.\n"
-    )
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("experiments: ")
+    assert str(tmp_path / "table1.csv") in line
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
@@ -209,7 +210,8 @@ def test_tables_outlive_whatever_ends_the_drawing(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr("experiments.table1.draw", interrupted)
     assert main(["table1", "--output", str(tmp_path)]) == 130
     assert [path.name for path in tmp_path.iterdir()] == ["table1.csv"]
-    assert capsys.readouterr().err == "experiments: interrupted; no figure was drawn, or nothing was done yet.\n"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("experiments: interrupted")
 
 
 @pytest.mark.parametrize(

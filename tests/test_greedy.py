@@ -149,8 +149,7 @@ SETUPS = [
     mixed_two,
     mixed_three,
 ]
-# three parts take long to compile
-every_setup = pytest.mark.parametrize("setup", [*SETUPS[:-1], pytest.param(mixed_three, marks=pytest.mark.slow)])
+every_setup = pytest.mark.parametrize("setup", SETUPS)
 SIZES = [2, 3, 4, 5, 5, 6, 7, 9]
 
 

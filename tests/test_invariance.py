@@ -82,7 +82,7 @@ def assert_same(first, second, log_jacobian=0.0):
 every_rule = pytest.mark.parametrize("rule", RULES)
 # With these seeds no two pairs ever tie in any of the tables (rounding or row numbers would decide then).
 every_seed = pytest.mark.parametrize("seed", [0, 2, 4])
-every_setup = pytest.mark.parametrize("setup", [*SETUPS[:-1], pytest.param(mixed, marks=pytest.mark.slow)])
+every_setup = pytest.mark.parametrize("setup", SETUPS)
 
 
 @every_rule
@@ -205,7 +205,6 @@ def test_a_categorical_column_without_cells(rule):
     assert_same(first, ct.greedy(wider, ct.Multinomial([*process.rate, 20.0]), rule=rule))
 
 
-@pytest.mark.slow
 @every_rule
 def test_a_part_of_its_own_for_some_of_the_columns(rule):
     """One Brownian over four columns is two Brownians over two each."""

@@ -9,6 +9,7 @@ from scipy import integrate, stats
 import coaltree as ct
 import reference
 from coaltree.errors import InputError
+from named import refused
 
 SIZES = range(2, 8)
 
@@ -411,94 +412,94 @@ REAL = np.arange(6.0).reshape(3, 2)
         (
             ct.Brownian(np.eye(2)),
             [[0, 1], [2, 3], [np.nan, 1]],
-            r"1 cell\(s\) are missing.*row 2, column 0.*full covariance",
+            "1 cell missing row 2 column 0 full covariance",
         ),
-        (ct.Brownian([1.0, 2.0, 3.0]), REAL, r"2 column\(s\).*Brownian's variance describes 3"),
-        (ct.Brownian(np.eye(3)), REAL, r"2 column\(s\).*Brownian's variance describes 3"),
-        (ct.Multinomial([1.0, 2.0, 3.0]), REAL, r"2 column\(s\).*Multinomial's rate describes 3"),
-        (ct.Multinomial(1.0, [[1.0]]), REAL, r"2 column\(s\).*Multinomial's equilibrium describes 1"),
-        (ct.Mixed((ct.Brownian(), [0])), REAL, r"2 column\(s\).*Mixed describes 1"),
-        (ct.Mixed((ct.Brownian([1.0, 1.0]), [0]), (ct.Brownian(), [1])), REAL, r"1 column\(s\).*describes 2"),
-        (ct.Multinomial(), [[0.0], [-1.0], [0.0]], r"Row 1, column 0 holds -1.*codes 0, 1, 2"),
-        (ct.Multinomial(), [[0.0], [1.0], [0.5]], r"Row 2, column 0 holds 0\.5.*codes 0, 1, 2"),
+        (ct.Brownian([1.0, 2.0, 3.0]), REAL, "2 column Brownian's variance describes 3"),
+        (ct.Brownian(np.eye(3)), REAL, "2 column Brownian's variance describes 3"),
+        (ct.Multinomial([1.0, 2.0, 3.0]), REAL, "2 column Multinomial's rate describes 3"),
+        (ct.Multinomial(1.0, [[1.0]]), REAL, "2 column Multinomial's equilibrium describes 1"),
+        (ct.Mixed((ct.Brownian(), [0])), REAL, "2 column Mixed describes 1"),
+        (ct.Mixed((ct.Brownian([1.0, 1.0]), [0]), (ct.Brownian(), [1])), REAL, "1 column describes 2"),
+        (ct.Multinomial(), [[0.0], [-1.0], [0.0]], "Row 1 column 0 -1 codes 2"),
+        (ct.Multinomial(), [[0.0], [1.0], [0.5]], "Row 2 column 0 0.5 codes 1"),
         (
             ct.Multinomial(1.0, [[0.5, 0.5]]),
             [[0], [2], [1]],
-            r"Row 1, column 0 holds code 2.*2 states, 0 to 1",
+            "Row 1 column 0 code 2 states",
         ),
-        (ct.Brownian(), REAL[:2], r"2 row\(s\).*3 leaves"),
-        (ct.Brownian(), [[0.0], [np.inf], [-np.inf]], r"2 cell\(s\) are infinite.*row 1, column 0.*NaN"),
-        (ct.Brownian(), [0.0, 1.0, 2.0], r"1 dimension"),
-        (ct.Brownian(), np.empty((0, 2)), r"shape \(0, 2\).*at least one row"),
-        (ct.Brownian(), np.empty((3, 0)), r"shape \(3, 0\).*one column"),
-        (ct.Brownian(), [["red"], ["green"], ["red"]], r"could not be read as numbers"),
-        (ct.Brownian(1e-300), [[1e8], [0.0], [1.0]], r"rescale the column"),
+        (ct.Brownian(), REAL[:2], "2 row(s) 3 leaves"),
+        (ct.Brownian(), [[0.0], [np.inf], [-np.inf]], "2 cell infinite row 1 column 0 NaN"),
+        (ct.Brownian(), [0.0, 1.0, 2.0], "1 dimension"),
+        (ct.Brownian(), np.empty((0, 2)), "shape 0 2 row"),
+        (ct.Brownian(), np.empty((3, 0)), "shape 3 0 column"),
+        (ct.Brownian(), [["red"], ["green"], ["red"]], "numbers"),
+        (ct.Brownian(1e-300), [[1e8], [0.0], [1.0]], "rescale column"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(process, X, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         process.log_likelihood(TREE, X)
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.log_joint(TREE, X, process)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"variance": 0.0}, "variance holds 0; variances must be positive"),
-        ({"variance": [1.0, -2.0]}, "variance holds -2; variances must be positive"),
-        ({"variance": [1.0, np.nan]}, "not finite"),
-        ({"variance": np.inf}, "not finite"),
-        ({"variance": np.ones((2, 3))}, r"shape \(2, 3\)"),
-        ({"variance": np.ones((2, 2, 2))}, r"shape \(2, 2, 2\)"),
-        ({"variance": []}, r"shape \(0,\)"),
-        ({"variance": [[1.0, 0.5], [0.0, 1.0]]}, "not symmetric"),
-        ({"variance": [[1.0, 2.0], [2.0, 1.0]]}, "not positive definite"),
-        ({"noise": -0.1}, r"noise is -0\.1"),
-        ({"noise": np.nan}, "noise is nan"),
-        ({"noise": np.inf}, "noise is inf"),
+        ({"variance": 0.0}, "variance 0 variances positive"),
+        ({"variance": [1.0, -2.0]}, "variance -2 variances positive"),
+        ({"variance": [1.0, np.nan]}, "finite"),
+        ({"variance": np.inf}, "finite"),
+        ({"variance": np.ones((2, 3))}, "shape 2 3"),
+        ({"variance": np.ones((2, 2, 2))}, "shape 2"),
+        ({"variance": []}, "shape (0,)"),
+        ({"variance": [[1.0, 0.5], [0.0, 1.0]]}, "symmetric"),
+        ({"variance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
+        ({"noise": -0.1}, "noise -0.1"),
+        ({"noise": np.nan}, "noise nan"),
+        ({"noise": np.inf}, "noise inf"),
     ],
 )
 def test_impossible_brownian_parameters_are_refused(arguments, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.Brownian(**arguments)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rate": 0.0}, "rate holds a number that is not finite and positive"),
-        ({"rate": [1.0, np.inf]}, "rate holds a number that is not finite and positive"),
-        ({"rate": np.ones((2, 2))}, r"rate has shape \(2, 2\)"),
-        ({"rate": []}, r"rate has shape \(0,\)"),
-        ({"equilibrium": [[0.5, 0.4]]}, r"column 0 adds up to 0\.9"),
-        ({"equilibrium": [[1.0], [0.0, 1.0]]}, "column 1 holds 0; probabilities must be above 0"),
-        ({"equilibrium": [[1.0], [1.5, -0.5]]}, r"column 1 holds -0\.5"),
-        ({"equilibrium": [[[0.5, 0.5]]]}, r"column 0 has shape \(1, 2\)"),
-        ({"equilibrium": []}, "equilibrium is empty"),
-        ({"rate": [1.0, 1.0], "equilibrium": [[0.5, 0.5]]}, r"1 column\(s\).*Multinomial's rate describes 2"),
+        ({"rate": 0.0}, "rate finite positive"),
+        ({"rate": [1.0, np.inf]}, "rate finite positive"),
+        ({"rate": np.ones((2, 2))}, "rate shape 2"),
+        ({"rate": []}, "rate shape (0,)"),
+        ({"equilibrium": [[0.5, 0.4]]}, "column 0 adds 0.9"),
+        ({"equilibrium": [[1.0], [0.0, 1.0]]}, "column 1 0 probabilities"),
+        ({"equilibrium": [[1.0], [1.5, -0.5]]}, "column 1 -0.5"),
+        ({"equilibrium": [[[0.5, 0.5]]]}, "column 0 shape 1 2"),
+        ({"equilibrium": []}, "equilibrium empty"),
+        ({"rate": [1.0, 1.0], "equilibrium": [[0.5, 0.5]]}, "1 column Multinomial's rate describes 2"),
     ],
 )
 def test_impossible_multinomial_parameters_are_refused(arguments, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.Multinomial(**arguments)
 
 
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([], "at least one pair"),
-        ([ct.Brownian()], r"pairs \(process, columns\)"),
-        ([("brownian", [0])], r"pairs \(process, columns\)"),
-        ([(ct.Brownian(), [])], "list of column indices"),
-        ([(ct.Brownian(), [0.5])], "list of column indices"),
-        ([(ct.Brownian(), [0, 1]), (ct.Brownian(), [1])], r"columns \[0, 1, 1\].*once each"),
-        ([(ct.Brownian(), [0, 2])], r"columns \[0, 2\].*once each"),
-        ([(ct.Brownian(), [-1])], r"columns \[-1\].*once each"),
+        ([], "pair"),
+        ([ct.Brownian()], "pairs process columns"),
+        ([("brownian", [0])], "pairs process columns"),
+        ([(ct.Brownian(), [])], "list column indices"),
+        ([(ct.Brownian(), [0.5])], "list column indices"),
+        ([(ct.Brownian(), [0, 1]), (ct.Brownian(), [1])], "columns [0 1 1]"),
+        ([(ct.Brownian(), [0, 2])], "columns [0 2]"),
+        ([(ct.Brownian(), [-1])], "columns [-1]"),
     ],
 )
 def test_impossible_mixtures_are_refused(parts, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.Mixed(*parts)
 
 

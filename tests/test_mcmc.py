@@ -17,6 +17,7 @@ from coaltree.inference.recorded import Checkpoint
 from coaltree.process.likelihood import merge_log_likelihoods
 from coaltree.process.parameter_draws import parameter_draws
 from coaltree.tree.clades import clade_masks
+from named import refused
 
 BATCHES = 40
 BOUND = 6  # standard errors, from batches: with 39 degrees of freedom a false alarm in less than a million comparisons
@@ -64,7 +65,8 @@ def slow(*case):
 
 
 CASES = [("brownian", 3, False), ("brownian", 4, False), ("mixed", 3, True), ("mixed", 4, True)]
-RARER = [slow(kind, n, True) for kind in ("brownian", "stationary", "multinomial") for n in (3, 4)]
+KINDS = ("brownian", "stationary", "multinomial")
+RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in KINDS)]
 
 
 @pytest.mark.parametrize(("kind", "n", "missing"), [*CASES, *RARER])
@@ -98,7 +100,6 @@ def test_five_leaves_by_enumeration(monkeypatch):
         check_mean(seen, mass / truth.evidence, clade)
 
 
-@pytest.mark.slow
 def test_rows_that_differ_and_begin_together_come_apart():
     """Chains begin with some rows joined next to height 0 that differ in a few columns, where f is nearly 0."""
     process = ct.Multinomial([0.3] * 10, [[0.5, 0.3, 0.2]] * 10)
@@ -449,25 +450,24 @@ def test_units_do_not_matter(unit, eight):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 0}, "n_samples is 0; it must be a whole number of at least 1."),
-        ({"calibrate": "joint"}, "calibrate is 'joint'; it must be True, to sample the parameters too, or False."),
-        ({"n_chains": True}, "n_chains is True; it must be a whole number of at least 1."),
-        ({"thin": 1.5}, "thin is 1.5; it must be a whole number of at least 1."),
-        ({"warmup": -1}, "warmup is -1; it must be a whole number of at least 0."),
+        ({"n_samples": 0}, "n_samples 0 1"),
+        ({"calibrate": "joint"}, "calibrate joint True sample parameters False"),
+        ({"n_chains": True}, "n_chains True 1"),
+        ({"thin": 1.5}, "thin 1.5 1"),
+        ({"warmup": -1}, "warmup -1 0"),
         (
             {"warmup": 10, "n_samples": 10},
-            "warmup is 10 of 10 samples, which leaves none; it must be smaller than n_samples.",
+            "warmup 10 samples leaves none smaller n_samples",
         ),
         (
             {"progress": 3},
-            "progress is 3; it must be a function of share, R-hat and effective samples, or None.",
+            "progress 3 function share R-hat effective samples None",
         ),
     ],
 )
 def test_bad_arguments_get_one_sentence(eight, arguments, message):
-    with pytest.raises(InputError) as error:
+    with refused(message):
         ct.mcmc(*eight, **arguments)
-    assert str(error.value) == message
 
 
 def test_wrong_names_are_told_before_any_chain_runs(eight, monkeypatch):

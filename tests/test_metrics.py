@@ -14,6 +14,7 @@ from coaltree.errors import InputError
 from coaltree.metrics import dendrogram_purity, leave_one_out_accuracy, subtree_score
 from coaltree.tree.kingman import simulate_tree
 from coaltree.tree.tree import Tree
+from named import refused
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -187,20 +188,20 @@ def test_a_deep_caterpillar():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 1], "2 labels were given for 3 leaves"),
-        ([0, 0, None], r"label of leaf 2 is missing \(None\)"),
-        ([0.0, np.nan, 0.0], r"label of leaf 1 is missing \(nan\)"),
-        (np.array([0.0, np.nan, 0.0]), r"label of leaf 1 is missing \(nan\)"),
-        (pd.Series(["a", "a", pd.NA], dtype="string"), r"label of leaf 2 is missing \(<NA>\)"),
-        (pd.Series(pd.to_datetime(["2020-01-01", None, None])), r"label of leaf 1 is missing \(NaT\)"),
-        (np.zeros((3, 1)), "label of leaf 0 is a list; labels must be one-dimensional"),
-        ("aab", "labels is a str"),
-        ({"a": 1, "b": 1, "c": 2}, "labels is a dict"),
-        (3, "labels is a int"),
+        ([0, 1], "2 labels 3 leaves"),
+        ([0, 0, None], "label leaf 2 missing (None)"),
+        ([0.0, np.nan, 0.0], "label leaf 1 missing (nan)"),
+        (np.array([0.0, np.nan, 0.0]), "label leaf 1 missing (nan)"),
+        (pd.Series(["a", "a", pd.NA], dtype="string"), "label leaf 2 missing (<NA>)"),
+        (pd.Series(pd.to_datetime(["2020-01-01", None, None])), "label leaf 1 missing (NaT)"),
+        (np.zeros((3, 1)), "label leaf 0 list labels one-dimensional"),
+        ("aab", "labels str"),
+        ({"a": 1, "b": 1, "c": 2}, "labels dict"),
+        (3, "labels int"),
     ],
 )
 def test_bad_labels_are_refused_in_words(score, labels, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         score(Tree.from_newick("((a:1,b:1):1,c:2);"), labels)
 
 

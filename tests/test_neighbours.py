@@ -43,10 +43,7 @@ def few_exact(monkeypatch):
     monkeypatch.setattr(greedy, "FEW_IN_SPACE", 60)
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("missing", "stationary", "mixed")]
-
-
-@pytest.mark.parametrize("name", ["brownian", "noise", "multinomial", *SLOW])
+@pytest.mark.parametrize("name", PROCESSES)
 def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
     process, X = simulated(name)
     exact = ct.greedy(X, process, search="exact")
@@ -64,7 +61,7 @@ def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
         np.testing.assert_allclose(found.tree.heights, exact.tree.heights, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["noise", "multinomial", pytest.param("mixed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
 def test_threads_and_the_order_of_the_rows_do_not_matter(name, few_exact):
     process, X = simulated(name, 400)
     names = [f"r{i}" for i in range(400)]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.tree.sample import TreeSample
+from named import refused
 from test_newick import any_name, dendropy_can_read
 from tree_samples import dendropy, heights_of_clades, related_sample
 
@@ -183,56 +184,56 @@ def in_block(lines, before=""):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "from a string, not from NoneType"),
-        ("", "begins with '', so it is no NEXUS file"),
-        (TREE, r"begins with '\(\(a:1,.*no NEXUS file, .*Tree\.from_newick"),
-        ("sample.trees", "'sample.trees', so it is no NEXUS file"),
-        ("#NEXUS\n" + TAXA, "has no trees block"),
-        ("#NEXUS begin trees; end;", "a trees block without any tree"),
-        (f"#NEXUS begin trees; tree T = {TREE}", "trees block is never closed, .*cut off after tree 'T'; .*'End;'"),
+        (None, "string NoneType"),
+        ("", "NEXUS file"),
+        (TREE, "(a:1 NEXUS file Tree.from_newick"),
+        ("sample.trees", "sample.trees NEXUS file"),
+        ("#NEXUS\n" + TAXA, "trees block"),
+        ("#NEXUS begin trees; end;", "trees block without tree"),
+        (f"#NEXUS begin trees; tree T = {TREE}", "trees block closed cut off tree T End"),
         (
             f"#NEXUS\nbegin trees;\ntree T = {TREE}\ntree U = ((a:1,b",
-            r"begins with 'tree U = .* on line 4 has no semicolon",
+            "tree U = line 4 semicolon",
         ),
-        (f"#NEXUS begin trees; tree T = {TREE} en", "begins with 'en' on line 1 has no semicolon"),
-        ("#NEXUS\nbegin trees;\ntree T = [&R ((a:1,b:1):2,c:3); end;", r"'\[' on line 3 is never closed"),
-        ("#NEXUS\nbegin trees;\ntree T = &R] ((a:1,b:1):2,c:3); end;", r"bracket '\]' on line 3 closes no comment"),
-        ("#NEXUS\nbegin trees;\ntree 'T = ((a:1,b:1):2,c:3); end;", "quote opened on line 3 is never closed"),
-        (in_block(f"tree T {TREE}"), r"Tree '.*' \(number 1 of the file\) has no '=' after its name on line 3"),
-        (in_block(f"tree T = {TREE}\ntree U = ((a:1,b:1):2,d:3);"), r"Tree 'U' \(number 2 .*it lacks 'c' and has 'd';"),
-        (in_block(f"tree T = {TREE}\ntree U = (a:1,b:1);"), "Tree 'U' .* it lacks 'c'; all trees need"),
-        (in_block("tree T = (a:1,b:1);", TAXA), "Tree 'T' .* it lacks 'c';"),
-        (in_block("tree T = ((1:1,2:1):2,4:3);", TAXA), "Tree 'T' .* it lacks 'c' and has '4';"),
-        (in_block(f"{TABLE}tree T = ((1:1,2:1):2,4:3);"), "Tree 'T' .* leaf '4', which is neither a key nor a name"),
-        (in_block(f"{TABLE}tree T = ((1:1,a:1):2,3:3);"), "Tree 'T' .* it lacks 'b';"),
-        (in_block(f"{TABLE}tree T = (((1:1,a:1):1,2:2):2,3:4);"), "Tree 'T' .* it has 'a' twice;"),
+        (f"#NEXUS begin trees; tree T = {TREE} en", "en line 1 semicolon"),
+        ("#NEXUS\nbegin trees;\ntree T = [&R ((a:1,b:1):2,c:3); end;", "[ line 3 closed"),
+        ("#NEXUS\nbegin trees;\ntree T = &R] ((a:1,b:1):2,c:3); end;", "bracket ] line 3 closes comment"),
+        ("#NEXUS\nbegin trees;\ntree 'T = ((a:1,b:1):2,c:3); end;", "quote line 3 closed"),
+        (in_block(f"tree T {TREE}"), "Tree 1 file = line 3"),
+        (in_block(f"tree T = {TREE}\ntree U = ((a:1,b:1):2,d:3);"), "Tree U 2 lacks c d"),
+        (in_block(f"tree T = {TREE}\ntree U = (a:1,b:1);"), "Tree U lacks c trees"),
+        (in_block("tree T = (a:1,b:1);", TAXA), "Tree T lacks c"),
+        (in_block("tree T = ((1:1,2:1):2,4:3);", TAXA), "Tree T lacks c 4"),
+        (in_block(f"{TABLE}tree T = ((1:1,2:1):2,4:3);"), "Tree T leaf 4 key"),
+        (in_block(f"{TABLE}tree T = ((1:1,a:1):2,3:3);"), "Tree T lacks b"),
+        (in_block(f"{TABLE}tree T = (((1:1,a:1):1,2:2):2,3:4);"), "Tree T 'a' twice"),
         (
             in_block(f"translate 1 a, 2 b c;\ntree T = {KEYED}"),
-            "entry '2 b c' of the translate table on line 3 .*commas",
+            "entry 2 b c translate table line 3 commas",
         ),
-        (in_block(f"translate 1 a 2 b;\ntree T = {KEYED}"), "entry '1 a 2 b' of the translate table"),
-        (in_block(f"translate 1 a, 1 b;\ntree T = {KEYED}"), "key '1' occurs twice"),
-        (in_block(f"translate 1 a, 2 a;\ntree T = {KEYED}"), "name 'a' occurs twice in the translate table"),
-        (in_block(f"tree T = {TREE}", TAXA.replace("b c", "b b")), "name 'b' occurs twice in the list of taxa"),
-        (in_block(f"tree T = [&W x] {TREE}"), "Tree 'T' .* has the weight 'x'; weights are finite"),
-        (in_block(f"tree T = [&W 1/0] {TREE}"), "has the weight '1/0'"),
-        (in_block(f"tree T = [&W 1/2/3] {TREE}"), "has the weight '1/2/3'"),
-        (in_block(f"tree T = [&W -1] {TREE}"), "has the weight '-1'"),
-        (in_block(f"tree T = [&W nan] {TREE}"), "has the weight 'nan'"),
-        (in_block(f"tree T = [&W 0] {TREE}"), "All weights are 0"),
-        (in_block("tree T = ;"), r"Tree 'T' .* of the file\): .*holds no tree"),
+        (in_block(f"translate 1 a 2 b;\ntree T = {KEYED}"), "entry 1 2 b translate table"),
+        (in_block(f"translate 1 a, 1 b;\ntree T = {KEYED}"), "key 1 twice"),
+        (in_block(f"translate 1 a, 2 a;\ntree T = {KEYED}"), "'a' twice translate table"),
+        (in_block(f"tree T = {TREE}", TAXA.replace("b c", "b b")), "b twice list taxa"),
+        (in_block(f"tree T = [&W x] {TREE}"), "Tree T weight x weights finite"),
+        (in_block(f"tree T = [&W 1/0] {TREE}"), "weight 1/0"),
+        (in_block(f"tree T = [&W 1/2/3] {TREE}"), "weight 1/2/3"),
+        (in_block(f"tree T = [&W -1] {TREE}"), "weight -1"),
+        (in_block(f"tree T = [&W nan] {TREE}"), "weight nan"),
+        (in_block(f"tree T = [&W 0] {TREE}"), "weights 0"),
+        (in_block("tree T = ;"), "Tree T file tree"),
         (
             in_block("tree T = [&R] (a:1,b:1,c:1);"),
-            r"Tree 'T' .*node with 3 children at character 35 \(line 3, column 15\)",
+            "Tree T node 3 children character 35 line column 15",
         ),
-        (in_block("tree T =\n(a:1,b);"), r"leaf 'b' at character 35 \(line 4, column 6\) has no branch length"),
-        ("\n" + in_block("tree T = (a:1,b);"), r"leaf 'b' at character 36 \(line 4, column 15\) has no branch length"),
-        (in_block("tree T = ((a:1,b:1.5):2,c:3);"), "Tree 'T' .*not ultrametric"),
-        (in_block("tree T = (a:1,a:1);"), "leaf name 'a' occurs twice"),
+        (in_block("tree T =\n(a:1,b);"), "leaf b character 35 line 4 column 6 branch length"),
+        ("\n" + in_block("tree T = (a:1,b);"), "leaf b character 36 line 4 column 15 branch length"),
+        (in_block("tree T = ((a:1,b:1.5):2,c:3);"), "Tree T ultrametric"),
+        (in_block("tree T = (a:1,a:1);"), "leaf 'a' twice"),
     ],
 )
 def test_bad_files_are_refused_in_words(text, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         TreeSample.from_nexus(text)
 
 

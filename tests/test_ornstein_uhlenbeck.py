@@ -16,6 +16,7 @@ from coaltree.errors import InputError, InputWarning
 from coaltree.inference.kernels.heights import best_height
 from coaltree.process.kernels import messages as op
 from coaltree.process.likelihood import merge_log_likelihoods
+from named import refused
 from test_greedy import Problem, check_scanned_slopes, replay
 
 SIZES = [1, 2, 3, 20]
@@ -470,7 +471,7 @@ def test_slopes_of_a_scan_are_those_of_its_pairs(setup, seed, start, log_width):
 # -- greedy inference ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setup", [*SETUPS, pytest.param(mixed_problem, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("setup", [*SETUPS, mixed_problem])
 def test_every_merge_is_the_best_of_all(setup):
     steps = skipped = 0
     for seed, n in enumerate([2, 3, 4, 5, 6, 9]):
@@ -869,54 +870,54 @@ def test_rates_at_the_edge_get_an_answer(rate):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rate": 0.0}, r"rate is 0\.0; it must be a number from 1e-30 to 1e\+30"),
-        ({"rate": -1.0}, r"rate is -1\.0"),
-        ({"rate": np.nan}, "rate is nan"),
-        ({"rate": np.inf}, "rate is inf"),
-        ({"rate": 1e-31}, "rate is 1e-31"),
-        ({"rate": "fast"}, "rate is 'fast'"),
-        ({"rate": [1.0, 2.0]}, r"rate is \[1\.0, 2\.0\]; it must be a number"),
-        ({"mean": "high"}, "mean is 'high'; it must be one number or one a column"),
-        ({"mean": [1.0, np.nan]}, "mean must be one finite number"),
-        ({"mean": np.inf}, "mean must be one finite number"),
-        ({"mean": []}, "mean must be one finite number"),
-        ({"mean": np.eye(2)}, "mean must be one finite number, or one a column"),
-        ({"variance": 0.0}, "variance holds 0; variances must be positive"),
-        ({"variance": [[1.0, 2.0], [2.0, 1.0]]}, "not positive definite"),
-        ({"variance": "wide"}, "variance is 'wide'"),
-        ({"noise": -0.1}, r"noise is -0\.1"),
-        ({"noise": np.inf}, "noise is inf"),
-        ({"mean": [1.0, 2.0, 3.0], "variance": [1.0, 2.0]}, r"3.*variance describes 2"),
+        ({"rate": 0.0}, "rate 0.0 1e-30 1e+30"),
+        ({"rate": -1.0}, "rate -1.0"),
+        ({"rate": np.nan}, "rate nan"),
+        ({"rate": np.inf}, "rate inf"),
+        ({"rate": 1e-31}, "rate 1e-31"),
+        ({"rate": "fast"}, "rate fast"),
+        ({"rate": [1.0, 2.0]}, "rate [1.0 2.0]"),
+        ({"mean": "high"}, "mean high column"),
+        ({"mean": [1.0, np.nan]}, "mean finite"),
+        ({"mean": np.inf}, "mean finite"),
+        ({"mean": []}, "mean finite"),
+        ({"mean": np.eye(2)}, "mean finite column"),
+        ({"variance": 0.0}, "variance 0 variances positive"),
+        ({"variance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
+        ({"variance": "wide"}, "variance wide"),
+        ({"noise": -0.1}, "noise -0.1"),
+        ({"noise": np.inf}, "noise inf"),
+        ({"mean": [1.0, 2.0, 3.0], "variance": [1.0, 2.0]}, "3 variance describes 2"),
     ],
 )
 def test_impossible_parameters_are_refused(arguments, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.OrnsteinUhlenbeck(**arguments)
 
 
 @pytest.mark.parametrize(
     ("process", "X", "message"),
     [
-        (ct.OrnsteinUhlenbeck(mean=[0.0, 1.0]), [[0.0], [1.0]], r"1 column\(s\).*OrnsteinUhlenbeck.*describes 2"),
-        (ct.OrnsteinUhlenbeck(variance=np.eye(3)), [[0.0], [1.0]], r"1 column\(s\).*OrnsteinUhlenbeck.*describes 3"),
+        (ct.OrnsteinUhlenbeck(mean=[0.0, 1.0]), [[0.0], [1.0]], "1 column OrnsteinUhlenbeck describes 2"),
+        (ct.OrnsteinUhlenbeck(variance=np.eye(3)), [[0.0], [1.0]], "1 column OrnsteinUhlenbeck describes 3"),
         (
             ct.OrnsteinUhlenbeck(variance=np.eye(2)),
             [[0.0, np.nan], [1.0, 1.0]],
-            r"1 cell\(s\) are missing.*row 0, column 1.*full covariance",
+            "1 cell missing row 0 column full covariance",
         ),
-        (ct.OrnsteinUhlenbeck(), [[0.0, 1e60], [1.0, 0.0]], r"values of column 1 lie up to 1e\+60 standard deviations"),
+        (ct.OrnsteinUhlenbeck(), [[0.0, 1e60], [1.0, 0.0]], "column 1 1e+60 standard deviations"),
         (
             ct.OrnsteinUhlenbeck(variance=1e-200),
             [[1.0], [0.0]],
-            "rescale the column, or give its own mean and variance",
+            "rescale column mean variance",
         ),
-        (ct.OrnsteinUhlenbeck(), [[np.inf], [0.0]], r"1 cell\(s\) are infinite"),
+        (ct.OrnsteinUhlenbeck(), [[np.inf], [0.0]], "1 cell infinite"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(process, X, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.greedy(X, process)
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         process.log_likelihood(ct.Tree([[0, 1]], [0, 0, 1.0]), X)
 
 

@@ -369,7 +369,7 @@ def test_ten_thousand_rows_against_a_thousand_leaves():
     X = process.simulate(tree, rng, n_columns=3)
     rows = X[rng.integers(1000, size=10_000)] + 0.1 * rng.normal(size=(10_000, 3))
     predictor = single(X, process, tree)
-    predictor.log_density(rows[:2])  # compiles, and makes the tables of the places
+    predictor.log_density(rows[:2])  # makes the tables of the places
     tracemalloc.start()
     try:
         density = predictor.log_density(rows)

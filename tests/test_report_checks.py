@@ -1,6 +1,7 @@
 """What a report says of how far to trust it: rows and cells that do not fit, support, the sample, the fit."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -115,19 +116,17 @@ def test_words_on_the_search(facts):
 
 
 def test_words_on_fitting(facts):
-    assert verdict(replace(facts, log_joints=[1.0], most_rounds=0), "settle").answer.startswith(
-        "Parameters were not fitted"
-    )
+    assert "not fitted" in verdict(replace(facts, log_joints=[1.0], most_rounds=0), "settle").answer
     settled = replace(facts, log_joints=[0.0, 1.0, 2.0, 2.0, 2.0], most_rounds=10)
-    assert verdict(settled, "settle").answer == (
-        "Yes: of 4 rounds of finding a tree and fitting parameters to it the last two were no better than the best before "
-        "them, which was kept."
-    )
+    assert verdict(settled, "settle").answer.startswith("Yes")
+    assert "4 rounds" in verdict(settled, "settle").answer
     part = verdict(replace(settled, fitted_to_part=True, log_joints=[0.0, 1.0, 2.0, 2.0, 2.0, 9.0]), "settle")
-    assert "fitting parameters to it on a part of the rows the last two" in part.answer
+    assert "part of the rows" in part.answer
+    assert "part of the rows" not in verdict(settled, "settle").answer
     rising = verdict(replace(facts, log_joints=[0.0, 1.0, 5.0, 9.0], most_rounds=3), "settle")
     assert rising.state == "look"
-    assert rising.answer == "Perhaps not: what was allowed, 3 rounds, was used up. Try calibrate=6."
+    assert "3 rounds" in rising.answer
+    assert "calibrate=6" in rising.answer
     still = verdict(replace(facts, log_joints=[0.0, 9.0, 9.1, 9.2], most_rounds=3), "settle")
     assert still.state == "good"
 
@@ -169,16 +168,13 @@ def test_standard_deviations_that_are_not_those_of_the_table(facts):
 
 def test_what_was_noticed_is_one_list(facts):
     text = page(replace(facts, remarks=("The first.", "The <b>second</b>.")))
-    assert text.count("What was noticed about the table or the sample?") == 1
+    assert text.count("What was noticed") == 1
     assert "<ul><li>The first.</li><li>The &lt;b&gt;second&lt;/b&gt;.</li></ul>" in text
     assert "What was noticed" not in page(replace(facts, remarks=()))
 
 
 def test_words_on_what_was_examined(facts):
-    assert how_examined(facts) == (
-        "Each row was taken off the tree and compared with what the other rows say of it. Then each cell was hidden in turn "
-        "and foretold from the rest of its row."
-    )
+    assert not re.search(r"\d", how_examined(facts))  # every row and every cell, one at a time
     some = replace(
         facts.examined,
         rows=facts.examined.rows[:30],
@@ -187,11 +183,10 @@ def test_words_on_what_was_examined(facts):
         evenly=np.arange(10) < 8,
         hidden_at_once=3,
     )
-    assert how_examined(replace(facts, examined=some)) == (
-        "To save time, 30 of the 36 rows were taken off the tree, up to 5 of them at a time, and compared with what the "
-        "other rows say of them. Then the cells of 8 rows, taken evenly from all, and of the oddest rows were hidden, up to "
-        "3 at a time, and foretold from the rest of their row."
-    )
+    told = how_examined(replace(facts, examined=some))
+    assert re.findall(r"\d+", told) == ["30", "36", "5", "8", "3"]
+    assert "evenly" in told
+    assert "oddest" in told
 
 
 def test_chance_alone_makes_few_outliers():
@@ -287,12 +282,11 @@ def test_merges_at_height_0(facts):
 def test_the_curve_of_the_fit_says_what_it_shows(facts, sampled):
     fallen = replace(facts, log_joints=[-900.0, -1300.0, -1000.0, -1200.0, -1250.0], most_rounds=10)
     text = Page(page(fallen)).text.replace("\N{MINUS SIGN}", "-")
-    assert "Log joint density of the 4 rounds with fitted parameters, between -1300 and -1000. It may fall" in text
-    assert "The round before anything was fitted is not shown and not to be compared" in text
-    assert "round 2 was the highest, and after it they went downhill, from -1000 to -1250" in text
+    assert re.search(r"Log joint density of the 4 rounds[^.]*between -1300 and -1000\.", text)
+    assert "not shown" in text
+    assert re.search(r"round 2 was the highest[^.]*from -1000 to -1250", text)
     evidence = Page(page(replace(report_facts(sampled), log_joints=[-9.0, -8.0, -7.0], most_rounds=5))).text
     assert "Log evidence of the 2 rounds" in evidence
-    assert "Log evidence : how well the parameters explain the table, over all trees" in evidence
     assert "Log joint density" not in evidence
 
 

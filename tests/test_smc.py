@@ -18,6 +18,7 @@ import reference
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.smc import PROPOSALS
 from coaltree.process.likelihood import merge_log_likelihoods
+from named import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -343,26 +344,26 @@ def test_identical_rows_and_huge_and_tiny_units():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_particles": 0}, "n_particles is 0"),
-        ({"n_particles": 2.5}, "n_particles is 2.5"),
-        ({"n_runs": 0}, "n_runs is 0"),
-        ({"regrafts": -1}, "regrafts is -1; it must be a whole number of at least 0"),
-        ({"regrafts": 2, "proposal": "race"}, "regrafts is not 0, and proposal is 'race'"),
-        ({"threshold": 1.5}, "threshold is 1.5"),
-        ({"threshold": -0.1}, "threshold is -0.1"),
-        ({"threshold": math.nan}, "threshold is nan"),
-        ({"threshold": None}, "threshold is None"),
-        ({"progress": 5}, "progress is 5"),
-        ({"n_jobs": 0}, "n_jobs is 0"),
-        ({"proposal": "post"}, "proposal is 'post'"),
-        ({"resampling": "none"}, "resampling is 'none'"),
-        ({"process": "brownian"}, "process is 'brownian'"),
-        ({"random_state": "x"}, "random_state is 'x'"),
-        ({"leaf_names": ["a"]}, "1 leaf names"),
+        ({"n_particles": 0}, "n_particles 0"),
+        ({"n_particles": 2.5}, "n_particles 2.5"),
+        ({"n_runs": 0}, "n_runs 0"),
+        ({"regrafts": -1}, "regrafts -1 0"),
+        ({"regrafts": 2, "proposal": "race"}, "regrafts 0 proposal race"),
+        ({"threshold": 1.5}, "threshold 1.5"),
+        ({"threshold": -0.1}, "threshold -0.1"),
+        ({"threshold": math.nan}, "threshold nan"),
+        ({"threshold": None}, "threshold None"),
+        ({"progress": 5}, "progress 5"),
+        ({"n_jobs": 0}, "n_jobs 0"),
+        ({"proposal": "post"}, "proposal post"),
+        ({"resampling": "none"}, "resampling none"),
+        ({"process": "brownian"}, "process brownian"),
+        ({"random_state": "x"}, "random_state x"),
+        ({"leaf_names": ["a"]}, "1 leaf"),
     ],
 )
 def test_bad_arguments_get_one_sentence(arguments, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         ct.smc(**({"X": [[0.0], [1.0], [3.0]], "process": ct.Brownian()} | arguments))
 
 

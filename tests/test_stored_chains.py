@@ -14,6 +14,7 @@ from coaltree.estimators.stored import model_bytes, model_of
 from coaltree.output.archive import array_bytes, pack
 from coaltree.output.checked_json import to_json
 from coaltree.output.model_file import ModelState
+from named import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -76,31 +77,29 @@ def with_chains(**facts):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (with_chains(n_chains=0), "n_chains is 0, and not a whole number of at least 1"),
-        (with_chains(n_chains=7), "its 270 trees are not as many of each of 7 chains"),
-        (with_chains(warmup=-1), "warmup is -1, and not a whole number of at least 0"),
-        (with_chains(warmup=11), "its trace_log_joint.npy is an array (3, 100) of float64, where (3, 101) of float64"),
-        (with_chains(warmup=10**12), "its trace_log_joint.npy is an array (3, 100) of float64"),
-        (with_chains(acceptance=[0.5]), "acceptance is [0.5], and not an object"),
-        (with_chains(acceptance={"leaf": "much"}), "acceptance is 'much', and not a number"),
-        (lambda found: found["chains"].pop("warmup"), "chains has no 'warmup'"),
-        (lambda found: found.update(chains=[1]), "chains is [1], and not an object"),
+        (with_chains(n_chains=0), "n_chains 0 1"),
+        (with_chains(n_chains=7), "270 trees 7 chains"),
+        (with_chains(warmup=-1), "warmup -1 0"),
+        (with_chains(warmup=11), "trace_log_joint.npy array 3 100 float64 101"),
+        (with_chains(warmup=10**12), "trace_log_joint.npy array 3 100 float64"),
+        (with_chains(acceptance=[0.5]), "acceptance [0.5] object"),
+        (with_chains(acceptance={"leaf": "much"}), "acceptance much"),
+        (lambda found: found["chains"].pop("warmup"), "chains warmup"),
+        (lambda found: found.update(chains=[1]), "chains [1] object"),
         (
             lambda found: found.update(chains=None),
-            "log_evidence is there without a sample of trees, or the other way round",
+            "log_evidence without sample trees",
         ),
         (
             lambda found: found.update(log_evidence=-3.0),
-            "log_evidence is there without a sample of trees, or the other",
+            "log_evidence without sample trees",
         ),
     ],
 )
 def test_files_that_make_no_chains(fitted, change, reason):
     assert fitted.sample_.warmup == 10
-    with pytest.raises(InputError) as error:
+    with refused(f"m.coaltree {reason}"):
         loaded(changed(fitted, change))
-    assert str(error.value).startswith("m.coaltree holds no model that can be used: ")
-    assert reason in str(error.value)
 
 
 def test_traces_that_are_not_of_the_trees(fitted):

@@ -16,6 +16,7 @@ from coaltree.errors import InputError, InputWarning
 from coaltree.table.columns import MAX_CATEGORIES, CategoricalColumn, RealColumn, read_columns
 from coaltree.table.encoding import describe, encode, fit_encoding
 from coaltree.table.names import distinct_names
+from named import refused
 
 NAN = np.nan
 
@@ -456,21 +457,21 @@ def test_one_dimension(X):
 @pytest.mark.parametrize(
     ("X", "text"),
     [
-        (np.empty((0, 3)), "Found array with 0 sample(s) (shape=(0, 3)) while a minimum of 1 is required."),
+        (np.empty((0, 3)), "Found array 0 sample(s) shape=(0 3) minimum 1 required"),
         (
             pd.DataFrame({"a": []}),
-            "Found array with 0 sample(s) (shape=(0, 1)) while a minimum of 1 is required.",
+            "Found array 0 sample(s) shape=(0 1) minimum 1 required",
         ),
-        (np.empty((4, 0)), "Found array with 0 feature(s) (shape=(4, 0)) while a minimum of 1 is required."),
+        (np.empty((4, 0)), "Found array 0 feature(s) shape=(4 0) minimum 1 required"),
         (
             pd.DataFrame(index=[1, 2]),
-            "Found array with 0 feature(s) (shape=(2, 0)) while a minimum of 1 is required.",
+            "Found array 0 feature(s) shape=(2 0) minimum 1 required",
         ),
-        ([[], []], "Found array with 0 feature(s) (shape=(2, 0)) while a minimum of 1 is required."),
+        ([[], []], "Found array 0 feature(s) shape=(2 0) minimum 1 required"),
         (np.zeros((1, 2, 3)), "dim 3"),
         ([[[1]], [[2]]], "dim 3"),
-        ([[1, 2], [3]], "row 0 has 2 cells and row 1 (counted from 0) has 1"),
-        ([[1, 2], 3], "its entry 1 is 3"),
+        ([[1, 2], [3]], "row 0 2 cells 1 counted"),
+        ([[1, 2], 3], "entry 1 3"),
         (np.array(3.0), "got scalar array"),
         (4.0, "got scalar array"),
         (np.zeros(2, dtype=[("a", float)]), "structured array"),
@@ -478,9 +479,8 @@ def test_one_dimension(X):
     ],
 )
 def test_bad_shapes(X, text):
-    with pytest.raises(InputError) as error:
+    with refused(text):
         read_columns(X)
-    assert text in str(error.value)
 
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array, scipy.sparse.dok_array])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from coaltree.errors import InputError
 from coaltree.tree.tree import Tree, checked_tree
+from named import refused
 
 
 def random_tree(n, seed):
@@ -71,35 +72,35 @@ def test_names_default_to_row_numbers():
 @pytest.mark.parametrize(
     ("children", "heights", "names", "message"),
     [
-        ([0, 1], [0, 0, 1], None, r"children has shape \(2,\)"),
-        ([[0, 1, 2]], [0, 0, 1], None, r"children has shape \(1, 3\)"),
-        ([[0, 1.5]], [0, 0, 1], None, "whole numbers"),
-        ([[0, np.nan]], [0, 0, 1], None, "whole numbers"),
-        ([["a", "b"]], [0, 0, 1], None, "children holds .* values; it must hold numbers"),
-        ([[0, 1], [2]], [0, 0, 1], None, "children has rows of different lengths"),
+        ([0, 1], [0, 0, 1], None, "children shape (2,)"),
+        ([[0, 1, 2]], [0, 0, 1], None, "children shape 1 3"),
+        ([[0, 1.5]], [0, 0, 1], None, "numbers"),
+        ([[0, np.nan]], [0, 0, 1], None, "numbers"),
+        ([["a", "b"]], [0, 0, 1], None, "children"),
+        ([[0, 1], [2]], [0, 0, 1], None, "children rows different lengths"),
         (
             [[0, 3], [1, 2]],
             [0] * 3 + [1, 2],
             None,
-            "Merge 0 joins node 3, but only nodes 0 to 2 exist by then",
+            "Merge 0 node 3 nodes 2",
         ),
-        ([[0, -1]], [0, 0, 1], None, "Merge 0 joins node -1"),
-        ([[0, 0]], [0, 0, 1], None, "Node 0 is a child 2 times"),
-        ([[0, 1], [1, 2]], [0] * 3 + [1, 2], None, "Node 1 is a child 2 times"),
-        ([[0, 1]], [0, 0], None, r"heights has shape \(2,\); a tree of 2 leaves has 3 nodes"),
-        ([[0, 1]], [0, 0, np.inf], None, "height of node 2 is inf"),
-        ([[0, 1]], [0, np.nan, 1], None, "height of node 1 is nan"),
-        ([[0, 1]], ["0", "0", "1"], None, "heights holds .* values"),
-        ([[0, 1]], [0, 0.5, 1], None, "Leaf 1 has height 0.5"),
-        ([[0, 1]], [0, 0, -1], None, "Merge 0 has height -1, less than the leaves at 0"),
-        ([[0, 1], [3, 2]], [0, 0, 0, 2, 1], None, "Merge 1 has height 1, less than merge 0 at 2"),
-        ([[0, 1]], [0, 0, 1], ["a"], "1 leaf names were given for 2 leaves"),
-        ([[0, 1]], [0, 0, 1], ["a", "a"], "leaf name 'a' occurs more than once"),
-        ([[0, 1]], [0, 0, 1], ["a", ""], "name of leaf 1 is empty"),
+        ([[0, -1]], [0, 0, 1], None, "Merge 0 node -1"),
+        ([[0, 0]], [0, 0, 1], None, "Node 0 child 2 times"),
+        ([[0, 1], [1, 2]], [0] * 3 + [1, 2], None, "Node 1 child 2 times"),
+        ([[0, 1]], [0, 0], None, "heights shape (2,) tree 2 leaves 3 nodes"),
+        ([[0, 1]], [0, 0, np.inf], None, "height node 2 inf"),
+        ([[0, 1]], [0, np.nan, 1], None, "height node 1 nan"),
+        ([[0, 1]], ["0", "0", "1"], None, "heights"),
+        ([[0, 1]], [0, 0.5, 1], None, "Leaf 1 height 0.5"),
+        ([[0, 1]], [0, 0, -1], None, "Merge 0 height -1 less leaves"),
+        ([[0, 1], [3, 2]], [0, 0, 0, 2, 1], None, "Merge 1 height less merge 0 2"),
+        ([[0, 1]], [0, 0, 1], ["a"], "1 leaf 2 leaves"),
+        ([[0, 1]], [0, 0, 1], ["a", "a"], "leaf 'a'"),
+        ([[0, 1]], [0, 0, 1], ["a", ""], "leaf 1 empty"),
     ],
 )
 def test_illegal_trees_are_refused_in_words(children, heights, names, message):
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         Tree(children, heights, names)
 
 
