@@ -8,13 +8,17 @@ compiler there is no build, and Python runs the same files.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from .errors import InstallationWarning
 
+UNCOMPILED = (
+    "coaltree was installed without a C compiler, so its kernels run as plain Python, some hundred times slower. Install a "
+    "compiler (for example: apt install gcc python3-dev) and reinstall coaltree, or install a wheel."
+)
 _warned = False
 
 
@@ -27,12 +31,23 @@ def kernel_path(path: Iterable[str]) -> list[str]:
         The ``__path__`` of the package.
     """
     folders = list(path)
+    if not _are_built(folders):
+        _warn_uncompiled()
     if _has_avx2():
         folders = [str(Path(folder, "avx2")) for folder in folders if Path(folder, "avx2").is_dir()] + folders
-    built = any(file.name.endswith(tuple(EXTENSION_SUFFIXES)) for folder in folders for file in Path(folder).iterdir())
-    if not built:
-        _warn_uncompiled()
     return folders
+
+
+def say_uncompiled(say: Callable[[str], None]) -> None:
+    """Say it in another way than by a warning if the kernels are not compiled."""
+    global _warned
+    if not _warned and not _are_built([str(Path(__file__).parent / "process" / "kernels")]):
+        _warned = True
+        say(UNCOMPILED)
+
+
+def _are_built(folders: Iterable[str]) -> bool:
+    return any(file.name.endswith(tuple(EXTENSION_SUFFIXES)) for folder in folders for file in Path(folder).iterdir())
 
 
 def _has_avx2() -> bool:
@@ -47,9 +62,4 @@ def _warn_uncompiled() -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(
-            "coaltree was installed without a C compiler, so its kernels run as plain Python, some hundred times slower. "
-            "Install a compiler (for example: apt install gcc python3-dev) and reinstall coaltree, or install a wheel.",
-            InstallationWarning,
-            stacklevel=4,
-        )
+        warnings.warn(UNCOMPILED, InstallationWarning, stacklevel=4)

@@ -73,7 +73,7 @@ class Notes:
 
 @contextlib.contextmanager
 def hushed(quiet: bool) -> Iterator[None]:
-    """Keep the word that kernels are being compiled off standard error, if all is to be quiet."""
+    """Keep what libraries say off standard error, if all is to be quiet."""
     with contextlib.redirect_stderr(io.StringIO()) if quiet else contextlib.nullcontext():
         yield
 

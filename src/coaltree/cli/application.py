@@ -10,6 +10,7 @@ from typing import Annotated, cast
 import typer
 
 from .. import __version__
+from .._extensions import say_uncompiled
 from ..console import complain
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ def run() -> None:
         # A terminal that cannot show a name must not end the run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    say_uncompiled(complain)
     try:
         sys.exit(app(prog_name="coaltree", standalone_mode=False))
     except _UsageError as error:
