@@ -4,7 +4,7 @@ Run with ``python benchmarks/engines.py`` after ``pip install ".[bench]" faiss-c
 are not installed are left out, visibly. ``--rows N`` for other sizes, ``--quick`` for a smoke run.
 
 Clustered points in ten dimensions, twelve neighbours of each, two threads. Every measurement is a process of its own. *Cold* is
-the time from nothing to a first answer for 2,000 points: import, and whatever is compiled. *Held* is the share of 300
+the time from nothing to a first answer for 2,000 points: import, and whatever an engine compiles. *Held* is the share of 300
 points whose true nearest neighbour is among the twelve, *recall* the share of their true twelve.
 """
 

@@ -48,7 +48,7 @@ def moves(quick):
         process = ct.Brownian()
         X = process.simulate(tree, random_state=1, n_columns=20)
         chain = chains.Chain(X, process.resolve(X), tree, np.random.default_rng(2))
-        chain.move(n)  # the first call compiles
+        chain.move(n)
         seconds = processor_seconds(lambda chain=chain: chain.move(1_000 if quick else 20_000))
         speeds.append((1_000 if quick else 20_000) / seconds)
         print(f"| {n} | {speeds[-1]:,.0f} |", flush=True)
@@ -67,7 +67,7 @@ def languages(quick):
     X = binary_features()
     n_samples, of_peer = (100, 200) if quick else (800, 3_000)
     process = ct.Multinomial(RATE, [[0.5, 0.5]] * X.shape[1])
-    ct.mcmc(X, process, 10, N_CHAINS, n_jobs=N_CHAINS, random_state=0)  # compile first
+    ct.mcmc(X, process, 10, N_CHAINS, n_jobs=N_CHAINS, random_state=0)  # what is imported late is there then
     start, used = time.perf_counter(), time.process_time()
     sample = ct.mcmc(X, process, n_samples, N_CHAINS, warmup=n_samples // 4, n_jobs=N_CHAINS, random_state=0)
     used, took = time.process_time() - used, time.perf_counter() - start

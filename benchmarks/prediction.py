@@ -230,8 +230,8 @@ def score_cells(table, said, real, codes):
     return scores
 
 
-def compile_first(table):
-    """Have the kernels for this kind of table in memory before time is taken."""
+def warm_up(table):
+    """Have what is imported late in memory before time is taken."""
     few, _, _ = hide(table.rows(slice(None, None, max(1, len(table.real) // 20))), 0.2, np.random.default_rng(0))
     few = few._replace(real=few.real[:, np.nanstd(few.real, axis=0) > 0])
     for process in ("ornstein-uhlenbeck", "brownian"):
@@ -241,7 +241,7 @@ def compile_first(table):
 def impute(table, share, repeat, with_sample=False):
     """Hide cells of a table once; return everybody's scores by name."""
     warnings.simplefilter("ignore")
-    compile_first(table)
+    warm_up(table)
     rng = np.random.default_rng([repeat, round(100 * share)])
     holes, real, codes = hide(table, share, rng)
     said, seconds = {}, {}

@@ -30,7 +30,7 @@ def sampling(n, proposal, n_particles=50):
 def main():
     argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()  # for --help
     for proposal in ("race", "post-post"):
-        sampling(5, proposal)  # compile first
+        sampling(5, proposal)  # what is imported late is there then
     table = independent()
     peer = seconds(lambda: fastcluster.linkage(table, "average"))
     line("post-post, 100 x 10 / fastcluster average 10,000 x 20", sampling(100, "post-post") / peer, 4)

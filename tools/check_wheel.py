@@ -12,7 +12,10 @@ from pathlib import Path
 import numpy as np
 
 import coaltree as ct
-from coaltree.process.kernels import messages
+from coaltree.errors import InstallationWarning
+
+warnings.simplefilter("error", InstallationWarning)
+from coaltree.process.kernels import messages  # noqa: E402
 
 kernels = Path(ct.__file__).parent.glob("**/kernels/*.py")
 for source in (file for file in kernels if file.name != "__init__.py"):
