@@ -960,3 +960,19 @@ def test_models_with_noise_in_all_columns(tmp_path):
         assert again.parameters_[name]["noise_sd"] == pytest.approx(np.sqrt(variance * noise) * scale)
     rows = table.iloc[:4].assign(size=1.0)
     np.testing.assert_array_equal(first.score_samples(rows), again.score_samples(rows))
+
+
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
+def test_noise_of_zero_stays_while_that_of_other_columns_moves():
+    rng = np.random.default_rng(2)
+    tree = ct.simulate_tree(60, random_state=2)
+    q = [[0.5, 0.5], [0.3, 0.3, 0.4]]
+    X = ct.Multinomial(0.7, q, [0.0, 0.4]).simulate(tree, rng)
+    fitted = ct.calibrate(ct.Multinomial(0.7, q, [0.0, 0.1]), tree, X)
+    assert fitted.noise[0] == 0
+    assert fitted.noise[1] > 0.15
+    sample = ct.mcmc(X[:12], ct.Multinomial(0.7, q, [0.0, 0.1]), 30, 1, calibrate=True, random_state=0)
+    assert np.all(sample.parameters["noise[0]"] == 0)
+    assert np.ptp(sample.parameters["noise[1]"]) > 0
+    held = ct.calibrate(ct.Multinomial(0.7, q, [0.0, 0.1]), tree, X, hold_noise=True)
+    assert held.noise.tolist() == [0.0, 0.1]

@@ -108,7 +108,7 @@ def mcmc(
         Draw the process's parameters too, in turn with the trees: the sample is from the posterior of both. They begin as the
         process has them, and their priors are the weak ones of `ct.calibrate`.
     hold_noise : bool, default False
-        Leave the noise of real columns as it is. Noise of 0 always stays.
+        Leave the noise as it is. Noise of 0 always stays; where a real column has none, that of all real columns stays.
     warmup : int, optional
         Samples at the beginning of each chain that are left out. By default at least a tenth, and as many more as make the rest
         worth most.

@@ -35,7 +35,7 @@ class Redraws(NamedTuple):
 
 def fit_multinomial(process: Multinomial, evidence: Evidence, noise: Noise) -> Multinomial:
     """Return the most probable rates, equilibria and noise, or what some steps towards them reach; noise of 0 stays."""
-    moves_noise = noise == "fitted" and bool(np.all(process.noise > 0))
+    moves_noise = noise == "fitted" and bool(process.noise.any())
     for _ in range(EM_STEPS):
         found = redraws(process, evidence)
         rates = _best_rates(process, found)
@@ -170,7 +170,8 @@ def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArr
     a, b = SITE_NOISE_PRIOR
     # noise that was given beyond these ends may stay where it is best
     least, most = np.minimum(process.noise, LEAST_NOISE), np.maximum(process.noise, MOST_NOISE)
-    return np.asarray(np.clip((a - 1 + drawn) / (a + b - 2 + cells), least, most))
+    best = np.clip((a - 1 + drawn) / (a + b - 2 + cells), least, most)
+    return np.where(process.noise > 0, best, 0.0)  # noise of 0 stays
 
 
 def multinomial_log_prior(process: Multinomial, X: FloatArray) -> float:
@@ -179,7 +180,6 @@ def multinomial_log_prior(process: Multinomial, X: FloatArray) -> float:
     assert resolved.equilibrium is not None
     rate = np.atleast_1d(resolved.rate)
     total = float(np.sum((SHAPE - 1) * np.log(rate) - rate / SCALE))
-    if np.all(resolved.noise > 0):
-        a, b = SITE_NOISE_PRIOR
-        total += float(np.sum((a - 1) * np.log(resolved.noise) + (b - 1) * np.log1p(-resolved.noise)))
+    noises = np.atleast_1d(resolved.noise)[np.atleast_1d(resolved.noise) > 0]
+    total += float(np.sum((SITE_NOISE_PRIOR[0] - 1) * np.log(noises) + (SITE_NOISE_PRIOR[1] - 1) * np.log1p(-noises)))
     return total + sum(float(np.mean(np.log(q))) for q in resolved.equilibrium)

@@ -216,7 +216,7 @@ class _MultinomialDraws(ParameterDraws):
 
     def __init__(self, process: Multinomial, X: FloatArray, hold_noise: bool) -> None:
         self._X = X
-        self._moves_noise = bool(np.all(process.noise > 0)) and not hold_noise
+        self._moves_noise = bool(process.noise.any()) and not hold_noise
 
     def first(self, process: Process) -> Process:
         return process
@@ -297,7 +297,7 @@ def _drawn_noise(
     if noise.ndim == 0:
         events, cells = events.sum(), cells.sum()
     drawn = rng.beta(SITE_NOISE_PRIOR[0] + events, SITE_NOISE_PRIOR[1] + cells - events)
-    return np.where((drawn > 0) & (drawn < MOST_NOISE), drawn, noise)
+    return np.where((noise > 0) & (drawn > 0) & (drawn < MOST_NOISE), drawn, noise)  # noise of 0 stays
 
 
 class _MixedDraws(ParameterDraws):

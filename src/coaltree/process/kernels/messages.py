@@ -573,8 +573,8 @@ def highest(forest, pair, c):
     if forest.complete:
         path = _stationary_highest(forest.rate[0], pair.d2[0], max(-pair.product[0], 0.0), c)
         return 0.5 * (max(path - path_of(forest.rate[0], pair.lost[0]), 0.0) + pair.heights)
-    # Where the rise of each kind is below its share of c, their sum is below c: a half, a quarter and so on, and for the last kind
-    # as much as for the one before.
+    # Where the rise of each kind is below its share of c, their sum is below c: a half, a quarter and so on, and the last kind
+    # has as much as the one before.
     kinds = (forest.n_brownian > 0) + forest.n_groups + (forest.n_sites > 0)
     share, top = c, 0.0
     d2, least = 0.0, math.inf
