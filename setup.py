@@ -26,8 +26,6 @@ UNIX_FLAGS = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contr
 MSVC_FLAGS = ["/O2", "/fp:precise"]
 # What Cython itself adds to a module that uses memoryviews is compiled once for all of them.
 UTILITY = "coaltree._cyutility"
-# Kernels with loops over many numbers; the others gain nothing from longer vectors.
-VECTORISED = ("messages", "space", "neighbours", "places", "bhc")
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
@@ -74,7 +72,7 @@ class BuildKernels(build_ext):
 
 
 def extensions() -> list[Extension]:
-    """Return all modules to be compiled, those with long loops twice."""
+    """Return all modules to be compiled, kernels twice."""
     kernels = [Extension(module_name(file), [str(file)]) for file in kernel_modules()]
     utility = Extension(UTILITY, [str(SOURCE.joinpath(*UTILITY.split(".")).with_suffix(".c"))])
     built = cythonize(
@@ -85,8 +83,9 @@ def extensions() -> list[Extension]:
         nthreads=os.cpu_count() or 1,
         shared_utility_qualified_name=UTILITY,
     )
-    vectorised = [extension for extension in built if extension.name.rpartition(".")[2] in VECTORISED]
-    return built + [for_avx2(extension) for extension in vectorised] if X86 else built
+    kernels = [extension for extension in built if extension.name != UTILITY]
+    # all of them: going to and fro between code with and without AVX costs more than a part of it gains
+    return built + [for_avx2(extension) for extension in kernels] if X86 else built
 
 
 def for_avx2(extension: Extension) -> Extension:
