@@ -14,7 +14,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import coaltree as ct
-from coaltree.errors import InputError
 from coaltree.rivals import BayesianHierarchicalClustering
 from coaltree.rivals.bhc import Hyperparameters, Rows, merge_all
 from named import refused
@@ -356,12 +355,10 @@ def test_layout_and_type_do_not_matter():
 
 
 def test_missing_cells_are_refused():
-    with pytest.raises(InputError, match=r"The table has 2 missing cells \(NaN\), the first in column 'x1', row 0"):
+    with refused("table 2 missing cells (NaN) first column x1 row 0"):
         BayesianHierarchicalClustering().fit([[1.0, np.nan], [2.0, np.nan]])
     frame = pd.DataFrame({"a": ["x", None, "y"]}, index=["p", "q", "r"])
-    with pytest.raises(
-        InputError, match=r"1 missing cell \(NaN\), the first in column 'a', row 1 \('q'\): .*complete rows"
-    ):
+    with refused("1 missing cell (NaN) first column 'a' row ('q') complete rows"):
         BayesianHierarchicalClustering().fit(frame)
 
 
@@ -386,7 +383,7 @@ def test_options_that_cannot_be(options, message):
 
 
 def test_columns_that_a_model_cannot_take():
-    with pytest.raises(InputError, match="Column 'x0' holds 2, and model='bernoulli' takes 0 and 1 only"):
+    with refused("Column x0 2 model='bernoulli takes 0 1"):
         BayesianHierarchicalClustering(model="bernoulli").fit([[0], [1], [2]])
-    with pytest.raises(InputError, match="Column 'a' holds categories, and model='gaussian' takes numbers"):
+    with refused("Column 'a' categories model='gaussian takes"):
         BayesianHierarchicalClustering(model="gaussian").fit(pd.DataFrame({"a": ["x", "y"]}))

@@ -334,7 +334,6 @@ def test_completion():
 def test_a_reader_that_goes_away(tmp_path, model):
     (tmp_path / "n.csv").write_text("x,y,c\n" + "1,2,u\n" * 8_000)
     for arguments in (
-        ["score", model, "n.csv", "-q"],
         ["simulate", "8000", "-q"],
         ["score", model, "n.csv", "-q", "--json"],
     ):

@@ -285,7 +285,7 @@ def test_files_that_are_not_written(command, tmp_path, monkeypatch, question):
     assert contents(tmp_path) == before
 
 
-def test_standard_output_is_utf_8_and_may_close_early(folder, tmp_path):
+def test_standard_output_is_utf_8(folder, tmp_path):
     (tmp_path / "n.csv").write_text("id,x,y,c,z\n" + "".join(f"Ω{i},1,2,u,007\n" for i in range(3)), encoding="utf-8")
     command = [sys.executable, "-m", "coaltree", "score", str(folder / "out" / "model.coaltree"), "n.csv"]
     done = subprocess.run(
@@ -293,13 +293,6 @@ def test_standard_output_is_utf_8_and_may_close_early(folder, tmp_path):
         env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1"},
     )  # fmt: skip
     assert done.stdout.decode("utf-8").splitlines()[1].startswith("Ω0,")
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
-    )  # fmt: skip
-    process.stdout.close()
-    assert b"Traceback" not in process.stderr.read()
-    process.wait(timeout=300)
-    process.stderr.close()
 
 
 # -- rows of which little can be said --------------------------------------------------------------------

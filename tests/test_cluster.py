@@ -1,5 +1,6 @@
 """A Dask cluster: worker processes find what threads find, bit for bit, whatever happens to them."""
 
+import gc
 import importlib
 import os
 import pickle
@@ -20,6 +21,7 @@ from coaltree.inference.carriers import Threads
 from coaltree.questions import groups, spread
 from coaltree.table.blocks import computed
 from command_line import check_sentence, command_in
+from named import refused
 from test_neighbours import PROCESSES, simulated
 
 distributed = pytest.importorskip("distributed", reason="clusters need distributed: pip install 'coaltree[dask]'")
@@ -35,6 +37,13 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning",
     "ignore:Couldn't detect a suitable IP:RuntimeWarning",
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_left_over():
+    """Collect what lost clusters leave behind here, where warnings of sockets are ignored, and not in other tests."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -202,18 +211,14 @@ def test_checkpoints_of_something_else(small_blocks, tmp_path):
     path = tmp_path / "rounds.npz"
     options = {"search": "neighbors", "checkpoint": path}
     path.write_text("not a file of numpy")
-    with pytest.raises(
-        InputError, match=r"rounds\.npz is not a checkpoint of a search by neighbours; choose another name"
-    ):
+    with refused("rounds.npz checkpoint search neighbours"):
         ct.greedy(X, process, **options)
     np.save(path.open("wb"), np.zeros(3))
     with pytest.raises(InputError, match="is not a checkpoint of a search"):
         ct.greedy(X, process, **options)
     path.unlink()
     ct.greedy(X, process, **options)
-    with pytest.raises(
-        InputError, match="is the checkpoint of another table, process or settings; choose another name"
-    ):
+    with refused("checkpoint table process settings"):
         ct.greedy(X + 1, process, **options)
     with pytest.raises(InputError, match="is the checkpoint of another"):
         ct.greedy(X, PROCESSES["brownian"], **options)
@@ -224,7 +229,7 @@ def test_no_worker_comes(monkeypatch):
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=False) as none,
         distributed.Client(none, set_as_default=False) as client,
-        pytest.raises(ClusterError, match=r"was lost \(it has had no worker for 0\.2 seconds\)"),
+        refused("lost worker 0.2 seconds", ClusterError),
     ):
         list(cluster.Cluster(client, 1).run(abs, [(-1,)]))
 
@@ -274,12 +279,9 @@ def _dead():
     [
         (
             _without_coaltree,
-            r"A worker of the cluster at tcp://.* cannot run coaltree \(No module named 'coaltree'\): install",
+            r"tcp://.* cannot run coaltree \(No module named 'coaltree'\): install",
         ),
-        (
-            _dead,
-            r"The cluster at tcp://.* gave up a task whose workers died again and again \(.*\): give its workers more mem",
-        ),
+        pytest.param(_dead, r"tcp://.* workers died again and again.* more mem", marks=pytest.mark.slow),
     ],
 )
 def test_workers_that_cannot_do_it(client, function, sentence):
@@ -293,26 +295,20 @@ def test_workers_that_cannot_do_it(client, function, sentence):
 
 @pytest.mark.parametrize("wrong", [3, "host:8786", "local:0", "local:two", "tcp://", "", "tcp://a b"])
 def test_what_is_no_client(wrong):
-    with pytest.raises(
-        InputError, match=r"; it must be a distributed\.Client, the address of a scheduler such as 'tcp://host"
-    ):
+    with refused("distributed.Client address scheduler tcp://host"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=wrong)
 
 
 def test_nobody_answers(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(
-        ClusterError, match=r"^No Dask scheduler answers at tcp://127\.0\.0\.1:9 \(.*\); check the address"
-    ):
+    with refused("Dask scheduler answers tcp://127.0.0.1:9 check address", ClusterError):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client="tcp://127.0.0.1:9")
 
 
 def test_a_closed_client(doomed):
     with distributed.Client(doomed, set_as_default=False) as closed:
         pass
-    with pytest.raises(
-        InputError, match=r"is a distributed\.Client that is closed; pass one that is running, or an address"
-    ):
+    with refused("distributed.Client closed running address"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=closed)
 
 
@@ -367,7 +363,7 @@ def test_runs_are_lost_with_the_cluster(doomed, table):
 
 
 def test_chains(client, table, tmp_path):
-    settings = {"n_samples": 80, "n_chains": 4, "random_state": 1}
+    settings = {"n_samples": 50, "n_chains": 4, "random_state": 1}
     expected = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     pids, killed = client.run(os.getpid), []
 
@@ -490,7 +486,7 @@ def test_a_client_among_parameters(client, table, tmp_path):
     assert pickle.loads(pickle.dumps(ct.CoalescentImputer(client="local:2"))).client == "local:2"
     model.save(tmp_path / "model.coaltree")
     assert ct.load_model(tmp_path / "model.coaltree").client is None
-    with pytest.raises(InputError, match=r"client is 'host'; it must be a distributed\.Client"):
+    with refused("client host distributed.Client"):
         ct.CoalescentClustering(client="host").fit(table)
 
 
@@ -554,6 +550,7 @@ def test_fit_of_a_folder(client, command, table, tmp_path, inference):
     assert not list(tmp_path.glob("*.checkpoint"))
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, tmp_path, monkeypatch):
     _, X = simulated("noise")
     folder_of(tmp_path / "big", X[:, :3])

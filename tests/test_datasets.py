@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 import coaltree as ct
 from coaltree.datasets.sources import SOURCES, Source
 from coaltree.errors import InputError
+from named import refused
 
 ODD = '<script>alert(1)</script>, "a" 🦉'
 
@@ -103,7 +104,7 @@ def test_parts_of_wals(atlas):
     assert family.feature_ids.tolist() == ["1", "2"]  # the third is known of neither
     assert ct.datasets.indo_european(wals, least_known=2).languages.tolist() == ["German"]
 
-    with pytest.raises(InputError, match="no Indo-European language of which 3 features are known; ask for fewer"):
+    with refused("Indo-European language 3 features known fewer"):
         ct.datasets.indo_european(wals, least_known=3)
 
     dense = ct.datasets.densest(wals, 0.67)
@@ -112,7 +113,7 @@ def test_parts_of_wals(atlas):
     assert ct.datasets.densest(wals, 1).states.shape == (3, 3)
     assert ct.datasets.densest(wals, 0.01).states.shape == (1, 1)
     for share in (0, 1.5, "all", np.nan):
-        with pytest.raises(InputError, match=r"share is .*; it must be a number above 0 and at most 1"):
+        with refused("share 0 1"):
             ct.datasets.densest(wals, share)
 
 
@@ -127,9 +128,9 @@ def test_densest_keeps_those_that_come_first_of_equals():
 
 
 def test_wals_options():
-    with pytest.raises(InputError, match="edition is '1999'; it must be '2008' or '2020'"):
+    with refused("edition 1999 2008 2020"):
         ct.datasets.load_wals("1999")
-    with pytest.raises(InputError, match=r"classification is 'mine'; it must be None or '2020.4'"):
+    with refused("classification mine None 2020.4"):
         ct.datasets.load_wals(classification="mine")
 
 
@@ -191,7 +192,7 @@ def test_mnist(images):
     sample = ct.datasets.load_mnist("sample")
     np.testing.assert_array_equal(sample.images, images)
     assert sample.digits.tolist() == [4, 2, 0, 0, 0]
-    with pytest.raises(InputError, match="part is 'train'; it must be 'test' or 'sample'"):
+    with refused("part train test sample"):
         ct.datasets.load_mnist("train")
 
 
@@ -291,9 +292,9 @@ def test_binary_attributes():
     holed[1, 3] = np.nan
     with pytest.raises(InputError, match="The cell in row 1, column 3 is missing"):
         ct.datasets.binary_attributes(holed)
-    with pytest.raises(InputError, match="run_lengths is 'mean'; it must be 'positive' or 'median'"):
+    with refused("run_lengths mean positive median"):
         ct.datasets.binary_attributes(table, "mean")
-    with pytest.raises(InputError, match=r"attributes has shape \(3, 4\); it must have 57 columns"):
+    with refused("attributes shape 3 4 57 columns"):
         ct.datasets.binary_attributes(table[:, :4])
 
 
@@ -359,10 +360,10 @@ def test_no_word_is_common_enough(papers, text):
 
 
 def test_nips_options(papers):
-    with pytest.raises(InputError, match="text is 'titles'; it must be 'abstracts' or 'papers'"):
+    with refused("titles abstracts papers"):
         ct.datasets.load_nips(text="titles")
     for least in (0, 0.5, True, "many"):
-        with pytest.raises(InputError, match=r"least_documents is .*; it must be a whole number of at least 1"):
+        with refused("least_documents 1"):
             ct.datasets.load_nips(least)
 
 
@@ -417,11 +418,11 @@ def test_balanced_rows():
 
 
 def test_balanced_rows_that_cannot_be():
-    with pytest.raises(InputError, match="3 rows of each class were asked for, but class b has 1 rows; ask for fewer"):
+    with refused("3 rows class asked b 1 fewer"):
         ct.datasets.balanced_rows(["a", "a", "a", "b"], 3)
     with pytest.raises(InputError, match="but there are no rows"):
         ct.datasets.balanced_rows([], 1)
-    with pytest.raises(InputError, match="n_each is 0; it must be a whole number of at least 1"):
+    with refused("n_each 0 1"):
         ct.datasets.balanced_rows(["a"], 0)
     with pytest.raises(InputError, match=r"classes has shape \(1, 1\)"):
         ct.datasets.balanced_rows([["a"]], 1)
@@ -452,12 +453,12 @@ def test_components_that_do_not_vary():
 
 @pytest.mark.parametrize("n", [0, 3, 1.0, True])
 def test_numbers_of_components_that_cannot_be(n):
-    with pytest.raises(InputError, match=r"of a table of shape \(5, 2\) it must be a whole number from 1 to 2"):
+    with refused("table shape 5 2 1"):
         ct.datasets.principal_components(np.zeros((5, 2)), n)
 
 
 def test_tables_without_components():
-    with pytest.raises(InputError, match="principal components need complete columns"):
+    with refused("principal components complete columns"):
         ct.datasets.principal_components([[1.0, np.nan]], 1)
     with pytest.raises(InputError, match=r"The table has 1 dimension\(s\)"):
         ct.datasets.principal_components([1.0, 2.0], 1)

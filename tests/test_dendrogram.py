@@ -399,7 +399,7 @@ def test_names_of_clades_that_have_no_room_are_left_out_smallest_first():
 
 @pytest.mark.parametrize("shape", ["kingman", "caterpillar", "equal heights"])
 def test_large_trees_of_any_shape_are_drawn(ax, shape):
-    n = 200_000
+    n = 50_000
     if shape == "caterpillar":
         tree = caterpillar(n)
     else:

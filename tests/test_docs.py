@@ -137,6 +137,7 @@ def test_the_reference_has_every_command_and_option(tmp_path, monkeypatch, capsy
             assert option in part, (name, option)
 
 
+@pytest.mark.slow
 def test_one_command_builds_the_site(tmp_path):
     for package in ("mkdocs", "material", "mkdocstrings"):
         if importlib.util.find_spec(package) is None:

@@ -250,7 +250,7 @@ def test_weights_estimate_the_evidence(proposal):
         return quad(first, 0, 20)[0]
 
     exact = sum(of_pair(*split) for split in (((0, 1), 2), ((0, 2), 1), ((1, 2), 0)))
-    found = ct.smc(rows, process, proposal, 400, n_runs=50, random_state=0, threshold=0.0)
+    found = ct.smc(rows, process, proposal, 150, n_runs=50, random_state=0, threshold=0.0)
     estimates = np.exp(found.run_log_evidences)
     assert abs(estimates.mean() - exact) < 6 * estimates.std(ddof=1) / math.sqrt(50)
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
-from coaltree.errors import InputError, InputWarning
+from coaltree.errors import InputWarning
 from named import refused
 
 
@@ -269,11 +269,11 @@ def test_cuts_that_make_no_sense(frame):
     with pytest.raises(NotFittedError):
         model.cut(n_clusters=2)
     model.fit(frame)
-    with pytest.raises(InputError, match="n_clusters and height_threshold were both given"):
+    with refused("n_clusters height_threshold"):
         model.cut(n_clusters=2, height_threshold=1.0)
-    with pytest.raises(InputError, match="n_clusters is 31; it must be a whole number from 1 to 30"):
+    with refused("n_clusters 31 1 30"):
         model.cut(n_clusters=31)
-    with pytest.raises(InputError, match="height_threshold is nan; it must be a number of at least 0"):
+    with refused("height_threshold nan 0"):
         model.cut(height_threshold=float("nan"))
 
 

@@ -61,7 +61,7 @@ def test_the_sample_is_one_run_with_the_parameters_of_greedy_rounds(fitted, gree
 
 def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     """The chains begin with the parameters of greedy rounds, and the model takes their means."""
-    joint = ct.CoalescentClustering(**CHAINS, calibrate="joint").fit(table)
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 100}, calibrate="joint").fit(table)
     sample = joint.sample_
     assert list(sample.parameters) == ["rate", "mean[0]", "mean[1]", "variance[0]", "variance[1]", "noise"]
     kept = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
@@ -70,7 +70,7 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     assert joint.parameters_["a"]["rate"] == pytest.approx(kept["rate"].mean())
     processes = sample.processes()
     assert [process.noise for process in processes] == kept["noise"].ravel().tolist()
-    for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::100]:
+    for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::30]:
         assert ct.log_joint(tree, joint._predictor.given_X, process) == pytest.approx(log_joint)
     diagnostics = sample.parameter_diagnostics()
     assert list(diagnostics) == list(sample.parameters)
@@ -88,7 +88,7 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
 
 
 def test_noise_that_is_given_stays(table):
-    joint = ct.CoalescentClustering(**CHAINS, calibrate="joint", noise=0.1).fit(table)
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 20}, calibrate="joint", noise=0.1).fit(table)
     assert np.ptp(joint.sample_.parameters["noise"]) == 0
 
 

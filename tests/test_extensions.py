@@ -42,9 +42,9 @@ import coaltree as ct
 from coaltree.process.kernels import messages
 assert messages.__file__.endswith(".py") == (sys.argv[2] == "source"), messages.__file__
 rng = np.random.default_rng(0)
-real = rng.normal(size=(9, 2))
-holes = np.where(rng.random((9, 2)) < 0.2, np.nan, real)
-codes = rng.integers(0, [2, 3], size=(9, 2)).astype(float)
+real = rng.normal(size=(6, 2))
+holes = np.where(rng.random((6, 2)) < 0.2, np.nan, real)
+codes = rng.integers(0, [2, 3], size=(6, 2)).astype(float)
 mixed = ct.Mixed((ct.OrnsteinUhlenbeck(0.5, noise=[0.1, 0.2]), [0, 1]), (ct.Multinomial([0.5, 1.0], noise=0.1), [2, 3]))
 for process, X in (
     (ct.Brownian(noise=0.1), real),
@@ -56,12 +56,12 @@ for process, X in (
     for rule in ("rate1", "max-prob", "min-duration"):
         print(ct.greedy(X, process, rule).tree.to_newick())
     for proposal in ("post-post", "race"):
-        print(ct.smc(X[:5], process, proposal, 4, random_state=0).log_evidence)
-    print(ct.mcmc(X, process, 4, 1, warmup=1, random_state=0).trees[-1].to_newick())
+        print(ct.smc(X[:4], process, proposal, 3, random_state=0).log_evidence)
+    print(ct.mcmc(X, process, 3, 1, warmup=1, thin=5, random_state=0).trees[-1].to_newick())
 found = ct.greedy(real, ct.Brownian(noise=0.1))
 print(ct.refine(found.tree, real, found.process).log_joint)
 print(ct.CoalescentClustering(calibrate=0).fit(real).score_samples(real[:2] + 0.1).tolist())
-print(ct.greedy(np.repeat(real, 20, axis=0) + rng.normal(size=(180, 2)), ct.Brownian(noise=0.1), search="neighbors").log_joint)
+print(ct.greedy(np.repeat(real, 12, axis=0) + rng.normal(size=(72, 2)), ct.Brownian(noise=0.1), search="neighbors").log_joint)
 print(ct.rivals.BayesianHierarchicalClustering().fit(real).tree_.to_newick())
 """
 

@@ -17,6 +17,7 @@ from coaltree.errors import InputError, MissingDependencyError
 from coaltree.output import files
 from coaltree.output.files import cluster_table, csv_text, dendrogram_png, json_text
 from coaltree.whole import OutputFolder, check_place, write_together, write_whole
+from named import refused
 
 
 def everything(folder):
@@ -120,7 +121,7 @@ def test_what_cannot_be_put_back_is_kept_beside(tmp_path, monkeypatch):
 def test_a_device_is_not_replaced_by_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for write in (lambda path: write_whole(path, "x"), lambda path: write_together({path: "x"}), check_place):
-        with pytest.raises(InputError, match="pipe cannot be written: it is not a plain file"):
+        with refused("pipe written plain file"):
             write(tmp_path / "pipe")
     assert (tmp_path / "pipe").is_fifo()
     assert everything(tmp_path) == ["pipe"]
@@ -268,7 +269,7 @@ def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "mkdir", refuse)
-        with pytest.raises(InputError, match=r"new cannot be written: Permission denied; choose another"):
+        with refused("new written Permission denied"):
             OutputFolder(tmp_path / "new").__enter__()
     assert everything(tmp_path) == ["file"]
 
@@ -328,10 +329,10 @@ def comb(n):
 
 
 def test_pictures_grow_up_to_a_limit():
-    sizes = {n: png_size(dendrogram_png(comb(n), np.arange(n) % 2, "t")) for n in (1, 2, 40, 300, 301, 2000)}
+    sizes = {n: png_size(dendrogram_png(comb(n), np.arange(n) % 2, "t")) for n in (1, 2, 40, 300, 301, 900)}
     heights = {n: height for n, (_, height) in sizes.items()}
     assert heights[2] < heights[40] < heights[300] < 6000
-    assert heights[301] == pytest.approx(heights[2000], abs=60)
+    assert heights[301] == pytest.approx(heights[900], abs=60)
     assert all(width < 2000 for width, _ in sizes.values())
 
 

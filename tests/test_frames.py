@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 import coaltree as ct
 from coaltree.errors import MissingDependencyError
+from named import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -94,7 +95,7 @@ def test_one_row():
 def test_pandas_is_asked_for_by_name(frame, monkeypatch):
     model = ct.CoalescentClustering(calibrate=0).fit(frame[["length"]].to_numpy())
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependencyError, match="Frames need pandas, which is not installed: pip install pandas"):
+    with refused("Frames pandas installed pip install", MissingDependencyError):
         model.to_frame()
 
 

@@ -11,6 +11,7 @@ from coaltree.table import lines
 from coaltree.table.delimited import check_text
 from coaltree.table.filled_file import fill_file
 from coaltree.table.reading import read_file
+from named import refused
 
 # Whatever a cell may be without quotes; the second column is numbers in all cells that are not missing.
 ODD = [
@@ -110,7 +111,7 @@ def test_lines_are_counted_as_they_are_one_by_one(monkeypatch, n_columns, block,
 
 def test_a_field_that_is_too_long_is_named():
     long = "x" * 140_000
-    with pytest.raises(InputError, match=r"Line 2 of f\.csv cannot be read: field larger"):
+    with refused("Line 2 f.csv field larger"):
         check_text(f"a,b\n{long},1\n".encode(), "f.csv", ",")
     checked = check_text(
         ("a," + ",".join(f"b{i}" for i in range(30_000)) + "\n" + "1," * 30_000 + "1\n").encode(), "f.csv", ","

@@ -16,7 +16,7 @@ from coaltree.tree.kingman import simulate_tree
 from coaltree.tree.pruning import without_leaves
 from coaltree.tree.tree import Tree
 
-N = 200_000
+N = 50_000
 NAMES = [f"row {i}" for i in range(N)]
 
 

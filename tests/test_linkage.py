@@ -11,6 +11,7 @@ from scipy.cluster import hierarchy
 from coaltree.errors import InputError
 from coaltree.tree.kingman import simulate_tree
 from coaltree.tree.tree import Tree
+from named import refused
 
 trees = st.builds(simulate_tree, st.integers(2, 15), st.integers(0, 2**32 - 1))
 
@@ -68,7 +69,7 @@ def test_scipy_linkages_are_read_as_they_are(method):
 def test_inversions_are_refused():
     # An equilateral triangle: the centroid of two corners is nearer to the third than they are to each other.
     Z = hierarchy.linkage([[0, 0], [1, 0], [0.5, 0.75**0.5]], "centroid")
-    with pytest.raises(InputError, match=r"Row 1 of the linkage matrix has distance 0.866025, less than 1 .*centroid"):
+    with refused("Row 1 linkage matrix distance 0.866025 less centroid"):
         Tree.from_linkage(Z)
 
 

@@ -73,7 +73,7 @@ RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in
 def test_the_posterior_is_that_of_enumeration(kind, n, missing):
     X, process = table(kind, n, missing)
     truth = exact_posterior.integrals(X, process)
-    found = samples_of(chain_of(X, process), 6000)
+    found = samples_of(chain_of(X, process), 4000)
     wanted = {"root": sum(history.moment for history in truth.histories) / truth.evidence}
     for children, mass, _ in truth.histories:
         for key in (("first", frozenset(children[0])), ("topology", exact_posterior.clades(children))):
@@ -198,7 +198,7 @@ def test_clades_are_those_of_sequential_monte_carlo(eight, sample):
     X, process = eight
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        runs = [ct.smc(X, process, n_particles=1000, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
+        runs = [ct.smc(X, process, n_particles=500, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
     shares = np.exp([run.log_evidence for run in runs])
     for clade, probability in sample.clade_probabilities().items():
         if probability > 0.02:
@@ -295,10 +295,11 @@ def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, calibrate):
 # -- checkpoints ------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
 @pytest.mark.parametrize("calibrate", [False, True], ids=["trees", "trees and parameters"])
 def test_a_killed_run_goes_on_bit_for_bit(calibrate, eight, tmp_path, monkeypatch):
     X, process = eight
-    settings = {"n_samples": 200, "n_chains": 2, "random_state": 5, "thin": 20, "calibrate": calibrate}
+    settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "calibrate": calibrate}
     whole = ct.mcmc(X, process, **settings)
     seen = []
 
@@ -333,9 +334,7 @@ def test_a_run_that_has_ended_can_be_made_longer(eight, tmp_path):
     assert len(np.unique(long.traces["log_joint"])) == 666
     assert short.warmup >= 20
     assert long.warmup >= 33  # a tenth of all, though moves were tuned during 20 samples
-    with pytest.raises(
-        InputError, match=r"chains\.npz has 333 samples of each chain already, and n_samples is 300; ask"
-    ):
+    with refused("chains.npz 333 samples chain n_samples 300"):
         ct.mcmc(X, process, 300, **settings)
     again = ct.mcmc(X, process, 333, **settings | {"random_state": 5})
     assert again.trees == long.trees
@@ -346,11 +345,11 @@ def test_a_file_of_something_else_is_refused(eight, tmp_path):
     path = tmp_path / "chains.npz"
     settings = {"n_samples": 100, "n_chains": 2, "thin": 10, "checkpoint": path, "warmup": 10}
     path.write_text("hello")
-    with pytest.raises(InputError, match=r"chains\.npz is not a checkpoint of Markov chains; choose another name"):
+    with refused("chains.npz checkpoint Markov chains"):
         ct.mcmc(X, process, **settings)
     np.savez(path, facts=np.frombuffer(json.dumps({"mark": ""}).encode(), dtype=np.uint8))
     for changed, given in ((X + 0.1, process), (X, ct.Brownian(2.0, 0.05)), (X, process)):
-        with pytest.raises(InputError, match="checkpoint of another table, process or settings"):
+        with refused("checkpoint table process settings"):
             ct.mcmc(changed, given, **settings)
     pickled = tmp_path / "pickled.npz"
     np.savez(pickled, facts=np.array([{}], dtype=object))
@@ -477,7 +476,5 @@ def test_wrong_names_are_told_before_any_chain_runs(eight, monkeypatch):
 
 
 def test_one_row_gets_one_sentence():
-    with pytest.raises(
-        InputError, match="The table has 1 row, and its tree is nothing to sample: pass at least 2 rows"
-    ):
+    with refused("table 1 row tree sample 2 rows"):
         ct.mcmc([[1.0]], ct.Brownian())

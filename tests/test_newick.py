@@ -283,7 +283,7 @@ def test_heights_are_the_larger_sums_within_tolerance():
         ("((a:1,b:1.5):2,c:3);", "leaf b 3.5 root 'a' 3"),
         ("(a:1,b:2);", "ultrametric leaf b 2 root 'a' 1"),
         ("(a:1,a:1);", "leaf 'a' twice character 2 6"),
-        ("(a_b:1,'a b':1);", "leaf 'a' b twice"),
+        ("(a_b:1,'a b':1);", "leaf 'a b' twice"),
         ("(a:1,:1);", "leaf without character 6"),
         ("(a:1,);", "leaf without character 6"),
         ("(,a:1);", "leaf without character 2"),

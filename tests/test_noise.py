@@ -13,7 +13,7 @@ from coaltree.questions.predictor import Predictor
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
 
-@pytest.mark.parametrize("real_process", ["brownian", "ornstein-uhlenbeck"])
+@pytest.mark.parametrize("real_process", ["brownian", pytest.param("ornstein-uhlenbeck", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("noise", [0.03, 0.3])
 def test_noise_is_recovered(real_process, noise):
     """Within a factor of two, on three tables of 300 rows together; the tree is not known."""

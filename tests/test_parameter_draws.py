@@ -68,6 +68,7 @@ def normal_log_density(x, covariance):
 X1 = np.array([[0.3], [0.9], [-1.1], [-0.4]])
 
 
+@pytest.mark.slow
 def test_variance_and_noise_of_brownian_motion():
     """The contrasts of a flat root are the rows less the first one: three numbers with a known covariance."""
     found = chain_of(ct.Brownian(0.5, 0.3), X1, 3_000, 1)
@@ -122,7 +123,7 @@ def test_a_noise_for_each_column_of_brownian_motion():
 
 def test_a_noise_for_each_column_and_one_variance():
     """Noise is at least that of rounding in every column, also in one whose cells have wide steps."""
-    found = chain_of(ct.Brownian(0.5, [0.3, 0.6]), X2, 1_600, 12)
+    found = chain_of(ct.Brownian(0.5, [0.3, 0.6]), X2, 1_200, 12)
     precision = np.exp(np.linspace(-7, 6, 131))
     in_units = precision * np.nanvar(X2, axis=0).mean()
     of_precision = 0.1 * np.log(in_units) - in_units / 1.1 + np.log(precision)
@@ -204,7 +205,7 @@ def states_log_likelihood(rate, share, states, noise=0.0):
 def test_rates_and_equilibria_of_mutation(pooled):
     states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
     process = ct.Multinomial(0.7 if pooled else [0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]])
-    found = chain_of(process, states, 12_000, 3)
+    found = chain_of(process, states, 4_000, 3)
     rate, share = np.exp(np.linspace(np.log(1e-4), 3.5, 150))[:, None], np.linspace(0.0025, 0.9975, 200)
     by_column = [
         states_log_likelihood(rate, share, states[:, d]) + 0.5 * np.log(share) + 0.5 * np.log(1 - share)
@@ -225,7 +226,7 @@ def test_noise_of_states(pooled):
     """Beta(1, 5) is its prior; rate and equilibrium are drawn with it, of each column its own."""
     states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
     process = ct.Multinomial([0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]], 0.2 if pooled else [0.2, 0.4])
-    found = chain_of(process, states, 6_000, 14)
+    found = chain_of(process, states, 3_000, 14)
     rate = np.exp(np.linspace(np.log(1e-4), 3.5, 60))[:, None, None]
     share, noise = ((np.arange(60) + 0.5) / 60)[:, None], (np.arange(50) + 0.5) / 50
     by_column = [
@@ -248,7 +249,7 @@ def test_noise_of_states(pooled):
 def test_equilibria_of_cells_that_are_mostly_noise():
     """Noise of .7 is held: nearly all that is known of the equilibria comes from cells that were drawn from them."""
     states = np.array([[0, 1], [0, 1], [0, np.nan], [0, 1]], dtype=float)
-    found = chain_of(ct.Multinomial([0.7, 1.3], [[0.5, 0.5]] * 2, 0.7), states, 6_000, 17, hold_noise=True)
+    found = chain_of(ct.Multinomial([0.7, 1.3], [[0.5, 0.5]] * 2, 0.7), states, 3_000, 17, hold_noise=True)
     assert np.all(found["noise"] == 0.7)
     rate, share = np.exp(np.linspace(np.log(1e-4), 3.5, 150))[:, None], np.linspace(0.0025, 0.9975, 200)
     for d in range(2):

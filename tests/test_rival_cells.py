@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from coaltree.errors import InputError
 from coaltree.rivals import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells
+from named import refused
 
 RIVALS = [ColumnMode(), NearestRow(), NearestInTree(), PrincipalComponentCells(2)]
 
@@ -107,7 +108,7 @@ def test_columns_and_rows_without_any_cell(rival):
     rival.fit(X)
     assert rival.predict([1, 3], [2, 2]).tolist() == [1, 1]
     np.testing.assert_allclose(rival.predict_proba([1, 1, 3], [0, 2, 2]).sum(axis=1), 1)
-    with pytest.raises(InputError, match="Column 1 has no observed cell, so that nothing tells which states it has"):
+    with refused("Column 1 observed cell tells states"):
         rival.predict([3, 3], [2, 1])
 
 
@@ -121,7 +122,7 @@ def test_one_row(rival):
 def test_before_fit_and_codes_that_are_none(make):
     with pytest.raises(NotFittedError, match="has no table yet: call fit first"):
         make().predict([0], [0])
-    with pytest.raises(InputError, match=r"Row 1, column 0 holds the code 1e\+12; codes must be below 10,000"):
+    with refused("Row 1 column 0 code 1e+12 codes 10,000"):
         make().fit([[0, 1], [1e12, 1]])
     with pytest.raises(InputError, match="could not be read as numbers"):
         make().fit(pd.DataFrame({"a": ["x", "y"]}))
@@ -138,7 +139,7 @@ def test_cells_that_cannot_be_asked_for(table):
         rival.predict([40], [0])
     with pytest.raises(InputError, match="not in the table of 40 rows and 5 columns"):
         rival.predict([-1], [0])
-    with pytest.raises(InputError, match=r"rows and columns have the shapes \(2,\) and \(1,\)"):
+    with refused("rows columns shapes (2,) (1,)"):
         rival.predict([1, 2], [0])
-    with pytest.raises(InputError, match=r"Row 0, column 0 holds -1; cells must be codes"):
+    with refused("Row 0 column -1 cells codes"):
         rival.fit([[-1.0]])

@@ -3,7 +3,6 @@
 Seeds are fixed, so the tests do not flicker; the levels say how unlikely it was that a right program should fail them.
 """
 
-import itertools
 import math
 import warnings
 
@@ -15,7 +14,7 @@ from scipy import stats
 import coaltree as ct
 import exact_posterior
 import reference
-from coaltree.errors import InputError, InputWarning
+from coaltree.errors import InputWarning
 from coaltree.inference.smc import PROPOSALS
 from coaltree.process.likelihood import merge_log_likelihoods
 from named import refused
@@ -49,10 +48,10 @@ def table(kind, n, missing):
     return (with_holes(X, holes) if missing else X), process
 
 
-# Kernels of categorical and mixed tables are the same for holes and none.
 CASES = [
-    *itertools.product(["brownian"], [3, 4], [False, True]),
-    ("multinomial", 3, False),
+    ("brownian", 3, False),
+    ("brownian", 4, False),
+    ("brownian", 4, True),
     ("multinomial", 4, True),
     ("mixed", 3, False),
     ("mixed", 4, True),
@@ -88,7 +87,7 @@ def test_the_enumeration_itself(kind, n, missing):
 def test_evidence_and_posterior_are_exact(kind, n, missing, proposal, exact):
     """Estimates times the evidence are unbiased: means over 30 runs agree with quadrature.
 
-    Each is held to 6 standard errors of the mean, a level of 2e-6 with 29 degrees of freedom; some 400 of them are looked at.
+    Each is held to 6 standard errors of the mean, a level of 2e-6 with 29 degrees of freedom; some 300 of them are looked at.
     """
     X, process = table(kind, n, missing)
     truth = exact(kind, n, missing)
@@ -134,8 +133,7 @@ def test_rows_that_share_no_column_have_the_prior_for_a_posterior():
     assert np.allclose(sample.weights, 1 / 50)
 
 
-@pytest.mark.parametrize("proposal", ["post-post", "race"])
-@pytest.mark.parametrize("kind", ["brownian", "multinomial"])
+@pytest.mark.parametrize(("proposal", "kind"), [("post-post", "brownian"), ("race", "multinomial")])
 def test_simulation_based_calibration(proposal, kind):
     """Truth from the model has a uniform rank among draws from its posterior; chi-squared, level 1e-4 each."""
     process = ct.Brownian([1.0] * 4) if kind == "brownian" else ct.Multinomial(1.0, [[0.5, 0.5]] * 12)
@@ -374,7 +372,7 @@ def test_weights_that_all_vanish_are_an_error_that_names_the_merge(animals, monk
         np.asarray(particles.log_weights)[first:last] = -math.inf if k == 2 else 0.0
 
     monkeypatch.setattr("coaltree.inference.kernels.particles.extend_prior_prior", vanish)
-    with pytest.raises(InputError, match="At merge 3 of 11 all 10 particles have weight 0"):
+    with refused("merge 3 11 10 particles weight 0"):
         ct.smc(X, process, "prior-prior", n_particles=10, random_state=0)
 
 

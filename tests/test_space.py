@@ -6,7 +6,7 @@ import pytest
 import coaltree as ct
 from coaltree.inference.kernels.partners import Partners, Scratch, enter_all
 
-N = 300
+N = 200
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 

@@ -361,9 +361,9 @@ def test_text_in_a_column_of_numbers_names_the_row():
 
 
 def test_text_in_numbers_of_lists_and_arrays():
-    with pytest.raises(InputError, match=r"Column 'x1' holds numbers, but row 2 .* 'oops'"):
+    with refused("Column x1 row 2 oops"):
         read_columns([[1, 1], [2, 2], [3, "oops"]])
-    with pytest.raises(InputError, match=r"Column 'x1' holds numbers, but row 2 .* 'oops'"):
+    with refused("Column x1 row 2 oops"):
         read_columns(np.array([[1, 1], [2, 2], [3, "oops"]]))
 
 
@@ -382,7 +382,7 @@ def test_infinities(index):
         assert part in str(error.value)
     with pytest.raises(InputError, match="3 infinite cells"):
         read_columns(X, ["a", "b", "c"])
-    with pytest.raises(InputError, match="1 infinite cell, the first in column 'x1', row 0"):
+    with refused("1 infinite cell first column x1 row 0"):
         read_columns([[1, float("inf")], [2, 2]])
 
 
@@ -437,7 +437,7 @@ def test_complex_numbers():
 
 
 def test_numbers_too_large_for_a_float():
-    with pytest.raises(InputError, match=r"Column 'x0' holds a number in row 1 .* too large"):
+    with refused("Column x0 row 1 large"):
         read_columns([[1], [10**400]])
     assert only([[1], [10**30]]).values.tolist() == [1, 1e30]
 
@@ -516,7 +516,7 @@ def test_column_names():
         "columns",
         "column_names",
     )
-    with pytest.raises(InputError, match="feature_names has 1 name, but the table has 2 columns"):
+    with refused("feature_names 1 table 2 columns"):
         read_columns(np.ones((1, 2)), feature_names=["p"])
 
 
@@ -548,7 +548,7 @@ def test_row_names():
     assert read_columns(X.set_index(index)).row_names == ("a/1", "a/2", "b/1")
     assert read_columns(X, row_names=["p", "q", "r"]).row_names == ("p", "q", "r")
     assert read_columns(pl.from_pandas(X)).row_names is None
-    with pytest.raises(InputError, match="row_names has 1 name, but the table has 3 rows"):
+    with refused("row_names 1 table 3 rows"):
         read_columns(X, row_names=["p"])
 
 
@@ -603,9 +603,7 @@ def test_categories_match_by_text_when_types_differ():
 def test_new_rows_that_do_not_fit():
     with pytest.raises(InputError, match="lacks the categorical column 't'"):
         read_columns(MIXED[["n"]], categories={"t": ("a",)})
-    with pytest.raises(
-        InputError, match=r"Column 't' holds 'a' in row 0 .*, but held numbers or dates when the model was fit"
-    ):
+    with refused("Column t 'a' row 0 held dates model fit"):
         read_columns(MIXED, categories={})
 
 
@@ -796,7 +794,7 @@ def test_other_text_is_not_taken_for_numbers(cells):
 
 def test_many_numbers_as_text():
     X = pd.DataFrame({"a": [f"${i}" for i in range(1001)]})
-    with pytest.raises(InputError, match=r"'a' is text such as '\$0' with 1,001 different values.*plain numbers"):
+    with refused("'a' $0 1,001 plain"):
         read_columns(X)
     # Few enough, they are numbers rather than identifiers.
     assert len(read_columns(X[:50]).remarks) == 1

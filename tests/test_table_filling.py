@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from coaltree.errors import InputError
 from coaltree.table.columns import CategoricalColumn, RealColumn, read_columns
 from coaltree.table.filling import fill_cells
+from named import refused
 
 NAN = np.nan
 # NaNs that a computation cannot have made: whoever copies bits keeps them.
@@ -447,18 +448,18 @@ def test_nothing_to_fill(kind, fills):
 
 def test_bad_fills():
     X = pl.DataFrame({"x": [1.0, None]})
-    with pytest.raises(InputError, match="names the column 1, but the columns of X go from 0 to 0"):
+    with refused("column 1 columns X go 0"):
         fill_cells(X, {1: ([0], [1.0])})
     with pytest.raises(InputError, match="names the column -1"):
         fill_cells([[1.0, None]], {-1: ([0], [1.0])})
     with pytest.raises(InputError, match="fills has 2 values for 1 row of column 0"):
         fill_cells(X, {0: ([1], [1.0, 2.0])})
     for table in (X, X.to_pandas(), X.to_arrow()):
-        with pytest.raises(InputError, match="Column 'x' cannot be filled: could not convert string to float: 'a'"):
+        with refused("Column x filled convert string float 'a'"):
             fill_cells(table, {0: ([1], ["a"])})
-    with pytest.raises(InputError, match="Column 0 of X is of type float64 and cannot be filled: could not convert"):
+    with refused("Column 0 X type float64 filled convert"):
         fill_cells(np.array([[NAN]]), {0: ([0], ["a"])})
-    with pytest.raises(InputError, match="Column 'x' cannot be filled: its type is List"):
+    with refused("Column x filled type List"):
         fill_cells(pl.DataFrame({"x": [[1], None]}), {0: ([1], [1.0])})
 
 

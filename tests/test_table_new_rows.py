@@ -15,6 +15,7 @@ from coaltree.table.columns import CategoricalColumn, RealColumn, read_columns
 from coaltree.table.encoding import encode, fit_encoding
 from coaltree.table.new_rows import read_new_rows
 from coaltree.table.recoding import category_finder
+from named import refused
 
 FIT = pd.DataFrame({
     "t": ["b", "a", "c", "a"],
@@ -103,7 +104,7 @@ def test_wrong_number_of_columns(X):
         ValueError, match=r"X has 1 features, but CoalescentClustering is expecting 3 features as input"
     ):
         read_new_rows(X, encoding)
-    with pytest.raises(InputError, match=r"but Imputer is expecting 3 features as input: .* 'x0', 'x1', 'x2'\.$"):
+    with refused("Imputer expecting 3 features input x0 x1 x2"):
         read_new_rows(X, encoding, estimator="Imputer")
 
 
@@ -122,7 +123,7 @@ def test_frames_for_a_model_of_an_array():
     assert values(pl.DataFrame({"p": [1.0], "q": [2.0]})) == [[1.0], [2.0]]
     assert values(pd.DataFrame({"p": [1.0], "q": [2.0]})) == [[1.0], [2.0]]
     assert values(pl.DataFrame({"x1": [1.0], "x0": [2.0]})) == [[2.0], [1.0]]
-    with pytest.raises(InputError, match="X has 3 features, but CoalescentClustering is expecting 2"):
+    with refused("X 3 features CoalescentClustering expecting 2"):
         values(pl.DataFrame({"p": [1.0], "q": [2.0], "r": [1.0]}))
     with pytest.raises(InputError, match=r"lacks the column 'x0' .*has 'p'"):
         values(pl.DataFrame({"p": [1.0], "x1": [2.0]}))
@@ -144,9 +145,7 @@ def test_absent_columns(kind):
         "The table lacks the column 'x' that it had when the model was fit: add the column, with missing cells if it is "
         "not known."
     )
-    with pytest.raises(
-        InputError, match=r"columns 'x', 'd' .*\(and has 'y', which it had not\): add the columns, .* they"
-    ):
+    with refused("columns x d y add"):
         read_new_rows(FRAMES[kind](NEW.drop("d").rename({"x": "y"})), ENCODING)
 
 
@@ -311,7 +310,7 @@ def test_cells_are_known_missing_or_unseen(cells):
 
 
 def test_columns_of_the_fit_only_can_be_bad():
-    with pytest.raises(InputError, match=r"1 infinite cell, the first in column 'x', row 1"):
+    with refused("1 infinite cell first column x row"):
         read_new_rows(NEW.with_columns(x=pl.Series([1.0, np.inf, 1.0])), ENCODING)
     with pytest.raises(InputError, match=r"Column 'x' is of type List"):
         read_new_rows(NEW.with_columns(x=pl.Series([[1], [2], [3]])), ENCODING)

@@ -17,6 +17,7 @@ from coaltree.errors import InputError, InputWarning, MissingDependencyError
 from coaltree.table.columns import read_columns
 from coaltree.table.delimited import check_text
 from coaltree.table.reading import read_file
+from named import refused
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_missing_values(write):
 def test_text_deep_in_a_column_of_numbers_is_found(write):
     text = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(3000)) + "oops,1\n"
     file = read_file(write(text))
-    with pytest.raises(InputError, match=r"Column 'x' holds numbers, but row 3000 .* holds 'oops' \(1 of 3,001"):
+    with refused("Column x row 3000 oops 1 3,001"):
         read_columns(file.frame)
 
 
@@ -238,7 +239,7 @@ def test_bad_text(write, content, parts):
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz", "t.parquet.gz", "t.csv.zip"])
 def test_other_kinds_of_files(write, name):
-    with pytest.raises(InputError, match=r"not a kind of file.*\.csv, \.tsv.*\.parquet"):
+    with refused("kind file .csv .tsv .parquet"):
         read_file(write("a,b\n1,2\n", name))
 
 
@@ -262,7 +263,7 @@ def test_files_that_may_not_be_read(write, monkeypatch):
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr(type(path), "open", refuse)
-    with pytest.raises(InputError, match=r"table\.csv cannot be read: Permission denied"):
+    with refused("table.csv Permission denied"):
         read_file(path)
 
 

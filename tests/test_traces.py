@@ -11,6 +11,7 @@ from coaltree.errors import InputError, MissingDependencyError
 from coaltree.estimators.reporting import report_facts
 from coaltree.output.report.page import page
 from coaltree.output.report.words import support_view
+from named import refused
 from report_pages import Page, verdict
 
 pytestmark = [
@@ -59,7 +60,7 @@ def test_traces_of_all_chains_with_the_warm_up_shaded(fitted):
 def test_axes_of_your_own(fitted):
     _, mine = plt.subplot_mosaic([["root_height", "log_joint"]])
     assert ct.plot_traces(fitted.sample_, axes=mine) == {name: mine[name] for name in ("log_joint", "root_height")}
-    with pytest.raises(InputError, match="axes must be a mapping of 'log_joint', 'root_height' to matplotlib Axes"):
+    with refused("axes mapping log_joint root_height matplotlib Axes"):
         ct.plot_traces(fitted, axes={"log_joint": mine["log_joint"]})
 
 
@@ -82,7 +83,7 @@ def test_what_has_no_chains():
 
 def test_matplotlib_is_asked_for_by_name(fitted, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(MissingDependencyError, match=r'drawn with matplotlib, .* pip install "coaltree\[plot\]"'):
+    with refused("drawn matplotlib pip install coaltree[plot]", MissingDependencyError):
         ct.plot_traces(fitted)
 
 

@@ -185,7 +185,7 @@ def test_reorder_names_what_does_not_fit():
     with pytest.raises(InputError, match="2 leaf names were given for 3 leaves"):
         tree.reorder(["a", "b"])
     big = random_tree(9, 0)
-    with pytest.raises(InputError, match=r"missing 'leaf 0', .*'leaf 4' and 4 more; unknown '0', .*and 4 more"):
+    with refused("missing leaf 0 4 unknown"):
         big.reorder([str(i) for i in range(9)])
 
 

@@ -39,6 +39,10 @@ cpdef double best_height(
 cpdef double key_up_to(
     op.Forest forest, Py_ssize_t i, Py_ssize_t j, double shift, double limit, op.Pair pair
 ) noexcept nogil
+cpdef double key_within(
+    op.Forest forest, Py_ssize_t i, Py_ssize_t j, double shift, double limit, op.Pair pair
+) noexcept nogil
+cdef double _key_of(op.Forest forest, double floor, double shift, double limit, op.Pair pair) noexcept nogil
 cpdef double rank_by_likelihood(double log_z) noexcept nogil
 @cython.locals(q=Py_ssize_t)
 cdef void insert_partner(

@@ -282,13 +282,22 @@ def key_up_to(forest, i, j, shift, limit, pair):
     """Return the key of slot i with an older slot j: their best height at rate 1, or infinity if it is above the limit.
 
     A pair that would merge before slot i appeared merges as soon as it has. Where there is noise there are many such pairs, and
-    the likelier ones are to come first: their key is no height but a negative number, see `rank_by_likelihood`.
+    the likelier ones are to come first: their key is no height but a negative number, a rank, see `rank_by_likelihood`.
     """
     op.load_pair(forest, i, j, pair)
-    floor = forest.height[i]
-    # Below 0 the limit is a rank: a pair that is not likelier at the floor is beyond it, whether it merges there or above.
-    if limit < 0 and rank_by_likelihood(op.log_z(forest, pair, floor)) > limit:
+    return _key_of(forest, forest.height[i], shift, limit, pair)
+
+
+def key_within(forest, i, j, shift, limit, pair):
+    """Return the key of slot i with an older slot j, or infinity if it is above the limit, also where that is a rank."""
+    op.load_pair(forest, i, j, pair)
+    # A pair that is not likelier at the floor is beyond a rank, whether it merges there or above.
+    if limit < 0 and rank_by_likelihood(op.log_z(forest, pair, forest.height[i])) > limit:
         return math.inf
+    return _key_of(forest, forest.height[i], shift, limit, pair)
+
+
+def _key_of(forest, floor, shift, limit, pair):
     # the next larger number: a pair as good as the last one kept may have the smaller index
     h = best_height(forest, pair, shift, 1.0, floor, math.nextafter(max(limit, floor), math.inf))
     if h == floor and forest.noisy:

@@ -324,8 +324,6 @@ def _weighed(forest, lists, i, j, first, pair):
     key = _pair_key(forest, i, j, limit, pair)
     if key < math.inf:
         return key, j
-    if limit < 0:  # a rank: what is beyond may be a rank as well
-        return math.nextafter(limit, math.inf), _not_below(j)
     if limit < math.inf:
         return math.nextafter(max(limit, forest.height[max(i, j)]), math.inf), _not_below(j)
     return math.inf, NONE

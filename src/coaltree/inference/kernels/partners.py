@@ -160,7 +160,7 @@ def _settle_rising(forest, i, first, n, pieces, limit, scratch):
 
 def _find_key(forest, i, first, k, scratch):
     """Find the key of one pair if it is among the smallest so far, and put it among them."""
-    key = pairs.key_up_to(forest, i, first + k, scratch.shift[k], scratch.top[const.LIST_LENGTH - 1], scratch.pair)
+    key = pairs.key_within(forest, i, first + k, scratch.shift[k], scratch.top[const.LIST_LENGTH - 1], scratch.pair)
     scratch.key[k] = key
     q = const.LIST_LENGTH
     while q > 0 and key < scratch.top[q - 1]:
