@@ -976,3 +976,19 @@ def test_noise_of_zero_stays_while_that_of_other_columns_moves():
     assert np.ptp(sample.parameters["noise[1]"]) > 0
     held = ct.calibrate(ct.Multinomial(0.7, q, [0.0, 0.1]), tree, X, hold_noise=True)
     assert held.noise.tolist() == [0.0, 0.1]
+
+
+def test_fitting_noises_from_zero_ends_where_another_start_does():
+    tree = ct.simulate_tree(200, random_state=0)
+    X = ct.OrnsteinUhlenbeck(0.7, noise=[0.1, 0.2, 0.0]).simulate(tree, random_state=3)
+    fits = [ct.calibrate(ct.OrnsteinUhlenbeck(0.7, noise=noise), tree, X) for noise in ([0.0] * 3, [0.1, 0.2, 0.001])]
+    one, other = (fit.log_likelihood(tree, X) for fit in fits)
+    assert one == pytest.approx(other, abs=1.0)
+
+
+def test_one_noise_for_all_columns_may_be_given_for_each():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    for process in (ct.Brownian, lambda noise: ct.OrnsteinUhlenbeck(0.5, noise=noise)):
+        one, each = (ct.greedy(X, process(noise=noise)) for noise in (0.2, [0.2] * 3))
+        np.testing.assert_array_equal(one.tree.heights, each.tree.heights)
+        assert one.log_joint == each.log_joint

@@ -210,7 +210,7 @@ def _chosen(search: str, rule: str, X: FloatArray, process: Process) -> str:
     if search != "auto":
         return search
     most = MOST_EXACT
-    if isinstance(process, Brownian) and not np.isnan(X).any():
+    if isinstance(process, Brownian) and process.uniform_noise and not np.isnan(X).any():
         most = MOST_EXACT_IN_SPACE if X.shape[1] > FEW_COLUMNS else sys.maxsize
     return "neighbors" if rule == "rate1" and len(X) > most else "exact"
 

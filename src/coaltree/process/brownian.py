@@ -60,9 +60,9 @@ class Brownian(Gaussian):
         spread = (centred**2).sum(axis=0) / counts
         scale = float(spread[observed.any(axis=0)].mean()) if observed.any() else 0.0
         scale = scale if scale > 0 else 1.0
-        shared = complete and not self.noise.ndim
+        shared = complete and self.uniform_noise
         if shared:
-            v = np.full((len(X), 1), np.maximum(self.noise, least_noise(scale)))
+            v = np.full((len(X), 1), np.maximum(self.noise.flat[0], least_noise(scale)))
         else:
             noise = np.maximum(self.noise, least_noise(np.where(spread > 0, spread, scale)))
             v = np.where(observed, noise, np.inf)

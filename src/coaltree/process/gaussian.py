@@ -49,6 +49,11 @@ class Gaussian(Process):
         return f"{type(self).__name__}'s {next(named)}"
 
     @property
+    def uniform_noise(self) -> bool:
+        """Whether all columns have the same noise."""
+        return bool(np.all(self.noise == self.noise.flat[0]))
+
+    @property
     def noisy(self) -> bool:
         """Whether any column has noise."""
         return bool(np.any(self.noise > 0))
@@ -184,7 +189,7 @@ def check_size(centred: FloatArray) -> None:
 
 def _checked_noise(noise: ArrayLike) -> FloatArray:
     try:
-        text = np.asarray(noise).dtype.kind in "SU"  # which numpy would read as numbers where it can
+        text = np.asarray(noise).dtype.kind in "SUb"  # which numpy would read as numbers where it can
         checked = np.array(np.nan if text else noise, dtype=np.float64)
     except (TypeError, ValueError):
         checked = np.array(np.nan)

@@ -30,6 +30,7 @@ AnyGaussian = TypeVar("AnyGaussian", bound=Gaussian)
 NOISE_SHAPE, NOISE_SCALE = 1.0, 0.05
 NOISE_RANGE = (1e-6, 1e4)
 MOST_ROUNDING = 0.2  # of a column's variance is put down to rounding at the most
+SWEEPS = 2  # over the noises of all columns, from where they are and from one noise for all of them
 REACH = 10.0  # noise and rate are looked for within this factor of where they were
 
 
@@ -220,7 +221,11 @@ def fit_brownian(process: Brownian, evidence: Evidence, noise: Noise) -> Brownia
     given = Contrasts.of(evidence, prior, heights, process.noise).log_density(process.variance)
     candidates = [(given + prior.log_density(process), process), best_at(process.noise)]
     if noise == "fitted" and process.noise.ndim:
-        candidates.append(best_at(_best_noises(candidates[-1][1], evidence, prior, heights, None)))
+        pooled = fit_brownian(Brownian(process.variance, process.noise.mean()), evidence, noise)
+        for found in (candidates[-1][1], pooled):
+            for _ in range(SWEEPS):
+                candidates.append(best_at(_best_noises(found, evidence, prior, heights, None)))
+                found = candidates[-1][1]
     elif noise == "fitted":
         candidates.append(best_at(_best_positive(lambda trial: best_at(trial)[0], float(process.noise), NOISE_RANGE)))
     return max(candidates, key=lambda candidate: candidate[0])[1]
@@ -246,14 +251,21 @@ def fit_stationary(process: OrnsteinUhlenbeck, evidence: Evidence, noise: Noise)
         (given + prior.log_density(process), process),
         best_at(process.rate, process.noise),
     ]
-    if noise != "fitted" or process.noise.ndim:
-        rate = _best_positive(lambda trial: best_at(trial, process.noise)[0], process.rate, RATE_RANGE)
-        candidates.append(best_at(rate, process.noise))
-        if noise == "fitted":
-            found = candidates[-1][1]
-            remaining = _remaining(evidence, found.rate)
-            noises = _best_noises(found, evidence, prior, _warped(evidence, found.rate), remaining)
-            candidates.append(best_at(found.rate, noises))
+
+    def at_best_rate(found: OrnsteinUhlenbeck) -> tuple[float, OrnsteinUhlenbeck]:
+        return best_at(_best_positive(lambda rate: best_at(rate, found.noise)[0], found.rate, RATE_RANGE), found.noise)
+
+    if noise != "fitted":
+        candidates.append(at_best_rate(process))
+    elif process.noise.ndim:
+        pooled = OrnsteinUhlenbeck(process.rate, process.mean, process.variance, process.noise.mean())
+        for found in (candidates[-1][1], fit_stationary(pooled, evidence, noise)):
+            for _ in range(SWEEPS):
+                remaining = _remaining(evidence, found.rate)
+                noises = _best_noises(found, evidence, prior, _warped(evidence, found.rate), remaining)
+                candidates.append(best_at(found.rate, noises))
+                candidates.append(at_best_rate(candidates[-1][1]))
+                found = candidates[-1][1]
     else:
         candidates.append(best_at(*_best_two(lambda rate, noise: best_at(rate, noise)[0], process)))
     return max(candidates, key=lambda candidate: candidate[0])[1]

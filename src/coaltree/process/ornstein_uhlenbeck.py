@@ -113,7 +113,7 @@ class OrnsteinUhlenbeck(Gaussian):
         _check_distance(white)
         check_size(np.where(observed, white - _means(white, observed), 0.0))
         noise = self._noises(np.where(observed, white, np.nan))
-        shared = bool(observed.all()) and not self.noise.ndim
+        shared = bool(observed.all()) and self.uniform_noise
         if shared:
             noise = np.full(X.shape[1], noise.max())
         f = 1 / np.sqrt(1 + noise)
