@@ -49,6 +49,7 @@ from .kernels.partners import (
     enter_all,
     find_partners,
     rate1_merges,
+    slots_for,
     start_tournament,
 )
 from .neighbours import merge_neighbours
@@ -224,7 +225,7 @@ def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
 
 def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> Merges:
     merges = new_merges(len(X))
-    forest, nodes = _first_lineages(X, process, len(X) + len(X) // 8 + 2, merges)
+    forest, nodes = _first_lineages(X, process, slots_for(len(X)), merges)
     partners = Partners(forest, len(nodes))
     np.asarray(partners.node)[: len(nodes)] = nodes
     _merge_exactly(forest, partners, len(X) - len(nodes), merges, n_threads, report)
@@ -259,9 +260,8 @@ def _merge_exactly(
         return
     scratch = Scratch(forest)
     enter_all(forest, partners, scratch)
-    order = np.argsort(
-        np.asarray(partners.space.bucket)[:n], kind="stable"
-    )  # near ones in turn, while they are at hand
+    # near ones in turn, while they are at hand
+    order = np.argsort(np.asarray(partners.space.bucket)[:n], kind="stable")
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
     n_threads = n_threads if n > ALONE else 1  # threads would take longer to start than the work takes

@@ -40,7 +40,7 @@ class Partners:
     """Live lineages by slot and their lists of best partners."""
 
     def __init__(self, forest, n):
-        capacity = n + n // 8 + 2  # with room for lineages that await closing up
+        capacity = slots_for(n)
         size = 1 << max(capacity - 1, 1).bit_length()
         self.node = np.arange(capacity)  # number in the tree
         self.live = (np.arange(capacity) < n).astype(np.uint8)
@@ -54,6 +54,11 @@ class Partners:
         self.size = size  # leaves of the tournament
         n_columns = forest.n_real if forest.complete else 0
         self.space = points.Space(n, capacity, n_columns, n_columns > 0 and forest.n_brownian > 0)
+
+
+def slots_for(n):
+    """Return how many slots a forest of n lineages needs, with room for those that await closing up."""
+    return n + n // 8 + 2
 
 
 class Scratch:
@@ -187,7 +192,7 @@ def enter_all(forest, partners, scratch):
     """Make it known where all live lineages are, the first slots; to be done before any list is made."""
     with cython.nogil:
         if forest.complete:
-            points.build(forest, partners.space, partners.used, scratch.search, scratch.pair)
+            points.build(forest, partners.space, partners.used, scratch.search)
 
 
 def find_partners(forest, partners, which, scratch):
@@ -363,7 +368,7 @@ def _close_up(forest, partners, scratch):
             partners.keys[i, k] = math.inf
     partners.used = target
     if forest.complete and 2 * target < partners.space.n_points:
-        points.build(forest, partners.space, target, scratch.search, scratch.pair)
+        points.build(forest, partners.space, target, scratch.search)
     elif forest.complete:
         points.renumber(forest, partners.space, partners.new_slot, target, used)
     start_tournament(partners)

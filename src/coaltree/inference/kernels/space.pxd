@@ -43,10 +43,13 @@ cdef class Search:
 @cython.locals(n_buckets=Py_ssize_t, n_levels=Py_ssize_t, first=Py_ssize_t, boxes=Py_ssize_t)
 cdef void set_levels(Space space, Py_ssize_t n) noexcept nogil
 @cython.locals(looked_at=Py_ssize_t, all_older=Py_ssize_t, i=Py_ssize_t)
-cdef void build(op.Forest forest, Space space, Py_ssize_t n, Search search, op.Pair pair) noexcept nogil
+cdef void build(op.Forest forest, Space space, Py_ssize_t n, Search search) noexcept nogil
 @cython.locals(bucket=Py_ssize_t, first=Py_ssize_t, size=Py_ssize_t, p=Py_ssize_t)
 cdef void _build_blocks(op.Forest forest, Space space, Py_ssize_t n) noexcept nogil
 @cython.locals(d=Py_ssize_t, first=Py_ssize_t)
+cdef double _store(
+    op.Forest forest, Space space, Py_ssize_t bucket, Py_ssize_t p, Py_ssize_t slot, Py_ssize_t size
+) noexcept nogil
 cdef void _put_in_block(op.Forest forest, Space space, Py_ssize_t bucket, Py_ssize_t p, Py_ssize_t slot) noexcept nogil
 @cython.locals(d=Py_ssize_t, first=Py_ssize_t)
 cdef void _empty_place(Space space, Py_ssize_t bucket, Py_ssize_t p, Py_ssize_t size) noexcept nogil
@@ -69,7 +72,7 @@ cdef Py_ssize_t _widest_column(op.Forest forest, Space space, Py_ssize_t first, 
 )
 cdef void _select(Space space, Py_ssize_t first, Py_ssize_t last, Py_ssize_t middle) noexcept nogil
 @cython.locals(
-    d=Py_ssize_t, first=Py_ssize_t, within=Py_ssize_t, level=Py_ssize_t, box=Py_ssize_t, row=Py_ssize_t, part=Py_ssize_t
+    d=Py_ssize_t, within=Py_ssize_t, level=Py_ssize_t, box=Py_ssize_t, row=Py_ssize_t, part=Py_ssize_t
 )
 cdef void _put_in_boxes(op.Forest forest, Space space, Py_ssize_t bucket, Py_ssize_t p, Py_ssize_t slot) noexcept nogil
 @cython.locals(
@@ -87,8 +90,6 @@ cdef void renumber(
 
 @cython.locals(t=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t)
 cdef void _clear_lists(op.Forest forest, Search search) noexcept nogil
-@cython.locals(q=Py_ssize_t)
-cdef void _insert(Search search, Py_ssize_t t, double key, Py_ssize_t slot) noexcept nogil
 cdef void scan(op.Forest forest, Space space, Search search, op.Pair pair) noexcept nogil
 @cython.locals(
     i=Py_ssize_t, worst=Py_ssize_t, n_waiting=Py_ssize_t, level=Py_ssize_t, within=Py_ssize_t, size=Py_ssize_t,

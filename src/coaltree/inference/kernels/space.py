@@ -104,7 +104,7 @@ def set_levels(space, n):
 # -- building --------------------------------------------------------------------------------------------------------------
 
 
-def build(forest, space, n, search, pair):
+def build(forest, space, n, search):
     """Put the first n slots into buckets; if boxes are wanted, see whether those rule enough pairs out."""
     space.n_points = n
     if space.boxes:
@@ -137,13 +137,20 @@ def _build_blocks(forest, space, n):
             _empty_place(space, bucket, p, const.BLOCK)
 
 
-def _put_in_block(forest, space, bucket, p, slot):
+def _store(forest, space, bucket, p, slot, size):
+    """Put a slot into its place in a bucket of some size; return its offset."""
     offset = forest.height[slot] - forest.least[slot]
     space.bucket[slot], space.place[slot] = bucket, p
-    space.member[bucket * const.BLOCK + p], space.offset[bucket * const.BLOCK + p] = slot, offset
-    first = bucket * const.BLOCK * space.n_columns + p
+    space.member[bucket * size + p], space.offset[bucket * size + p] = slot, offset
+    first = bucket * size * space.n_columns + p
     for d in range(space.n_columns):
-        space.y[first + d * const.BLOCK] = forest.mean[slot, d]
+        space.y[first + d * size] = forest.mean[slot, d]
+    return offset
+
+
+def _put_in_block(forest, space, bucket, p, slot):
+    """Put a slot into its place in a block, and widen the range of the block's offsets."""
+    offset = _store(forest, space, bucket, p, slot, const.BLOCK)
     space.least_offset[bucket] = min(space.least_offset[bucket], offset)
     space.most_offset[bucket] = max(space.most_offset[bucket], offset)
 
@@ -238,12 +245,7 @@ def _select(space, first, last, middle):
 
 def _put_in_boxes(forest, space, bucket, p, slot):
     """Put a slot into its place in a bucket, and widen all boxes that this one is in."""
-    offset = forest.height[slot] - forest.least[slot]
-    space.bucket[slot], space.place[slot] = bucket, p
-    space.member[bucket * const.BUCKET + p], space.offset[bucket * const.BUCKET + p] = slot, offset
-    first = bucket * const.BUCKET * space.n_columns + p
-    for d in range(space.n_columns):
-        space.y[first + d * const.BUCKET] = forest.mean[slot, d]
+    offset = _store(forest, space, bucket, p, slot, const.BUCKET)
     within = bucket
     for level in range(1, space.n_levels + 1):
         box = space.level[level] + within
@@ -329,16 +331,6 @@ def _clear_lists(forest, search):
             search.own[t, d] = forest.mean[search.row[t], d]
 
 
-def _insert(search, t, key, slot):
-    """Put a partner into its place in a list, of equal keys the smaller slot first, the last one dropping out."""
-    q = const.LIST_LENGTH - 1
-    while q > 0 and (key < search.keys[t, q - 1] or (key == search.keys[t, q - 1] and slot < search.slots[t, q - 1])):
-        search.keys[t, q] = search.keys[t, q - 1]
-        search.slots[t, q] = search.slots[t, q - 1]
-        q -= 1
-    search.keys[t, q], search.slots[t, q] = key, slot
-
-
 def scan(forest, space, search, pair):
     """Fill the lists of some slots' best partners among the older ones."""
     _clear_lists(forest, search)
@@ -367,7 +359,7 @@ def scan_boxes(forest, space, search):
                         offset = space.offset[within * const.BUCKET + k]
                         key = _brownian_key(forest, floor, v, search.squares[k], offset)
                         if key < search.keys[0, worst] or (key == search.keys[0, worst] and j < search.slots[0, worst]):
-                            _insert(search, 0, key, j)
+                            heights.insert_partner(search.keys, search.slots, 0, const.LIST_LENGTH, key, j)
         found = False
         while n_waiting > 0 and not found:
             n_waiting -= 1
@@ -514,7 +506,7 @@ def _scan_block(forest, space, search, bucket, t, pair):
             if search.squares[k] <= reach and j < i:
                 key = _brownian_key(forest, floor, v, search.squares[k], space.offset[first + k])
                 if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
-                    _insert(search, t, key, j)
+                    heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
         return
     _set_block_products(space, search, bucket, t)
     # Where G of `heights` is below d2, a pair still rises: at the limit for the longest paths of the block G is largest.
@@ -535,7 +527,7 @@ def _scan_block(forest, space, search, bucket, t, pair):
         if d2 <= most + max(product, 0.0) * per_product and j < i:
             key = _stationary_key(forest, i, j, d2, product, search.keys[t, worst], pair)
             if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
-                _insert(search, t, key, j)
+                heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
 
 
 def _stationary_key(forest, i, j, d2, product, limit, pair):

@@ -91,7 +91,7 @@ class Pair(Rows):
     """Two slots that might merge; room for one is made once and loaded many times."""
 
     def __init__(self, forest):
-        self.rows = np.empty((ROWS, forest.n_sites))  # the first has the agreements
+        super().__init__(forest.n_sites)  # the first row has the agreements
         # real columns that both have: Brownian ones first, then those of each group
         self.d2 = np.empty(max(forest.n_real, 1))  # squared difference of the means
         self.product = np.empty(max(forest.n_real, 1))  # product of the means, of stationary columns
@@ -107,7 +107,7 @@ class Place(Rows):
     """A branch, from a point of which a third slot may hang."""
 
     def __init__(self, forest):
-        self.rows = np.empty((ROWS, forest.n_sites))
+        super().__init__(forest.n_sites)
         self.below = self.beyond = self.third = 0  # slots
         self.turn = self.height_below = self.height_third = 0.0
         # complete layout: products of the differences of two means to the third, and of the third itself
