@@ -48,54 +48,66 @@ def states(n, n_columns):
     return np.where(rng.random((n, n_columns)) < 0.75, own, rng.integers(counts, size=(n, n_columns))).astype(float)
 
 
+def holes_and_states(n, n_columns):
+    return np.hstack([holes(cloud(n, n_columns // 2)), states(n, n_columns // 2)])
+
+
+def rates(n_columns):
+    return np.random.default_rng(0).gamma(2.0, 0.5, n_columns)
+
+
+def both(ct):
+    return ct.Mixed((ct.OrnsteinUhlenbeck(0.5, noise=0.3), range(10)), (ct.Multinomial(np.ones(10)), range(10, 20)))
+
+
+def brownian(ct):
+    return ct.Brownian(noise=0.1)
+
+
+# by name: the table, made when it is needed, and the process, of a version of coaltree
+GREEDY = {
+    "exact, clustered 10,000 x 20": (lambda: clustered(10_000, 20), brownian),
+    "exact, clustered 20,000 x 10": (lambda: clustered(20_000, 10), brownian),
+    "exact, one cloud 10,000 x 20": (lambda: cloud(10_000, 20), brownian),
+    "exact, blobs 10,000 x 20": (lambda: blobs(10_000, 20), brownian),
+    "exact, blobs 20,000 x 10": (lambda: blobs(20_000, 10), brownian),
+    "exact, stationary 3,000 x 10": (
+        lambda: clustered(3_000, 10) / 5,
+        lambda ct: ct.OrnsteinUhlenbeck(0.5, noise=0.3),
+    ),
+    "exact, 10 % missing 3,000 x 20": (lambda: holes(cloud(3_000, 20)), brownian),
+    "exact, stationary, 10 % missing 3,000 x 20": (
+        lambda: holes(cloud(3_000, 20)),
+        lambda ct: ct.OrnsteinUhlenbeck(0.5),
+    ),
+    "neighbors, 10 % missing 10,000 x 20": (lambda: holes(cloud(10_000, 20)), brownian),
+    "exact, states 1,740 x 156, one rate": (lambda: states(1_740, 156), lambda ct: ct.Multinomial(1.0)),
+    "exact, states 1,740 x 156, a rate a column": (lambda: states(1_740, 156), lambda ct: ct.Multinomial(rates(156))),
+    "exact, mixed with holes 2,000 x 20": (lambda: holes_and_states(2_000, 20), both),
+    "neighbors, clustered 100,000 x 10": (lambda: clustered(100_000, 10), brownian),
+    "neighbors, states 100,000 x 30": (lambda: states(100_000, 30), lambda ct: ct.Multinomial(0.5)),
+    "neighbors, clustered 1,000,000 x 10": (lambda: clustered(1_000_000, 10), brownian),
+}
+SAMPLED = {
+    "real 60 x 8": (lambda: cloud(60, 8), brownian),
+    "real with holes 60 x 8": (lambda: holes(cloud(60, 8)), lambda ct: ct.OrnsteinUhlenbeck(0.5, noise=0.1)),
+    "states 60 x 20": (lambda: states(60, 20), lambda ct: ct.Multinomial(rates(20))),
+    "states 60 x 20, one rate": (lambda: states(60, 20), lambda ct: ct.Multinomial(0.7)),
+}
+CASES = [*GREEDY, *(f"{kind}, {table}" for kind in ("SMC post-post", "SMC race", "MCMC") for table in SAMPLED)]
+
+
 def work(case):
     """Return a function of no arguments for a case, after a small run of its kind for warming up."""
     import coaltree as ct
 
-    both = ct.Mixed((ct.OrnsteinUhlenbeck(0.5, noise=0.3), range(10)), (ct.Multinomial(np.ones(10)), range(10, 20)))
-    tables = {
-        "exact, clustered 10,000 x 20": (clustered(10_000, 20), ct.Brownian(noise=0.1), "exact"),
-        "exact, clustered 20,000 x 10": (clustered(20_000, 10), ct.Brownian(noise=0.1), "exact"),
-        "exact, one cloud 10,000 x 20": (cloud(10_000, 20), ct.Brownian(noise=0.1), "exact"),
-        "exact, blobs 10,000 x 20": (blobs(10_000, 20), ct.Brownian(noise=0.1), "exact"),
-        "exact, blobs 20,000 x 10": (blobs(20_000, 10), ct.Brownian(noise=0.1), "exact"),
-        "exact, stationary 3,000 x 10": (clustered(3_000, 10) / 5, ct.OrnsteinUhlenbeck(0.5, noise=0.3), "exact"),
-        "exact, 10 % missing 3,000 x 20": (holes(cloud(3_000, 20)), ct.Brownian(noise=0.1), "exact"),
-        "exact, stationary, 10 % missing 3,000 x 20": (holes(cloud(3_000, 20)), ct.OrnsteinUhlenbeck(0.5), "exact"),
-        "neighbors, 10 % missing 10,000 x 20": (holes(cloud(10_000, 20)), ct.Brownian(noise=0.1), "neighbors"),
-        "exact, states 1,740 x 156, one rate": (states(1_740, 156), ct.Multinomial(1.0), "exact"),
-        "exact, states 1,740 x 156, a rate a column": (
-            states(1_740, 156),
-            ct.Multinomial(np.random.default_rng(0).gamma(2.0, 0.5, 156)),
-            "exact",
-        ),
-        "exact, mixed with holes 2,000 x 20": (np.hstack([holes(cloud(2_000, 10)), states(2_000, 10)]), both, "exact"),
-        "neighbors, clustered 100,000 x 10": (None, ct.Brownian(noise=0.1), "neighbors"),
-        "neighbors, clustered 1,000,000 x 10": (None, ct.Brownian(noise=0.1), "neighbors"),
-        "neighbors, states 100,000 x 30": (None, ct.Multinomial(0.5), "neighbors"),
-    }
-    if case in tables:
-        X, process, search = tables[case]
-        if X is None:
-            n, n_columns = (
-                int(part.replace(",", "")) for part in case.rsplit(", ", 1)[1].split(" ", 1)[1].split(" x ")
-            )
-            X = states(n, n_columns) if "states" in case else clustered(n, n_columns)
-        small = X[: min(len(X), 25_000 if search == "neighbors" else 100)]
-        ct.greedy(small, process, search=search, n_jobs=1)
-
-        def run():
-            found = ct.greedy(X, process, search=search, n_jobs=1)
-            return found.tree.children, found.tree.heights, found.log_joint
-
-        return run
     kind, what = case.split(", ", 1)
-    X, process = {
-        "real 60 x 8": (cloud(60, 8), ct.Brownian(noise=0.1)),
-        "real with holes 60 x 8": (holes(cloud(60, 8)), ct.OrnsteinUhlenbeck(0.5, noise=0.1)),
-        "states 60 x 20": (states(60, 20), ct.Multinomial(np.random.default_rng(0).gamma(2.0, 0.5, 20))),
-        "states 60 x 20, one rate": (states(60, 20), ct.Multinomial(0.7)),
-    }[what]
+    table, process = GREEDY[case] if case in GREEDY else SAMPLED[what]
+    X, process = table(), process(ct)
+
+    def greedy(rows=None):
+        found = ct.greedy(X[:rows], process, search=kind, n_jobs=1)
+        return found.tree.children, found.tree.heights, found.log_joint
 
     def sample(size=1):
         if kind == "MCMC":
@@ -105,24 +117,13 @@ def work(case):
         tree = found.trees[-1]
         return tree.children, tree.heights, found.trees[0].heights.sum()
 
+    if case in GREEDY:
+        greedy(25_000 if len(X) >= 100_000 else 100)
+        return greedy
     sample()
     return lambda: sample(2)
 
 
-CASES = [
-    *(f"exact, {table}" for table in ("clustered 10,000 x 20", "clustered 20,000 x 10", "one cloud 10,000 x 20")),
-    *(f"exact, {table}" for table in ("blobs 10,000 x 20", "blobs 20,000 x 10", "stationary 3,000 x 10")),
-    *(f"exact, {table}" for table in ("10 % missing 3,000 x 20", "stationary, 10 % missing 3,000 x 20")),
-    "neighbors, 10 % missing 10,000 x 20",
-    *(f"exact, states 1,740 x 156, {rates}" for rates in ("one rate", "a rate a column")),
-    "exact, mixed with holes 2,000 x 20",
-    *(f"neighbors, {table}" for table in ("clustered 100,000 x 10", "states 100,000 x 30", "clustered 1,000,000 x 10")),
-    *(
-        f"{kind}, {table}"
-        for kind in ("SMC post-post", "SMC race", "MCMC")
-        for table in ("real 60 x 8", "real with holes 60 x 8", "states 60 x 20", "states 60 x 20, one rate")
-    ),
-]
 PEERS = [
     "fastcluster average, one cloud 10,000 x 20",
     "genieclust, blobs 20,000 x 10",
