@@ -21,7 +21,6 @@ cdef class Space:
     cdef readonly double[:, :, ::1] low
     cdef readonly double[:, :, ::1] high
     cdef readonly double[::1] least_offset
-    cdef readonly double[::1] most_offset
     cdef readonly Py_ssize_t[::1] oldest
     cdef readonly Py_ssize_t[::1] order
     cdef readonly double[::1] along
@@ -103,10 +102,10 @@ cdef Py_ssize_t _await_parts(
     Space space, Search search, Py_ssize_t level, Py_ssize_t group, Py_ssize_t i, double reach, Py_ssize_t n_waiting
 ) noexcept nogil
 @cython.locals(n=double, s=double, h=double)
-cdef double _brownian_key(op.Forest forest, double floor, double v, double square, double offset) noexcept nogil
+cdef double _brownian_key(op.Forest forest, Py_ssize_t i, Py_ssize_t j, double square, double offset) noexcept nogil
 @cython.locals(n=double)
 cdef double _reach(
-    op.Forest forest, double least_offset, double most_offset, double floor, double v, double limit, double slack
+    op.Forest forest, double least_offset, double floor, double v, double limit, double slack
 ) noexcept nogil
 @cython.locals(k=Py_ssize_t, first=Py_ssize_t, count=Py_ssize_t, at=Py_ssize_t, last=Py_ssize_t)
 cdef bint _squares_within(Space space, Search search, Py_ssize_t bucket, double reach) noexcept nogil

@@ -59,7 +59,6 @@ class Space:
         self.high = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
         n_boxes = max(n_boxes, len(self.filled))
         self.least_offset = np.zeros(n_boxes)
-        self.most_offset = np.zeros(n_boxes)
         self.oldest = np.zeros(n_boxes, dtype=np.intp)  # the smallest slot
         self.order = np.zeros(n, dtype=np.intp)
         self.along = np.zeros(n)
@@ -130,7 +129,7 @@ def _build_blocks(forest, space, n):
         first = bucket * const.BLOCK
         size = min(const.BLOCK, n - first)
         space.filled[bucket], space.oldest[bucket] = size, first
-        space.least_offset[bucket], space.most_offset[bucket] = math.inf, -math.inf
+        space.least_offset[bucket] = math.inf
         for p in range(size):
             _put_in_block(forest, space, bucket, p, first + p)
         for p in range(size, const.BLOCK):
@@ -152,7 +151,6 @@ def _put_in_block(forest, space, bucket, p, slot):
     """Put a slot into its place in a block, and widen the range of the block's offsets."""
     offset = _store(forest, space, bucket, p, slot, const.BLOCK)
     space.least_offset[bucket] = min(space.least_offset[bucket], offset)
-    space.most_offset[bucket] = max(space.most_offset[bucket], offset)
 
 
 def _empty_place(space, bucket, p, size):
@@ -169,7 +167,7 @@ def _build_boxes(forest, space, n):
             for part in range(const.FAN):
                 space.low[row, d, part], space.high[row, d, part] = math.inf, -math.inf
     for box in range(n_boxes):
-        space.least_offset[box], space.most_offset[box] = math.inf, -math.inf
+        space.least_offset[box] = math.inf
         space.oldest[box] = space.bucket.shape[0]
     for p in range(n):
         space.order[p] = p
@@ -255,7 +253,6 @@ def _put_in_boxes(forest, space, bucket, p, slot):
             space.low[row, d, part] = min(space.low[row, d, part], x)
             space.high[row, d, part] = max(space.high[row, d, part], x)
         space.least_offset[box] = min(space.least_offset[box], offset)
-        space.most_offset[box] = max(space.most_offset[box], offset)
         space.oldest[box] = min(space.oldest[box], slot)
         within //= const.FAN
 
@@ -357,7 +354,7 @@ def scan_boxes(forest, space, search):
                     j = space.member[within * const.BUCKET + k]
                     if search.squares[k] <= reach and j < i:
                         offset = space.offset[within * const.BUCKET + k]
-                        key = _brownian_key(forest, floor, v, search.squares[k], offset)
+                        key = _brownian_key(forest, i, j, search.squares[k], offset)
                         if key < search.keys[0, worst] or (key == search.keys[0, worst] and j < search.slots[0, worst]):
                             heights.insert_partner(search.keys, search.slots, 0, const.LIST_LENGTH, key, j)
         found = False
@@ -370,8 +367,7 @@ def scan_boxes(forest, space, search):
             if younger and search.keys[0, worst] == floor and not forest.noisy:
                 continue
             slack = -TIE if younger else SLACK
-            least, most = space.least_offset[box], space.most_offset[box]
-            reach = _reach(forest, least, most, floor, v, search.keys[0, worst], slack)
+            reach = _reach(forest, space.least_offset[box], floor, v, search.keys[0, worst], slack)
             found = search.far[n_waiting] <= reach
         if not found:
             return
@@ -416,18 +412,19 @@ def _await_parts(space, search, level, group, i, reach, n_waiting):
     return last
 
 
-def _brownian_key(forest, floor, v, square, offset):
+def _brownian_key(forest, i, j, square, offset):
     """Return the key of a pair: its best height, or its rank, see `heights.key_up_to`."""
-    n = forest.n_real
+    floor, v, n = forest.height[i], forest.spread[i, 0], forest.n_real
     s = 2 * square / (math.sqrt(n * n + 4 * square) + n)
     h = max(0.5 * (s + ((floor - v) + offset)), floor)
     if h == floor and forest.noisy:
         s = v + (floor - offset)
-        h = heights.rank_by_likelihood(-0.5 * (n * (const.LOG_2PI + math.log(s)) + square / s) - forest.total_log_scale)
+        log_z = -0.5 * (n * (const.LOG_2PI + math.log(s)) + square / s) - forest.total_log_scale
+        h = heights.rank_by_likeness(min(log_z - (forest.log_norm[i] + forest.log_norm[j]), 0.0))
     return h
 
 
-def _reach(forest, least_offset, most_offset, floor, v, limit, slack):
+def _reach(forest, least_offset, floor, v, limit, slack):
     """Return a squared distance beyond which no Brownian point of a box has a key up to a limit, widened by some slack."""
     n = forest.n_real
     if limit == math.inf:
@@ -436,12 +433,8 @@ def _reach(forest, least_offset, most_offset, floor, v, limit, slack):
         rest = (floor - v) + least_offset
         s = 2 * limit - rest + slack * (abs(limit) + abs(floor) + v + abs(least_offset))
         return s * (s + n) * (1 + slack) if s >= 0 else -1.0
-    # A rank: d2 <= s (a - D log s) for a variance s of the difference, which is largest where log s = a / D - 1
-    log_z = 0.5 * (-limit + 1 / limit)
-    a = -2 * (log_z - slack * (1 + abs(log_z)) + forest.total_log_scale) - n * const.LOG_2PI
-    s = math.exp(min(a / n - 1, 700.0))
-    s = min(max(s, v + (floor - most_offset)), v + (floor - least_offset))
-    return s * (a - n * math.log(s)) * (1 + slack)
+    # A rank: the log cosine is -d2 / (2 s) and less for a variance s of the difference, which is largest for the least offset.
+    return 2 * (-1 / limit - 1 + slack) * (v + (floor - least_offset)) * (1 + slack)
 
 
 def _squares_within(space, search, bucket, reach):
@@ -498,13 +491,13 @@ def _scan_block(forest, space, search, bucket, t, pair):
     first = bucket * const.BLOCK
     if forest.n_brownian:
         v = forest.spread[i, 0]
-        reach = _reach(forest, space.least_offset[bucket], space.most_offset[bucket], floor, v, limit, SLACK)
+        reach = _reach(forest, space.least_offset[bucket], floor, v, limit, SLACK)
         if _none_within(search, reach):
             return
         for k in range(space.filled[bucket]):
             j = space.member[first + k]
             if search.squares[k] <= reach and j < i:
-                key = _brownian_key(forest, floor, v, search.squares[k], space.offset[first + k])
+                key = _brownian_key(forest, i, j, search.squares[k], space.offset[first + k])
                 if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
                     heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
         return
@@ -534,7 +527,7 @@ def _stationary_key(forest, i, j, d2, product, limit, pair):
     """Return the key of a stationary pair, see `heights.key_up_to`."""
     floor, rate = forest.height[i], forest.rate[0]
     op.set_complete_pair(forest, i, j, d2, product, pair)
-    if limit < 0 and heights.rank_by_likelihood(op.log_z(forest, pair, floor)) > limit:
+    if limit < 0 and heights.rank_by_likeness(op.log_cosine(forest, i, j, pair, floor)) > limit:
         return math.inf
     above = math.nextafter(max(limit, floor), math.inf)
     x = rate * (forest.least[i] + forest.least[j] + (floor - forest.height[j]))
@@ -549,7 +542,7 @@ def _stationary_key(forest, i, j, d2, product, limit, pair):
     # at the floor already: with a negative product there may be a better height above
     h = floor if product >= 0 else heights.search_height(forest, pair, shift, 1.0, floor, above)
     if h == floor and forest.noisy:
-        h = heights.rank_by_likelihood(op.log_z(forest, pair, floor))
+        h = heights.rank_by_likeness(op.log_cosine(forest, i, j, pair, floor))
     return h
 
 
