@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.interface import Process
+from ..process.kernels.messages import Forest
 from ..tree.kingman import pair_counts
 from ..tree.tree import Tree
 from .kernels.height_draws import UNIFORMS, sweep_heights
@@ -26,11 +27,17 @@ from .kernels.history import History, log_likelihood_of, set_children, set_heigh
 
 FloatArray = NDArray[np.float64]
 
-MOST_DRAWN = 5_000  # rows, up to which heights are drawn
-SEED = 0
-DRAWS = 200_000  # of heights, in all sweeps together: the more rows, the fewer sweeps
-FEWEST_SWEEPS, MOST_SWEEPS = 60, 2_000
-WARM_UP = 0.2  # of the sweeps, which are not averaged
+MOST_DRAWN = 10_000  # rows, up to which drawing heights takes no longer than finding the tree
+SEED = 0  # of the draws, so that they are always the same
+FEWEST_SWEEPS, MOST_SWEEPS = 50, 4_000
+WORK = (
+    400_000  # of the sweeps beyond the fewest, in numbers that are looked at: the larger the table, the fewer there are
+)
+WORK_OF_MERGE, SHARE_OF_COMPLETE = (
+    8,
+    0.125,
+)  # columns that cost as much as a merge itself; cost of a column, if all share a spread
+WARM_UP = 8  # one sweep more for so many that are averaged goes before them
 UNIFORMS_AT_ONCE = 500_000
 
 
@@ -48,8 +55,8 @@ def expected_heights(
     process : Process
         A resolved one.
     n_sweeps : int, optional
-        How often all heights are drawn; a fifth of it more goes before. By default from 60 to 2,000, fewer for more rows.
-    most_drawn : int, default 5,000
+        How often all heights are drawn and averaged. By default from 50 to 4,000 times, the larger the table the fewer.
+    most_drawn : int, default 10,000
         Trees of more rows get the closed form of `spread_heights`.
 
     Returns
@@ -68,8 +75,8 @@ def expected_heights(
     spread = spread_heights(tree)
     if n > most_drawn:
         return spread
-    sweeps = n_sweeps or min(max(DRAWS // n, FEWEST_SWEEPS), MOST_SWEEPS)
-    return _with_heights(tree, _mean_heights(spread, X, process, sweeps))
+    forest = process.forest(X, slots_of(n))
+    return _with_heights(tree, mean_heights(spread, forest, n_sweeps or _sweep_count(n, forest)))
 
 
 def spread_heights(tree: Tree) -> Tree:
@@ -104,23 +111,45 @@ def _strict(heights: FloatArray) -> FloatArray:
     return np.asarray((np.maximum.accumulate(bits) + steps).view(np.float64))
 
 
-def _mean_heights(tree: Tree, X: FloatArray, process: Process, sweeps: int) -> FloatArray:
-    """Return the mean height of every merge; the tree is the one to begin with."""
+def _sweep_count(n: int, forest: Forest) -> int:
+    """Return how many sweeps are averaged by default."""
+    columns = forest.n_real * (SHARE_OF_COMPLETE if forest.complete else 1.0) + forest.n_sites / 4
+    return min(FEWEST_SWEEPS + int(WORK / (n * (WORK_OF_MERGE + columns))), MOST_SWEEPS)
+
+
+def mean_heights(tree: Tree, forest: Forest, n_sweeps: int, seed: int = SEED) -> FloatArray:
+    """Return the mean of draws of every merge's height, given the clades of a tree and the data.
+
+    Parameters
+    ----------
+    tree : Tree
+        Its heights, which must strictly increase, are where the draws begin.
+    forest : Forest
+        Of as many slots as `slots_of` says, the first of which hold the messages of the leaves.
+    n_sweeps : int
+        How often all heights are drawn and averaged.
+    seed : int, default 0
+
+    Returns
+    -------
+    ndarray of shape (n - 1,)
+        In the order of the tree's merges. Parents are not below their children.
+    """
     n = tree.n_leaves
-    forest, history = process.forest(X, slots_of(n)), History(n)
+    history = History(n)
     set_children(history, tree.children, tree.root)
     set_heights(forest, history, tree.heights)
     log_likelihood_of(forest, history)
-    rng, warm_up, done = np.random.default_rng(SEED), int(np.ceil(WARM_UP * sweeps)), 0
-    totals = np.zeros(n - 1)
+    rng, warm_up, done = np.random.default_rng(seed), -(-n_sweeps // WARM_UP), 0
     at_once = max(1, UNIFORMS_AT_ONCE // (2 * n * UNIFORMS))
-    for end in (warm_up, warm_up + sweeps):
+    totals = np.zeros(n - 1)
+    for end in (warm_up, warm_up + n_sweeps):
         totals[:] = 0.0
         while done < end:
             count = min(at_once, end - done)
             sweep_heights(forest, history, rng.random((count, 2 * (n - 1), UNIFORMS)), totals)
             done += count
-    return totals / sweeps
+    return totals / n_sweeps
 
 
 def _with_heights(tree: Tree, merge_heights: FloatArray) -> Tree:

@@ -28,7 +28,5 @@ cdef double _log_density(
 ) noexcept nogil
 @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, own=double, below=double, before=double, h=double)
 cdef (double, Py_ssize_t) _height_at(tree.History history, double wanted, Py_ssize_t old_rung, double at_own) noexcept nogil
-@cython.locals(
-    k=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, change=double, below=double, before=double
-)
-cdef void _move_rung(tree.History history, Py_ssize_t old_rung, Py_ssize_t rung, double h) noexcept nogil
+@cython.locals(k=Py_ssize_t, own=double, change=double)
+cdef void _move_rung(tree.History history, Py_ssize_t old_rung, Py_ssize_t rung, double h, double area) noexcept nogil

@@ -89,7 +89,7 @@ def _draw_height(forest, history, node, uniforms, sweep, draw, pair, place):
         w = v / (1 - v)
         h, rung = _height_at(history, at_low + w, old_rung, at_own)
         if low < h < high and _log_density(forest, history, parent, h, w, rung, pair, place) >= level:
-            _move_rung(history, old_rung, rung, h)
+            _move_rung(history, old_rung, rung, h, at_low + w + h)
             forest.height[node] = h
             return
         if v < now:
@@ -130,21 +130,21 @@ def _height_at(history, wanted, old_rung, at_own):
     return min(h, history.ladder[low]) if low < history.n - 1 else h, low - 1
 
 
-def _move_rung(history, old_rung, rung, h):
-    """Let the merge of a rung be at height h, where it has another rung."""
-    change = h - history.ladder[old_rung]
+def _move_rung(history, old_rung, rung, h, area):
+    """Let the merge of a rung be at height h, where it has another rung and lineages add up to `area`.
+
+    At a height x they add up to ``min(x, h) - min(x, own)`` more than before. The loops can be vectorised.
+    """
+    own = history.ladder[old_rung]
+    change = h - own
+    for k in range(max(old_rung, rung) + 1, history.n - 1):
+        history.area[k] += change
     for k in range(old_rung, rung):
         history.ladder[k] = history.ladder[k + 1]
+    for k in range(old_rung, rung):
+        history.area[k] = history.area[k + 1] + (history.ladder[k] - own)
+    for k in range(old_rung, rung, -1):
+        history.area[k] = history.area[k - 1] + (h - history.ladder[k - 1])
     for k in range(old_rung, rung, -1):
         history.ladder[k] = history.ladder[k - 1]
-    history.ladder[rung] = h
-    first, last = min(old_rung, rung), max(old_rung, rung)
-    below = before = 0.0
-    if first > 0:
-        below, before = history.ladder[first - 1], history.area[first - 1]
-    for k in range(first, last + 1):
-        before += (history.n - k) * (history.ladder[k] - below)
-        below = history.ladder[k]
-        history.area[k] = before
-    for k in range(last + 1, history.n - 1):
-        history.area[k] += change
+    history.ladder[rung], history.area[rung] = h, area
