@@ -27,18 +27,14 @@ from .kernels.history import History, log_likelihood_of, set_children, set_heigh
 
 FloatArray = NDArray[np.float64]
 
-MOST_DRAWN = 10_000  # rows, up to which drawing heights takes no longer than finding the tree
+MOST_DRAWN = 10_000  # rows, up to which drawing heights takes about as long as finding the tree, or less
 SEED = 0  # of the draws, so that they are always the same
 FEWEST_SWEEPS, MOST_SWEEPS = 50, 4_000
-WORK = (
-    400_000  # of the sweeps beyond the fewest, in numbers that are looked at: the larger the table, the fewer there are
-)
-WORK_OF_MERGE, SHARE_OF_COMPLETE = (
-    8,
-    0.125,
-)  # columns that cost as much as a merge itself; cost of a column, if all share a spread
+WORK = 600_000  # in sweeps beyond the fewest, counted in columns of merges: the larger the table, the fewer sweeps
+MERGE_COLUMNS = 8  # columns that take as long as what a merge takes without any
+COMPLETE_SHARE, SITE_SHARE = 0.125, 0.25  # of the time of a real column: one of the complete layout, and a site
 WARM_UP = 8  # one sweep more for so many that are averaged goes before them
-UNIFORMS_AT_ONCE = 500_000
+UNIFORMS_AT_ONCE = 100_000  # so that Ctrl-C gets its turn
 
 
 def expected_heights(
@@ -67,7 +63,21 @@ def expected_heights(
 
     Notes
     -----
-    A sweep takes a time in proportion to ``n D``. The result depends neither on threads nor on what was drawn before.
+    A sweep takes a time in proportion to ``n D``. The result is the same every time.
+
+    Mean heights are no most probable ones: of many merges that the data cannot tell apart, height 0 is the most probable, and the
+    log joint density of the tree may well fall.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import coaltree as ct
+    >>> X = np.array([[0.0, 0.1], [0.2, 0.0], [0.1, 0.3], [2.0, 1.8]])
+    >>> found = ct.greedy(X, ct.OrnsteinUhlenbeck(0.5, noise=0.3))
+    >>> found.tree.merge_heights.round(1).tolist()
+    [0.0, 0.0, 0.6]
+    >>> expected_heights(found.tree, X, found.process).merge_heights.round(1).tolist()
+    [0.1, 0.4, 1.6]
     """
     n = tree.n_leaves
     if n < 2 or not any(own.noisy for own in process.columns(X[:1])):
@@ -113,8 +123,8 @@ def _strict(heights: FloatArray) -> FloatArray:
 
 def _sweep_count(n: int, forest: Forest) -> int:
     """Return how many sweeps are averaged by default."""
-    columns = forest.n_real * (SHARE_OF_COMPLETE if forest.complete else 1.0) + forest.n_sites / 4
-    return min(FEWEST_SWEEPS + int(WORK / (n * (WORK_OF_MERGE + columns))), MOST_SWEEPS)
+    columns = forest.n_real * (COMPLETE_SHARE if forest.complete else 1.0) + forest.n_sites * SITE_SHARE
+    return min(FEWEST_SWEEPS + int(WORK / (n * (MERGE_COLUMNS + columns))), MOST_SWEEPS)
 
 
 def mean_heights(tree: Tree, forest: Forest, n_sweeps: int, seed: int = SEED) -> FloatArray:

@@ -24,7 +24,7 @@ except ImportError:
     from ..._nocython import cython
 
 NONE = -1
-TRIES = 11  # of a draw: then the height stays, which leaves the density as it is, too
+TRIES = 15  # of a draw: then the height stays, which leaves the density as it is, too
 UNIFORMS = TRIES + 1  # that a draw takes
 
 
