@@ -38,9 +38,15 @@ UNIFORMS_AT_ONCE = 100_000  # so that Ctrl-C gets its turn
 
 
 def expected_heights(
-    tree: Tree, X: FloatArray, process: Process, *, n_sweeps: int | None = None, most_drawn: int = MOST_DRAWN
+    tree: Tree,
+    X: FloatArray,
+    process: Process,
+    *,
+    only_ties: bool = False,
+    n_sweeps: int | None = None,
+    most_drawn: int = MOST_DRAWN,
 ) -> Tree:
-    """Return the tree with every merge at its expected height.
+    """Return the tree with its merges at their expected heights.
 
     Parameters
     ----------
@@ -50,8 +56,11 @@ def expected_heights(
         Its rows in the order of the leaves; NaN is a missing cell.
     process : Process
         A resolved one.
+    only_ties : bool, default False
+        Whether merges that have a height of their own stay there, and only those at height 0, or at the height of the merge
+        before, get what is expected of them, given the others.
     n_sweeps : int, optional
-        How often all heights are drawn and averaged. By default from 50 to 4,000 times, the larger the table the fewer.
+        How often heights are drawn and averaged. By default from 50 to 4,000 times, the larger the table the fewer.
     most_drawn : int, default 10,000
         Trees of more rows get the closed form of `spread_heights`.
 
@@ -86,7 +95,10 @@ def expected_heights(
     if n > most_drawn:
         return spread
     forest = process.forest(X, slots_of(n))
-    return _with_heights(tree, mean_heights(spread, forest, n_sweeps or _sweep_count(n, forest)))
+    free = np.ones(n - 1, dtype=bool)
+    if only_ties:
+        free = np.diff(tree.heights[n - 1 :]) == 0
+    return _with_heights(tree, mean_heights(spread, forest, n_sweeps or _sweep_count(n, forest), free))
 
 
 def spread_heights(tree: Tree) -> Tree:
@@ -127,7 +139,9 @@ def _sweep_count(n: int, forest: Forest) -> int:
     return min(FEWEST_SWEEPS + int(WORK / (n * (MERGE_COLUMNS + columns))), MOST_SWEEPS)
 
 
-def mean_heights(tree: Tree, forest: Forest, n_sweeps: int, seed: int = SEED) -> FloatArray:
+def mean_heights(
+    tree: Tree, forest: Forest, n_sweeps: int, free: NDArray[np.bool_] | None = None, seed: int = SEED
+) -> FloatArray:
     """Return the mean of draws of every merge's height, given the clades of a tree and the data.
 
     Parameters
@@ -137,7 +151,9 @@ def mean_heights(tree: Tree, forest: Forest, n_sweeps: int, seed: int = SEED) ->
     forest : Forest
         Of as many slots as `slots_of` says, the first of which hold the messages of the leaves.
     n_sweeps : int
-        How often all heights are drawn and averaged.
+        How often heights are drawn and averaged.
+    free : ndarray of bool, shape (n - 1,), optional
+        Which merges are drawn; the others stay. By default all.
     seed : int, default 0
 
     Returns
@@ -153,13 +169,14 @@ def mean_heights(tree: Tree, forest: Forest, n_sweeps: int, seed: int = SEED) ->
     rng, warm_up, done = np.random.default_rng(seed), -(-n_sweeps // WARM_UP), 0
     at_once = max(1, UNIFORMS_AT_ONCE // (2 * n * UNIFORMS))
     totals = np.zeros(n - 1)
+    drawn = np.ones(n - 1, dtype=np.uint8) if free is None else free.astype(np.uint8)
     for end in (warm_up, warm_up + n_sweeps):
         totals[:] = 0.0
         while done < end:
             count = min(at_once, end - done)
-            sweep_heights(forest, history, rng.random((count, 2 * (n - 1), UNIFORMS)), totals)
+            sweep_heights(forest, history, drawn, rng.random((count, 2 * (n - 1), UNIFORMS)), totals)
             done += count
-    return totals / n_sweeps
+    return np.where(drawn, totals / n_sweeps, tree.merge_heights)
 
 
 def _with_heights(tree: Tree, merge_heights: FloatArray) -> Tree:

@@ -7,13 +7,16 @@ cdef Py_ssize_t NONE, TRIES
 
 
 @cython.locals(pair=op.Pair, place=op.Place, sweep=Py_ssize_t, k=Py_ssize_t)
-cpdef sweep_heights(op.Forest forest, tree.History history, double[:, :, ::1] uniforms, double[::1] totals)
+cpdef sweep_heights(
+    op.Forest forest, tree.History history, unsigned char[::1] free, double[:, :, ::1] uniforms, double[::1] totals
+)
 @cython.locals(
     n=Py_ssize_t, count=Py_ssize_t, node=Py_ssize_t, before=Py_ssize_t, first=Py_ssize_t, second=Py_ssize_t,
     parent=Py_ssize_t, following=Py_ssize_t,
 )
 cdef void _sweep(
-    op.Forest forest, tree.History history, double[:, :, ::1] uniforms, Py_ssize_t sweep, op.Pair pair, op.Place place
+    op.Forest forest, tree.History history, unsigned char[::1] free, double[:, :, ::1] uniforms, Py_ssize_t sweep,
+    op.Pair pair, op.Place place,
 ) noexcept nogil
 @cython.locals(
     a=Py_ssize_t, b=Py_ssize_t, parent=Py_ssize_t, old_rung=Py_ssize_t, rung=Py_ssize_t, k=Py_ssize_t, own=double, low=double,

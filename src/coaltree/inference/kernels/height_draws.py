@@ -28,8 +28,8 @@ TRIES = 15  # of a draw: then the height stays, which leaves the density as it i
 UNIFORMS = TRIES + 1  # that a draw takes
 
 
-def sweep_heights(forest, history, uniforms, totals):
-    """Draw all heights, twice in a sweep, and add those at the end of each sweep to `totals` (merges,).
+def sweep_heights(forest, history, free, uniforms, totals):
+    """Draw the heights of `free` merges, twice in a sweep, and add all at the end of each sweep to `totals` (merges,).
 
     `uniforms` has the shape (sweeps, 2 merges, UNIFORMS). The upward messages have to be there, see `log_likelihood_of`, and
     are there again at the end.
@@ -38,12 +38,12 @@ def sweep_heights(forest, history, uniforms, totals):
     with cython.nogil:
         for sweep in range(uniforms.shape[0]):
             tree.set_area(history, 0)  # clears rounding errors away
-            _sweep(forest, history, uniforms, sweep, pair, place)
+            _sweep(forest, history, free, uniforms, sweep, pair, place)
             for k in range(history.n - 1):
                 totals[k] += forest.height[history.n + k]
 
 
-def _sweep(forest, history, uniforms, sweep, pair, place):
+def _sweep(forest, history, free, uniforms, sweep, pair, place):
     n, count = history.n, 0
     node, before = history.root, NONE
     while node != NONE:
@@ -53,13 +53,15 @@ def _sweep(forest, history, uniforms, sweep, pair, place):
             if parent != NONE:
                 tree.send_down(forest, history, node, pair)
             if first >= n or second >= n:
-                _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+                if free[node - n]:
+                    _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
                 count += 1
                 following = first if first >= n else second
         elif before == first and second >= n:
             following = second
         if following == NONE:  # all is done below
-            _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+            if free[node - n]:
+                _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
             count += 1
             tree.merge_children(forest, history, node, pair)
             following = parent
