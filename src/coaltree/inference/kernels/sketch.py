@@ -1,15 +1,20 @@
 """Sketches of binary sites: single precision, with which most pairs of a wide table are ruled out.
 
 A scan for partners reads the messages of all live lineages, and in a wide table it is reading that takes the time. The sketch of
-a lineage has one number for each site with two states, and is a quarter as long as its message. With the reflection that takes
-``sqrt(q)`` to the first axis, what a message says beyond nothing is ``z = sqrt(q_1) M_1 - sqrt(q_1) (1 + sqrt(q_0) M_0) /
-(1 + sqrt(q_0))``, so that the agreement of two messages is ``S = 1 + z z'``; sketched is ``exp(rate height) z``. All sites have one
-rate, so that ``log Z - h`` is concave in ``1 - exp(-rate g)``, see `heights`: it rises all the way to a limit if it rises there, if
-``sum_d 1 / (1 + u z_d z'_d) - 1`` with ``u = exp(-rate g)`` is above ``1 / (2 rate)``.
+a lineage has one number for each site with two states, and is a quarter as long as its message.
 
-Nothing but proofs come from sketches. A term is 1 / p, its p not taken below `LEAST`, which makes the sum smaller. With a unit
-roundoff of e = 2^-24, p is off by at most ``4 e |p - 1| + e p``, 1 / p by a share of at most ``4 e / LEAST + e``, and the sum, added
-up as below, by 20 e more: less than `MARGIN` in all. What has no finite sketch is not a number, nor is any sum with it.
+The reflection that takes ``sqrt(q)`` to the first axis leaves of a message
+
+    ``z = sqrt(q_1) M_1 - sqrt(q_1) (1 + sqrt(q_0) M_0) / (1 + sqrt(q_0))``,
+
+so that two of them agree by ``S = 1 + z z'``; sketched is ``exp(rate height) z``. All sites have one rate, so that ``log Z - h``
+is concave in ``1 - exp(-rate g)``, see `heights`: it rises all the way to a limit if it rises there. With ``u = exp(-rate g)``
+its slope there is ``2 rate sum_d (1 / p_d - 1) - 1``, where ``p_d = 1 + u z_d z'_d``.
+
+Sketches prove that a pair rises, and nothing else. No p is taken to be below `LEAST`, which makes the sum smaller. With a unit
+roundoff of e = 2^-24, p is off by at most ``4 e |p - 1| + e p``, 1 / p by a share of at most ``4 e / LEAST + e``, and the sum, as
+it is added up below, by a share of 20 e more: less than `MARGIN` in all. What cannot be sketched is not a number, and proves
+nothing.
 """
 
 from __future__ import annotations
