@@ -186,13 +186,19 @@ class CoalescentModel(BaseEstimator):
             process = structure_process(matrix, encoded, self.real_process, self.covariance, self.noise)
         found = self._calibrated(process, matrix, n_real, row_names, rounds, means)
         result = found.best.result
-        if rounds or not isinstance(result, GreedyResult) or self.rule != "rate1":
+        unchanged = rounds or self.rule != "rate1" or not self._any_column(encoded)
+        if unchanged or not isinstance(result, GreedyResult):
             return found
         tree = expected_heights(result.tree, matrix, result.process, only_ties=True)
         told = replace(
             explain(tree, matrix, result.process), search=result.search, neighbors_held=result.neighbors_held
         )
         return replace(found, best=replace(found.best, result=told), log_joints=[told.log_joint])
+
+    @staticmethod
+    def _any_column(encoded: EncodedTable) -> bool:
+        """Whether anything tells the rows apart; if not, all merge at height 0."""
+        return encoded.real.shape[1] + encoded.codes.shape[1] > 0
 
     @property
     def _predictor(self) -> Predictor:
