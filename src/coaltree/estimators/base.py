@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
+from ..inference.averaging import average_trees
 from ..inference.carriers import opened_client
 from ..inference.expected_heights import expected_heights
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
@@ -189,7 +190,8 @@ class CoalescentModel(BaseEstimator):
         unchanged = rounds or self.rule != "rate1" or not self._any_column(encoded)
         if unchanged or not isinstance(result, GreedyResult):
             return found
-        tree = expected_heights(result.tree, matrix, result.process, only_ties=True)
+        tree = average_trees(result.tree, matrix, result.process, n_jobs=self.n_jobs)
+        tree = expected_heights(tree, matrix, result.process, only_ties=True)
         told = replace(
             explain(tree, matrix, result.process), search=result.search, neighbors_held=result.neighbors_held
         )
