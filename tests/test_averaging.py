@@ -99,7 +99,7 @@ def test_average_is_that_of_brute_force():
 def test_cells_that_are_dropped_are_missing_cells():
     """Of a table of states every replicate is the table with some of its cells left out."""
     X, found = table("multinomial", n=25)
-    lineages = averaging._last_lineages(found.tree, X, found.process, len(X))
+    lineages = averaging._last_lineages(found.tree, found.process.forest(X, len(X)), len(X))
     forest = averaging._copy_of(lineages.forest, slice(len(X)), len(X))
     averaging._perturb(forest, lineages, np.random.default_rng(0), 1.0, 1.0)
     message = read_messages(forest, slice(len(X)))[0].message
@@ -121,7 +121,7 @@ def test_means_move_as_if_every_leaf_below_had_moved(kind, missing):
     n, at_zero = len(X), int(np.sum(found.tree.merge_heights == 0))
     assert at_zero > 10
     m, runs, jitter = n - at_zero, 2_000, 0.5
-    lineages = averaging._last_lineages(found.tree, X, found.process, m)
+    lineages = averaging._last_lineages(found.tree, found.process.forest(X, n), m)
     rng, moved = np.random.default_rng(1), []
     for _ in range(runs):
         forest = averaging._copy_of(lineages.forest, slice(m), m)
@@ -241,6 +241,21 @@ def test_equal_rows_and_rows_without_cells(kind):
         for most in (5, 300):
             tree = average_trees(found.tree, rows, found.process, most_lineages=most)
             assert np.all(np.isfinite(tree.heights))
+
+
+def test_defaults_do_not_outgrow_the_greedy_search():
+    """In pairs of lineages times what a pair costs, replicates stay within those of the search and a fixed number more."""
+    for n in (3, 10, 150, 200, 1_000, 5_000):
+        for width in (1, 10, 100):
+            for X in (np.zeros((n, width)), np.full((n, width), np.nan)):
+                forest = OU.forest(X, n)
+                m, count = averaging._sizes(forest, n)
+                assert 2 <= m <= min(n, 200)
+                assert 5 <= count <= 10
+                assert count * m**2 <= n**2 + 400_000
+                if width == 100 and np.isnan(X).any():
+                    assert count * m**2 <= n**2 + 20_000
+    assert averaging._sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 10)
 
 
 def test_heights_far_beyond_the_coalescent():
