@@ -409,9 +409,13 @@ class Model:
         """Return the log of Z over the norms of two messages, by the inner product Z; cells without noise have none."""
         norms = 0.0
         for lineage in (a, b):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                own = [part.log_z(m, m, 0.0) for part, m in zip(self.parts, lineage.messages, strict=True)]
-            norms += 0.5 * sum(value for value in own if np.isfinite(value))
+            for part, message in zip(self.parts, lineage.messages, strict=True):
+                if isinstance(part, StationaryColumns):
+                    noisy = message[-1] > 0
+                    message = tuple(own[noisy] for own in message)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    own = part.log_z(message, message, 0.0)
+                norms += 0.5 * own if np.isfinite(own) else 0.0
         return min(float(self.log_z(a, b, h)) - norms, 0.0)
 
     def slope(self, a, b, h):

@@ -187,7 +187,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def fitted(frame):
-    return ct.CoalescentClustering().fit(frame)
+    return ct.CoalescentClustering(calibrate=10).fit(frame)
 
 
 def test_rounds_of_the_estimator(fitted, frame):
@@ -242,7 +242,7 @@ def test_parameters_have_the_names_and_units_of_the_columns(fitted, frame):
 
 
 def test_units_of_a_column_are_those_of_its_parameters(fitted, frame):
-    other = ct.CoalescentClustering().fit(frame.assign(weight=1000 * frame["weight"] + 7)).parameters_
+    other = ct.CoalescentClustering(calibrate=10).fit(frame.assign(weight=1000 * frame["weight"] + 7)).parameters_
     for name, value in fitted.parameters_["weight"].items():
         factor, shift = {"sd": (1000, 0), "noise_sd": (1000, 0), "mean": (1000, 7)}.get(name, (1, 0))
         expected = value if name == "process" else pytest.approx(factor * value + shift, rel=1e-6)
@@ -253,7 +253,7 @@ def test_units_of_a_column_are_those_of_its_parameters(fitted, frame):
 
 
 def test_threads_do_not_change_the_rounds(fitted, frame):
-    twin = ct.CoalescentClustering(n_jobs=2).fit(frame)
+    twin = ct.CoalescentClustering(calibrate=10, n_jobs=2).fit(frame)
     np.testing.assert_array_equal(twin.log_joints_, fitted.log_joints_)
     assert twin.tree_ == fitted.tree_
     assert twin.parameters_ == fitted.parameters_
