@@ -6,8 +6,11 @@ all pairs finds.
 
 Brownian rows with structure are kept in buckets of 16 points in a tree of boxes, so that most pairs are ruled out many at a
 time. Where that rules out too little, and for stationary rows, points stand in blocks in the order of their slots, and all of
-them are compared with several lineages at a time, in loops that are vectorised; only the few that come close are looked at
-singly. A merged lineage takes the place of one of its parts.
+them are compared with several lineages at a time, in loops that are vectorised. A merged lineage takes the place of one of its
+parts.
+
+The first look at a bucket or block is in single precision. Only the few points that come close, by a margin wider than what
+rounding takes, are looked at singly, with all digits.
 """
 
 from __future__ import annotations
@@ -24,6 +27,13 @@ COLUMNS_AT_ONCE = 16  # of a distance, before it is seen whether it is too far a
 PROBES = 32  # lists that are made to see how many pairs are looked at;
 WORTHWHILE = 0.06  # a larger share of them costs more than it takes to look at all
 SLACK = 1e-9  # bounds are widened by this share, far more than rounding takes
+LEAST_GAP = 1e-4  # of a squared correlation from 1, for bounds on its logarithm to be within that slack
+DRIFT = 1e-12  # what rounding takes from a correlation, at most
+ROUNDING = (
+    2.0**-22
+)  # twice what single precision takes from the difference of two numbers that it has rounded, as a share
+BLUR = 1e-3  # squared distances in single precision may be wrong by this share and by e^2 / BLUR, for an error e of a distance
+LARGEST_SINGLE, SMALLEST_SINGLE = 1e36, 1e-36  # squared distances in single precision have their digits in between
 TIE = 1e-12  # keys that differ by a smaller share may count as equal
 DEEPEST = 24  # levels of boxes at most, and two more
 ROWS = 16  # lineages that are compared with a block at a time
@@ -54,7 +64,11 @@ class Space:
         self.member = np.zeros(places, dtype=np.intp)  # slots, bucket by bucket
         self.offset = np.zeros(places)  # height less shortest path
         self.filled = np.zeros(max(capacity, -(-n // const.BLOCK)), dtype=np.intp)  # points of each bucket
-        self.y = np.zeros(places * n_columns)  # buckets, columns, points; infinite where a place is empty
+        self.y = np.zeros(places * n_columns, np.float32)  # buckets, columns, points; infinite where a place is empty
+        self.norm = np.zeros(places)  # squared distance from 0,
+        self.growth = np.zeros(places)  # and exp(rate offset), by which paths to all points of a block decay at once
+        self.largest_norm = 0.0  # so far
+        self.least_growth, self.most_growth = math.inf, 0.0
         self.low = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
         self.high = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
         n_boxes = max(n_boxes, len(self.filled))
@@ -75,8 +89,14 @@ class Search:
         self.own = np.zeros((ROWS, forest.n_real))  # their means
         self.keys = np.zeros((ROWS, const.LIST_LENGTH))
         self.slots = np.zeros((ROWS, const.LIST_LENGTH), dtype=np.intp)
-        self.squares = np.zeros(const.BLOCK)
-        self.products = np.zeros(const.BLOCK)
+        self.own_norm = np.zeros(ROWS)
+        # of stationary slots, for the worst on their lists, see _set_block_excess: exp(-rate path) for an offset of 0; and
+        # a line above -D log(1 - k^2) - 2 log Z
+        self.decay = np.zeros(ROWS)
+        self.surplus = np.zeros(ROWS)
+        self.slope = np.zeros(ROWS)
+        self.squares = np.zeros(const.BLOCK, np.float32)
+        self.gaps = np.zeros(const.FAN)  # squared distances to boxes
         # boxes still to be looked at: their level, their number on it, their squared distance
         self.waiting = np.zeros((const.FAN * DEEPEST, 2), dtype=np.intp)
         self.far = np.zeros(const.FAN * DEEPEST)
@@ -104,17 +124,18 @@ def set_levels(space, n):
 # -- building --------------------------------------------------------------------------------------------------------------
 
 
-def build(forest, space, n, search):
+def build(forest, space, n, search, pair):
     """Put the first n slots into buckets; if boxes are wanted, see whether those rule enough pairs out."""
     space.n_points = n
+    space.largest_norm, space.least_growth, space.most_growth = 0.0, math.inf, 0.0
     if space.boxes:
         _build_boxes(forest, space, n)
         looked_at = all_older = 0
         i = n // PROBES
         while i < n:
             search.count, search.row[0] = 1, i
-            _clear_lists(forest, search)
-            scan_boxes(forest, space, search)
+            _clear_lists(forest, space, search)
+            scan_boxes(forest, space, search, pair)
             looked_at += search.looked_at
             all_older += i
             i += max(1, n // PROBES)
@@ -142,9 +163,17 @@ def _store(forest, space, bucket, p, slot, size):
     offset = forest.height[slot] - forest.least[slot]
     space.bucket[slot], space.place[slot] = bucket, p
     space.member[bucket * size + p], space.offset[bucket * size + p] = slot, offset
-    first = bucket * size * space.n_columns + p
+    first, norm = bucket * size * space.n_columns + p, 0.0
     for d in range(space.n_columns):
-        space.y[first + d * size] = forest.mean[slot, d]
+        x = forest.mean[slot, d]
+        space.y[first + d * size] = x
+        norm += x * x
+    space.norm[bucket * size + p] = norm
+    space.largest_norm = max(space.largest_norm, norm)
+    if not forest.n_brownian:
+        growth = math.exp(forest.rate[0] * offset)
+        space.growth[bucket * size + p] = growth
+        space.least_growth, space.most_growth = min(space.least_growth, growth), max(space.most_growth, growth)
     return offset
 
 
@@ -270,6 +299,8 @@ def replace(forest, space, i, j, new):
         moved = space.member[bucket * size + last]
         space.member[bucket * size + p], space.place[moved] = moved, p
         space.offset[bucket * size + p] = space.offset[bucket * size + last]
+        space.norm[bucket * size + p] = space.norm[bucket * size + last]
+        space.growth[bucket * size + p] = space.growth[bucket * size + last]
         first = bucket * size * space.n_columns
         for d in range(space.n_columns):
             space.y[first + d * size + p] = space.y[first + d * size + last]
@@ -321,26 +352,30 @@ def renumber(forest, space, new_slot, n, used):
 # -- searching -------------------------------------------------------------------------------------------------------------
 
 
-def _clear_lists(forest, search):
+def _clear_lists(forest, space, search):
     """Begin the lists of the slots that a search is for."""
     for t in range(search.count):
         for k in range(const.LIST_LENGTH):
             search.keys[t, k] = math.inf
             search.slots[t, k] = -1
+        search.own_norm[t] = 0.0
         for d in range(forest.n_real):
             search.own[t, d] = forest.mean[search.row[t], d]
+            search.own_norm[t] += search.own[t, d] * search.own[t, d]
+        if not forest.n_brownian:
+            _set_stationary_reach(forest, space, search, t)
 
 
 def scan(forest, space, search, pair):
     """Fill the lists of some slots' best partners among the older ones."""
-    _clear_lists(forest, search)
+    _clear_lists(forest, space, search)
     if space.boxes:
-        scan_boxes(forest, space, search)
+        scan_boxes(forest, space, search, pair)
     else:
         _scan_blocks(forest, space, search, pair)
 
 
-def scan_boxes(forest, space, search):
+def scan_boxes(forest, space, search, pair):
     """Fill the list of one slot's best Brownian partners among the older ones, by boxes; count the points looked at."""
     i, worst = search.row[0], const.LIST_LENGTH - 1
     floor, v = forest.height[i], forest.spread[i, 0]
@@ -352,12 +387,14 @@ def scan_boxes(forest, space, search):
         else:
             size = space.filled[within]
             search.looked_at += size
-            if _squares_within(space, search, within, reach):
+            far = _reach_in_single(space, reach)
+            if _squares_within(space, search, within, far):
                 for k in range(size):
                     j = space.member[within * const.BUCKET + k]
-                    if search.squares[k] <= reach and j < i:
+                    if not search.squares[k] > far and j < i:
                         offset = space.offset[within * const.BUCKET + k]
-                        key = _brownian_key(forest, floor, v, search.squares[k], offset)
+                        op.load_pair(forest, i, j, pair)
+                        key = _brownian_key(forest, floor, v, pair.d2[0], offset)
                         if key < search.keys[0, worst] or (key == search.keys[0, worst] and j < search.slots[0, worst]):
                             heights.insert_partner(search.keys, search.slots, 0, const.LIST_LENGTH, key, j)
         found = False
@@ -382,35 +419,35 @@ def _await_parts(space, search, level, group, i, reach, n_waiting):
     first = space.level[level] + const.FAN * group
     row = first // const.FAN
     for part in range(const.FAN):
-        search.squares[part] = 0.0
+        search.gaps[part] = 0.0
     d = 0
     while d + 1 < space.n_columns:
         x, y = search.own[0, d], search.own[0, d + 1]
         for part in range(const.FAN):
             gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
             gap_y = max(max(space.low[row, d + 1, part] - y, y - space.high[row, d + 1, part]), 0.0)
-            search.squares[part] = (search.squares[part] + gap_x * gap_x) + gap_y * gap_y
+            search.gaps[part] = (search.gaps[part] + gap_x * gap_x) + gap_y * gap_y
         d += 2
     if d < space.n_columns:
         x = search.own[0, d]
         for part in range(const.FAN):
             gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
-            search.squares[part] += gap_x * gap_x
+            search.gaps[part] += gap_x * gap_x
     last = n_waiting
     for part in range(const.FAN):
-        if search.squares[part] <= reach and space.oldest[first + part] < i:
+        if search.gaps[part] <= reach and space.oldest[first + part] < i:
             at = last
             while at > n_waiting and (
-                search.far[at - 1] < search.squares[part]
+                search.far[at - 1] < search.gaps[part]
                 or (
-                    search.far[at - 1] == search.squares[part]
+                    search.far[at - 1] == search.gaps[part]
                     and space.oldest[space.level[level] + search.waiting[at - 1, 1]] < space.oldest[first + part]
                 )
             ):
                 search.far[at] = search.far[at - 1]
                 search.waiting[at, 0], search.waiting[at, 1] = search.waiting[at - 1, 0], search.waiting[at - 1, 1]
                 at -= 1
-            search.far[at] = search.squares[part]
+            search.far[at] = search.gaps[part]
             search.waiting[at, 0], search.waiting[at, 1] = level, const.FAN * group + part
             last += 1
     return last
@@ -444,6 +481,22 @@ def _reach(forest, least_offset, most_offset, floor, v, limit, slack):
     return s * (a - n * math.log(s)) * (1 + slack)
 
 
+def _share_of_error(space):
+    """Return by which share of it, at most, a squared distance is wrong in single precision, besides `_least_error`."""
+    return BLUR + space.n_columns * ROUNDING
+
+
+def _least_error(space):
+    """Return by how much a squared distance may be wrong for points that are close to one another and far from 0."""
+    e = ROUNDING * math.sqrt(space.largest_norm)
+    return 2 * e * e / BLUR + SMALLEST_SINGLE if space.largest_norm < LARGEST_SINGLE else math.inf
+
+
+def _reach_in_single(space, reach):
+    """Return a bound on squared distances in single precision, below which are all that are within reach."""
+    return max(reach, 0.0) * (1 + _share_of_error(space)) + _least_error(space)
+
+
 def _squares_within(space, search, bucket, reach):
     """Put squared distances to the points of a bucket down, infinite where there is none; return whether any is within reach."""
     # Loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised. Columns
@@ -472,7 +525,7 @@ def _squares_within(space, search, bucket, reach):
             at += const.BUCKET
         count = 0
         for k in range(const.BUCKET):
-            count += search.squares[k] <= reach
+            count += 1 - (search.squares[k] > reach)
         if count == 0:
             break
     return count > 0
@@ -491,49 +544,77 @@ def _scan_blocks(forest, space, search, pair):
 
 
 def _scan_block(forest, space, search, bucket, t, pair):
+    """Compare a block with one slot, all points at once; then look at those that come close."""
     i, worst = search.row[t], const.LIST_LENGTH - 1
-    limit = search.keys[t, worst]
+    floor, v, first = forest.height[i], forest.spread[i, 0], bucket * const.BLOCK
     _set_block_squares(space, search, bucket, t)
-    floor = forest.height[i]
-    first = bucket * const.BLOCK
     if forest.n_brownian:
-        v = forest.spread[i, 0]
-        reach = _reach(forest, space.least_offset[bucket], space.most_offset[bucket], floor, v, limit, SLACK)
-        if _none_within(search, reach):
-            return
-        for k in range(space.filled[bucket]):
-            j = space.member[first + k]
-            if search.squares[k] <= reach and j < i:
-                key = _brownian_key(forest, floor, v, search.squares[k], space.offset[first + k])
-                if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
-                    heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
+        least, most = space.least_offset[bucket], space.most_offset[bucket]
+        far = _reach_in_single(space, _reach(forest, least, most, floor, v, search.keys[t, worst], SLACK))
+    else:
+        far = 0.0
+        _set_block_excess(forest, space, search, bucket, t)
+    if _none_within(search, far):
         return
-    _set_block_products(space, search, bucket, t)
-    # Where G of `heights` is below d2, a pair still rises: at the limit for the longest paths of the block G is largest.
-    most, per_product = math.inf, 0.0
-    if limit < math.inf:
-        path = forest.least[i] + 2 * max(limit, floor) - floor - space.least_offset[bucket]
-        x = min(forest.rate[0] * path * (1 + SLACK), 300.0)
-        kept, lost = math.exp(-x), -math.expm1(-x)
-        twice = lost * (1 + kept)
-        over = twice / kept
-        most = (forest.n_real * twice + over * over / (2 * forest.rate[0])) * (1 + SLACK)
-        per_product = lost * lost / kept * (1 + SLACK)
-        if x == 300.0:
-            most = math.inf
     for k in range(space.filled[bucket]):
         j = space.member[first + k]
-        d2, product = search.squares[k], search.products[k]
-        if d2 <= most + max(product, 0.0) * per_product and j < i:
-            key = _stationary_key(forest, i, j, d2, product, search.keys[t, worst], pair)
+        if not search.squares[k] > far and j < i:
+            op.load_pair(forest, i, j, pair)
+            if forest.n_brownian:
+                key = _brownian_key(forest, floor, v, pair.d2[0], space.offset[first + k])
+            else:
+                key = _stationary_key(forest, i, j, search.keys[t, worst], pair)
             if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
                 heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
+    if not forest.n_brownian:
+        _set_stationary_reach(forest, space, search, t)
 
 
-def _stationary_key(forest, i, j, d2, product, limit, pair):
+def _set_stationary_reach(forest, space, search, t):
+    """Say what a stationary partner has to be like to get on a slot's list."""
+    i, limit = search.row[t], search.keys[t, const.LIST_LENGTH - 1]
+    floor = forest.height[i]
+    search.decay[t] = math.exp(-forest.rate[0] * (forest.least[i] + 2 * max(limit, floor) - floor))
+    search.surplus[t] = math.inf
+    # -log(1 - r) is convex in the squared correlation r: no higher than the line between the ends of a range
+    low, high = search.decay[t] * space.least_growth, search.decay[t] * space.most_growth
+    low, high = low * low * (1 - SLACK), high * high * (1 + SLACK)
+    if limit < 0 and 1 - high > LEAST_GAP:
+        log_z = 0.5 * (-limit + 1 / limit)
+        search.slope[t] = (math.log1p(-low) - math.log1p(-high)) / (high - low)
+        search.surplus[t] = -2 * log_z + 10 * SLACK * (1 + abs(log_z) + forest.n_real)
+        search.surplus[t] -= forest.n_real * (math.log1p(-low) + search.slope[t] * low)
+        search.slope[t] *= forest.n_real
+
+
+def _set_block_excess(forest, space, search, bucket, t):
+    """Put 1 down in place of the squared distances of those points of a block that cannot get on a slot's list, 0 for the others.
+
+    Beyond are two kinds of stationary pairs, see `heights` and eq. (4.4). With ``k = exp(-x)``, x the path at the worst height of
+    the list times the rate, a pair whose ``d2 k^2`` is above ``k^2 G(x)`` still rises there. Where the worst is a rank, and so k
+    the correlation at the lowest height, a pair whose ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above
+    ``(1 - k^2) (-D log(1 - k^2) - 2 log Z)`` is less likely there.
+    """
+    first = bucket * const.BLOCK
+    n, half, slack = float(forest.n_real), 0.5 / forest.rate[0], 1 + SLACK
+    decay, surplus, slope, own_norm = search.decay[t], search.surplus[t], search.slope[t], search.own_norm[t]
+    share, least = 1 - _share_of_error(space), _least_error(space)
+    for k in range(const.BLOCK):
+        d2 = search.squares[k] * share - least
+        norms = own_norm + space.norm[first + k]
+        kept = decay * space.growth[first + k]
+        squared = kept * kept
+        lost, gone = 1 - squared + DRIFT, 1 - kept + DRIFT
+        most = n * lost * squared + half * lost * lost + 0.5 * max(norms - d2, 0.0) * kept * gone * gone
+        likely = (1 - squared) * (surplus + slope * squared)
+        rises = d2 * squared > most * slack
+        unlikely = kept * (d2 - (1 - kept) * norms) > likely
+        search.squares[k] = rises | unlikely
+
+
+def _stationary_key(forest, i, j, limit, pair):
     """Return the key of a stationary pair, see `heights.key_up_to`."""
-    floor, rate = forest.height[i], forest.rate[0]
-    op.set_complete_pair(forest, i, j, d2, product, pair)
+    floor, rate, d2, product = forest.height[i], forest.rate[0], pair.d2[0], pair.product[0]
     if limit < 0 and heights.rank_by_likelihood(op.log_z(forest, pair, floor)) > limit:
         return math.inf
     above = math.nextafter(max(limit, floor), math.inf)
@@ -577,19 +658,9 @@ def _set_block_squares(space, search, bucket, t):
         at += const.BLOCK
 
 
-def _set_block_products(space, search, bucket, t):
-    at = bucket * const.BLOCK * space.n_columns
-    for k in range(const.BLOCK):
-        search.products[k] = 0.0
-    for d in range(space.n_columns):
-        x = search.own[t, d]
-        for k in range(const.BLOCK):
-            search.products[k] += space.y[at + d * const.BLOCK + k] * x
-
-
 def _none_within(search, reach):
     """Return whether no point of a block is within reach."""
     count = 0
     for k in range(const.BLOCK):
-        count += search.squares[k] <= reach
+        count += 1 - (search.squares[k] > reach)
     return count == 0
