@@ -4,7 +4,7 @@ from coaltree cimport _math as math
 from coaltree.inference.kernels cimport heights
 from coaltree.process.kernels cimport messages as op
 
-cdef Py_ssize_t SAMPLE, COLUMNS_AT_ONCE, PROBES, DEEPEST, ROWS
+cdef Py_ssize_t SAMPLE, COLUMNS_AT_ONCE, PROBES, DEEPEST, ROWS, FIRST_LOOKS
 cdef double WORTHWHILE, SLACK, TIE, LEAST_GAP, DRIFT, ROUNDING, BLUR, LARGEST_SINGLE, SMALLEST_SINGLE
 
 
@@ -41,7 +41,10 @@ cdef class Search:
     cdef readonly double[::1] decay
     cdef readonly double[::1] surplus
     cdef readonly double[::1] slope
-    cdef readonly float[::1] squares
+    cdef readonly float[:, ::1] squares
+    cdef readonly float[:, ::1] nearest
+    cdef readonly float[::1] least
+    cdef readonly float[::1] beyond
     cdef readonly double[::1] gaps
     cdef readonly Py_ssize_t[:, ::1] waiting
     cdef readonly double[::1] far
@@ -123,24 +126,28 @@ cdef double _reach_in_single(Space space, double reach) noexcept nogil
     gap_a=float, gap_b=float, gap_c=float, gap_d=float, sum_ab=float,
 )
 cdef bint _squares_within(Space space, Search search, Py_ssize_t bucket, float reach) noexcept nogil
-@cython.locals(youngest=Py_ssize_t, t=Py_ssize_t, bucket=Py_ssize_t)
+@cython.locals(t=Py_ssize_t, bucket=Py_ssize_t)
 cdef void _scan_blocks(op.Forest forest, Space space, Search search, op.Pair pair) noexcept nogil
-@cython.locals(
-    i=Py_ssize_t, worst=Py_ssize_t, first=Py_ssize_t, k=Py_ssize_t, j=Py_ssize_t, key=double, far=float
-)
+@cython.locals(_=Py_ssize_t, nearest=Py_ssize_t, bucket=Py_ssize_t, first=Py_ssize_t, k=Py_ssize_t)
+cdef void _start_list(op.Forest forest, Space space, Search search, Py_ssize_t t, op.Pair pair) noexcept nogil
+@cython.locals(i=Py_ssize_t, j=Py_ssize_t, k=Py_ssize_t, worst=Py_ssize_t, key=double)
+cdef void _look_at(
+    op.Forest forest, Space space, Search search, Py_ssize_t t, Py_ssize_t at, op.Pair pair
+) noexcept nogil
+@cython.locals(i=Py_ssize_t, first=Py_ssize_t, k=Py_ssize_t, far=float)
 cdef void _scan_block(
     op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t, op.Pair pair
 ) noexcept nogil
 @cython.locals(i=Py_ssize_t)
 cdef void _set_stationary_reach(op.Forest forest, Space space, Search search, Py_ssize_t t) noexcept nogil
-@cython.locals(first=Py_ssize_t, k=Py_ssize_t, rises=bint, unlikely=bint)
-cdef void _set_block_excess(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
+@cython.locals(first=Py_ssize_t, k=Py_ssize_t, rises=bint, unlikely=bint, count=int)
+cdef bint _all_beyond(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
 @cython.locals(rises=bint, h=double)
 cdef double _stationary_key(op.Forest forest, Py_ssize_t i, Py_ssize_t j, double limit, op.Pair pair) noexcept nogil
 @cython.locals(
-    at=Py_ssize_t, first=Py_ssize_t, k=Py_ssize_t, a=float, b=float, c=float, d=float,
-    gap_a=float, gap_b=float, gap_c=float, gap_d=float, sum_ab=float,
+    at=Py_ssize_t, first=Py_ssize_t, to=Py_ssize_t, k=Py_ssize_t, a=float, b=float, c=float, d=float,
+    gap_a=float, gap_b=float, gap_c=float, gap_d=float,
 )
 cdef void _set_block_squares(Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
-@cython.locals(k=Py_ssize_t, count=int)
-cdef bint _none_within(Search search, float reach) noexcept nogil
+@cython.locals(k=Py_ssize_t, a=float, b=float, c=float, d=float, least=float)
+cdef float _least_square(Search search, Py_ssize_t t, Py_ssize_t first) noexcept nogil

@@ -36,7 +36,8 @@ BLUR = 1e-3  # squared distances in single precision may be wrong by this share 
 LARGEST_SINGLE, SMALLEST_SINGLE = 1e36, 1e-36  # squared distances in single precision have their digits in between
 TIE = 1e-12  # keys that differ by a smaller share may count as equal
 DEEPEST = 24  # levels of boxes at most, and two more
-ROWS = 16  # lineages that are compared with a block at a time
+ROWS = 4  # lineages that are compared with a block at a time
+FIRST_LOOKS = 12  # at the nearest points, older or not
 
 
 class Space:
@@ -90,12 +91,17 @@ class Search:
         self.keys = np.zeros((ROWS, const.LIST_LENGTH))
         self.slots = np.zeros((ROWS, const.LIST_LENGTH), dtype=np.intp)
         self.own_norm = np.zeros(ROWS)
-        # of stationary slots, for the worst on their lists, see _set_block_excess: exp(-rate path) for an offset of 0; and
+        # of stationary slots, for the worst on their lists, see _all_beyond: exp(-rate path) for an offset of 0; and
         # a line above -D log(1 - k^2) - 2 log Z
         self.decay = np.zeros(ROWS)
         self.surplus = np.zeros(ROWS)
         self.slope = np.zeros(ROWS)
-        self.squares = np.zeros(const.BLOCK, np.float32)
+        # squared distances, and the least of each block; where there are boxes, those to the points of one bucket
+        n_blocks = -(-forest.height.shape[0] // const.BLOCK)
+        self.squares = np.empty((ROWS, n_blocks * const.BLOCK), np.float32)
+        self.nearest = np.empty((ROWS, n_blocks), np.float32)
+        self.least = np.empty(const.BLOCK // 4, np.float32)
+        self.beyond = np.empty(const.BLOCK, np.float32)  # 1 for points that cannot get on a list
         self.gaps = np.zeros(const.FAN)  # squared distances to boxes
         # boxes still to be looked at: their level, their number on it, their squared distance
         self.waiting = np.zeros((const.FAN * DEEPEST, 2), dtype=np.intp)
@@ -391,7 +397,7 @@ def scan_boxes(forest, space, search, pair):
             if _squares_within(space, search, within, far):
                 for k in range(size):
                     j = space.member[within * const.BUCKET + k]
-                    if not search.squares[k] > far and j < i:
+                    if not search.squares[0, k] > far and j < i:
                         offset = space.offset[within * const.BUCKET + k]
                         op.load_pair(forest, i, j, pair)
                         key = _brownian_key(forest, floor, v, pair.d2[0], offset)
@@ -503,7 +509,7 @@ def _squares_within(space, search, bucket, reach):
     # are taken four at a time, and added up in order.
     first, count, at = 0, 0, bucket * const.BUCKET * space.n_columns
     for k in range(const.BUCKET):
-        search.squares[k] = 0.0
+        search.squares[0, k] = 0.0
     while first < space.n_columns:
         last = min(first + COLUMNS_AT_ONCE, space.n_columns)
         while first + 3 < last:
@@ -512,20 +518,20 @@ def _squares_within(space, search, bucket, reach):
             for k in range(const.BUCKET):
                 gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BUCKET + k] - b
                 gap_c, gap_d = space.y[at + 2 * const.BUCKET + k] - c, space.y[at + 3 * const.BUCKET + k] - d
-                sum_ab = (search.squares[k] + gap_a * gap_a) + gap_b * gap_b
-                search.squares[k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
+                sum_ab = (search.squares[0, k] + gap_a * gap_a) + gap_b * gap_b
+                search.squares[0, k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
             first += 4
             at += 4 * const.BUCKET
         while first < last:
             a = search.own[0, first]
             for k in range(const.BUCKET):
                 gap_a = space.y[at + k] - a
-                search.squares[k] += gap_a * gap_a
+                search.squares[0, k] += gap_a * gap_a
             first += 1
             at += const.BUCKET
         count = 0
         for k in range(const.BUCKET):
-            count += 1 - (search.squares[k] > reach)
+            count += 1 - (search.squares[0, k] > reach)
         if count == 0:
             break
     return count > 0
@@ -533,40 +539,74 @@ def _squares_within(space, search, bucket, reach):
 
 def _scan_blocks(forest, space, search, pair):
     """Fill the lists of some slots' best partners among the older ones: compare all blocks with all of these slots."""
-    youngest = 0
-    for t in range(search.count):
-        youngest = max(youngest, search.row[t])
     for bucket in range(space.n_buckets):
-        if space.oldest[bucket] < youngest and space.filled[bucket] > 0:
-            for t in range(search.count):
-                if space.oldest[bucket] < search.row[t]:
-                    _scan_block(forest, space, search, bucket, t, pair)
+        for t in range(search.count):
+            if space.oldest[bucket] < search.row[t]:
+                _set_block_squares(space, search, bucket, t)
+            else:
+                search.nearest[t, bucket] = math.inf
+    for t in range(search.count):
+        _start_list(forest, space, search, t, pair)
+        for bucket in range(space.n_buckets):
+            if space.oldest[bucket] < search.row[t]:
+                _scan_block(forest, space, search, bucket, t, pair)
+
+
+def _start_list(forest, space, search, t, pair):
+    """Put a slot's nearest partners on its list: the bounds that they set rule most of the others out."""
+    for _ in range(FIRST_LOOKS):
+        nearest = 0
+        for bucket in range(1, space.n_buckets):
+            if search.nearest[t, bucket] < search.nearest[t, nearest]:
+                nearest = bucket
+        if search.nearest[t, nearest] == math.inf or search.keys[t, const.LIST_LENGTH - 1] < math.inf:
+            break
+        first = nearest * const.BLOCK
+        for k in range(space.filled[nearest]):
+            if search.squares[t, first + k] == search.nearest[t, nearest]:
+                _look_at(forest, space, search, t, first + k, pair)
+                search.squares[t, first + k] = math.inf
+        search.nearest[t, nearest] = _least_square(search, t, first)
+    if not forest.n_brownian:
+        _set_stationary_reach(forest, space, search, t)
+
+
+def _look_at(forest, space, search, t, at, pair):
+    """Put the point at some place on a slot's list, if it is older, not there yet, and belongs there."""
+    i, j, worst = search.row[t], space.member[at], const.LIST_LENGTH - 1
+    if j >= i:
+        return
+    for k in range(const.LIST_LENGTH):
+        if search.slots[t, k] == j:
+            return
+    op.load_pair(forest, i, j, pair)
+    if forest.n_brownian:
+        key = _brownian_key(forest, forest.height[i], forest.spread[i, 0], pair.d2[0], space.offset[at])
+    else:
+        key = _stationary_key(forest, i, j, search.keys[t, worst], pair)
+    if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
+        heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
 
 
 def _scan_block(forest, space, search, bucket, t, pair):
-    """Compare a block with one slot, all points at once; then look at those that come close."""
-    i, worst = search.row[t], const.LIST_LENGTH - 1
-    floor, v, first = forest.height[i], forest.spread[i, 0], bucket * const.BLOCK
-    _set_block_squares(space, search, bucket, t)
+    """Look at those points of a block that may belong on a slot's list."""
+    i, worst, first = search.row[t], search.keys[t, const.LIST_LENGTH - 1], bucket * const.BLOCK
     if forest.n_brownian:
         least, most = space.least_offset[bucket], space.most_offset[bucket]
-        far = _reach_in_single(space, _reach(forest, least, most, floor, v, search.keys[t, worst], SLACK))
-    else:
-        far = 0.0
-        _set_block_excess(forest, space, search, bucket, t)
-    if _none_within(search, far):
+        reach = _reach(forest, least, most, forest.height[i], forest.spread[i, 0], worst, SLACK)
+        far = _reach_in_single(space, reach)
+        if search.nearest[t, bucket] > far:
+            return
+        for k in range(space.filled[bucket]):
+            if not search.squares[t, first + k] > far:
+                _look_at(forest, space, search, t, first + k, pair)
+        return
+    if _all_beyond(forest, space, search, bucket, t):
         return
     for k in range(space.filled[bucket]):
-        j = space.member[first + k]
-        if not search.squares[k] > far and j < i:
-            op.load_pair(forest, i, j, pair)
-            if forest.n_brownian:
-                key = _brownian_key(forest, floor, v, pair.d2[0], space.offset[first + k])
-            else:
-                key = _stationary_key(forest, i, j, search.keys[t, worst], pair)
-            if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
-                heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
-    if not forest.n_brownian:
+        if search.beyond[k] == 0:
+            _look_at(forest, space, search, t, first + k, pair)
+    if search.keys[t, const.LIST_LENGTH - 1] != worst:
         _set_stationary_reach(forest, space, search, t)
 
 
@@ -587,10 +627,10 @@ def _set_stationary_reach(forest, space, search, t):
         search.slope[t] *= forest.n_real
 
 
-def _set_block_excess(forest, space, search, bucket, t):
-    """Put 1 down in place of the squared distances of those points of a block that cannot get on a slot's list, 0 for the others.
+def _all_beyond(forest, space, search, bucket, t):
+    """Put down which points of a block cannot get on a slot's list; return whether none can.
 
-    Beyond are two kinds of stationary pairs, see `heights` and eq. (4.4). With ``k = exp(-x)``, x the path at the worst height of
+    These are two kinds of stationary pairs, see `heights` and eq. (4.4). With ``k = exp(-x)``, x the path at the worst height of
     the list times the rate, a pair whose ``d2 k^2`` is above ``k^2 G(x)`` still rises there. Where the worst is a rank, and so k
     the correlation at the lowest height, a pair whose ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above
     ``(1 - k^2) (-D log(1 - k^2) - 2 log Z)`` is less likely there.
@@ -600,7 +640,7 @@ def _set_block_excess(forest, space, search, bucket, t):
     decay, surplus, slope, own_norm = search.decay[t], search.surplus[t], search.slope[t], search.own_norm[t]
     share, least = 1 - _share_of_error(space), _least_error(space)
     for k in range(const.BLOCK):
-        d2 = search.squares[k] * share - least
+        d2 = search.squares[t, first + k] * share - least
         norms = own_norm + space.norm[first + k]
         kept = decay * space.growth[first + k]
         squared = kept * kept
@@ -609,7 +649,11 @@ def _set_block_excess(forest, space, search, bucket, t):
         likely = (1 - squared) * (surplus + slope * squared)
         rises = d2 * squared > most * slack
         unlikely = kept * (d2 - (1 - kept) * norms) > likely
-        search.squares[k] = rises | unlikely
+        search.beyond[k] = rises | unlikely
+    count = 0
+    for k in range(const.BLOCK):
+        count += search.beyond[k] > 0
+    return count == const.BLOCK
 
 
 def _stationary_key(forest, i, j, limit, pair):
@@ -635,32 +679,40 @@ def _stationary_key(forest, i, j, limit, pair):
 
 
 def _set_block_squares(space, search, bucket, t):
-    """Put squared distances to all points of a block down, four columns at a time, added up in order."""
-    at, first = bucket * const.BLOCK * space.n_columns, 0
+    """Put squared distances to all points of a block down, four columns at a time, and the least of them."""
+    at, first, to = bucket * const.BLOCK * space.n_columns, 0, bucket * const.BLOCK
     for k in range(const.BLOCK):
-        search.squares[k] = 0.0
+        search.squares[t, to + k] = 0.0
     while first + 3 < space.n_columns:
         a, b = search.own[t, first], search.own[t, first + 1]
         c, d = search.own[t, first + 2], search.own[t, first + 3]
         for k in range(const.BLOCK):
             gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BLOCK + k] - b
             gap_c, gap_d = space.y[at + 2 * const.BLOCK + k] - c, space.y[at + 3 * const.BLOCK + k] - d
-            sum_ab = (search.squares[k] + gap_a * gap_a) + gap_b * gap_b
-            search.squares[k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
+            search.squares[t, to + k] += (gap_a * gap_a + gap_b * gap_b) + (gap_c * gap_c + gap_d * gap_d)
         first += 4
         at += 4 * const.BLOCK
     while first < space.n_columns:
         a = search.own[t, first]
         for k in range(const.BLOCK):
             gap_a = space.y[at + k] - a
-            search.squares[k] += gap_a * gap_a
+            search.squares[t, to + k] += gap_a * gap_a
         first += 1
         at += const.BLOCK
+    search.nearest[t, bucket] = _least_square(search, t, to)
 
 
-def _none_within(search, reach):
-    """Return whether no point of a block is within reach."""
-    count = 0
-    for k in range(const.BLOCK):
-        count += 1 - (search.squares[k] > reach)
-    return count == 0
+def _least_square(search, t, first):
+    """Return the least squared distance of a block: four points at a time, then two, so that loops are vectorised."""
+    for k in range(const.BLOCK // 4):
+        a, b = search.squares[t, first + k], search.squares[t, first + const.BLOCK // 4 + k]
+        c, d = search.squares[t, first + const.BLOCK // 2 + k], search.squares[t, first + 3 * const.BLOCK // 4 + k]
+        a, c = b if b < a else a, d if d < c else c
+        search.least[k] = c if c < a else a
+    for k in range(const.BLOCK // 8):
+        a, b = search.least[k], search.least[const.BLOCK // 8 + k]
+        search.least[k] = b if b < a else a
+    least = search.least[0]
+    for k in range(1, const.BLOCK // 8):
+        least = search.least[k] if search.least[k] < least else least
+    return least
