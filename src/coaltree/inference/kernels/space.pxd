@@ -10,7 +10,7 @@ cdef double WORTHWHILE, SLACK, TIE, LEAST_GAP, DRIFT, ROUNDING, BLUR, LARGEST_SI
 
 cdef class Space:
     cdef public bint boxes
-    cdef public Py_ssize_t n_points, n_buckets, n_columns, n_levels
+    cdef public Py_ssize_t n_points, n_buckets, n_columns, width, n_levels
     cdef readonly Py_ssize_t[::1] level
     cdef readonly Py_ssize_t[::1] bucket
     cdef readonly Py_ssize_t[::1] place
@@ -50,6 +50,7 @@ cdef class Search:
     cdef readonly double[::1] far
 
 
+cpdef Py_ssize_t padded(Py_ssize_t n_columns) noexcept nogil
 @cython.locals(n_buckets=Py_ssize_t, n_levels=Py_ssize_t, first=Py_ssize_t, boxes=Py_ssize_t)
 cdef void set_levels(Space space, Py_ssize_t n) noexcept nogil
 @cython.locals(looked_at=Py_ssize_t, all_older=Py_ssize_t, i=Py_ssize_t)
@@ -99,7 +100,7 @@ cdef void renumber(
 ) noexcept nogil
 
 @cython.locals(t=Py_ssize_t, k=Py_ssize_t, d=Py_ssize_t)
-cdef void _clear_lists(op.Forest forest, Space space, Search search) noexcept nogil
+cdef void _clear_lists(op.Forest forest, Search search) noexcept nogil
 cdef void scan(op.Forest forest, Space space, Search search, op.Pair pair) noexcept nogil
 @cython.locals(
     i=Py_ssize_t, worst=Py_ssize_t, n_waiting=Py_ssize_t, level=Py_ssize_t, within=Py_ssize_t, size=Py_ssize_t,
@@ -123,12 +124,12 @@ cdef double _least_error(Space space) noexcept nogil
 cdef double _reach_in_single(Space space, double reach) noexcept nogil
 @cython.locals(
     k=Py_ssize_t, first=Py_ssize_t, count=int, at=Py_ssize_t, last=Py_ssize_t, a=float, b=float, c=float, d=float,
-    gap_a=float, gap_b=float, gap_c=float, gap_d=float, sum_ab=float,
+    gap_a=float, gap_b=float, gap_c=float, gap_d=float, so_far=float,
 )
 cdef bint _squares_within(Space space, Search search, Py_ssize_t bucket, float reach) noexcept nogil
 @cython.locals(t=Py_ssize_t, bucket=Py_ssize_t)
 cdef void _scan_blocks(op.Forest forest, Space space, Search search, op.Pair pair) noexcept nogil
-@cython.locals(_=Py_ssize_t, nearest=Py_ssize_t, bucket=Py_ssize_t, first=Py_ssize_t, k=Py_ssize_t)
+@cython.locals(_=Py_ssize_t, nearest=Py_ssize_t, bucket=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t)
 cdef void _start_list(op.Forest forest, Space space, Search search, Py_ssize_t t, op.Pair pair) noexcept nogil
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, k=Py_ssize_t, worst=Py_ssize_t, key=double)
 cdef void _look_at(
@@ -140,13 +141,17 @@ cdef void _scan_block(
 ) noexcept nogil
 @cython.locals(i=Py_ssize_t)
 cdef void _set_stationary_reach(op.Forest forest, Space space, Search search, Py_ssize_t t) noexcept nogil
-@cython.locals(first=Py_ssize_t, k=Py_ssize_t, rises=bint, unlikely=bint, count=int)
-cdef bint _all_beyond(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
+@cython.locals(first=Py_ssize_t, k=Py_ssize_t)
+cdef void _mark_rising(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
+@cython.locals(first=Py_ssize_t, k=Py_ssize_t)
+cdef void _mark_unlikely(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
+@cython.locals(k=Py_ssize_t, count=int)
+cdef bint _all_beyond(Search search) noexcept nogil
 @cython.locals(rises=bint, h=double)
 cdef double _stationary_key(op.Forest forest, Py_ssize_t i, Py_ssize_t j, double limit, op.Pair pair) noexcept nogil
 @cython.locals(
     at=Py_ssize_t, first=Py_ssize_t, to=Py_ssize_t, k=Py_ssize_t, a=float, b=float, c=float, d=float,
-    gap_a=float, gap_b=float, gap_c=float, gap_d=float,
+    gap_a=float, gap_b=float, gap_c=float, gap_d=float, so_far=float,
 )
 cdef void _set_block_squares(Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
 @cython.locals(k=Py_ssize_t, a=float, b=float, c=float, d=float, least=float)

@@ -37,7 +37,7 @@ LARGEST_SINGLE, SMALLEST_SINGLE = 1e36, 1e-36  # squared distances in single pre
 TIE = 1e-12  # keys that differ by a smaller share may count as equal
 DEEPEST = 24  # levels of boxes at most, and two more
 ROWS = 4  # lineages that are compared with a block at a time
-FIRST_LOOKS = 12  # at the nearest points, older or not
+FIRST_LOOKS = 12  # at the nearest points, older or not, until a list is full
 
 
 class Space:
@@ -53,6 +53,7 @@ class Space:
         self.n_points = 0  # when buckets were last made
         self.n_buckets = 0
         self.n_columns = n_columns
+        self.width = padded(n_columns)
         self.level = np.zeros(DEEPEST, dtype=np.intp)  # the first box of each, from 1 on, and the first beyond them
         self.n_levels = 0
         capacity = n_boxes = 0
@@ -65,7 +66,7 @@ class Space:
         self.member = np.zeros(places, dtype=np.intp)  # slots, bucket by bucket
         self.offset = np.zeros(places)  # height less shortest path
         self.filled = np.zeros(max(capacity, -(-n // const.BLOCK)), dtype=np.intp)  # points of each bucket
-        self.y = np.zeros(places * n_columns, np.float32)  # buckets, columns, points; infinite where a place is empty
+        self.y = np.zeros(places * self.width, np.float32)  # buckets, columns, points; infinite where a place is empty
         self.norm = np.zeros(places)  # squared distance from 0,
         self.growth = np.zeros(places)  # and exp(rate offset), by which paths to all points of a block decay at once
         self.largest_norm = 0.0  # so far
@@ -87,12 +88,12 @@ class Search:
     def __init__(self, forest):
         self.count = 0
         self.row = np.zeros(ROWS, dtype=np.intp)  # slots
-        self.own = np.zeros((ROWS, forest.n_real))  # their means
+        self.own = np.zeros((ROWS, padded(forest.n_real)))  # their means
         self.keys = np.zeros((ROWS, const.LIST_LENGTH))
         self.slots = np.zeros((ROWS, const.LIST_LENGTH), dtype=np.intp)
         self.own_norm = np.zeros(ROWS)
-        # of stationary slots, for the worst on their lists, see _all_beyond: exp(-rate path) for an offset of 0; and
-        # a line above -D log(1 - k^2) - 2 log Z
+        # of stationary slots, for the worst on their lists, exp(-rate path) to an offset of 0; and a line above
+        # -D log(1 - k^2) - 2 log Z
         self.decay = np.zeros(ROWS)
         self.surplus = np.zeros(ROWS)
         self.slope = np.zeros(ROWS)
@@ -107,6 +108,11 @@ class Search:
         self.waiting = np.zeros((const.FAN * DEEPEST, 2), dtype=np.intp)
         self.far = np.zeros(const.FAN * DEEPEST)
         self.looked_at = 0
+
+
+def padded(n_columns):
+    """Return how many columns are stored, the last of them perhaps zeros: distances take four columns at a time."""
+    return 4 * ((n_columns + 3) // 4)
 
 
 def set_levels(space, n):
@@ -140,7 +146,7 @@ def build(forest, space, n, search, pair):
         i = n // PROBES
         while i < n:
             search.count, search.row[0] = 1, i
-            _clear_lists(forest, space, search)
+            _clear_lists(forest, search)
             scan_boxes(forest, space, search, pair)
             looked_at += search.looked_at
             all_older += i
@@ -169,11 +175,13 @@ def _store(forest, space, bucket, p, slot, size):
     offset = forest.height[slot] - forest.least[slot]
     space.bucket[slot], space.place[slot] = bucket, p
     space.member[bucket * size + p], space.offset[bucket * size + p] = slot, offset
-    first, norm = bucket * size * space.n_columns + p, 0.0
+    first, norm = bucket * size * space.width + p, 0.0
     for d in range(space.n_columns):
         x = forest.mean[slot, d]
         space.y[first + d * size] = x
         norm += x * x
+    for d in range(space.n_columns, space.width):
+        space.y[first + d * size] = 0.0
     space.norm[bucket * size + p] = norm
     space.largest_norm = max(space.largest_norm, norm)
     if not forest.n_brownian:
@@ -191,7 +199,7 @@ def _put_in_block(forest, space, bucket, p, slot):
 
 
 def _empty_place(space, bucket, p, size):
-    first = bucket * size * space.n_columns + p
+    first = bucket * size * space.width + p
     for d in range(space.n_columns):
         space.y[first + d * size] = math.inf
 
@@ -307,7 +315,7 @@ def replace(forest, space, i, j, new):
         space.offset[bucket * size + p] = space.offset[bucket * size + last]
         space.norm[bucket * size + p] = space.norm[bucket * size + last]
         space.growth[bucket * size + p] = space.growth[bucket * size + last]
-        first = bucket * size * space.n_columns
+        first = bucket * size * space.width
         for d in range(space.n_columns):
             space.y[first + d * size + p] = space.y[first + d * size + last]
     _empty_place(space, bucket, last, size)
@@ -358,7 +366,7 @@ def renumber(forest, space, new_slot, n, used):
 # -- searching -------------------------------------------------------------------------------------------------------------
 
 
-def _clear_lists(forest, space, search):
+def _clear_lists(forest, search):
     """Begin the lists of the slots that a search is for."""
     for t in range(search.count):
         for k in range(const.LIST_LENGTH):
@@ -368,13 +376,11 @@ def _clear_lists(forest, space, search):
         for d in range(forest.n_real):
             search.own[t, d] = forest.mean[search.row[t], d]
             search.own_norm[t] += search.own[t, d] * search.own[t, d]
-        if not forest.n_brownian:
-            _set_stationary_reach(forest, space, search, t)
 
 
 def scan(forest, space, search, pair):
     """Fill the lists of some slots' best partners among the older ones."""
-    _clear_lists(forest, space, search)
+    _clear_lists(forest, search)
     if space.boxes:
         scan_boxes(forest, space, search, pair)
     else:
@@ -494,8 +500,9 @@ def _share_of_error(space):
 
 def _least_error(space):
     """Return by how much a squared distance may be wrong for points that are close to one another and far from 0."""
-    e = ROUNDING * math.sqrt(space.largest_norm)
-    return 2 * e * e / BLUR + SMALLEST_SINGLE if space.largest_norm < LARGEST_SINGLE else math.inf
+    if not space.largest_norm < LARGEST_SINGLE:
+        return math.inf
+    return 2 * ROUNDING * ROUNDING * space.largest_norm / BLUR + SMALLEST_SINGLE
 
 
 def _reach_in_single(space, reach):
@@ -505,30 +512,20 @@ def _reach_in_single(space, reach):
 
 def _squares_within(space, search, bucket, reach):
     """Put squared distances to the points of a bucket down, infinite where there is none; return whether any is within reach."""
-    # Loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised. Columns
-    # are taken four at a time, and added up in order.
-    first, count, at = 0, 0, bucket * const.BUCKET * space.n_columns
-    for k in range(const.BUCKET):
-        search.squares[0, k] = 0.0
-    while first < space.n_columns:
-        last = min(first + COLUMNS_AT_ONCE, space.n_columns)
-        while first + 3 < last:
+    # Loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised.
+    first, count, at = 0, 0, bucket * const.BUCKET * space.width
+    while first < space.width:
+        last = min(first + COLUMNS_AT_ONCE, space.width)
+        while first < last:
             a, b = search.own[0, first], search.own[0, first + 1]
             c, d = search.own[0, first + 2], search.own[0, first + 3]
             for k in range(const.BUCKET):
                 gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BUCKET + k] - b
                 gap_c, gap_d = space.y[at + 2 * const.BUCKET + k] - c, space.y[at + 3 * const.BUCKET + k] - d
-                sum_ab = (search.squares[0, k] + gap_a * gap_a) + gap_b * gap_b
-                search.squares[0, k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
+                so_far = search.squares[0, k] if first > 0 else 0.0
+                search.squares[0, k] = so_far + ((gap_a * gap_a + gap_b * gap_b) + (gap_c * gap_c + gap_d * gap_d))
             first += 4
             at += 4 * const.BUCKET
-        while first < last:
-            a = search.own[0, first]
-            for k in range(const.BUCKET):
-                gap_a = space.y[at + k] - a
-                search.squares[0, k] += gap_a * gap_a
-            first += 1
-            at += const.BUCKET
         count = 0
         for k in range(const.BUCKET):
             count += 1 - (search.squares[0, k] > reach)
@@ -553,20 +550,22 @@ def _scan_blocks(forest, space, search, pair):
 
 
 def _start_list(forest, space, search, t, pair):
-    """Put a slot's nearest partners on its list: the bounds that they set rule most of the others out."""
+    """Look at the nearest points first: the bounds that they set rule most others out."""
     for _ in range(FIRST_LOOKS):
+        if search.keys[t, const.LIST_LENGTH - 1] < math.inf:
+            break
         nearest = 0
         for bucket in range(1, space.n_buckets):
             if search.nearest[t, bucket] < search.nearest[t, nearest]:
                 nearest = bucket
-        if search.nearest[t, nearest] == math.inf or search.keys[t, const.LIST_LENGTH - 1] < math.inf:
+        at, end = nearest * const.BLOCK, nearest * const.BLOCK + space.filled[nearest]
+        while at < end and search.squares[t, at] > search.nearest[t, nearest]:
+            at += 1
+        if at == end:
             break
-        first = nearest * const.BLOCK
-        for k in range(space.filled[nearest]):
-            if search.squares[t, first + k] == search.nearest[t, nearest]:
-                _look_at(forest, space, search, t, first + k, pair)
-                search.squares[t, first + k] = math.inf
-        search.nearest[t, nearest] = _least_square(search, t, first)
+        _look_at(forest, space, search, t, at, pair)
+        search.squares[t, at] = math.inf
+        search.nearest[t, nearest] = _least_square(search, t, nearest * const.BLOCK)
     if not forest.n_brownian:
         _set_stationary_reach(forest, space, search, t)
 
@@ -601,7 +600,11 @@ def _scan_block(forest, space, search, bucket, t, pair):
             if not search.squares[t, first + k] > far:
                 _look_at(forest, space, search, t, first + k, pair)
         return
-    if _all_beyond(forest, space, search, bucket, t):
+    if worst < 0:
+        _mark_unlikely(forest, space, search, bucket, t)
+    else:
+        _mark_rising(forest, space, search, bucket, t)
+    if _all_beyond(search):
         return
     for k in range(space.filled[bucket]):
         if search.beyond[k] == 0:
@@ -611,45 +614,59 @@ def _scan_block(forest, space, search, bucket, t, pair):
 
 
 def _set_stationary_reach(forest, space, search, t):
-    """Say what a stationary partner has to be like to get on a slot's list."""
+    """Say what a stationary partner has to be like to get on a slot's list, see `_mark_rising` and `_mark_unlikely`."""
     i, limit = search.row[t], search.keys[t, const.LIST_LENGTH - 1]
-    floor = forest.height[i]
+    floor, n = forest.height[i], float(forest.n_real)
     search.decay[t] = math.exp(-forest.rate[0] * (forest.least[i] + 2 * max(limit, floor) - floor))
-    search.surplus[t] = math.inf
-    # -log(1 - r) is convex in the squared correlation r: no higher than the line between the ends of a range
+    if limit >= 0:
+        return
+    log_z = 0.5 * (-limit + 1 / limit)
+    # -log(1 - k^2) is convex in k^2: no higher than the line between the ends of a range
     low, high = search.decay[t] * space.least_growth, search.decay[t] * space.most_growth
     low, high = low * low * (1 - SLACK), high * high * (1 + SLACK)
-    if limit < 0 and 1 - high > LEAST_GAP:
-        log_z = 0.5 * (-limit + 1 / limit)
-        search.slope[t] = (math.log1p(-low) - math.log1p(-high)) / (high - low)
-        search.surplus[t] = -2 * log_z + 10 * SLACK * (1 + abs(log_z) + forest.n_real)
-        search.surplus[t] -= forest.n_real * (math.log1p(-low) + search.slope[t] * low)
-        search.slope[t] *= forest.n_real
+    search.slope[t], search.surplus[t] = 0.0, math.inf
+    if 1 - high > LEAST_GAP:
+        search.slope[t] = n * (math.log1p(-low) - math.log1p(-high)) / (high - low)
+        search.surplus[t] = -2 * log_z - n * math.log1p(-low) - search.slope[t] * low
+        search.surplus[t] += 10 * SLACK * (1 + abs(log_z) + n)
 
 
-def _all_beyond(forest, space, search, bucket, t):
-    """Put down which points of a block cannot get on a slot's list; return whether none can.
+def _mark_rising(forest, space, search, bucket, t):
+    """Mark the points of a block that still rise with a slot at the worst height of its list.
 
-    These are two kinds of stationary pairs, see `heights` and eq. (4.4). With ``k = exp(-x)``, x the path at the worst height of
-    the list times the rate, a pair whose ``d2 k^2`` is above ``k^2 G(x)`` still rises there. Where the worst is a rank, and so k
-    the correlation at the lowest height, a pair whose ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above
-    ``(1 - k^2) (-D log(1 - k^2) - 2 log Z)`` is less likely there.
+    There ``d2`` is above ``G(x)`` of `heights`, here times ``k^2``, ``k = exp(-x)``; with a negative product, above the G of none.
+    """
+    first, n, half = bucket * const.BLOCK, float(forest.n_real), 0.5 / forest.rate[0]
+    decay, own_norm = search.decay[t], search.own_norm[t]
+    share, least = 1 - _share_of_error(space), _least_error(space)
+    for k in range(const.BLOCK):
+        d2 = search.squares[t, first + k] * share - least
+        kept = decay * space.growth[first + k]
+        lost, gone = 1 - kept * kept + DRIFT, 1 - kept + DRIFT
+        product = 0.5 * max(own_norm + space.norm[first + k] - d2, 0.0)
+        most = n * lost * kept * kept + half * lost * lost + product * kept * gone * gone
+        search.beyond[k] = d2 * kept * kept > most * (1 + SLACK)
+
+
+def _mark_unlikely(forest, space, search, bucket, t):
+    """Mark the points of a block that are less likely to merge with a slot, as soon as it appears, than the worst on its list.
+
+    With the correlation k at that height, ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above ``(1 - k^2) (-D log(1 - k^2) - 2 log Z)``
+    where eq. (4.4) is below log Z.
     """
     first = bucket * const.BLOCK
-    n, half, slack = float(forest.n_real), 0.5 / forest.rate[0], 1 + SLACK
     decay, surplus, slope, own_norm = search.decay[t], search.surplus[t], search.slope[t], search.own_norm[t]
     share, least = 1 - _share_of_error(space), _least_error(space)
     for k in range(const.BLOCK):
         d2 = search.squares[t, first + k] * share - least
-        norms = own_norm + space.norm[first + k]
         kept = decay * space.growth[first + k]
-        squared = kept * kept
-        lost, gone = 1 - squared + DRIFT, 1 - kept + DRIFT
-        most = n * lost * squared + half * lost * lost + 0.5 * max(norms - d2, 0.0) * kept * gone * gone
-        likely = (1 - squared) * (surplus + slope * squared)
-        rises = d2 * squared > most * slack
-        unlikely = kept * (d2 - (1 - kept) * norms) > likely
-        search.beyond[k] = rises | unlikely
+        norms = own_norm + space.norm[first + k]
+        most = (1 - kept * kept) * (surplus + slope * (kept * kept))
+        search.beyond[k] = kept * (d2 - (1 - kept) * norms) > most
+
+
+def _all_beyond(search):
+    """Return whether all points of a block are marked."""
     count = 0
     for k in range(const.BLOCK):
         count += search.beyond[k] > 0
@@ -679,40 +696,34 @@ def _stationary_key(forest, i, j, limit, pair):
 
 
 def _set_block_squares(space, search, bucket, t):
-    """Put squared distances to all points of a block down, four columns at a time, and the least of them."""
-    at, first, to = bucket * const.BLOCK * space.n_columns, 0, bucket * const.BLOCK
-    for k in range(const.BLOCK):
-        search.squares[t, to + k] = 0.0
-    while first + 3 < space.n_columns:
+    """Put squared distances to all points of a block down, and the least of them."""
+    first, at, to = 0, bucket * const.BLOCK * space.width, bucket * const.BLOCK
+    while first < space.width:
         a, b = search.own[t, first], search.own[t, first + 1]
         c, d = search.own[t, first + 2], search.own[t, first + 3]
         for k in range(const.BLOCK):
             gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BLOCK + k] - b
             gap_c, gap_d = space.y[at + 2 * const.BLOCK + k] - c, space.y[at + 3 * const.BLOCK + k] - d
-            search.squares[t, to + k] += (gap_a * gap_a + gap_b * gap_b) + (gap_c * gap_c + gap_d * gap_d)
+            so_far = search.squares[t, to + k] if first > 0 else 0.0
+            search.squares[t, to + k] = so_far + ((gap_a * gap_a + gap_b * gap_b) + (gap_c * gap_c + gap_d * gap_d))
         first += 4
         at += 4 * const.BLOCK
-    while first < space.n_columns:
-        a = search.own[t, first]
-        for k in range(const.BLOCK):
-            gap_a = space.y[at + k] - a
-            search.squares[t, to + k] += gap_a * gap_a
-        first += 1
-        at += const.BLOCK
     search.nearest[t, bucket] = _least_square(search, t, to)
 
 
 def _least_square(search, t, first):
-    """Return the least squared distance of a block: four points at a time, then two, so that loops are vectorised."""
+    """Return the least squared distance of a block: four at a time, and again, so that loops are vectorised."""
     for k in range(const.BLOCK // 4):
         a, b = search.squares[t, first + k], search.squares[t, first + const.BLOCK // 4 + k]
         c, d = search.squares[t, first + const.BLOCK // 2 + k], search.squares[t, first + 3 * const.BLOCK // 4 + k]
         a, c = b if b < a else a, d if d < c else c
         search.least[k] = c if c < a else a
-    for k in range(const.BLOCK // 8):
-        a, b = search.least[k], search.least[const.BLOCK // 8 + k]
-        search.least[k] = b if b < a else a
+    for k in range(const.BLOCK // 16):
+        a, b = search.least[k], search.least[const.BLOCK // 16 + k]
+        c, d = search.least[const.BLOCK // 8 + k], search.least[3 * const.BLOCK // 16 + k]
+        a, c = b if b < a else a, d if d < c else c
+        search.least[k] = c if c < a else a
     least = search.least[0]
-    for k in range(1, const.BLOCK // 8):
+    for k in range(1, const.BLOCK // 16):
         least = search.least[k] if search.least[k] < least else least
     return least
