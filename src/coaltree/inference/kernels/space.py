@@ -634,7 +634,7 @@ def _set_stationary_reach(forest, space, search, t):
 def _mark_rising(forest, space, search, bucket, t):
     """Mark the points of a block that still rise with a slot at the worst height of its list.
 
-    There ``d2`` is above ``G(x)`` of `heights`, here times ``k^2``, ``k = exp(-x)``; with a negative product, above the G of none.
+    There ``d2`` is above ``G(x)`` of `heights`, here times ``k^2``, ``k = exp(-x)``; a negative product counts as none.
     """
     first, n, half = bucket * const.BLOCK, float(forest.n_real), 0.5 / forest.rate[0]
     decay, own_norm = search.decay[t], search.own_norm[t]
