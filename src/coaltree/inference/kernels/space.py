@@ -29,9 +29,7 @@ WORTHWHILE = 0.06  # a larger share of them costs more than it takes to look at 
 SLACK = 1e-9  # bounds are widened by this share, far more than rounding takes
 LEAST_GAP = 1e-4  # of a squared correlation from 1, for bounds on its logarithm to be within that slack
 DRIFT = 1e-12  # what rounding takes from a correlation, at most
-ROUNDING = (
-    2.0**-22
-)  # twice what single precision takes from the difference of two numbers that it has rounded, as a share
+ROUNDING = 2.0**-22  # twice the share that single precision takes from the difference of two rounded numbers
 BLUR = 1e-3  # squared distances in single precision may be wrong by this share and by e^2 / BLUR, for an error e of a distance
 LARGEST_SINGLE, SMALLEST_SINGLE = 1e36, 1e-36  # squared distances in single precision have their digits in between
 TIE = 1e-12  # keys that differ by a smaller share may count as equal
