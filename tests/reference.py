@@ -405,6 +405,15 @@ class Model:
                 for part, left, right in zip(self.parts, a.messages, b.messages, strict=True)
             )
 
+    def log_cosine(self, a, b, h):
+        """Return the log of Z over the norms of two messages, by the inner product Z; cells without noise have none."""
+        norms = 0.0
+        for lineage in (a, b):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = [part.log_z(m, m, 0.0) for part, m in zip(self.parts, lineage.messages, strict=True)]
+            norms += 0.5 * sum(value for value in own if np.isfinite(value))
+        return min(float(self.log_z(a, b, h)) - norms, 0.0)
+
     def slope(self, a, b, h):
         """Return the derivative of log Z, by a step along the imaginary axis: no cancellation, no step size."""
         return np.imag(self.log_z(a, b, h + 1e-30j)) / 1e-30
@@ -490,7 +499,7 @@ class Choice(NamedTuple):
     n_peaks: int  # largest number of distinct maxima of any pair
 
 
-CUT_OFF = -1e6  # below every height; likelihoods of pairs that are cut off are told apart to nine digits
+CUT_OFF = -1e6  # below every height; pairs that are cut off are told apart to nine digits
 
 
 class GreedyReference:
@@ -528,8 +537,9 @@ class GreedyReference:
             keys[pair] = -best.value if self.rule == "max-prob" else best.height
             heights[pair] = best.height
             if self.rule == "rate1" and self.model.noisy and self._is_cut_off(pair, best.height):
-                # Such pairs merge before all others, the likeliest first.
-                keys[pair] = CUT_OFF - best.value
+                # Such pairs merge before all others, those that are most alike first.
+                a, b = self.live[pair[0]], self.live[pair[1]]
+                keys[pair] = CUT_OFF - self.model.log_cosine(a, b, best.height)
         pair = min(keys, key=lambda each: (keys[each], each))
         rivals = [each for each in keys if each != pair and keys[each] - keys[pair] < self.margin]
         # Heights cut off at a lineage's own are equal to the last digit, so that the rule for ties decides.

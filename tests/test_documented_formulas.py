@@ -231,6 +231,27 @@ def test_rules_of_greedy_inference(rule):
     np.testing.assert_allclose(tree.merge_heights, heights, atol=1e-5)
 
 
+@formula("7.4")
+def test_order_of_merges_that_are_cut_off():
+    """By messages as functions on a grid: with much noise all rows merge at once, those first whose functions are most alike."""
+    rows = np.random.default_rng(8).normal(size=6)
+    x = np.linspace(-9, 9, 4001)
+    equilibrium = np.exp(-0.5 * x**2)
+    live = {i: np.exp(-0.5 * (row - x) ** 2 / 4) for i, row in enumerate(rows)}
+    children = []
+    while len(live) > 1:
+        norm = {i: math.sqrt(np.sum(equilibrium * message**2)) for i, message in live.items()}
+        cosines = {
+            (i, j): np.sum(equilibrium * live[i] * live[j]) / (norm[i] * norm[j]) for i, j in combinations(live, 2)
+        }
+        i, j = max(cosines, key=cosines.get)
+        live[6 + len(children)] = live.pop(i) * live.pop(j)
+        children.append({i, j})
+    tree = ct.greedy(rows[:, None], ct.OrnsteinUhlenbeck(0.5, noise=4.0)).tree
+    assert np.all(tree.heights == 0)
+    assert [set(pair) for pair in tree.children.tolist()] == children
+
+
 @formula("8.1", "8.2", "8.3", "8.4", "8.5", "8.6")
 @pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
 def test_weights_estimate_the_evidence(proposal):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import coaltree as ct
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference.kernels.heights import best_height, rank_by_likelihood
+from coaltree.inference.kernels.heights import best_height, rank_by_likeness
 from coaltree.process.kernels import messages as op
 from coaltree.process.kernels.messages import pair_shift
 
@@ -409,6 +409,7 @@ def replay(process, X, tree):
     resolved = process.resolve(X)
     forest = resolved.forest(X, 2 * n - 1)
     pair = op.Pair(forest)
+    op.set_log_norms(forest, n)
     best = np.full((2 * n - 1, 2 * n - 1), np.inf)  # [older, younger]
 
     def weigh(older, younger):
@@ -417,7 +418,8 @@ def replay(process, X, tree):
         floor = float(forest.height[younger])
         best[older, younger] = best_height(forest, pair, shift, 1.0, floor, np.inf)
         if forest.noisy and best[older, younger] == floor:
-            best[older, younger] = rank_by_likelihood(op.log_z(forest, pair, floor))  # the likeliest of these first
+            cosine = op.log_cosine(forest, older, younger, pair, floor)
+            best[older, younger] = rank_by_likeness(cosine)  # the most alike of these first
 
     for younger in range(n):
         for older in range(younger):
@@ -437,6 +439,7 @@ def replay(process, X, tree):
         new = n + k
         op.merge(forest, i, j, float(height), new, pair)
         forest.height[new] = height
+        op.set_log_norm(forest, new, pair)
         for dead in (i, j):
             best[dead, :] = best[:, dead] = np.inf
             live.remove(dead)
@@ -542,8 +545,8 @@ def test_equal_rows_merge_in_the_order_of_their_numbers(rule):
 
 def test_the_tie_rule_on_equal_rows():
     tree = ct.greedy(np.full((6, 2), 3.0), ct.Brownian(noise=0.5)).tree
-    # (0, 1) -> 6; then 2 is likelier to be with 6, which knows more, than with 3; and so on
-    assert tree.children.tolist() == [[0, 1], [2, 6], [3, 7], [4, 8], [5, 9]]
+    # groups of one size are most alike
+    assert tree.children.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from coaltree.inference.kernels.partners import (
     slots_for,
     start_tournament,
 )
-from coaltree.process.kernels.messages import Pair, pair_shift
+from coaltree.process.kernels.messages import Pair, pair_shift, set_log_norms
 
 N = 200
 
@@ -34,12 +34,13 @@ def tree_by_all_pairs(X, noise):
         spread = variance[:, None] + variance[None] + 2 * floor - height[:, None] - height[None]
         at_once = best <= floor * (1 + 1e-12)
         with np.errstate(divide="ignore", invalid="ignore"):
-            likelihood = -0.5 * (n_columns * np.log(2 * np.pi * spread) + square / spread)
+            norms = np.sqrt(variance[:, None] * variance[None])
+            log_cosine = -0.5 * (n_columns * np.log(spread / (2 * norms)) + square / spread)
         order = np.where(at_once & (noise > 0), -np.inf, np.maximum(best, floor))
         candidates = np.triu(np.ones((len(mean), len(mean)), dtype=bool), 1)
         first = candidates & (order == order[candidates].min())
         if noise > 0 and order[first][0] == -np.inf:
-            first &= likelihood == likelihood[first].max()
+            first &= log_cosine >= log_cosine[first].max() - 1e-12
         i, j = min(zip(*np.nonzero(first), strict=True), key=lambda pair: sorted(node[list(pair)]))
         h = max(best[i, j], floor[i, j])
         reach_i, reach_j = variance[i] + h - height[i], variance[j] + h - height[j]
@@ -151,6 +152,7 @@ def test_lists_are_those_of_all_pairs(process, kind):
     X = hard_for_single_precision(kind)
     n = len(X)
     forest = process.resolve(X).forest(X, slots_for(n), scan=True)
+    set_log_norms(forest, n)
     partners, scratch = Partners(forest, n), Scratch(forest)
     enter_all(forest, partners, scratch)
     find_partners(forest, partners, np.arange(n), scratch)

@@ -10,8 +10,8 @@ Three rules say which pair is best (`c` is the weight of waiting, ``delta`` the 
     c = the number of live pairs; the pair with the smallest ``delta`` wins, eq. (7.3).
 
 The best height of a pair is that of eq. (6.1). Where it would be below the younger lineage's, they merge as soon as that one
-has appeared; under ``rate1``, where real cells have noise and there are many such pairs, the likeliest first. Other ties go to
-the smaller pair of node numbers.
+has appeared; under ``rate1``, where cells have noise and there are many such pairs, those whose messages are most alike first,
+eq. (7.4). Other ties go to the smaller pair of node numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..errors import InputError, InputWarning
 from ..notebook import facts_html
 from ..process.brownian import Brownian
 from ..process.interface import Process, as_matrix, check_process
-from ..process.kernels.messages import Forest
+from ..process.kernels.messages import Forest, set_log_norms
 from ..process.likelihood import merge_log_likelihoods
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
@@ -235,6 +235,8 @@ def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progres
 def _first_lineages(X: FloatArray, process: Process, slots: int, merges: Merges) -> tuple[Forest, IntArray]:
     """Return a forest of the rows, and the numbers in the tree of its lineages; equal rows may have been merged."""
     forest = process.forest(X, slots, scan=True)
+    if forest.noisy:
+        set_log_norms(forest, len(X))
     if not _in_space(forest) or forest.noisy:
         return forest, np.arange(len(X))
     distinct = merge_equal_rows(X, merges)

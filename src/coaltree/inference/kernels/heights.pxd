@@ -42,8 +42,10 @@ cpdef double key_up_to(
 cpdef double key_within(
     op.Forest forest, Py_ssize_t i, Py_ssize_t j, double shift, double limit, op.Pair pair
 ) noexcept nogil
-cdef double _key_of(op.Forest forest, double floor, double shift, double limit, op.Pair pair) noexcept nogil
-cpdef double rank_by_likelihood(double log_z) noexcept nogil
+cdef double _key_of(
+    op.Forest forest, Py_ssize_t i, Py_ssize_t j, double shift, double limit, op.Pair pair
+) noexcept nogil
+cpdef double rank_by_likeness(double log_cosine) noexcept nogil
 @cython.locals(q=Py_ssize_t)
 cdef void insert_partner(
     double[:, ::1] keys, Py_ssize_t[:, ::1] slots, Py_ssize_t row, Py_ssize_t length, double key, Py_ssize_t slot

@@ -282,33 +282,33 @@ def key_up_to(forest, i, j, shift, limit, pair):
     """Return the key of slot i with an older slot j: their best height at rate 1, or infinity if it is above the limit.
 
     A pair that would merge before slot i appeared merges as soon as it has. Where there is noise there are many such pairs, and
-    the likelier ones are to come first: their key is no height but a negative number, a rank, see `rank_by_likelihood`.
+    those that are most alike are to come first: their key is no height but a negative number, see `rank_by_likeness`.
     """
     op.load_pair(forest, i, j, pair)
-    return _key_of(forest, forest.height[i], shift, limit, pair)
+    return _key_of(forest, i, j, shift, limit, pair)
 
 
 def key_within(forest, i, j, shift, limit, pair):
     """Return the key of slot i with an older slot j, or infinity if it is above the limit, also where that is a rank."""
     op.load_pair(forest, i, j, pair)
-    # A pair that is not likelier at the floor is beyond a rank, whether it merges there or above.
-    if limit < 0 and rank_by_likelihood(op.log_z(forest, pair, forest.height[i])) > limit:
+    # A pair that is not more alike at the floor is beyond a rank, whether it merges there or above.
+    if limit < 0 and rank_by_likeness(op.log_cosine(forest, i, j, pair, forest.height[i])) > limit:
         return math.inf
-    return _key_of(forest, forest.height[i], shift, limit, pair)
+    return _key_of(forest, i, j, shift, limit, pair)
 
 
-def _key_of(forest, floor, shift, limit, pair):
+def _key_of(forest, i, j, shift, limit, pair):
+    floor = forest.height[i]
     # the next larger number: a pair as good as the last one kept may have the smaller index
     h = best_height(forest, pair, shift, 1.0, floor, math.nextafter(max(limit, floor), math.inf))
     if h == floor and forest.noisy:
-        h = rank_by_likelihood(op.log_z(forest, pair, floor))
+        h = rank_by_likeness(op.log_cosine(forest, i, j, pair, floor))
     return h
 
 
-def rank_by_likelihood(log_z):
-    """Return a negative number that is the smaller the larger log Z is, with its digits."""
-    root = math.sqrt(log_z * log_z + 1)
-    return -(log_z + root) if log_z > 0 else -1 / (root - log_z)
+def rank_by_likeness(log_cosine):
+    """Return a negative number that is the smaller the more two messages are alike: -1 if they are the same."""
+    return -1 / (1 - log_cosine)
 
 
 def insert_partner(keys, slots, row, length, key, slot):

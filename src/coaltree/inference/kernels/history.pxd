@@ -24,7 +24,7 @@ cdef void merge_up_to(op.Forest forest, History history, Py_ssize_t node, Py_ssi
 @cython.locals(k=Py_ssize_t, below=double, before=double)
 cdef void set_area(History history, Py_ssize_t first) noexcept nogil
 @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
-cdef Py_ssize_t _rung_at(History history, double h) noexcept nogil
+cdef Py_ssize_t rung_at(History history, double h) noexcept nogil
 @cython.locals(k=Py_ssize_t, first=Py_ssize_t)
 cdef void move_rung(History history, double old, double new) noexcept nogil
 @cython.locals(k=Py_ssize_t)

@@ -87,7 +87,7 @@ def set_area(history, first):
         history.area[k] = before
 
 
-def _rung_at(history, h):
+def rung_at(history, h):
     """Return the first rung that is not below a height."""
     low, high = 0, history.n - 1
     while low < high:
@@ -101,7 +101,7 @@ def _rung_at(history, h):
 
 def move_rung(history, old, new):
     """Let a merge at height `old` be one at height `new`."""
-    k = _rung_at(history, old)
+    k = rung_at(history, old)
     first = k
     while k + 1 < history.n - 1 and history.ladder[k + 1] < new:
         history.ladder[k] = history.ladder[k + 1]
@@ -115,7 +115,7 @@ def move_rung(history, old, new):
 
 def lineages_up_to(history, h):
     """Return the number of live lineages, integrated from 0 up to a height."""
-    k = _rung_at(history, h)
+    k = rung_at(history, h)
     if k == 0:
         return history.n * h
     return history.area[k - 1] + (history.n - k) * (h - history.ladder[k - 1])

@@ -484,6 +484,8 @@ def _neighbour_merges(forest, lists, goal, first, last, children, heights, pair)
         new = lists.counts[0]
         op.merge(forest, i, j, h, new, pair)
         forest.height[new] = h
+        if forest.noisy:
+            op.set_log_norm(forest, new, pair)
         lists.counts[0] += 1
         lists.counts[1] -= 1
         lists.node[new] = n + k

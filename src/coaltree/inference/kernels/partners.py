@@ -322,6 +322,8 @@ def _rate1_merges(forest, partners, first, last, children, heights, scratch):
         children[k, 0], children[k, 1], heights[n + k] = partners.node[older], partners.node[i], h
         op.merge(forest, older, i, h, partners.used, scratch.pair)
         forest.height[partners.used] = h
+        if forest.noisy:
+            op.set_log_norm(forest, partners.used, scratch.pair)
         _replace_pair(forest, partners, older, i, n + k, scratch)
 
 

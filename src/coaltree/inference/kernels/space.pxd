@@ -20,11 +20,11 @@ cdef class Space:
     cdef readonly float[::1] y
     cdef readonly double[::1] norm
     cdef readonly double[::1] growth
-    cdef public double largest_norm, least_growth, most_growth
+    cdef readonly double[::1] log_norm
+    cdef public double largest_norm, largest_log_norm, least_growth, most_growth
     cdef readonly double[:, :, ::1] low
     cdef readonly double[:, :, ::1] high
     cdef readonly double[::1] least_offset
-    cdef readonly double[::1] most_offset
     cdef readonly Py_ssize_t[::1] oldest
     cdef readonly Py_ssize_t[::1] order
     cdef readonly double[::1] along
@@ -114,10 +114,10 @@ cdef Py_ssize_t _await_parts(
     Space space, Search search, Py_ssize_t level, Py_ssize_t group, Py_ssize_t i, double reach, Py_ssize_t n_waiting
 ) noexcept nogil
 @cython.locals(n=double, s=double, h=double)
-cdef double _brownian_key(op.Forest forest, double floor, double v, double square, double offset) noexcept nogil
+cdef double _brownian_key(op.Forest forest, Py_ssize_t i, Py_ssize_t j, double square, double offset) noexcept nogil
 @cython.locals(n=double)
 cdef double _reach(
-    op.Forest forest, double least_offset, double most_offset, double floor, double v, double limit, double slack
+    op.Forest forest, double least_offset, double floor, double v, double limit, double slack
 ) noexcept nogil
 cdef double _share_of_error(Space space) noexcept nogil
 cdef double _least_error(Space space) noexcept nogil
@@ -144,7 +144,7 @@ cdef void _set_stationary_reach(op.Forest forest, Space space, Search search, Py
 @cython.locals(first=Py_ssize_t, k=Py_ssize_t)
 cdef void _mark_rising(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
 @cython.locals(first=Py_ssize_t, k=Py_ssize_t)
-cdef void _mark_unlikely(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
+cdef void _mark_unlike(op.Forest forest, Space space, Search search, Py_ssize_t bucket, Py_ssize_t t) noexcept nogil
 @cython.locals(k=Py_ssize_t, count=int)
 cdef bint _all_beyond(Search search) noexcept nogil
 @cython.locals(rises=bint, h=double)

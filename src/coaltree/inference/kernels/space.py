@@ -67,13 +67,13 @@ class Space:
         self.y = np.zeros(places * self.width, np.float32)  # buckets, columns, points; infinite where a place is empty
         self.norm = np.zeros(places)  # squared distance from 0,
         self.growth = np.zeros(places)  # and exp(rate offset), by which paths to all points of a block decay at once
-        self.largest_norm = 0.0  # so far
+        self.log_norm = np.zeros(places)  # of the message, see `messages.set_log_norm`
+        self.largest_norm = self.largest_log_norm = 0.0  # so far, whatever the sign
         self.least_growth, self.most_growth = math.inf, 0.0
         self.low = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
         self.high = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
         n_boxes = max(n_boxes, len(self.filled))
         self.least_offset = np.zeros(n_boxes)
-        self.most_offset = np.zeros(n_boxes)
         self.oldest = np.zeros(n_boxes, dtype=np.intp)  # the smallest slot
         self.order = np.zeros(n, dtype=np.intp)
         self.along = np.zeros(n)
@@ -91,7 +91,7 @@ class Search:
         self.slots = np.zeros((ROWS, const.LIST_LENGTH), dtype=np.intp)
         self.own_norm = np.zeros(ROWS)
         # of stationary slots, for the worst on their lists, exp(-rate path) to an offset of 0; and a line above
-        # -D log(1 - k^2) - 2 log Z
+        # -D log(1 - k^2) - 2 log Z, for a log norm of 0
         self.decay = np.zeros(ROWS)
         self.surplus = np.zeros(ROWS)
         self.slope = np.zeros(ROWS)
@@ -137,7 +137,8 @@ def set_levels(space, n):
 def build(forest, space, n, search, pair):
     """Put the first n slots into buckets; if boxes are wanted, see whether those rule enough pairs out."""
     space.n_points = n
-    space.largest_norm, space.least_growth, space.most_growth = 0.0, math.inf, 0.0
+    space.largest_norm = space.largest_log_norm = space.most_growth = 0.0
+    space.least_growth = math.inf
     if space.boxes:
         _build_boxes(forest, space, n)
         looked_at = all_older = 0
@@ -161,7 +162,7 @@ def _build_blocks(forest, space, n):
         first = bucket * const.BLOCK
         size = min(const.BLOCK, n - first)
         space.filled[bucket], space.oldest[bucket] = size, first
-        space.least_offset[bucket], space.most_offset[bucket] = math.inf, -math.inf
+        space.least_offset[bucket] = math.inf
         for p in range(size):
             _put_in_block(forest, space, bucket, p, first + p)
         for p in range(size, const.BLOCK):
@@ -181,7 +182,9 @@ def _store(forest, space, bucket, p, slot, size):
     for d in range(space.n_columns, space.width):
         space.y[first + d * size] = 0.0
     space.norm[bucket * size + p] = norm
+    space.log_norm[bucket * size + p] = forest.log_norm[slot]
     space.largest_norm = max(space.largest_norm, norm)
+    space.largest_log_norm = max(space.largest_log_norm, abs(forest.log_norm[slot]))
     if not forest.n_brownian:
         growth = math.exp(forest.rate[0] * offset)
         space.growth[bucket * size + p] = growth
@@ -193,7 +196,6 @@ def _put_in_block(forest, space, bucket, p, slot):
     """Put a slot into its place in a block, and widen the range of the block's offsets."""
     offset = _store(forest, space, bucket, p, slot, const.BLOCK)
     space.least_offset[bucket] = min(space.least_offset[bucket], offset)
-    space.most_offset[bucket] = max(space.most_offset[bucket], offset)
 
 
 def _empty_place(space, bucket, p, size):
@@ -210,7 +212,7 @@ def _build_boxes(forest, space, n):
             for part in range(const.FAN):
                 space.low[row, d, part], space.high[row, d, part] = math.inf, -math.inf
     for box in range(n_boxes):
-        space.least_offset[box], space.most_offset[box] = math.inf, -math.inf
+        space.least_offset[box] = math.inf
         space.oldest[box] = space.bucket.shape[0]
     for p in range(n):
         space.order[p] = p
@@ -296,7 +298,6 @@ def _put_in_boxes(forest, space, bucket, p, slot):
             space.low[row, d, part] = min(space.low[row, d, part], x)
             space.high[row, d, part] = max(space.high[row, d, part], x)
         space.least_offset[box] = min(space.least_offset[box], offset)
-        space.most_offset[box] = max(space.most_offset[box], offset)
         space.oldest[box] = min(space.oldest[box], slot)
         within //= const.FAN
 
@@ -313,6 +314,7 @@ def replace(forest, space, i, j, new):
         space.offset[bucket * size + p] = space.offset[bucket * size + last]
         space.norm[bucket * size + p] = space.norm[bucket * size + last]
         space.growth[bucket * size + p] = space.growth[bucket * size + last]
+        space.log_norm[bucket * size + p] = space.log_norm[bucket * size + last]
         first = bucket * size * space.width
         for d in range(space.n_columns):
             space.y[first + d * size + p] = space.y[first + d * size + last]
@@ -404,7 +406,7 @@ def scan_boxes(forest, space, search, pair):
                     if not search.squares[0, k] > far and j < i:
                         offset = space.offset[within * const.BUCKET + k]
                         op.load_pair(forest, i, j, pair)
-                        key = _brownian_key(forest, floor, v, pair.d2[0], offset)
+                        key = _brownian_key(forest, i, j, pair.d2[0], offset)
                         if key < search.keys[0, worst] or (key == search.keys[0, worst] and j < search.slots[0, worst]):
                             heights.insert_partner(search.keys, search.slots, 0, const.LIST_LENGTH, key, j)
         found = False
@@ -417,8 +419,7 @@ def scan_boxes(forest, space, search, pair):
             if younger and search.keys[0, worst] == floor and not forest.noisy:
                 continue
             slack = -TIE if younger else SLACK
-            least, most = space.least_offset[box], space.most_offset[box]
-            reach = _reach(forest, least, most, floor, v, search.keys[0, worst], slack)
+            reach = _reach(forest, space.least_offset[box], floor, v, search.keys[0, worst], slack)
             found = search.far[n_waiting] <= reach
         if not found:
             return
@@ -463,18 +464,19 @@ def _await_parts(space, search, level, group, i, reach, n_waiting):
     return last
 
 
-def _brownian_key(forest, floor, v, square, offset):
+def _brownian_key(forest, i, j, square, offset):
     """Return the key of a pair: its best height, or its rank, see `heights.key_up_to`."""
-    n = forest.n_real
+    floor, v, n = forest.height[i], forest.spread[i, 0], forest.n_real
     s = 2 * square / (math.sqrt(n * n + 4 * square) + n)
     h = max(0.5 * (s + ((floor - v) + offset)), floor)
     if h == floor and forest.noisy:
         s = v + (floor - offset)
-        h = heights.rank_by_likelihood(-0.5 * (n * (const.LOG_2PI + math.log(s)) + square / s) - forest.total_log_scale)
+        log_z = -0.5 * (n * (const.LOG_2PI + math.log(s)) + square / s) - forest.total_log_scale
+        h = heights.rank_by_likeness(min(log_z - (forest.log_norm[i] + forest.log_norm[j]), 0.0))
     return h
 
 
-def _reach(forest, least_offset, most_offset, floor, v, limit, slack):
+def _reach(forest, least_offset, floor, v, limit, slack):
     """Return a squared distance beyond which no Brownian point of a box has a key up to a limit, widened by some slack."""
     n = forest.n_real
     if limit == math.inf:
@@ -483,12 +485,8 @@ def _reach(forest, least_offset, most_offset, floor, v, limit, slack):
         rest = (floor - v) + least_offset
         s = 2 * limit - rest + slack * (abs(limit) + abs(floor) + v + abs(least_offset))
         return s * (s + n) * (1 + slack) if s >= 0 else -1.0
-    # A rank: d2 <= s (a - D log s) for a variance s of the difference, which is largest where log s = a / D - 1
-    log_z = 0.5 * (-limit + 1 / limit)
-    a = -2 * (log_z - slack * (1 + abs(log_z)) + forest.total_log_scale) - n * const.LOG_2PI
-    s = math.exp(min(a / n - 1, 700.0))
-    s = min(max(s, v + (floor - most_offset)), v + (floor - least_offset))
-    return s * (a - n * math.log(s)) * (1 + slack)
+    # A rank: the log cosine is -d2 / (2 s) and less for a variance s of the difference, which is largest for the least offset.
+    return 2 * (-1 / limit - 1 + slack) * (v + (floor - least_offset)) * (1 + slack)
 
 
 def _share_of_error(space):
@@ -578,7 +576,7 @@ def _look_at(forest, space, search, t, at, pair):
             return
     op.load_pair(forest, i, j, pair)
     if forest.n_brownian:
-        key = _brownian_key(forest, forest.height[i], forest.spread[i, 0], pair.d2[0], space.offset[at])
+        key = _brownian_key(forest, i, j, pair.d2[0], space.offset[at])
     else:
         key = _stationary_key(forest, i, j, search.keys[t, worst], pair)
     if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
@@ -589,8 +587,7 @@ def _scan_block(forest, space, search, bucket, t, pair):
     """Look at those points of a block that may belong on a slot's list."""
     i, worst, first = search.row[t], search.keys[t, const.LIST_LENGTH - 1], bucket * const.BLOCK
     if forest.n_brownian:
-        least, most = space.least_offset[bucket], space.most_offset[bucket]
-        reach = _reach(forest, least, most, forest.height[i], forest.spread[i, 0], worst, SLACK)
+        reach = _reach(forest, space.least_offset[bucket], forest.height[i], forest.spread[i, 0], worst, SLACK)
         far = _reach_in_single(space, reach)
         if search.nearest[t, bucket] > far:
             return
@@ -599,7 +596,7 @@ def _scan_block(forest, space, search, bucket, t, pair):
                 _look_at(forest, space, search, t, first + k, pair)
         return
     if worst < 0:
-        _mark_unlikely(forest, space, search, bucket, t)
+        _mark_unlike(forest, space, search, bucket, t)
     else:
         _mark_rising(forest, space, search, bucket, t)
     if _all_beyond(search):
@@ -612,13 +609,13 @@ def _scan_block(forest, space, search, bucket, t, pair):
 
 
 def _set_stationary_reach(forest, space, search, t):
-    """Say what a stationary partner has to be like to get on a slot's list, see `_mark_rising` and `_mark_unlikely`."""
+    """Say what a stationary partner has to be like to get on a slot's list, see `_mark_rising` and `_mark_unlike`."""
     i, limit = search.row[t], search.keys[t, const.LIST_LENGTH - 1]
     floor, n = forest.height[i], float(forest.n_real)
     search.decay[t] = math.exp(-forest.rate[0] * (forest.least[i] + 2 * max(limit, floor) - floor))
     if limit >= 0:
         return
-    log_z = 0.5 * (-limit + 1 / limit)
+    log_z = 1 + 1 / limit + forest.log_norm[i]
     # -log(1 - k^2) is convex in k^2: no higher than the line between the ends of a range
     low, high = search.decay[t] * space.least_growth, search.decay[t] * space.most_growth
     low, high = low * low * (1 - SLACK), high * high * (1 + SLACK)
@@ -626,7 +623,7 @@ def _set_stationary_reach(forest, space, search, t):
     if 1 - high > LEAST_GAP:
         search.slope[t] = n * (math.log1p(-low) - math.log1p(-high)) / (high - low)
         search.surplus[t] = -2 * log_z - n * math.log1p(-low) - search.slope[t] * low
-        search.surplus[t] += 10 * SLACK * (1 + abs(log_z) + n)
+        search.surplus[t] += 10 * SLACK * (1 + abs(1 / limit) + abs(forest.log_norm[i]) + space.largest_log_norm + n)
 
 
 def _mark_rising(forest, space, search, bucket, t):
@@ -646,11 +643,11 @@ def _mark_rising(forest, space, search, bucket, t):
         search.beyond[k] = d2 * kept * kept > most * (1 + SLACK)
 
 
-def _mark_unlikely(forest, space, search, bucket, t):
-    """Mark the points of a block that are less likely to merge with a slot, as soon as it appears, than the worst on its list.
+def _mark_unlike(forest, space, search, bucket, t):
+    """Mark the points of a block that are less like a slot, as soon as it appears, than the worst on its list.
 
     With the correlation k at that height, ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above ``(1 - k^2) (-D log(1 - k^2) - 2 log Z)``
-    where eq. (4.4) is below log Z.
+    where eq. (4.4) is below log Z, which is here that of the worst cosine, eq. (7.4).
     """
     first = bucket * const.BLOCK
     decay, surplus, slope, own_norm = search.decay[t], search.surplus[t], search.slope[t], search.own_norm[t]
@@ -659,7 +656,7 @@ def _mark_unlikely(forest, space, search, bucket, t):
         d2 = search.squares[t, first + k] * share - least
         kept = decay * space.growth[first + k]
         norms = own_norm + space.norm[first + k]
-        most = (1 - kept * kept) * (surplus + slope * (kept * kept))
+        most = (1 - kept * kept) * (surplus - 2 * space.log_norm[first + k] + slope * (kept * kept))
         search.beyond[k] = kept * (d2 - (1 - kept) * norms) > most
 
 
@@ -674,7 +671,7 @@ def _all_beyond(search):
 def _stationary_key(forest, i, j, limit, pair):
     """Return the key of a stationary pair, see `heights.key_up_to`."""
     floor, rate, d2, product = forest.height[i], forest.rate[0], pair.d2[0], pair.product[0]
-    if limit < 0 and heights.rank_by_likelihood(op.log_z(forest, pair, floor)) > limit:
+    if limit < 0 and heights.rank_by_likeness(op.log_cosine(forest, i, j, pair, floor)) > limit:
         return math.inf
     above = math.nextafter(max(limit, floor), math.inf)
     x = rate * (forest.least[i] + forest.least[j] + (floor - forest.height[j]))
@@ -689,7 +686,7 @@ def _stationary_key(forest, i, j, limit, pair):
     # at the floor already: with a negative product there may be a better height above
     h = floor if product >= 0 else heights.search_height(forest, pair, shift, 1.0, floor, above)
     if h == floor and forest.noisy:
-        h = heights.rank_by_likelihood(op.log_z(forest, pair, floor))
+        h = heights.rank_by_likeness(op.log_cosine(forest, i, j, pair, floor))
     return h
 
 

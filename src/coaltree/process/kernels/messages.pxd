@@ -11,6 +11,7 @@ cdef class Forest:
     cdef readonly double[::1] least
     cdef readonly double[:, ::1] state
     cdef readonly double[:, ::1] growth
+    cdef readonly double[::1] log_norm
     cdef readonly bint complete
     cdef readonly bint noisy
     cdef readonly Py_ssize_t n_real
@@ -89,6 +90,11 @@ cpdef double pair_shift(Forest forest, Py_ssize_t i, Py_ssize_t j) noexcept nogi
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, total=double)
 cpdef double log_z(Forest forest, Pair pair, double h) noexcept nogil
 cdef double _complete_log_z(Forest forest, Pair pair, double g) noexcept nogil
+@cython.locals(k=Py_ssize_t, group=Py_ssize_t, total=double)
+cpdef void set_log_norm(Forest forest, Py_ssize_t i, Pair pair) noexcept nogil
+@cython.locals(i=Py_ssize_t, pair=Pair)
+cpdef set_log_norms(Forest forest, Py_ssize_t n)
+cpdef double log_cosine(Forest forest, Py_ssize_t i, Py_ssize_t j, Pair pair, double h) noexcept nogil
 @cython.locals(
     d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, rise=double, drop=double, rise_falls=double, drop_falls=double,
     one=double, two=double, three=double, four=double,

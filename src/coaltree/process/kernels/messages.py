@@ -60,6 +60,7 @@ class Forest:
         )
         self.state = state  # (slots, states of all sites)
         self.growth = growth  # (slots, sites), exp(rate height), or (slots, 0) where nobody scans
+        self.log_norm = np.zeros(len(height))  # (slots,), see `set_log_norm`; only greedy search with noise reads it
         self.complete = parameters.complete
         self.noisy = parameters.noisy
         self.n_real = mean.shape[1]
@@ -385,6 +386,42 @@ def _complete_log_z(forest, pair, g):
     rho = pair.kept[0] * math.exp(-forest.rate[0] * g)
     gap = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g)
     return _log_ratio(forest.n_real, pair.d2[0], pair.product[0], rho, gap)
+
+
+def set_log_norm(forest, i, pair):
+    """Set the log norm of a slot's message: half of its ``log Z`` with a copy of itself, over the columns with noise.
+
+    With the inner product ``Z`` of messages, ``log Z(i, j) - log_norm[i] - log_norm[j]`` is the log cosine of the angle between
+    two of them: how alike they are, whatever the number of rows below each.
+    """
+    load_pair(forest, i, i, pair)
+    total = 0.0
+    if forest.complete:
+        total = _complete_log_z(forest, pair, 0.0) if pair.lost[0] > 0 else 0.0
+    else:
+        for k in range(pair.end[0]):
+            if pair.lost[k] > 0:
+                total -= 0.5 * (const.LOG_2PI + math.log(pair.lost[k]))
+        total -= pair.log_scale
+        for group in range(forest.n_groups):
+            for k in range(pair.end[group], pair.end[group + 1]):
+                if pair.lost[k] > 0:
+                    total += _log_ratio(1, 0.0, pair.product[k], pair.kept[k], pair.lost[k])
+        if forest.n_sites:
+            total += sum_of_logs(pair, 0, 3, forest.n_sites)
+    forest.log_norm[i] = 0.5 * total
+
+
+def set_log_norms(forest, n):
+    """Set the log norms of the first n slots."""
+    pair = Pair(forest)
+    for i in range(n):
+        set_log_norm(forest, i, pair)
+
+
+def log_cosine(forest, i, j, pair, h):
+    """Return the log cosine of the angle between two messages when both have come to height h; at most 0."""
+    return min(log_z(forest, pair, h) - (forest.log_norm[i] + forest.log_norm[j]), 0.0)
 
 
 def slopes(forest, pair, h):
@@ -817,6 +854,7 @@ def _set_growth(forest, slot, h):
 def move(forest, source, target):
     """Copy a slot's message to another slot; the height is left alone."""
     forest.least[target] = forest.least[source]
+    forest.log_norm[target] = forest.log_norm[source]
     for d in range(forest.n_real):
         forest.mean[target, d] = forest.mean[source, d]
     for d in range(forest.spread.shape[1]):

@@ -1,0 +1,152 @@
+"""Draws of the heights of a tree's merges, who merges with whom being given.
+
+The heights are changed one after the other. With all others held, a merge is somewhere between the higher of its children and its
+parent, with density in proportion to ``Z(h) exp(-A(h))``: Z is the likelihood of its children's messages and of what comes down
+from its parent, meeting at height h, and A the number of live lineages, integrated up to h, of the tree without this merge.
+
+A draw leaves that density as it is. It is a step of slice sampling in the coordinate ``v = w / (1 + w)``, with w what A has
+gained since the children: noisy cells say little of low merges, and w is then about exponential, however many lineages live.
+In that coordinate the density is ``Z exp(-w) (1 + w)^2 / k``, with k the number of live lineages at h.
+
+A sweep goes down from the root and up again by way of all merges. A merge is drawn on the way down, when what comes down to it
+is new, and on the way up, when what lies below is: the messages that it needs are always there, two merges of messages for each.
+"""
+
+from __future__ import annotations
+
+from ... import _math as math
+from ...process.kernels import messages as op
+from . import history as tree
+
+try:
+    import cython
+except ImportError:
+    from ..._nocython import cython
+
+NONE = -1
+TRIES = 15  # of a draw: then the height stays, which leaves the density as it is, too
+UNIFORMS = TRIES + 1  # that a draw takes
+
+
+def sweep_heights(forest, history, free, uniforms, totals):
+    """Draw the heights of `free` merges, twice in a sweep, and add all at the end of each sweep to `totals` (merges,).
+
+    `uniforms` has the shape (sweeps, 2 merges, UNIFORMS). The upward messages have to be there, see `log_likelihood_of`, and
+    are there again at the end.
+    """
+    pair, place = op.Pair(forest), op.Place(forest)
+    with cython.nogil:
+        for sweep in range(uniforms.shape[0]):
+            tree.set_area(history, 0)  # clears rounding errors away
+            _sweep(forest, history, free, uniforms, sweep, pair, place)
+            for k in range(history.n - 1):
+                totals[k] += forest.height[history.n + k]
+
+
+def _sweep(forest, history, free, uniforms, sweep, pair, place):
+    n, count = history.n, 0
+    node, before = history.root, NONE
+    while node != NONE:
+        first, second, parent = history.children[node, 0], history.children[node, 1], history.parent[node]
+        following = NONE
+        if before == parent:  # on the way down
+            if parent != NONE:
+                tree.send_down(forest, history, node, pair)
+            if first >= n or second >= n:
+                if free[node - n]:
+                    _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+                count += 1
+                following = first if first >= n else second
+        elif before == first and second >= n:
+            following = second
+        if following == NONE:  # all is done below
+            if free[node - n]:
+                _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+            count += 1
+            tree.merge_children(forest, history, node, pair)
+            following = parent
+        before, node = node, following
+
+
+def _draw_height(forest, history, node, uniforms, sweep, draw, pair, place):
+    """Draw the height of one merge; the messages of its children and of what comes down to it are there."""
+    a, b, parent = history.children[node, 0], history.children[node, 1], history.parent[node]
+    own, low, high, last = forest.height[node], max(forest.height[a], forest.height[b]), math.inf, 1.0
+    old_rung = tree.rung_at(history, own)
+    # without the merge itself, one lineage less lives up to its height
+    at_low, at_own = tree.lineages_up_to(history, low) - low, history.area[old_rung] - own
+    if parent == NONE:
+        op.load_pair(forest, a, b, pair)
+    else:
+        op.load_place(forest, a, history.n_nodes + node, history.turn[node], b, place)
+        high = forest.height[parent]
+        w = max(tree.lineages_up_to(history, high) - own - at_low, 0.0)
+        last = w / (1 + w)
+    w = max(at_own - at_low, 0.0)
+    now, first = w / (1 + w), 0.0
+    level = _log_density(forest, history, parent, own, w, old_rung, pair, place)
+    level += math.log(1 - uniforms[sweep, draw, 0])
+    for k in range(TRIES):
+        v = first + (last - first) * uniforms[sweep, draw, k + 1]
+        w = v / (1 - v)
+        h, rung = _height_at(history, at_low + w, old_rung, at_own)
+        if low < h < high and _log_density(forest, history, parent, h, w, rung, pair, place) >= level:
+            _move_rung(history, old_rung, rung, h, at_low + w + h)
+            forest.height[node] = h
+            return
+        if v < now:
+            first = v
+        else:
+            last = v
+
+
+def _log_density(forest, history, parent, h, w, rung, pair, place):
+    """Return the log density in the coordinate v of a merge at height h, which has that rung of the ladder."""
+    log_z = op.log_z(forest, pair, h) if parent == NONE else op.log_z_at(forest, place, h)
+    return log_z - w + math.log((1 + w) * (1 + w) / (history.n - 1 - rung))
+
+
+def _height_at(history, wanted, old_rung, at_own):
+    """Return the height up to which lineages add up to a number, without the merge of a rung, and its rung if it were there."""
+    own = history.ladder[old_rung]
+    if wanted <= at_own:
+        low, high = 0, old_rung
+        while low < high:
+            middle = (low + high) // 2
+            if history.area[middle] - history.ladder[middle] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        below = history.ladder[low - 1] if low > 0 else 0.0
+        before = history.area[low - 1] - below if low > 0 else 0.0
+        return min(below + (wanted - before) / (history.n - low - 1), history.ladder[low]), low
+    wanted += own
+    low, high = old_rung + 1, history.n - 1
+    while low < high:
+        middle = (low + high) // 2
+        if history.area[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    h = history.ladder[low - 1] + (wanted - history.area[low - 1]) / (history.n - low)
+    return min(h, history.ladder[low]) if low < history.n - 1 else h, low - 1
+
+
+def _move_rung(history, old_rung, rung, h, area):
+    """Let the merge of a rung be at height h, where it has another rung and lineages add up to `area`.
+
+    At a height x they add up to ``min(x, h) - min(x, own)`` more than before. The loops can be vectorised.
+    """
+    own = history.ladder[old_rung]
+    change = h - own
+    for k in range(max(old_rung, rung) + 1, history.n - 1):
+        history.area[k] += change
+    for k in range(old_rung, rung):
+        history.ladder[k] = history.ladder[k + 1]
+    for k in range(old_rung, rung):
+        history.area[k] = history.area[k + 1] + (history.ladder[k] - own)
+    for k in range(old_rung, rung, -1):
+        history.area[k] = history.area[k - 1] + (h - history.ladder[k - 1])
+    for k in range(old_rung, rung, -1):
+        history.ladder[k] = history.ladder[k - 1]
+    history.ladder[rung], history.area[rung] = h, area
