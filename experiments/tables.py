@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from . import figure2, paper, table1, wals_restoration
+from . import figure2, nips, paper, table1, wals_restoration
 from .outcome import Estimate, as_read, numbers_by, texts_in
 
 Rows = list[dict[str, str]]
-LEAST_DOCUMENTS = 100
 RESTORATION_SCORES = ("accuracy", "log_score")
 HEADINGS = {"purity": "purity", "subtree": "subtree", "leave_one_out": "leave-one-out"}
 
@@ -217,18 +216,19 @@ def wals_drawn(folder: Path) -> str:
 
 
 def nips_clusters(folder: Path) -> str:
-    """Give our clusters, then the paper's."""
+    """Give our clusters by either text, then the paper's."""
     heading = ["", "documents", "log ratio", "time", "top words", "top authors"]
     ours = [
         [
-            "ours",
+            f"ours, {text}" if row["depth"] == "0" else "part" + " of a part" * (int(row["depth"]) - 1),
             row["documents"],
             f"{float(row['log_ratio']):.3g}",
             f"{float(row['time']):.2f}",
             row["words"],
             row["authors"],
         ]
-        for row in read(folder, "nips_clusters")
+        for text in nips.TEXTS
+        for row in read(folder, f"nips_{text}_clusters")
     ]
     theirs = [
         ["the paper", "", f"{ratio:g}", f"{time:.2f}", words, authors] for ratio, time, words, authors in paper.TABLE2
@@ -236,26 +236,56 @@ def nips_clusters(folder: Path) -> str:
     return markdown(heading, [*ours, *theirs])
 
 
+def nips_authors(folder: Path) -> str:
+    """Set beside each cluster of the paper's the clades of ours whose top authors are most nearly the same."""
+    headings = ["the paper's words", "the paper's authors"]
+    for text in reversed(nips.TEXTS):
+        headings += [f"nearest clade, {text}", "documents", "away"]
+    rows = read(folder, "nips_authors")
+    lines = [
+        [
+            row["words"],
+            row["authors"],
+            *(row[f"{text}_{cell}"] for text in reversed(nips.TEXTS) for cell in ("authors", "documents", "away")),
+        ]
+        for row in rows
+    ]
+    total: list[object] = ["all", sum(sum(nips.printed_counts(row["authors"]).values()) for row in rows)]
+    for text in reversed(nips.TEXTS):
+        total += ["", "", sum(int(row[f"{text}_away"]) for row in rows)]
+    return markdown(headings, [*lines, total])
+
+
 def nips_words(folder: Path) -> str:
     """Say which words of the paper's table are rarer in abstracts than the paper's own limit."""
     rows = sorted(read(folder, "nips_words"), key=lambda row: int(row["abstracts"]))
-    lines = [[row["word"], row["abstracts"], row["papers"]] for row in rows if int(row["abstracts"]) < LEAST_DOCUMENTS]
+    lines = [
+        [row["word"], row["abstracts"], row["papers"]] for row in rows if int(row["abstracts"]) < nips.LEAST_DOCUMENTS
+    ]
     return markdown(["word of the paper's table", "abstracts that have it", "whole papers that have it"], lines)
 
 
+def nips_noise(folder: Path) -> str:
+    """Say what becomes of the clusters with nothing fitted, by either text and with several noises."""
+    rows = read(folder, "nips_noise")
+    lines = [[row["text"], row["noise"], row["sizes"].replace(" ", ", "), row["away"]] for row in rows]
+    return markdown(["words of", "noise", "documents of each cluster", "away, in all"], lines)
+
+
 def nips_time(folder: Path) -> str:
-    """Give the time that it took."""
-    (row,) = read(folder, "nips_time")
+    """Give the times that it took."""
     return markdown(
-        ["documents", "words", "threads", "seconds", "seconds of processor time"],
+        ["words of", "documents", "words", "threads", "seconds", "seconds of processor time"],
         [
             [
+                row["text"],
                 row["documents"],
                 row["words"],
                 row["threads"],
                 f"{float(row['wall_seconds']):.0f}",
                 f"{float(row['processor_seconds']):.0f}",
             ]
+            for row in read(folder, "nips_time")
         ],
     )
 
@@ -273,6 +303,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "wals-leads": wals_leads,
     "wals-drawn": wals_drawn,
     "nips-clusters": nips_clusters,
+    "nips-authors": nips_authors,
+    "nips-noise": nips_noise,
     "nips-words": nips_words,
     "nips-time": nips_time,
 }

@@ -100,6 +100,7 @@ def _error(estimate: Estimate) -> float:
 
 
 def _nips(folder: Path) -> Iterator[Verdict]:
-    (row,) = read(folder, "nips_time")
-    seconds = float(row["wall_seconds"])
-    yield "NIPS: in less than a minute with two threads", f"{seconds:.0f} seconds", seconds < 60
+    for row in read(folder, "nips_time"):
+        seconds = float(row["wall_seconds"])
+        what = f"NIPS, words of {row['text']}: in less than a minute with two threads"
+        yield what, f"{seconds:.0f} seconds", seconds < 60

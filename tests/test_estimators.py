@@ -82,9 +82,9 @@ def test_without_rounds_it_is_greedy_on_the_encoded_table(frame):
     for column in X[:, 3:].T:
         counts = np.bincount(column[~np.isnan(column)].astype(int)) + 1
         equilibria.append(counts / counts.sum())
-    process = ct.Mixed((ct.Brownian(), [0, 1, 2]), (ct.Multinomial(1.0, equilibria), [3, 4]))
+    process = ct.Mixed((ct.OrnsteinUhlenbeck(0.5), [0, 1, 2]), (ct.Multinomial(1.0, equilibria), [3, 4]))
     expected = ct.greedy(X, process)
-    model = ct.CoalescentClustering(calibrate=0, real_process="brownian").fit(frame)
+    model = ct.CoalescentClustering(noise=0).fit(frame)
     np.testing.assert_array_equal(model.children_, expected.tree.children)
     np.testing.assert_allclose(model.distances_, expected.tree.merge_heights, rtol=1e-9)
     assert model.log_joint_ == pytest.approx(expected.log_joint)

@@ -8,10 +8,9 @@ import pytest
 
 import coaltree as ct
 import exact_posterior
-from experiments import figure2, page, tables, wals_restoration, wals_tree
+from experiments import figure2, nips, page, paper, tables, wals_restoration, wals_tree
 from experiments.__main__ import EXPERIMENTS, main, run
 from experiments.merges import merge_rows, tree_of
-from experiments.nips import _top_node
 from experiments.outcome import RESULTS, Estimate, Setting, as_read, csv_texts, numbers_by, texts_in, write
 from experiments.repeats import repeated
 from named import refused
@@ -23,16 +22,17 @@ def test_quick_runs_of_all(published_data, tmp_path, capsys):
     said = capsys.readouterr()
     assert [line.split(":")[0] for line in said.out.splitlines()] == list(EXPERIMENTS)
     assert "table1: 12 of 12" in said.err
-    for picture in ("figure1", "figure2", "table1", "wals_tree", "wals_restoration", "nips"):
+    for picture in ("figure1", "figure2", "table1", "wals_tree", "wals_restoration", "nips_abstracts", "nips_papers"):
         assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     scores = tables.read(tmp_path, "table1")
     assert all(0 <= float(row[score]) <= 1 for row in scores for score in tables.HEADINGS)
     assert {row["data"] for row in scores} == {
         "MNIST, unit variance", "MNIST, own variance", "SPAMBASE, above 0", "SPAMBASE, medians",
     }  # fmt: skip
-    documents = tables.read(tmp_path, "nips_documents")
-    sizes = [int(row["documents"]) for row in tables.read(tmp_path, "nips_clusters")]
-    assert sum(sizes) == len(documents) == 87
+    for text in nips.TEXTS:
+        documents = tables.read(tmp_path, f"nips_{text}_documents")
+        clades = tables.read(tmp_path, f"nips_{text}_clusters")
+        assert sum(int(row["documents"]) for row in clades if row["depth"] == "0") == len(documents) == 87
     assert {row["cells"] for row in tables.read(tmp_path, "wals_restoration")} == {"35"}
     # Figures can be drawn again from the tables alone.
     before = (tmp_path / "wals_tree.png").read_bytes()
@@ -151,9 +151,42 @@ def test_common_ancestors():
     names = {name: leaf for leaf, name in enumerate(tree.leaf_names)}
     for clade in ("ab", "abc", "de", "abcde", "a"):
         leaves = np.array(sorted(names[name] for name in clade))
-        node = _top_node(tree, leaves)
+        node = nips._top_node(tree, leaves)
         assert tree.leaf_counts[node] == len(clade)
         assert set(tree.leaf_order[tree.first_positions[node] :][: len(clade)]) == set(leaves)
+
+
+def test_halves_of_large_clades(monkeypatch):
+    tree = ct.Tree.from_newick("(((a:1,b:1):1,c:2):1,(d:1,e:1):2);")
+    monkeypatch.setattr(nips, "WHOLE", 2)
+    root = tree.n_leaves + len(tree.children) - 1
+    found = list(nips._with_halves(tree, [(7, 0, root)]))
+    assert [(cluster, depth) for cluster, depth, _ in found] == [(7, 0), (7, 1), (7, 2), (7, 2), (7, 1)]
+    clades = ["".join(sorted(np.array(tree.leaf_names)[nips._leaves_below(tree, node)])) for *_, node in found]
+    assert clades == ["abcde", "abc", "ab", "c", "de"]
+
+
+def test_words_of_some_documents():
+    """A word of all documents tells nothing; one of half the clade is beaten by one of the whole clade."""
+    occurs = np.array([[1, 1, 0, 1, 0], [1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0.0]])
+    words = np.array(["all", "most", "other", "rare", "none"])
+    inside = np.array([True, True, False, False])
+    by_information = nips._words_by_information(occurs, words)(inside)
+    # shares 1, 1, 0, 1/2, 0 against 1, 3/4, 1/4, 1/4, 0: 0, 0.29, 0, 0.35, 0
+    assert by_information.tolist() == ["rare", "most", "all", "other", "none"]
+    above = nips._words_above(occurs, words)(inside)
+    assert above[:2].tolist() == ["most", "rare"]
+    assert above[-1] == "other"
+
+
+def test_counts_of_authors():
+    assert nips.printed_counts("Koch (30) Bower (11)") == {"Koch": 30, "Bower": 11}
+    assert all(len(nips.printed_counts(authors)) == 4 for *_, authors in paper.TABLE2)
+    tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+    counts = nips.counts_below(tree, np.eye(3, dtype=int))
+    assert counts[3:].sum(axis=1).tolist() == [2, 3]
+    # one listed author differs by 3 papers, one not listed has 2 more than the last one listed
+    assert nips.distances(np.array([[5, 4, 6], [8, 4, 4]]), {0: 8, 1: 4}).tolist() == [3 + 0 + 2, 0]
 
 
 def test_how_near_a_group_is_to_a_clade():
@@ -240,7 +273,7 @@ def test_results_do_not_depend_on_the_number_of_processes():
 def test_paper_and_results_speak_of_the_same_methods():
     rows = tables.read(RESULTS, "table1")
     methods = {row["method"] for row in rows}
-    from experiments import paper, table1
+    from experiments import table1
 
     assert set(table1.PAPERS_METHODS) == set(paper.TABLE1)
     assert set(table1.PAPERS_METHODS.values()) <= methods

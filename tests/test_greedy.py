@@ -94,6 +94,16 @@ def multinomial_missing(rng, n):
     return ct.Multinomial(spread_rates(rng, 5)), X
 
 
+def multinomial_binary(rng, n):
+    """Two states at most and one rate: pairs are ruled out by their sketches."""
+    shares = np.exp(rng.uniform(np.log(0.003), np.log(0.5), 23))
+    X = (rng.random((n, 23)) < 0.4).astype(float)
+    X[rng.random(X.shape) < rng.choice([0.0, 0.2])] = np.nan
+    X[:, -1] *= 0
+    equilibrium = [*([q, 1 - q] for q in shares[:-1]), [1.0]]
+    return ct.Multinomial(rng.choice([0.1, 1.0]), equilibrium, rng.choice([0.0, 0.1, 0.5])), X
+
+
 def multinomial_noise(rng, n):
     """A noise of its own in each column, in some none; columns mutate at one rate or at several."""
     n_states = (2, 3, 4, 3, 2, 2)
@@ -144,6 +154,7 @@ SETUPS = [
     multinomial_rates,
     multinomial_rare,
     multinomial_missing,
+    multinomial_binary,
     multinomial_noise,
     mixed_noises,
     mixed_two,

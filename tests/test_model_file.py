@@ -564,7 +564,7 @@ def huge_array(shape):
         ({"children.npy": array_bytes(CHILDREN + 9, "<i4")}, {}, "only nodes 0 to"),
         ({"children.npy": array_bytes(CHILDREN - 5, "<i4")}, {}, "only nodes 0 to"),
         ({"labels.npy": array_bytes(np.array([0, 2, 2, 0]), "<i4")}, {}, "does not number clusters"),
-        ({"labels.npy": array_bytes(np.array([-1, 0, 0, 0]), "<i4")}, {}, "does not number clusters"),
+        ({"labels.npy": array_bytes(np.array([-2, 0, 0, 0]), "<i4")}, {}, "does not number clusters"),
         ({"labels.npy": array_bytes(np.array([0, 1, 2, 3]), "<i4")}, {}, "n_clusters is not the number"),
         ({}, {"n_distinct_trees": 10**18}, "children.npy is an array"),
         ({}, {"n_distinct_trees": 2.0}, "n_distinct_trees is 2.0"),

@@ -1,125 +1,142 @@
-"""The picture in a notebook: safe, small, the same every time."""
+"""Sketches of binary sites against the messages that they stand for, and trees of wide binary tables by another route."""
 
-import os
-import re
-import subprocess
-import sys
-from xml.etree import ElementTree
-
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from coaltree.tree.kingman import simulate_tree
-from coaltree.tree.tree import Tree
+import coaltree as ct
+from coaltree.inference.kernels import sketch as sketches
+from coaltree.process.kernels import messages as op
 
-
-def texts(page):
-    return [element.text for element in ElementTree.fromstring(page).iter("text")]
+N, COLUMNS = 24, 150
 
 
-def brackets(page):
-    """Number of strokes in the one path of the page."""
-    (path,) = re.findall(r'<path d="([^"]*)"', page)
-    return path.count("M")
+def table(rng, n=N, n_columns=COLUMNS, missing=0.0):
+    """Rows of three groups, in which different words are common."""
+    shares = rng.beta(0.5, 1.0, size=(3, n_columns))
+    X = (rng.random((n, n_columns)) < shares[rng.integers(0, 3, n)]).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
 
 
-def test_one_line_of_text_and_one_path():
-    page = Tree.from_newick("((ape:1,man:1):2,owl:3);")._repr_html_()
-    root = ElementTree.fromstring(page)
-    assert root.find("div").text == "Tree: 3 leaves, root height 3"
-    assert brackets(page) == 2
-    assert texts(page) == ["ape", "man", "owl", "3", "0"]
+def grown_forest(rng, process, X, scale):
+    """Return a forest in which some lineages were merged, and its live slots, the lowest first."""
+    forest = process.resolve(X).forest(X, len(X), scan=True)
+    scratch, live, height = op.Pair(forest), list(range(len(X))), 0.0
+    for _ in range(len(X) // 2):
+        i, j = (int(slot) for slot in rng.choice(live, 2, replace=False))
+        height += scale * rng.exponential()
+        op.merge(forest, i, j, height, i, scratch)
+        forest.height[i] = height
+        live.remove(j)
+    return forest, sorted(live, key=lambda slot: forest.height[slot])
 
 
-def test_brackets_are_to_scale():
-    page = Tree.from_newick("((ape:1,man:1):3,owl:4);")._repr_html_()
-    strokes = re.findall(r"M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H([\d.]+)", page)
-    (leaf, top, first, bottom, other), (inner, middle, root, last, tip) = [[float(x) for x in s] for s in strokes]
-    assert leaf == other == tip  # the present
-    assert inner == first
-    assert (leaf - first) / (leaf - root) == pytest.approx(1 / 4, abs=1e-3)
-    assert middle == (top + bottom) / 2
-    assert last > bottom > top
+def sketched(forest, slots):
+    sketch = sketches.Sketch(forest, forest.height.shape[0])
+    for slot in slots:
+        sketches.enter(forest, sketch, slot)
+    return sketch
 
 
-def test_names_are_escaped():
-    names = ["<script>alert('x')</script>", '"&amp;', "</svg>"]
-    page = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], names)._repr_html_()
-    assert "<script" not in page
-    assert page.count("</svg>") == 1
-    assert texts(page)[:3] == names
+def slope(forest, i, j, h):
+    pair = op.Pair(forest)
+    op.load_pair(forest, i, j, pair)
+    rise, drop, *_ = op.slopes(forest, pair, h)
+    return rise - drop
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=()), min_size=1), min_size=2, max_size=2, unique=True))
-def test_any_names_make_a_page_that_can_be_stored(names):
-    page = Tree([[0, 1]], [0, 0, 1], names)._repr_html_()
-    # XML, which is read here in place of HTML, does not know these two.
-    root = ElementTree.fromstring(re.sub("[\ufffe\uffff]", "", page).encode("utf-8"))
-    assert len(list(root.iter("text"))) == 4
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize("rate", [0.3, 2.0])
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 150])
+def test_slopes_are_a_little_below_those_of_the_messages(noise, rate, n_columns):
+    rng = np.random.default_rng([int(10 * rate), n_columns])
+    forest, slots = grown_forest(
+        rng, ct.Multinomial(rate, noise=noise), table(rng, n_columns=n_columns, missing=0.2), 0.05
+    )
+    sketch, glance = sketched(forest, slots), sketches.Glance(forest)
+    tallest = slots[-1]
+    for climb in (1e-3, 0.1, 1.0, 5.0):
+        limit = forest.height[tallest] + climb
+        sketches.start(forest, sketch, tallest, limit, glance)
+        for slot in slots[:-1]:
+            bound, exact = sketches.slope(forest, sketch, slot, glance), slope(forest, tallest, slot, limit)
+            terms = 2 * rate * sketch.n_sites + abs(exact)
+            assert exact - 5e-5 * terms <= bound <= exact or (climb == 1e-3 and 1 < bound <= exact)
 
 
-def test_nothing_is_fetched_and_colours_follow_the_page():
-    page = simulate_tree(30, 0)._repr_html_()
-    assert not re.search(r"http|url\(|src=|href|@import|<script|<link", page)
-    assert not re.search(r"#[0-9a-fA-F]{3}|rgb|black|white", page)
-    assert 'stroke="currentColor"' in page
+def test_paths_so_short_that_terms_are_cut_off():
+    """Rows that differ, without noise, want to be apart at once: the slope has a pole there."""
+    X = np.eye(6)
+    forest = ct.Multinomial(1.0).resolve(X).forest(X, 6, scan=True)
+    sketch, glance = sketched(forest, range(6)), sketches.Glance(forest)
+    for limit in (1e-300, 1e-12, 1e-5):
+        sketches.start(forest, sketch, 5, limit, glance)
+        assert 1 < sketches.slope(forest, sketch, 0, glance) < slope(forest, 5, 0, limit)
 
 
-def test_the_same_tree_gives_the_same_bytes():
-    script = "from coaltree.tree.kingman import simulate_tree; print(ascii(simulate_tree(40, 5)._repr_html_()))"
-    here = ascii(simulate_tree(40, 5)._repr_html_())
-    for seed in ("1", "2"):
-        run = subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert run.stdout.strip() == here
+@pytest.mark.parametrize("share", [1e-6, 1e-9, 1e-15, 1e-40, 1e-90])
+def test_rare_states(share):
+    """What is beyond single precision is ruled out rightly or not at all."""
+    rng = np.random.default_rng(1)
+    X = table(rng, 12, 10)
+    for order in ([share, 1 - share], [1 - share, share]):
+        process = ct.Multinomial(1.0, [order] * 10, 0.1)
+        forest, slots = grown_forest(rng, process, X, 0.1)
+        sketch, glance = sketched(forest, slots), sketches.Glance(forest)
+        for limit in forest.height[slots[-1]] + np.array([0.01, 1.0, 10.0]):
+            sketches.start(forest, sketch, slots[-1], limit, glance)
+            for slot in slots[:-1]:
+                bound = sketches.slope(forest, sketch, slot, glance)
+                assert np.isnan(bound) or bound <= slope(forest, slots[-1], slot, limit)
 
 
-@pytest.mark.parametrize(("n", "named", "merges"), [(60, 60, 59), (61, 0, 60), (201, 0, 200), (202, 0, 200)])
-def test_names_and_merges_are_left_out_of_large_trees(n, named, merges):
-    page = simulate_tree(n, 1)._repr_html_()
-    assert len(texts(page)) == named + 2  # and the two ends of the scale
-    assert brackets(page) == merges
-    assert ("the 200 oldest merges are drawn" in page) == (n > 201)
+def test_lineages_that_are_too_high_have_no_sketch():
+    X = np.eye(4)
+    forest = ct.Multinomial(1.0).resolve(X).forest(X, 4, scan=True)
+    forest.height[2] = 41.0
+    sketch = sketched(forest, range(4))
+    assert np.isnan(np.asarray(sketch.rows)).all(axis=1).tolist() == [False, False, True, False]
 
 
-def test_large_trees_make_small_pages():
-    page = simulate_tree(5000, 2)._repr_html_()
-    assert len(page) < 20_000
-    assert "5,000 leaves" in page
-    assert len(simulate_tree(50_000, 2)._repr_html_()) < 20_000
+@pytest.mark.parametrize(
+    ("process", "X"),
+    [
+        (ct.Multinomial([1.0, 2.0]), [[0, 1], [1, 0]]),
+        (ct.Multinomial(1.0), [[0, 1], [1, 2]]),
+        (ct.Multinomial(1.0), [[0, 0], [0, 0]]),
+        (ct.Brownian(1.0), [[0, 1], [1, 0]]),
+    ],
+)
+def test_only_binary_sites_of_one_rate_are_sketched(process, X):
+    X = np.array(X, dtype=float)
+    sketch = sketches.Sketch(process.resolve(X).forest(X, 2, scan=True), 2)
+    assert sketch.n_sites == 0
+    assert np.asarray(sketch.rows).size == 0
 
 
-def test_the_oldest_merges_are_those_drawn():
-    tree = simulate_tree(1000, 3)
-    page = tree._repr_html_()
-    ends = [float(x) for x in re.findall(r"H([\d.]+)V", page)]
-    span = max(float(x) for x in re.findall(r"M([\d.]+) ", page)) - min(ends)
-    heights = [(max(map(float, re.findall(r"M([\d.]+) ", page))) - end) / span * tree.heights[-1] for end in ends]
-    assert sorted(heights) == pytest.approx(tree.heights[-200:].tolist(), abs=1e-3 * tree.heights[-1])
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("rate", [0.05, 1.0, 30.0, 1e40])
+def test_trees_are_those_found_without_sketches(noise, missing, rate):
+    """A column of three states, and no cell known, keeps the others from being sketched and says nothing."""
+    rng = np.random.default_rng([int(100 * noise), int(100 * missing)])
+    X = table(rng, 120, missing=missing)
+    process = ct.Multinomial(rate, noise=noise).resolve(X)
+    wider = ct.Multinomial(rate, [*process.equilibrium, np.full(3, 1 / 3)], noise)
+    found = ct.greedy(X, process).tree
+    expected = ct.greedy(np.column_stack([X, np.full(len(X), np.nan)]), wider).tree
+    assert found.children.tolist() == expected.children.tolist()
+    assert found.heights == pytest.approx(expected.heights, rel=1e-12, abs=1e-15 / rate)
+    assert (rate * found.heights[-1] > 40) == (rate == 1e40)  # out of reach of sketches
 
 
-@pytest.mark.parametrize("text", ["alone;", "((a:0,b:0):0,c:0);"])
-def test_trees_without_height(text):
-    page = Tree.from_newick(text)._repr_html_()
-    assert "nan" not in page
-    assert "inf" not in page
-    assert texts(page)[-1] == "0"
-    assert brackets(page) == max(1, Tree.from_newick(text).n_leaves - 1)
-
-
-def test_long_names_are_shortened():
-    page = Tree([[0, 1]], [0, 0, 1], ["x" * 500, "y"])._repr_html_()
-    assert "x" * 39 + "…" in page
-    assert "x" * 40 not in page
-
-
-def test_a_deep_tree_is_sketched_without_recursion():
-    n = 5000
-    children = [(0, 1)] + [(n + k - 1, k + 1) for k in range(1, n - 1)]
-    assert "5,000 leaves" in Tree(children, [0.0] * n + list(range(1, n)))._repr_html_()
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_trees_are_those_found_with_several_rates(noise):
+    """Where rates differ, if only in their last digits, pairs are bounded and searched by other means."""
+    X = table(np.random.default_rng(4), 100, missing=0.1)
+    rates = np.ones(COLUMNS)
+    rates[0] += 1e-13
+    found = ct.greedy(X, ct.Multinomial(1.0, noise=noise)).tree
+    expected = ct.greedy(X, ct.Multinomial(rates, noise=noise)).tree
+    assert found.children.tolist() == expected.children.tolist()
+    assert found.heights == pytest.approx(expected.heights, rel=1e-9, abs=1e-12)

@@ -79,10 +79,26 @@ def check_belonging(inference: Inference | None, owners: Sequence[Inference], op
             raise InputError(f"{option} is an option of --inference {' or '.join(owners)}; {advice}.")
 
 
-def check_cut(n_clusters: int | None, height_threshold: float | None) -> None:
+def check_cut(
+    n_clusters: int | None,
+    height_threshold: float | None,
+    resolution: float | None = None,
+    min_cluster_size: float | None = None,
+) -> None:
     """Refuse ways to cut a tree that make no sense, before any work is done."""
-    if n_clusters is not None and height_threshold is not None:
-        raise InputError("--n-clusters and --height-threshold were both given; give one of them, or neither.")
+    given = {"--resolution": resolution, "--n-clusters": n_clusters, "--height-threshold": height_threshold}
+    ways = [option for option, value in given.items() if value is not None]
+    if len(ways) > 1:
+        raise InputError(
+            f"{' and '.join(ways)} were given, which are ways to cut the same tree; give one of them, or none."
+        )
+    if resolution is not None and not 0 <= resolution <= 1:
+        raise InputError(f"--resolution is {resolution:g}; it must be a number from 0 to 1.")
+    check_number("--min-cluster-size", min_cluster_size)
+    if min_cluster_size is not None and min_cluster_size > 1 and min_cluster_size != int(min_cluster_size):
+        raise InputError(
+            f"--min-cluster-size is {min_cluster_size:g}; it must be a whole number of rows, or a share of them below 1."
+        )
     check_whole("--n-clusters", n_clusters, 1)
     check_number("--height-threshold", height_threshold)
 

@@ -51,6 +51,7 @@ def _clusters(facts: dict[str, Any]) -> str:
     reasons = {
         "n_clusters": "as asked for",
         "height": "cut at the height",
+        "resolution": "chosen by the model",
         "likelihood ratio": "chosen by the model",
     }
     found = (

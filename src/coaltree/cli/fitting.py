@@ -32,6 +32,8 @@ from .options import (
     IdColumnOption,
     Inference,
     JsonOption,
+    LabelOutliersOption,
+    MinClusterSizeOption,
     NaValueOption,
     NoIdOption,
     NoiseOption,
@@ -40,6 +42,7 @@ from .options import (
     RealOption,
     RealProcessOption,
     RefineOption,
+    ResolutionOption,
     RunsOption,
     SamplesOption,
     SearchOption,
@@ -56,7 +59,18 @@ if TYPE_CHECKING:
     from ..whole import OutputFolder
 
 # Parameters of the estimator that the summary tells, whether they were given or not.
-_TOLD = ("calibrate", "real_process", "covariance", "noise", "standardize", "n_clusters", "height_threshold")
+_TOLD = (
+    "calibrate",
+    "real_process",
+    "covariance",
+    "noise",
+    "standardize",
+    "resolution",
+    "n_clusters",
+    "height_threshold",
+    "min_cluster_size",
+    "assign_outliers",
+)
 _TOLD_OF = {
     "greedy": ("rule", "search", "refine"),
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
@@ -128,8 +142,11 @@ def fit(
         bool,
         typer.Option("--dry-run", help="Only show how the columns are read, and stop.", rich_help_panel=TABLE),
     ] = False,
+    resolution: ResolutionOption = None,
     n_clusters: ClusterCountOption = None,
     height_threshold: HeightThresholdOption = None,
+    min_cluster_size: MinClusterSizeOption = None,
+    label_outliers: LabelOutliersOption = False,
     inference: Annotated[
         Inference,
         typer.Option(
@@ -212,7 +229,7 @@ def fit(
     with mcmc also trace_1.log and so on, for Tracer; with --report also report.html.
     """
     with reported(debug):
-        check_cut(n_clusters, height_threshold)
+        check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
         check_number("--noise", noise)
         check_jobs(n_jobs)
         check_dask(dask)
@@ -265,8 +282,11 @@ def fit(
                 "real_process": real_process,
                 "covariance": covariance,
                 "noise": noise,
+                "resolution": resolution,
                 "n_clusters": n_clusters,
                 "height_threshold": height_threshold,
+                "min_cluster_size": min_cluster_size,
+                "assign_outliers": False if label_outliers else None,
             }
         )
         model = CoalescentClustering(

@@ -132,6 +132,31 @@ HeightThresholdOption = Annotated[
     ),
 ]
 
+ResolutionOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        help="How fine clusters are, from 0 to 1, 0.2 by default: more makes more clusters. The tree stays the same.",
+        rich_help_panel=CLUSTERS,
+    ),
+]
+MinClusterSizeOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        help="Rows that a cluster has at least; below 1 a share of all rows, 0.02 by default.",
+        rich_help_panel=CLUSTERS,
+    ),
+]
+LabelOutliersOption = Annotated[
+    bool,
+    typer.Option(
+        "--label-outliers",
+        help="Give rows beside all clusters the cluster -1; by default they join the most probable one.",
+        rich_help_panel=CLUSTERS,
+    ),
+]
+
 SearchOption = Annotated[
     Search | None,
     typer.Option(

@@ -19,7 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
+from ..inference.averaging import average_trees
 from ..inference.carriers import opened_client
+from ..inference.expected_heights import expected_heights
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
@@ -35,12 +37,21 @@ from ..questions.spread import ask
 from ..streams import as_generator
 from ..table.blocks import computed
 from ..table.columns import Table, constant_of, missing_cells, read_columns
-from ..table.encoding import describe, encode, fit_encoding
+from ..table.encoding import EncodedTable, describe, encode, fit_encoding
 from ..table.frames import FrameKind
 from ..table.new_rows import read_new_rows
 from ..tree.sample import TreeSample
 from ..tree.zero_heights import merges_at_zero, zero_heights
-from .modelling import COVARIANCES, FIRST_NOISE, REAL_PROCESSES, first_process, matrix_of, parameters_by_name
+from .modelling import (
+    COVARIANCES,
+    FIRST_NOISE,
+    REAL_PROCESSES,
+    encoded_of,
+    first_process,
+    matrix_of,
+    parameters_by_name,
+    structure_process,
+)
 from .noise import predictive_noise, rows_of_all_kinds
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +59,7 @@ Progress = Callable[[float, str], None]  # share of the work done, and a word on
 Inferred = GreedyResult | SMCResult | MCMCResult
 
 MOST_CALIBRATED = 3_000  # rows that parameters are fitted to
-JOINT_ROUNDS = 10  # from which chains begin that draw parameters
+DEFAULT_ROUNDS = 10  # of fitting, at most
 PART_OF_THE_WORK = 0.1  # that is thought to take, of so many rows that there are more, or before chains walk
 ALMOST_DONE = 0.999  # all that is shown before the end: how many rounds or passes there will be is not known
 MOST_ASKED = 200  # trees of Markov chains that new rows are asked of, evenly from all: neighbours are alike
@@ -76,11 +87,14 @@ class Means(NamedTuple):
 
 def most_rounds(calibrate: int | str) -> int:
     """Return how many rounds of fitting an estimator's parameter asks for."""
-    return JOINT_ROUNDS if calibrate == "joint" else int(calibrate)
+    return DEFAULT_ROUNDS if calibrate == "joint" else int(calibrate)
 
 
 class CoalescentModel(BaseEstimator):
     """A tree, or a sample of trees, over the rows of a table; the estimators add what to do with it."""
+
+    _matrix: FloatArray  # the encoded table
+    _asked: Predictor | None  # what answers questions about rows, if that has been fitted yet
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the tree of a table.
@@ -110,16 +124,13 @@ class CoalescentModel(BaseEstimator):
         encoding = fit_encoding(table, self.standardize)
         encoded = encode(table, encoding)
         matrix = matrix_of(encoded)
-        rounds = 0 if len(matrix) == 1 or not encoding.informative.any() else most_rounds(self.calibrate)
-        noise = self.noise if self.noise is not None else FIRST_NOISE if rounds else 0.0
-        process = first_process(matrix, encoded, self.real_process, self.covariance, noise, rounds > 0)
+        nothing_to_fit = len(matrix) == 1 or not encoding.informative.any()
+        rounds = 0 if nothing_to_fit else most_rounds(self._calibrate)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # of all rounds; what the best one has to say follows
-            if rounds and self.noise is None and encoded.real.shape[1]:
-                process = predictive_noise(process, matrix, encoded.real.shape[1], n_jobs=self.n_jobs)
             with opened_client(self.client) as client:
                 means = Means(progress, client, checkpoint)
-                calibrated = self._calibrated(process, matrix, encoded.real.shape[1], table.row_names, rounds, means)
+                calibrated = self._found(matrix, encoded, table.row_names, rounds, means)
         if progress:
             progress(1.0, "")
         best = calibrated.best.result
@@ -143,6 +154,77 @@ class CoalescentModel(BaseEstimator):
         for remark in remarks:
             warnings.warn(remark, InputWarning, stacklevel=3)
         return self
+
+    @property
+    def _calibrate(self) -> int | str:
+        """Rounds of fitting, settled: greedy trees for clusters need none, samples of trees do."""
+        rounds: int | str | None = self.calibrate
+        if rounds is not None:
+            return rounds
+        return 0 if self.inference == "greedy" else DEFAULT_ROUNDS
+
+    @property
+    def _predicts_apart(self) -> bool:
+        """Whether questions about rows are answered by a tree with parameters of its own, fitted when the first is asked."""
+        return self.calibrate is None and self.inference == "greedy"
+
+    def _found(
+        self,
+        matrix: FloatArray,
+        encoded: EncodedTable,
+        row_names: Sequence[str] | None,
+        rounds: int,
+        means: Means,
+    ) -> Calibrated[Inferred]:
+        """Find the tree, or the sample of trees: with the parameters of `structure_process`, or in rounds of fitting."""
+        n_real = encoded.real.shape[1]
+        if rounds:
+            noise = FIRST_NOISE if self.noise is None else self.noise
+            process = first_process(matrix, encoded, self.real_process, self.covariance, noise)
+            if self.noise is None and n_real:
+                process = predictive_noise(process, matrix, n_real, n_jobs=self.n_jobs)
+        else:
+            process = structure_process(matrix, encoded, self.real_process, self.covariance, self.noise)
+        found = self._calibrated(process, matrix, n_real, row_names, rounds, means)
+        result = found.best.result
+        unchanged = rounds or self.rule != "rate1" or not self._any_column(encoded)
+        if unchanged or not isinstance(result, GreedyResult):
+            return found
+        tree = average_trees(result.tree, matrix, result.process, n_jobs=self.n_jobs)
+        tree = expected_heights(tree, matrix, result.process, only_ties=True)
+        told = replace(
+            explain(tree, matrix, result.process), search=result.search, neighbors_held=result.neighbors_held
+        )
+        return replace(found, best=replace(found.best, result=told), log_joints=[told.log_joint])
+
+    @staticmethod
+    def _any_column(encoded: EncodedTable) -> bool:
+        """Whether anything tells the rows apart; if not, all merge at height 0."""
+        return encoded.real.shape[1] + encoded.codes.shape[1] > 0
+
+    @property
+    def _predictor(self) -> Predictor:
+        """What answers questions about rows."""
+        if self._asked is None:
+            self._asked = self._fit_predictor()
+        return self._asked
+
+    @property
+    def prediction_parameters_(self) -> dict[str, dict[str, Any]]:
+        """The parameters of every column that questions about rows are answered with, by its name and in its units."""
+        check_is_fitted(self)
+        process = self._predictor.given_process
+        return parameters_by_name(process, encoded_of(self.encoding_, self._matrix), self.encoding_)
+
+    def _fit_predictor(self) -> Predictor:
+        """Find a tree with parameters that predict well, those that clusters are found with do not."""
+        matrix, encoded = self._matrix, encoded_of(self.encoding_, self._matrix)
+        if len(matrix) == 1 or not self.encoding_.informative.any():
+            return Predictor([self.tree_], np.ones(1), matrix, self.process_, self.n_jobs)
+        with warnings.catch_warnings(), opened_client(self.client) as client:
+            warnings.simplefilter("ignore", InputWarning)  # the fit has said them
+            best = self._found(matrix, encoded, self.tree_.leaf_names, DEFAULT_ROUNDS, Means(None, client)).best
+        return Predictor(best.trees, best.weights, matrix, best.process, self.n_jobs)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model into a file, for :func:`coaltree.load_model`; whole or not at all, nothing pickled.
@@ -172,7 +254,8 @@ class CoalescentModel(BaseEstimator):
         self.log_joint_ = result.log_joint
         self.log_likelihood_ = result.log_likelihood
         self.log_ratios_ = result.log_ratios
-        self._predictor = Predictor(trees, weights, matrix, process, self.n_jobs)
+        self._matrix = matrix
+        self._asked = None if self._predicts_apart else Predictor(trees, weights, matrix, process, self.n_jobs)
         self._frame_kind = FrameKind(index=list(self.tree_.leaf_names))  # unless there is a frame to take it from
 
     def _calibrated(
@@ -212,7 +295,7 @@ class CoalescentModel(BaseEstimator):
             process,
             self.n_samples,
             self.n_chains,
-            calibrate=self.calibrate == "joint",
+            calibrate=self._calibrate == "joint",
             hold_noise=self.noise is not None,
             leaf_names=row_names,
             n_jobs=self.n_jobs,
@@ -341,16 +424,17 @@ class CoalescentModel(BaseEstimator):
         for name in ("n_chains", "n_samples"):  # before the rounds, which take their time
             checked_count(getattr(self, name), name)
         noise: Any = self.noise
-        if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < math.inf):
+        if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < 1):
             raise InputError(
-                f"noise is {noise!r}; it must be None or a number of at least 0: the noise's share of the columns' variance."
+                f"noise is {noise!r}; it must be None or a number from 0 to less than 1: the share of the columns' variance that "
+                "is noise."
             )
         if self.client is not None:
             from ..inference.cluster import check_client  # and Dask with it
 
             check_client(self.client)
         as_generator(self.random_state)
-        rounds: Any = self.calibrate
+        rounds: Any = self._calibrate
         if rounds == "joint":
             if self.inference != "mcmc":
                 raise InputError(
@@ -359,7 +443,9 @@ class CoalescentModel(BaseEstimator):
                 )
             return
         if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 0:
-            raise InputError(f"calibrate is {rounds!r}; it must be a whole number of rounds, 0 for none, or 'joint'.")
+            raise InputError(
+                f"calibrate is {rounds!r}; it must be None, a whole number of rounds, 0 for none, or 'joint'."
+            )
 
     def __sklearn_clone__(self) -> Self:
         """Let a copy share the connection to a cluster, which cannot be copied."""

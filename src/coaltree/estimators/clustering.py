@@ -12,15 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..counts import checked_count
 from ..errors import InputError
+from ..inference.flat_clusters import check_min_cluster_size, flat_clusters
 from ..inference.greedy import GreedyResult
 from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
 from ..table.frames import FrameKind
-from ..tree.cut import check_cut, cut_by_agreement, cut_tree
+from ..tree.cut import check_cut, cut_by_agreement
 from ..tree.sample import TreeSample
 from ..whole import check_place, checked_path, write_whole
 from .base import CoalescentModel, FloatArray
+from .modelling import RESOLUTION, check_resolution, height_of
 from .reporting import report_page
 
 IntArray = NDArray[np.intp]
@@ -30,8 +32,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     """Hierarchical clustering with Kingman's coalescent.
 
     Rows are leaves of a binary tree; real columns diffuse along its branches, categorical columns mutate. Missing cells
-    are integrated out. Flat clusters are where the model prefers one tree to two, unless a number of clusters or a height
-    is asked for.
+    are integrated out. The tree is found with parameters that show structure, half of every column's variance taken for noise,
+    and nothing is fitted. Rows are in one flat cluster if what they share explains enough of the rest, see `resolution`.
+
+    What is asked of the model about rows (`score_samples`, `predict`, `place`, the report) needs other parameters, which predict
+    well. They are fitted when the first question is asked.
 
     Parameters
     ----------
@@ -53,28 +58,37 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
-    calibrate : int or "joint", default 10
-        Rounds, at most, in which the parameters of the process are fitted and a tree is found with them; the best round is kept.
-        With "joint", which is for ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
-        With 0, a standardised column has variance 1, mutation has rate 1, equilibria are the smoothed shares of the categories.
+    calibrate : int or "joint", optional
+        By default, the tree of greedy inference is found with fixed parameters and questions about rows are answered with
+        parameters of their own; for samples of trees it is 10. A number is that of the rounds, at most, in which parameters are
+        fitted and a tree is found with them, for everything; the best round is kept. With 0 nothing is fitted, also for
+        questions. With "joint", which is for ``inference="mcmc"``, the chains sample the parameters together with the trees.
     real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
-        How real columns diffuse: with a pull towards the mean, so that flat clusters are where the model's likelihood
-        ratio says; or freely, as in the paper.
+        How real columns diffuse: with a pull towards the mean, or freely, as in the paper.
     covariance : {"diagonal", "spherical", "full"}, default "diagonal"
         One variance for each real column, one for all, or a covariance matrix, for which the real columns must be complete.
     noise : float, optional
-        Variance of the noise on real cells, as a share of the columns' variance. By default it is what predicts rows left out
-        best if ``calibrate > 0``, and 0 otherwise.
+        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and what predicts
+        rows left out best where parameters are fitted. With 0, categorical columns have no noise either.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
         What to do with categories of new rows that did not occur in the fit.
     standardize : bool, default True
         Bring real columns to mean 0 and standard deviation 1 first.
+    resolution : float, default 0.2
+        How fine flat clusters are, from 0 to 1: rows are in one cluster if their correlation over the columns is at least this,
+        noise aside. More gives more and smaller clusters. It does not change the tree.
     n_clusters : int, optional
-        Number of flat clusters.
+        Number of flat clusters, whatever their resolution.
     height_threshold : float, optional
         Rows are in one flat cluster if they merge at this height or below.
+    min_cluster_size : int or float, default 0.02
+        Rows that a cluster has at least: a number, or below 1 a share of all rows, which stands for at least two. 1 takes single
+        rows for clusters. Not for samples of trees.
+    assign_outliers : bool, default True
+        Whether rows beside all clusters that are large enough join the one that they most probably belong to; else their label
+        is -1.
     search : {"auto", "exact", "neighbors"}, default "auto"
         How greedy inference looks for partners: among all, or among near ones; see `coaltree.greedy`.
     refine : bool, default False
@@ -97,8 +111,9 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         The tree; leaf i is row i, with the row names of a frame that has them. Of a sample, a `SummaryTree` with
         ``support``, mean heights and their 95 % intervals.
     labels_ : ndarray of int, shape (n_samples,)
-        Flat cluster of each row, numbered in the order of their first rows. Of a sample of trees, each is cut, and rows are
-        together that are together in most of them, on average over the clusters.
+        Flat cluster of each row, numbered in the order of their first rows; -1 for outliers, if they are not assigned. Of a
+        sample of trees, each is cut where the model prefers one tree to two, and rows are together that are together in most of
+        them, on average over the clusters.
     n_clusters_ : int
         Number of flat clusters.
     linkage_ : ndarray of shape (n_samples - 1, 4)
@@ -110,7 +125,9 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     process_ : Process
         The process with its parameters, over the encoded columns: real ones first, then categorical ones.
     parameters_ : dict
-        The fitted parameters of every column, by its name and in its units.
+        The parameters of every column that the tree was found with, by its name and in its units.
+    prediction_parameters_ : dict
+        The same of the parameters that questions about rows are answered with; they are fitted when first asked for.
     log_joints_ : ndarray
         How the rounds of fitting went: ``log p(x, tree)`` of each round's tree, of a sample its log evidence. The first round has
         the parameters that fitting begins with, by another clock, and is not comparable with the others. The best of the
@@ -130,9 +147,8 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     log_evidence_ : float
         Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
     log_joint_ : float
-        ``log p(x, tree)`` of the encoded table and of `tree_`, with the parameters that were kept. After a greedy search it is
-        the entry of `log_joints_` for the round that was kept, or above it after ``refine``; of a sample, `tree_` is a summary,
-        and no entry is its own.
+        ``log p(x, tree)`` of the encoded table and of `tree_` as it stands, with the process of `process_`. Merges that the data
+        cannot order are at their expected heights, see `coaltree.GreedyResult`, which lowers it.
     log_likelihood_ : float
         ``log p(x | tree)`` of the encoded table.
     log_ratios_ : ndarray of shape (n_samples - 1,)
@@ -167,15 +183,18 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         n_chains: int = 4,
         n_samples: int = 1000,
         summary: str = "mcc",
-        calibrate: int | Literal["joint"] = 10,
+        calibrate: int | Literal["joint"] | None = None,
         real_process: str = "ornstein-uhlenbeck",
         covariance: str = "diagonal",
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
         unseen_categories: str = "missing",
         standardize: bool = True,
+        resolution: float = RESOLUTION,
         n_clusters: int | None = None,
         height_threshold: float | None = None,
+        min_cluster_size: float = 0.02,
+        assign_outliers: bool = True,
         search: str = "auto",
         refine: bool = False,
         n_jobs: int | None = None,
@@ -198,8 +217,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         self.categorical_features = categorical_features
         self.unseen_categories = unseen_categories
         self.standardize = standardize
+        self.resolution = resolution
         self.n_clusters = n_clusters
         self.height_threshold = height_threshold
+        self.min_cluster_size = min_cluster_size
+        self.assign_outliers = assign_outliers
         self.search = search
         self.refine = refine
         self.n_jobs = n_jobs
@@ -209,22 +231,32 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
 
     def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
         super()._settle(found, matrix, process)
-        self.labels_ = self._cut(self.n_clusters, self.height_threshold)
+        self.labels_ = self._cut(self.n_clusters, self.height_threshold, self.resolution, self.min_cluster_size)
         self.n_clusters_ = int(self.labels_.max()) + 1
         self.linkage_ = self.tree_.to_linkage()
         self.children_ = self.tree_.children
         self.distances_ = self.tree_.merge_heights
 
-    def cut(self, *, n_clusters: int | None = None, height_threshold: float | None = None) -> IntArray:
+    def cut(
+        self,
+        *,
+        resolution: float | None = None,
+        n_clusters: int | None = None,
+        height_threshold: float | None = None,
+        min_cluster_size: float | None = None,
+    ) -> IntArray:
         """Return other flat clusters of the fitted tree, without fitting again; `labels_` stays as it is.
 
         Parameters
         ----------
+        resolution : float, optional
+            How fine clusters are, from 0 to 1; by default as the model has it.
         n_clusters : int, optional
             Number of flat clusters.
         height_threshold : float, optional
-            Rows are in one flat cluster if they merge at this height or below. With neither of the two, clusters are where the
-            model prefers one tree to two.
+            Rows are in one flat cluster if they merge at this height or below.
+        min_cluster_size : int or float, optional
+            Rows that a cluster has at least; by default as the model has it.
 
         Returns
         -------
@@ -242,14 +274,30 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         """
         check_is_fitted(self)
         check_cut(n_clusters, height_threshold, self.tree_.n_leaves)
-        return self._cut(n_clusters, height_threshold)
+        resolution = self.resolution if resolution is None else resolution
+        min_cluster_size = self.min_cluster_size if min_cluster_size is None else min_cluster_size
+        check_resolution(resolution)
+        check_min_cluster_size(min_cluster_size)
+        return self._cut(n_clusters, height_threshold, resolution, min_cluster_size)
 
-    def _cut(self, n_clusters: int | None, height: float | None) -> IntArray:
+    def _cut(
+        self, n_clusters: int | None, height: float | None, resolution: float, min_cluster_size: float
+    ) -> IntArray:
         """Return the flat clusters: of one tree by a cut, of a sample by what most of its trees agree on."""
         if hasattr(self, "sample_"):
             together = self.sample_.co_clustering(n_clusters=n_clusters, height=height)
             return cut_by_agreement(together, n_clusters)
-        return cut_tree(self.tree_, self.log_ratios_, n_clusters=n_clusters, height=height)
+        if n_clusters is None and height is None:
+            height = height_of(resolution)
+        return flat_clusters(
+            self.tree_,
+            self._matrix,
+            self.process_,
+            n_clusters=n_clusters,
+            height=height,
+            min_cluster_size=min_cluster_size,
+            assign_outliers=self.assign_outliers,
+        )
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable cluster of new rows.
@@ -280,8 +328,10 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         ndarray of shape (n_rows, n_clusters)
         """
         rows = self._new_rows(X)
-        shares: FloatArray = self._ask("cluster_shares", rows.matrix, self.labels_)
-        return shares
+        beside = self.labels_ < 0  # outliers count for no cluster
+        labels = np.where(beside, self.n_clusters_, self.labels_)
+        shares: FloatArray = self._ask("cluster_shares", rows.matrix, labels)[:, : self.n_clusters_]
+        return shares / shares.sum(axis=1, keepdims=True) if beside.any() else shares
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the log predictive density of new rows, in the units of the table.
@@ -417,3 +467,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     def _check_parameters(self, n_rows: int) -> None:
         super()._check_parameters(n_rows)
         check_cut(self.n_clusters, self.height_threshold, n_rows)
+        check_resolution(self.resolution)
+        check_min_cluster_size(self.min_cluster_size)
+        if not isinstance(self.assign_outliers, (bool, np.bool_)):
+            raise InputError(f"assign_outliers is {self.assign_outliers!r}; it must be True or False.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..process.brownian import Brownian
 from ..process.gaussian import Gaussian
 from ..process.interface import Process
@@ -18,6 +21,11 @@ from ..table.encoding import EncodedTable, Encoding
 FloatArray = NDArray[np.float64]
 
 FIRST_NOISE = 0.1  # where the search for it begins
+# The process that trees and clusters are found with. Nothing of it is fitted: parameters that predict best see too little noise
+# for clusters. Chosen by benchmarks/clusters.py, which changes little from half to twice as much.
+RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
+SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
+RESOLUTION = 0.2  # correlation, noise aside, of rows that are in one cluster
 COVARIANCES = ("spherical", "diagonal", "full")
 REAL_PROCESSES = ("brownian", "ornstein-uhlenbeck")
 
@@ -35,30 +43,96 @@ def matrix_of(encoded: EncodedTable) -> FloatArray:
     return matrix
 
 
-def first_process(
-    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str, noise: float, fitted: bool
-) -> Process:
-    """Return a process for a matrix of encoded columns, as it is before anything is fitted to a tree.
+def height_of(resolution: float) -> float:
+    """Return the height below which rows merge whose correlation, noise aside, is at least so much, eq. (4.1)."""
+    return -math.log(resolution) / (2 * RATE) if resolution > 0 else math.inf
 
-    A stationary process has the columns' own means and variances. Brownian motion has variance 1 per unit of time, but
-    if parameters are going to be `fitted` it begins with the columns' variances, so that units do not matter.
+
+def check_resolution(resolution: object) -> None:
+    """Raise unless it is a resolution."""
+    number = isinstance(resolution, (int, float, np.integer, np.floating)) and not isinstance(resolution, bool)
+    if not number or not 0 <= resolution <= 1:  # type: ignore[operator]
+        raise InputError(
+            f"resolution is {resolution!r}; it must be a number from 0, for one cluster, to 1, for the finest clusters."
+        )
+
+
+def encoded_of(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
+    """Return the encoded table that a matrix was made of by `matrix_of`."""
+    used = [
+        [
+            name
+            for name, own, informative in zip(encoding.column_names, encoding.kinds, encoding.informative, strict=True)
+            if own == kind and informative
+        ]
+        for kind in ("real", "categorical")
+    ]
+    n_real, n_categorical = len(used[0]), len(used[1])
+    codes = matrix[:, n_real : n_real + n_categorical]
+    return EncodedTable(
+        matrix[:, :n_real],
+        np.where(np.isnan(codes), -1, codes).astype(np.intp),
+        tuple(used[0]),
+        tuple(used[1]),
+        tuple(len(encoding.categories_by_name[name]) for name in used[1]),
+    )
+
+
+def structure_process(
+    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str, noise: float | None
+) -> Process:
+    """Return the process that trees and clusters are found with: every column has its own variance, part of it noise.
+
+    Brownian motion has the variance that makes rows differ as under the stationary process where they are close.
     """
+    share = NOISE if noise is None else noise
+    own = share / (1 - share)
+    states = 0.0 if noise == 0 else SITE_NOISE
+
+    def real(middle: FloatArray, spread: FloatArray) -> Process:
+        rest = (1 - share) * spread
+        if real_process == "brownian":
+            return Brownian(_shaped(2 * RATE * rest, covariance), own / (2 * RATE))
+        return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, covariance), own)
+
+    return _process_of(matrix, encoded, real, SITE_RATE, states)
+
+
+def first_process(
+    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str, noise: float
+) -> Process:
+    """Return a process for a matrix of encoded columns, from which the fitting of parameters begins.
+
+    A stationary process has the columns' own means and variances, and so has Brownian motion, so that units do not matter.
+    """
+
+    def real(middle: FloatArray, spread: FloatArray) -> Process:
+        if real_process == "brownian":
+            return Brownian(_shaped(spread, covariance), noise)
+        return OrnsteinUhlenbeck(1.0, middle, _shaped(spread / (1 + noise), covariance), noise * (1 + noise))
+
+    return _process_of(matrix, encoded, real, 1.0, 0.0)
+
+
+def _process_of(
+    matrix: FloatArray,
+    encoded: EncodedTable,
+    real: Callable[[FloatArray, FloatArray], Process],
+    site_rate: float,
+    site_noise: float,
+) -> Process:
+    """Return a process for all columns: real ones by their means and variances, and categorical ones."""
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
     if n_real + n_categorical == 0:
-        return Brownian(1.0, noise)
+        return real(np.zeros(1), np.ones(1))
     parts: list[tuple[Process, NDArray[np.intp]]] = []
     if n_real:
-        real: Process = Brownian(1.0, noise)
-        middle, spread = _moments(matrix[:, :n_real])
-        if real_process == "ornstein-uhlenbeck":
-            real = OrnsteinUhlenbeck(1.0, middle, _shaped(spread / (1 + noise), covariance), noise * (1 + noise))
-        elif fitted:
-            real = Brownian(_shaped(spread, covariance), noise)
-        parts.append((real, np.arange(n_real)))
+        parts.append((real(*_moments(matrix[:, :n_real])), np.arange(n_real)))
     if n_categorical:
         codes = matrix[:, n_real:]
         shares = [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
-        parts.append((Multinomial(np.ones(n_categorical), shares), np.arange(n_real, n_real + n_categorical)))
+        sites = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
+        parts.append((sites, np.arange(n_real, n_real + n_categorical)))
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
 
 

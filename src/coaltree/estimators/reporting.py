@@ -71,22 +71,24 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
     ReportFacts
     """
     encoding, tree = model.encoding_, model.tree_
-    matrix, process = model._predictor.given_X, model._predictor.given_process
+    matrix, predictor = model._matrix, model._predictor
+    # of a sample, the tree that stands for it; else the tree that predictions are made with
+    asked, process = predictor.trees[0] if len(predictor.trees) == 1 else tree, predictor.given_process
     holes, filled, off = np.zeros(0, dtype=np.intp), None, None
     if encoding.informative.any():
         if tree.n_leaves <= MOST_LEAVES:
             holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
         if len(holes):
-            filled = Predictor([tree], np.ones(1), matrix, process, model.n_jobs).fitted_cells(holes)
+            filled = Predictor([asked], np.ones(1), matrix, process, model.n_jobs).fitted_cells(holes)
         if tree.n_leaves >= FEWEST_ROWS:
             n_real = sum(column.real for column in encoded_columns(encoding))
-            off = take_off(tree, matrix, n_real, process, model.n_jobs)
+            off = take_off(asked, matrix, n_real, process, model.n_jobs)
     sample = getattr(model, "sample_", None)
     rounds = len(model.log_joints_)
     return ReportFacts(
         title=f"A table of {count(tree.n_leaves, 'row')}" if title is None else title,
         tree=tree,
-        labels=model.labels_,
+        labels=np.where(model.labels_ < 0, model.n_clusters_, model.labels_),  # outliers are shown as one more cluster
         clusters_chosen_by=clusters_chosen_by(model),
         columns=_columns(encoding, matrix, None if off is None else off.cells, filled),
         unused=tuple(
@@ -95,10 +97,10 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
         holes=holes,
         examined=_examined(off),
         log_ratios=model.log_ratios_,
-        parameters=model.parameters_,
+        parameters=model.prediction_parameters_,
         log_joints=model.log_joints_.tolist(),
         fitted_to_part=model.inference != "smc" and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
-        most_rounds=most_rounds(model.calibrate),
+        most_rounds=most_rounds(model._calibrate),
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         remarks=tuple(model.remarks_),

@@ -13,13 +13,15 @@ from ..errors import InputError
 from ..inference.greedy import explain
 from ..output.files import clusters_chosen_by
 from ..output.model_file import ModelState, later, read_state, unusable
-from ..table.encoding import EncodedTable, Encoding
+from ..process.interface import Process
+from ..questions.predictor import Predictor
 from ..tree.sample import TreeSample
+from ..tree.tree import Tree
 from ..whole import write_whole
-from .base import CoalescentModel
+from .base import DEFAULT_ROUNDS, CoalescentModel
 from .clustering import CoalescentClustering
 from .imputer import CoalescentImputer
-from .modelling import parameters_by_name
+from .modelling import encoded_of, parameters_by_name
 
 ESTIMATORS: dict[str, type[CoalescentModel]] = {
     "CoalescentClustering": CoalescentClustering,
@@ -98,6 +100,11 @@ def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
     if n_jobs is not None:
         state = replace(state, parameters=state.parameters | {"n_jobs": n_jobs})
     if state.estimator == "CoalescentClustering":
+        clustering = model_of(state, source)
+        if clustering._predicts_apart:
+            predictor = clustering._predictor
+            state = replace(state, found=predictor.trees[0], process=predictor.given_process, prediction=None)
+            state = replace(state, parameters=state.parameters | {"calibrate": DEFAULT_ROUNDS})
         own = {*CoalescentClustering._get_param_names()} - {*CoalescentImputer._get_param_names()}
         state = replace(
             state,
@@ -121,7 +128,7 @@ def model_bytes(model: CoalescentModel) -> bytes:
 
 def state_of(model: CoalescentModel) -> ModelState:
     """Return all that has to be kept of a fitted estimator."""
-    encoding, predictor = model.encoding_, model._predictor
+    encoding = model.encoding_
     sample = getattr(model, "sample_", None)
     # The command line reads tables itself, and its columns have names.
     named = getattr(model, "feature_names_in_", None if hasattr(model, "n_features_in_") else encoding.column_names)
@@ -130,7 +137,7 @@ def state_of(model: CoalescentModel) -> ModelState:
         {name: value for name, value in model.get_params(deep=False).items() if name != "client"},
         encoding,
         model.process_,
-        predictor.given_X,
+        model._matrix,
         model.tree_ if sample is None else sample,
         model.log_joints_,
         tuple(model.remarks_),
@@ -144,10 +151,18 @@ def state_of(model: CoalescentModel) -> ModelState:
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         id_column=model._id_column,
+        prediction=_prediction_of(model),
     )
     if isinstance(model, CoalescentClustering):
         return replace(state, labels=model.labels_, clusters_chosen_by=clusters_chosen_by(model))
     return state
+
+
+def _prediction_of(model: CoalescentModel) -> tuple[Tree, Process] | None:
+    """Return what answers questions about rows, if it has been fitted and is not what the tree was found with."""
+    if not model._predicts_apart or model._asked is None:
+        return None
+    return model._asked.trees[0], model._asked.given_process
 
 
 def model_of(state: ModelState, source: str) -> CoalescentClustering | CoalescentImputer:
@@ -174,7 +189,7 @@ def _restored(model: Any, state: ModelState) -> Any:
         model.feature_names_in_ = np.array(state.feature_names, dtype=object)
     model.encoding_ = encoding
     model.log_joints_ = state.log_joints
-    model.parameters_ = parameters_by_name(state.process, _encoded(state), encoding)
+    model.parameters_ = parameters_by_name(state.process, encoded_of(encoding, state.matrix), encoding)
     model.remarks_ = list(state.remarks)
     found = state.found
     if isinstance(found, TreeSample):
@@ -185,6 +200,9 @@ def _restored(model: Any, state: ModelState) -> Any:
     else:
         model.search_, model.neighbors_held_ = state.search, state.neighbors_held
         model._settle(explain(found, state.matrix, state.process), state.matrix, state.process)
+    if state.prediction is not None:
+        tree, process = state.prediction
+        model._asked = Predictor([tree], np.ones(1), state.matrix, process, model.n_jobs)
     if isinstance(model, CoalescentClustering):
         if state.labels is None:
             raise InputError("it has no labels")
@@ -195,22 +213,6 @@ def _restored(model: Any, state: ModelState) -> Any:
     return model
 
 
-def _encoded(state: ModelState) -> EncodedTable:
-    """Return the encoded table of the fit, with the names of its columns."""
-    encoding = state.encoding
-    real, categorical = (
-        tuple(encoding.column_names[j] for j in _used(encoding, kind)) for kind in ("real", "categorical")
-    )
-    codes = state.matrix[:, len(real) : len(real) + len(categorical)]
-    return EncodedTable(
-        state.matrix[:, : len(real)],
-        np.where(np.isnan(codes), -1, codes).astype(np.intp),
-        real,
-        categorical,
-        tuple(len(encoding.categories_by_name[name]) for name in categorical),
-    )
-
-
 def _constants(state: ModelState) -> list[Any]:
     """Return for each column the one value that it had; None if it had several, or none."""
     categories = iter(state.encoding.categories)
@@ -219,7 +221,3 @@ def _constants(state: ModelState) -> list[Any]:
         own = next(categories) if kind == "categorical" else ()
         constants.append(own[0] if len(own) == 1 else number)
     return constants
-
-
-def _used(encoding: Encoding, kind: str) -> list[int]:
-    return [j for j, own in enumerate(encoding.kinds) if own == kind and encoding.informative[j]]

@@ -134,7 +134,8 @@ def facts_of(
         "zero_heights": zero_heights(model.tree_),
         "n_clusters": model.n_clusters_,
         "clusters_chosen_by": clusters_chosen_by(model),
-        "cluster_sizes": np.bincount(model.labels_, minlength=model.n_clusters_).tolist(),
+        "cluster_sizes": np.bincount(model.labels_[model.labels_ >= 0], minlength=model.n_clusters_).tolist(),
+        "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
         "parameters": model.parameters_,
         "remarks": [*remarks, *few_held(getattr(model, "neighbors_held_", None))],
         "settings": dict(settings or {}),
@@ -173,10 +174,12 @@ def _run_facts(sample: SMCResult) -> dict[str, Any]:
 
 
 def clusters_chosen_by(model: FittedClustering) -> str:
-    """Say what decided on the clusters: "n_clusters", "height" or "likelihood ratio"."""
+    """Say what decided on the clusters: "n_clusters", "height", "resolution" or, of a sample of trees, "likelihood ratio"."""
     if model.n_clusters is not None:
         return "n_clusters"
-    return "likelihood ratio" if model.height_threshold is None else "height"
+    if model.height_threshold is not None:
+        return "height"
+    return "likelihood ratio" if hasattr(model, "sample_") else "resolution"
 
 
 def json_text(facts: Mapping[str, Any]) -> str:

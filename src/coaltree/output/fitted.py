@@ -22,7 +22,10 @@ class FittedModel(Protocol):
     encoding_: Encoding
     process_: Process
     tree_: Tree
-    _predictor: Predictor
+    _matrix: FloatArray
+
+    @property
+    def _predictor(self) -> Predictor: ...
 
 
 class EncodedColumn(NamedTuple):
@@ -49,7 +52,7 @@ def checked_model(model: Any) -> FittedModel:
     InputError
         With a word on what to pass.
     """
-    if hasattr(model, "tree_") and hasattr(model, "_predictor"):
+    if hasattr(model, "tree_") and hasattr(model, "_matrix"):
         found: FittedModel = model
         return found
     if hasattr(model, "fit"):
@@ -80,4 +83,4 @@ def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
 
 def encoded_table(model: FittedModel) -> FloatArray:
     """Return the encoded table of the fit, real columns first, NaN for missing cells."""
-    return model._predictor.given_X
+    return model._matrix

@@ -6,7 +6,7 @@ All that is read is checked first: the file may come from anywhere.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -58,7 +58,7 @@ FORMAT = "coaltree model"
 FORMAT_VERSION = 1
 _ABOUT = "A tree, or a sample of trees, that coaltree has fitted to a table: read it with coaltree.load_model(path)."
 _LARGEST_JSON = 2**30
-_CHOICES = ("n_clusters", "height", "likelihood ratio")
+_CHOICES = ("n_clusters", "height", "resolution", "likelihood ratio")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +95,15 @@ class ModelState:
     labels : ndarray of int or None
         Flat clusters of the rows, of an estimator that has them.
     clusters_chosen_by : str or None
-        What decided on them: "n_clusters", "height" or "likelihood ratio".
+        What decided on them: "n_clusters", "height", "resolution" or "likelihood ratio".
     search : str or None
         How greedy inference looked for partners.
     neighbors_held : float or None
         How good the lists of neighbours were.
     id_column : str or None
         The column of the table's file that held the row names.
+    prediction : tuple of Tree and Process, or None
+        What answers questions about rows, if it is not what clusters were found with and has been fitted.
     version : str
         The version of coaltree that wrote the file.
     """
@@ -123,6 +125,7 @@ class ModelState:
     search: str | None = None
     neighbors_held: float | None = None
     id_column: str | None = None
+    prediction: tuple[Tree, Process] | None = None
     version: str = __version__
 
     @property
@@ -144,6 +147,9 @@ class ModelState:
         }
         if self.labels is not None:
             members["labels.npy"] = array_bytes(self.labels, "<i4")
+        if self.prediction is not None:
+            members["prediction_children.npy"] = array_bytes(self.prediction[0].children, "<i4")
+            members["prediction_heights.npy"] = array_bytes(self.prediction[0].heights, "<f8")
         return pack(members)
 
     def _facts(self, trees: TreeMembers) -> dict[str, Any]:
@@ -158,6 +164,7 @@ class ModelState:
             "feature_names_in": None if self.feature_names is None else list(self.feature_names),
             "columns": written_columns(self.encoding),
             "process": written_process(self.process),
+            "prediction_process": None if self.prediction is None else written_process(self.prediction[1]),
             "n_distinct_trees": trees.n_distinct,
             "n_sampled_trees": trees.n_sampled,
             "n_runs": len(self.found.n_ancestors) if isinstance(self.found, SMCResult) else None,
@@ -304,8 +311,22 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         _optional(facts.get("search"), lambda value: read_text(value, "search")),
         _optional(facts.get("neighbors_held"), lambda value: read_number(value, "neighbors_held")),
         _optional(facts.get("id_column"), lambda value: read_text(value, "id_column")),
+        _read_prediction(archive, facts.get("prediction_process"), encoding, matrix, names),
         read_text(fact("coaltree_version"), "coaltree_version"),
     )
+
+
+def _read_prediction(
+    archive: Archive, written: Any, encoding: Encoding, matrix: FloatArray, names: Sequence[str]
+) -> tuple[Tree, Process] | None:
+    """Return the tree and the process that questions about rows are answered with, if the file has them."""
+    if written is None:
+        return None
+    process = read_process(written)
+    check_process(process, encoding)
+    children = archive.read_array("prediction_children.npy", "<i4", (len(names) - 1, 2)).astype(np.intp)
+    heights = archive.read_array("prediction_heights.npy", "<f8", (2 * len(names) - 1,))
+    return Tree(children, heights, names), process.resolve(matrix)
 
 
 def _optional(value: Any, read: Callable[[Any], Value]) -> Value | None:

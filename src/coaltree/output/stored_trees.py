@@ -71,6 +71,6 @@ def read_trees(archive: Archive, names: tuple[str, ...], n_trees: int, n_draws: 
 def read_labels(archive: Archive, n_rows: int) -> IntArray:
     """Return the clusters of the rows."""
     labels = archive.read_array("labels.npy", "<i4", (n_rows,)).astype(np.intp)
-    if not np.array_equal(np.unique(labels), np.arange(labels.max() + 1)):
+    if not np.array_equal(np.unique(labels[labels != -1]), np.arange(labels.max() + 1)):
         raise InputError("its labels.npy does not number clusters 0, 1, 2, ...")
     return labels

@@ -153,6 +153,76 @@ def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> In
     return cut_by_height(tree, 0.5) if n_clusters is None else cut_by_count(tree, n_clusters)
 
 
+def cut_into_large(
+    tree: Tree, min_size: int, *, n_clusters: int | None = None, height: float | None = None
+) -> list[int]:
+    """Cut a tree into clusters that all have at least so many leaves; small branches beside them are left over.
+
+    A merge is a split if both of its sides have at least `min_size` leaves. The highest splits are undone: so many as make the
+    number of clusters, or all above the height.
+
+    Parameters
+    ----------
+    tree : Tree
+    min_size : int
+        At least 1. If the tree does not have `n_clusters` clusters of this size, it is halved until it has.
+    n_clusters : int, optional
+        From 1 to the number of leaves.
+    height : float, optional
+        One of the two has to be given.
+
+    Returns
+    -------
+    list of int
+        The nodes of the tree that are the clusters. Leaves below none of them are left over.
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> tree = Tree([[0, 1], [2, 3], [5, 6], [4, 7]], [0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 1.0, 3.0])
+    >>> cut_into_large(tree, 2, n_clusters=2)  # leaf 4 is far from all others
+    [5, 6]
+    >>> cut_into_large(tree, 1, n_clusters=2)
+    [4, 7]
+    """
+    n, sizes = tree.n_leaves, tree.leaf_counts[tree.children]
+    wanted = n if n_clusters is None else n_clusters
+    while True:
+        splits = np.flatnonzero(sizes.min(axis=1) >= min_size)
+        if height is not None:
+            splits = splits[tree.merge_heights[splits] > height]
+        if n_clusters is None or len(splits) + 1 >= wanted or min_size == 1:
+            break
+        min_size = max(min_size // 2, 1)
+    undone = splits[max(len(splits) - (wanted - 1), 0) :]
+    if len(undone) == 0:
+        return [2 * n - 2]
+    # Along the leaves as they are drawn, the two sides of a merge meet in a place of their own.
+    sides = tree.children[undone]
+    first = tree.first_positions[sides]
+    meets = np.zeros(n + 1, dtype=np.intp)
+    meets[first.max(axis=1) + 1] = 1
+    before = np.cumsum(meets)  # undone merges whose sides meet before each place
+    whole = before[first + tree.leaf_counts[sides]] == before[first + 1]
+    return sorted(sides[whole].tolist())
+
+
+def leaves_below(tree: Tree, node: int) -> IntArray:
+    """Return the leaves below a node."""
+    first = int(tree.first_positions[node])
+    found: IntArray = tree.leaf_order[first : first + int(tree.leaf_counts[node])]
+    return found
+
+
+def numbered(labels: IntArray) -> IntArray:
+    """Number clusters in the order of their first rows; -1, for rows in no cluster, stays."""
+    found, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    clusters = np.flatnonzero(found >= 0)
+    number = np.full(len(found), -1, dtype=np.intp)
+    number[clusters[np.argsort(first[clusters])]] = np.arange(len(clusters))
+    return np.asarray(number[inverse])
+
+
 def _labels(tree: Tree, together: NDArray[np.bool_]) -> IntArray:
     """Number the clusters: the highest merges, seen from the root, at which leaves are together."""
     n = tree.n_leaves

@@ -168,25 +168,25 @@ def best_path(n_columns, rate, d2, product, c):
 
 def _slope_and_bend(pair, n, a, w):
     """Return the slope of F and minus its derivative; a is ``c / (2 rate)``."""
-    slope = -a / (1 - w)
-    bend = a / ((1 - w) * (1 - w))
     for d in range(n):
         b = 1 - pair.rows[0, d]
-        share = b / ((1 - b) + b * w)
-        slope += share
-        bend += share * share
-    return slope, bend
+        pair.rows[1, d] = b / ((1 - b) + b * w)
+    _set_squares(pair, n)
+    return op.sum_of_row(pair, 1, n) - a / (1 - w), op.sum_of_row(pair, 2, n) + a / ((1 - w) * (1 - w))
 
 
 def _slope_and_bend_in_u(pair, n, a, u):
     """Return the slope of F in ``u = 1 - w``, which has all its digits where w is near 1, and minus its derivative."""
-    slope, bend = a / u, a / (u * u)
     for d in range(n):
         b = 1 - pair.rows[0, d]
-        share = b / (1 - b * u)
-        slope -= share
-        bend += share * share
-    return slope, bend
+        pair.rows[1, d] = b / (1 - b * u)
+    _set_squares(pair, n)
+    return a / u - op.sum_of_row(pair, 1, n), op.sum_of_row(pair, 2, n) + a / (u * u)
+
+
+def _set_squares(pair, n):
+    for d in range(n):
+        pair.rows[2, d] = pair.rows[1, d] * pair.rows[1, d]
 
 
 def _rises(pair, n, a, x):
@@ -221,7 +221,9 @@ def _best_w(pair, n, a, lowest):
 def _best_u(pair, n, a, highest):
     """Return the u where F is largest, below a half and below `highest`."""
     low, high = 0.5 * a / _differing(pair, n), highest
-    u = low
+    u = _first_u(pair, n, a)
+    if not low < u < high:
+        u = low
     for _ in range(200):
         slope, bend = _slope_and_bend_in_u(pair, n, a, u)
         if slope > 0:
@@ -237,11 +239,19 @@ def _best_u(pair, n, a, highest):
     return min(max(u, low), high)
 
 
-def _differing(pair, n):
-    total = 0.0
+def _first_u(pair, n, a):
+    """Return the u where F would be largest if its slope were ``a / u - sum_d b_d (1 + b_d u)``."""
     for d in range(n):
-        total += max(1 - pair.rows[0, d], 0.0)
-    return total
+        pair.rows[1, d] = 1 - pair.rows[0, d]
+    _set_squares(pair, n)
+    apart = op.sum_of_row(pair, 1, n)
+    return 2 * a / (apart + math.sqrt(apart * apart + 4 * a * op.sum_of_row(pair, 2, n)))
+
+
+def _differing(pair, n):
+    for d in range(n):
+        pair.rows[1, d] = max(1 - pair.rows[0, d], 0.0)
+    return op.sum_of_row(pair, 1, n)
 
 
 def _best_site_height(forest, pair, c, lowest, limit):

@@ -2,10 +2,11 @@ cimport cython
 from coaltree cimport _constants as const
 from coaltree cimport _math as math
 from coaltree.inference.kernels cimport heights as pairs
+from coaltree.inference.kernels cimport sketch as sketches
 from coaltree.inference.kernels cimport space as points
 from coaltree.process.kernels cimport messages as op
 
-cdef Py_ssize_t NONE, STALE, LARGEST_BLOCK, SEARCH_COST, MOST_PIECES
+cdef Py_ssize_t NONE, STALE, LARGEST_BLOCK, SKETCHED_BLOCK, SEARCH_COST, MOST_PIECES
 
 
 cdef class Partners:
@@ -18,11 +19,13 @@ cdef class Partners:
     cdef readonly Py_ssize_t[::1] new_slot
     cdef public Py_ssize_t used, n_live, size
     cdef readonly points.Space space
+    cdef readonly sketches.Sketch sketch
 
 
 cdef class Scratch:
     cdef readonly op.Pair pair
     cdef readonly points.Search search
+    cdef readonly sketches.Glance glance
     cdef readonly double[::1] key
     cdef readonly unsigned char[::1] unsettled
     cdef readonly unsigned char[::1] rises
@@ -37,6 +40,15 @@ cdef void _scan_slots(op.Forest forest, Partners partners, Py_ssize_t i, Scratch
 cdef void _find_keys(
     op.Forest forest, Partners partners, Py_ssize_t i, Py_ssize_t first, Py_ssize_t last, Scratch scratch
 ) noexcept nogil
+@cython.locals(limit=double, _=Py_ssize_t, k=Py_ssize_t)
+cdef Py_ssize_t _search_sketched(
+    op.Forest forest, sketches.Sketch sketch, Py_ssize_t i, Py_ssize_t first, Py_ssize_t n, Py_ssize_t left,
+    double above_floor, Scratch scratch,
+) noexcept nogil
+@cython.locals(k=Py_ssize_t, left=Py_ssize_t)
+cdef Py_ssize_t _settle_sketched(
+    op.Forest forest, sketches.Sketch sketch, Py_ssize_t i, Py_ssize_t first, Py_ssize_t n, double limit, Scratch scratch
+) noexcept nogil
 @cython.locals(k=Py_ssize_t, piece=Py_ssize_t, left=Py_ssize_t, low=double, high=double, fast=bint)
 cdef Py_ssize_t _settle_rising(
     op.Forest forest, Py_ssize_t i, Py_ssize_t first, Py_ssize_t n, Py_ssize_t pieces, double limit, Scratch scratch
@@ -46,6 +58,7 @@ cdef void _find_key(op.Forest forest, Py_ssize_t i, Py_ssize_t first, Py_ssize_t
 @cython.locals(found=Py_ssize_t, k=Py_ssize_t)
 cdef Py_ssize_t _least_unsettled(Scratch scratch, Py_ssize_t n) noexcept nogil
 
+@cython.locals(i=Py_ssize_t)
 cpdef enter_all(op.Forest forest, Partners partners, Scratch scratch)
 cpdef find_partners(op.Forest forest, Partners partners, Py_ssize_t[::1] which, Scratch scratch)
 @cython.locals(n=Py_ssize_t, p=Py_ssize_t, at_once=Py_ssize_t, first=Py_ssize_t, t=Py_ssize_t)

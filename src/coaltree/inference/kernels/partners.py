@@ -23,11 +23,13 @@ from ... import _constants as const
 from ... import _math as math
 from ...process.kernels import messages as op
 from . import heights as pairs
+from . import sketch as sketches
 from . import space as points
 
 NONE = -1  # ends a list that holds every candidate there is
 STALE = -2  # ends a full list: there may be more, with this key or a larger one
 LARGEST_BLOCK = 256  # pairs
+SKETCHED_BLOCK = 2048  # pairs, where most are ruled out by their sketches
 
 # How a block of pairs is thinned out, round by round: a pair that is shown to rise from its own height to the limit merges there
 # or above. Rounds go on while they cost less than the searches they may spare (a search costs about as much as SEARCH_COST looks
@@ -54,6 +56,7 @@ class Partners:
         self.size = size  # leaves of the tournament
         n_columns = forest.n_real if forest.complete else 0
         self.space = points.Space(n, capacity, n_columns, n_columns > 0 and forest.n_brownian > 0)
+        self.sketch = sketches.Sketch(forest, capacity)
 
 
 def slots_for(n):
@@ -67,13 +70,14 @@ class Scratch:
     def __init__(self, forest):
         self.pair = op.Pair(forest)
         self.search = points.Search(forest)
-        self.key = np.empty(LARGEST_BLOCK)  # of the pairs of a block
+        self.glance = sketches.Glance(forest)
+        self.key = np.empty(SKETCHED_BLOCK)  # of the pairs of a block
         self.unsettled = np.empty(
-            LARGEST_BLOCK, dtype=np.uint8
+            SKETCHED_BLOCK, dtype=np.uint8
         )  # whose key is not known, nor known to be beyond the limit
-        self.rises = np.empty(LARGEST_BLOCK, dtype=np.uint8)
-        self.shift = np.empty(LARGEST_BLOCK)
-        self.slope = np.empty(LARGEST_BLOCK)
+        self.rises = np.empty(SKETCHED_BLOCK, dtype=np.uint8)
+        self.shift = np.empty(SKETCHED_BLOCK)
+        self.slope = np.empty(SKETCHED_BLOCK)
         self.top = np.empty(const.LIST_LENGTH)  # the smallest keys so far
 
 
@@ -91,7 +95,8 @@ def _scan_slots(forest, partners, i, scratch):
         for j in range(first, last):
             if scratch.key[j - first] < partners.keys[i, worst]:
                 pairs.insert_partner(partners.keys, partners.slots, i, const.LIST_LENGTH, scratch.key[j - first], j)
-        first, size = last, LARGEST_BLOCK
+        # where pairs cost little, a few of them first: the limit that they set spares second looks at the others
+        first, size = last, min(8 * size, SKETCHED_BLOCK) if partners.sketch.n_sites else LARGEST_BLOCK
 
 
 def _find_keys(forest, partners, i, first, last, scratch):
@@ -113,6 +118,8 @@ def _find_keys(forest, partners, i, first, last, scratch):
     if scratch.top[const.LIST_LENGTH - 1] < math.inf:
         above_floor = math.nextafter(floor, math.inf)
         pieces = 1
+        if partners.sketch.n_sites:
+            left = _search_sketched(forest, partners.sketch, i, first, n, left, above_floor, scratch)
         while SEARCH_COST * left > pieces * n and pieces <= MOST_PIECES:
             limit = scratch.top[const.LIST_LENGTH - 1]
             left = _settle_rising(forest, i, first, n, pieces, max(limit, above_floor), scratch)
@@ -133,6 +140,42 @@ def _find_keys(forest, partners, i, first, last, scratch):
         at_floor += scratch.key[k] == floor
         if at_floor == const.LIST_LENGTH:
             break  # none can be lower, and of equals the first ones count
+
+
+def _search_sketched(forest, sketch, i, first, n, left, above_floor, scratch):
+    """Search the pairs, the most promising first, that sketches do not settle; return how many are left.
+
+    None is, unless the limit is where slot i is, or beyond the reach of sketches.
+    """
+    while left:
+        limit = max(scratch.top[const.LIST_LENGTH - 1], above_floor)
+        if not sketches.reaches(forest, limit):
+            break
+        left = _settle_sketched(forest, sketch, i, first, n, limit, scratch)
+        if limit == above_floor:
+            break
+        for _ in range(min(const.LIST_LENGTH, left)):
+            k = _least_unsettled(scratch, n)
+            scratch.unsettled[k] = False
+            left -= 1
+            if scratch.top[const.LIST_LENGTH - 1] < limit:
+                limit = max(scratch.top[const.LIST_LENGTH - 1], above_floor)
+                sketches.start(forest, sketch, i, limit, scratch.glance)
+            if not sketches.slope(forest, sketch, first + k, scratch.glance) > 1.0:
+                _find_key(forest, i, first, k, scratch)
+    return left
+
+
+def _settle_sketched(forest, sketch, i, first, n, limit, scratch):
+    """Strike out the pairs whose sketches show that they rise all the way to the limit; return how many are left."""
+    sketches.start(forest, sketch, i, limit, scratch.glance)
+    left = 0
+    for k in range(n):
+        if scratch.unsettled[k]:
+            scratch.slope[k] = sketches.slope(forest, sketch, first + k, scratch.glance)
+            scratch.unsettled[k] = not scratch.slope[k] > 1.0
+            left += scratch.unsettled[k]
+    return left
 
 
 def _settle_rising(forest, i, first, n, pieces, limit, scratch):
@@ -193,6 +236,9 @@ def enter_all(forest, partners, scratch):
     with cython.nogil:
         if forest.complete:
             points.build(forest, partners.space, partners.used, scratch.search, scratch.pair)
+        if partners.sketch.n_sites:
+            for i in range(partners.used):
+                sketches.enter(forest, partners.sketch, i)
 
 
 def find_partners(forest, partners, which, scratch):
@@ -344,6 +390,8 @@ def _replace_pair(forest, partners, i, j, node, scratch):
     _replay_games(partners, new)
     if forest.complete:  # where the younger was: a lineage that takes in many rows stays in one place
         points.replace(forest, partners.space, j, i, new)
+    if partners.sketch.n_sites:
+        sketches.enter(forest, partners.sketch, new)
     if partners.used - partners.n_live > partners.used // 8:
         _close_up(forest, partners, scratch)
 
@@ -360,6 +408,8 @@ def _close_up(forest, partners, scratch):
         if target != i:
             op.move(forest, i, target)
             forest.height[target] = forest.height[i]
+            if partners.sketch.n_sites:
+                sketches.move(partners.sketch, i, target)
         _move_list(partners, i, target)
         target += 1
     # `live` is read above for old slots, so it is rewritten last.

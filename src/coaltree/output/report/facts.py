@@ -204,7 +204,7 @@ class ReportFacts:
         A `SummaryTree` if there is a sample of trees.
     labels : ndarray of int, shape (n_rows,)
         Flat clusters.
-    clusters_chosen_by : {"n_clusters", "height", "likelihood ratio"}
+    clusters_chosen_by : {"n_clusters", "height", "resolution", "likelihood ratio"}
     columns : tuple of RealFacts or CategoricalFacts
         The columns that take part, real ones first.
     unused : tuple of str

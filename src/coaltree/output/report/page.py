@@ -26,6 +26,7 @@ _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "sear
 _CHOICES = {
     "n_clusters": "as many as were asked for",
     "height": "by cutting the tree at the height that was asked for",
+    "resolution": "by how alike the rows of a cluster are",
     "likelihood ratio": "where the model prefers one tree to two",
 }
 

@@ -79,7 +79,7 @@ cdef double _sum_of_each_log(Rows scratch, Py_ssize_t values, Py_ssize_t n) noex
 @cython.locals(d=Py_ssize_t, half=Py_ssize_t, left=Py_ssize_t, _=Py_ssize_t, total=double, product=double)
 cpdef double sum_of_logs(Rows scratch, Py_ssize_t values, Py_ssize_t folded, Py_ssize_t n) noexcept nogil
 @cython.locals(d=Py_ssize_t, half=Py_ssize_t, total=double)
-cdef double _sum_of_row(Rows scratch, Py_ssize_t values, Py_ssize_t n) noexcept nogil
+cdef double sum_of_row(Rows scratch, Py_ssize_t values, Py_ssize_t n) noexcept nogil
 cpdef double _lambert_above(double z) noexcept nogil
 @cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t)
 cdef void _set_agreements(Forest forest, Py_ssize_t i, Py_ssize_t j, Rows scratch, Py_ssize_t row) noexcept nogil

@@ -279,7 +279,7 @@ def sum_of_logs(scratch, values, folded, n):
     return total + math.log(product)
 
 
-def _sum_of_row(scratch, values, n):
+def sum_of_row(scratch, values, n):
     """Return the sum of a row, which is used up: halves are added to each other, in loops that are vectorised."""
     while n > 8:
         half = (n + 1) // 2
@@ -516,7 +516,7 @@ def least_slope(forest, pair, low, high, shift):
         set_decay(forest, pair, g_low, 1, 2)
         set_decay(forest, pair, g_high, 3, 4)
         _set_site_least_slopes(forest, pair, g_low, g_high, shift)
-        total += _sum_of_row(pair, 5, forest.n_sites)
+        total += sum_of_row(pair, 5, forest.n_sites)
     return total
 
 
@@ -641,6 +641,9 @@ def highest(forest, pair, c):
 
 def start_scan(forest, i, low, high, pair):
     """Prepare for `scan_slope` with slot i over [low, high]: rows 6 and 7 get what is common to all partners."""
+    if forest.n_real == 0 and forest.common_rate > 0:
+        pair.rows[7, 0] = math.exp(-forest.common_rate * (2 * high - forest.height[i]))  # all that is needed
+        return
     for d in range(forest.n_sites):
         pair.rows[6, d] = math.exp(-forest.site_rate[d] * (2 * low - forest.height[i]))
         pair.rows[7, d] = math.exp(-forest.site_rate[d] * (2 * high - forest.height[i]))
@@ -692,7 +695,7 @@ def scan_slope(forest, i, j, low, high, shift, pair):
     if forest.n_sites:
         _set_agreements(forest, i, j, pair, 0)
         _set_scanned_slopes(forest, j, max(g_low, const.SHORTEST), max(g_high, const.SHORTEST), shift, pair)
-        total += _sum_of_row(pair, 5, forest.n_sites)
+        total += sum_of_row(pair, 5, forest.n_sites)
     return total
 
 
@@ -737,7 +740,7 @@ def _slope_of_sites(forest, j, pair):
     for d in range(forest.n_sites):
         bu = u - pair.rows[0, d] * u
         pair.rows[5, d] = bu / max(1 - bu, const.POLE)
-    return 2 * forest.common_rate * _sum_of_row(pair, 5, forest.n_sites)
+    return 2 * forest.common_rate * sum_of_row(pair, 5, forest.n_sites)
 
 
 # -- merging ---------------------------------------------------------------------------------------------------------------

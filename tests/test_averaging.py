@@ -1,0 +1,267 @@
+"""Averages of greedy trees: agreement with brute force, average linkage, invariance, threads, edge cases."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import squareform
+
+import coaltree as ct
+from coaltree.inference import averaging
+from coaltree.inference.averaging import average_linkage, average_trees
+from coaltree.process.layout import read_messages
+
+OU = ct.OrnsteinUhlenbeck(0.5, 0.0, 0.5, 1.0)
+PROCESSES = {
+    "stationary": OU,
+    "stationary, noise of columns": ct.OrnsteinUhlenbeck(0.5, 0.0, 0.5, [0.5, 1.0, 2.0, 1.0]),
+    "brownian": ct.Brownian(1.0, 0.5),
+    "brownian, noise of columns": ct.Brownian(1.0, [0.5, 0.3, 0.2, 0.4]),
+    "multinomial": ct.Multinomial(1.0, noise=0.2),
+    "mixed": ct.Mixed((OU, [0, 1]), (ct.Multinomial([1.0, 0.7], noise=0.2), [2, 3])),
+    "mixed, one part without noise": ct.Mixed((OU, [0, 1]), (ct.Multinomial(1.0), [2, 3])),
+    "three kinds": ct.Mixed((OU, [0]), (ct.Multinomial(1.0, noise=0.2), [2, 3]), (ct.Brownian(1.0, 0.5), [1])),
+}
+
+
+# Where cells of Brownian columns are missing many pairs count as equally alike, and the greedy search takes the first of them.
+IN_ORDER = ("brownian", "brownian, noise of columns", "three kinds")
+
+
+def table(kind="stationary", n=60, missing=False, seed=0):
+    """Return rows of four groups, and the greedy tree."""
+    rng = np.random.default_rng(seed)
+    X = 1.5 * rng.normal(size=(4, 4))[rng.integers(0, 4, n)] + rng.normal(size=(n, 4))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    if kind == "multinomial":
+        X = np.clip(np.round(X) + 2, 0, 4)
+    elif kind.startswith("mixed") or kind == "three kinds":
+        X[:, 2:] = np.clip(np.round(X[:, 2:]) + 1, 0, 2)
+    if missing:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    return X, ct.greedy(X, PROCESSES[kind])
+
+
+def meeting_heights(tree):
+    return squareform(cophenet(tree.to_linkage()))
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+@pytest.mark.parametrize("most", [12, 60, 300])
+@pytest.mark.parametrize("kind", PROCESSES)
+def test_result_is_a_tree_that_keeps_the_lower_merges(kind, most, missing):
+    X, found = table(kind, missing=missing)
+    tree = average_trees(found.tree, X, found.process, most_lineages=most)
+    kept = max(len(X) - most, 0)
+    assert np.array_equal(tree.children[:kept], found.tree.children[:kept])
+    assert np.array_equal(tree.merge_heights[:kept], found.tree.merge_heights[:kept])
+    assert np.all(np.diff(tree.merge_heights) >= 0)
+    assert tree.n_leaves == len(X)
+    assert tree != found.tree
+    assert tree == average_trees(found.tree, X, found.process, most_lineages=most)
+    # all replicates are like the table: the trees have much in common
+    assert np.corrcoef(cophenet(tree.to_linkage()), cophenet(found.tree.to_linkage()))[0, 1] > 0.4
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+@pytest.mark.parametrize("most", [2, 12, 60])
+@pytest.mark.parametrize("kind", PROCESSES)
+def test_without_perturbation_the_greedy_tree_comes_back(kind, most, missing):
+    X, found = table(kind, missing=missing and kind not in IN_ORDER)
+    tree = average_trees(found.tree, X, found.process, n_trees=2, most_lineages=most, jitter=0.0, drop=0.0)
+    assert tree.merge_heights == pytest.approx(found.tree.merge_heights, abs=1e-7)
+    assert meeting_heights(tree) == pytest.approx(meeting_heights(found.tree), abs=1e-7)
+    if kind not in ("multinomial", "mixed, one part without noise"):  # of equal rows, any may be the first
+        assert ct.robinson_foulds(tree, found.tree) == 0
+
+
+def test_average_is_that_of_brute_force():
+    """Plain means over trees of tables that were moved by hand, with the same random numbers."""
+    X, found = table(n=25)
+    n, seed = len(X), int(np.random.default_rng(7).integers(2**63))
+    # by columns in the order of their cubes, rows in the order of the last of those columns
+    cubes = np.argsort((np.abs(X) ** 3).sum(axis=0))
+    rows = np.argsort(X[:, cubes[-1]])
+    total = np.zeros(n * (n - 1) // 2)
+    for k in range(4):
+        moves = np.empty_like(X)
+        moves[np.ix_(rows, cubes)] = np.random.default_rng([seed, k]).standard_normal(X.shape)
+        # the noise's variance is 1.0 times that of the equilibrium, 0.5
+        total += np.exp(-cophenet(ct.greedy(X + 0.6 * math.sqrt(0.5) * moves, OU).tree.to_linkage()))
+    expected = ct.Tree.from_linkage(linkage(1 - total / 4, "average"))
+    tree = average_trees(found.tree, X, found.process, n_trees=4, jitter=0.6, random_state=7)
+    assert np.exp(-meeting_heights(tree)) == pytest.approx(1 - meeting_heights(expected), abs=1e-7)
+    assert np.unique(np.round(tree.merge_heights, 6)).size > n // 2, "the comparison is one of different heights"
+
+
+def test_cells_that_are_dropped_are_missing_cells():
+    """Of a table of states every replicate is the table with some of its cells left out."""
+    X, found = table("multinomial", n=25)
+    lineages = averaging._last_lineages(found.tree, found.process.forest(X, len(X)), len(X))
+    forest = averaging._copy_of(lineages.forest, slice(len(X)), len(X))
+    averaging._perturb(forest, lineages, np.random.default_rng(0), 1.0, 1.0)
+    message = read_messages(forest, slice(len(X)))[0].message
+    start = read_messages(forest, slice(len(X)))[0].start
+    holes = np.array([np.ptp(message[:, a:b], axis=1) == 0 for a, b in pairwise(start)]).T
+    assert 0.05 < holes.mean() < 0.4  # of 100 cells, each with probability 0.2: a false alarm in a hundred thousand
+    with_holes = np.where(holes, np.nan, X[lineages.nodes])
+    assert message == pytest.approx(read_messages(found.process.forest(with_holes, len(X)), slice(len(X)))[0].message)
+
+
+@pytest.mark.parametrize("kind", ["stationary", "brownian", "stationary, noise of columns"])
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+def test_means_move_as_if_every_leaf_below_had_moved(kind, missing):
+    """Leaves that merged at height 0: the variance of a moved mean is that of the mean of moved leaves.
+
+    The standard error of a variance of 2,000 normal numbers is 3.2 %: six of them are a false alarm in 10^8, in 200 comparisons.
+    """
+    X, found = table(kind, missing=missing)
+    n, at_zero = len(X), int(np.sum(found.tree.merge_heights == 0))
+    assert at_zero > 10
+    m, runs, jitter = n - at_zero, 2_000, 0.5
+    lineages = averaging._last_lineages(found.tree, found.process.forest(X, n), m)
+    rng, moved = np.random.default_rng(1), []
+    for _ in range(runs):
+        forest = averaging._copy_of(lineages.forest, slice(m), m)
+        averaging._perturb(forest, lineages, rng, jitter, 1.0)
+        moved.append(np.asarray(forest.mean).copy())
+    noise = np.broadcast_to(PROCESSES[kind].noise, X.shape[1])
+    for slot, node in enumerate(lineages.nodes):
+        known = (~np.isnan(X[found.tree.leaves_below(node)])).sum(axis=0)
+        with np.errstate(divide="ignore"):
+            variance = noise / known  # of the mean of the leaves, in units of the process
+        if kind.startswith("stationary"):
+            variance = np.where(known > 0, variance / (1 + variance), 0.0)
+        variance = np.where(known > 0, variance, 0.0)
+        assert np.var(moved, axis=0)[slot] == pytest.approx(jitter**2 * variance, rel=0.2)
+
+
+@pytest.mark.parametrize("kind", ["stationary", "mixed"])
+def test_threads_do_not_matter(kind):
+    X, found = table(kind)
+    alone = average_trees(found.tree, X, found.process)
+    assert average_trees(found.tree, X, found.process, n_jobs=3) == alone
+    assert average_trees(found.tree, X, found.process, random_state=1) != alone
+
+
+@pytest.mark.parametrize("most", [20, 300])
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+@pytest.mark.parametrize("kind", ["stationary", "brownian", "mixed", "three kinds"])
+def test_order_of_rows_and_columns_units_and_codes_do_not_matter(kind, missing, most):
+    # lower merges are those of the greedy tree
+    X, found = table(kind, missing=missing and (most > 60 or kind not in IN_ORDER))
+    tree = average_trees(found.tree, X, found.process, most_lineages=most)
+    rng = np.random.default_rng(5)
+    rows = rng.permutation(len(X))
+    changed = X[rows]
+    if kind == "mixed":
+        changed[:, [0, 1]], changed[:, 2] = changed[:, [1, 0]], 2 - changed[:, 2]
+    elif kind == "three kinds":
+        changed[:, 3] = (changed[:, 3] + 1) % 3
+    else:
+        changed = (1e3 * changed)[:, rng.permutation(X.shape[1])] / 1e3
+    again = ct.greedy(changed, PROCESSES[kind])
+    other = average_trees(again.tree, changed, again.process, most_lineages=most)
+    assert meeting_heights(other) == pytest.approx(meeting_heights(tree)[np.ix_(rows, rows)], abs=1e-6)
+
+
+def test_order_of_rows_does_not_matter_to_categories():
+    """Of rows that are equal, any may be the first: which rows meet where is then the same for their kinds only."""
+    X, found = table("multinomial", n=100)
+    tree = average_trees(found.tree, X, found.process)
+    rows = np.random.default_rng(5).permutation(len(X))
+    again = ct.greedy(X[rows], PROCESSES["multinomial"])
+    other = average_trees(again.tree, X[rows], again.process)
+    assert len(np.unique(X, axis=0)) < len(X)
+    assert other.merge_heights == pytest.approx(tree.merge_heights, abs=1e-6)
+
+
+def test_average_is_more_stable_than_a_greedy_tree():
+    """Against trees of the same rows with other small noise, averages agree better on where pairs meet."""
+    greedy, averaged = [], []
+    for seed in range(4):
+        X, found = table(n=80, seed=seed)
+        moved = X + 0.1 * np.random.default_rng(100 + seed).normal(size=X.shape)
+        again = ct.greedy(moved, OU)
+        trees = [average_trees(own.tree, data, own.process) for own, data in ((found, X), (again, moved))]
+        greedy.append(np.abs(np.exp(-meeting_heights(found.tree)) - np.exp(-meeting_heights(again.tree))).mean())
+        averaged.append(np.abs(np.exp(-meeting_heights(trees[0])) - np.exp(-meeting_heights(trees[1]))).mean())
+    assert np.mean(averaged) < np.mean(greedy)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_average_linkage_is_that_of_repeated_rows(seed):
+    rng = np.random.default_rng(seed)
+    m = 12
+    counts = rng.integers(1, 5, m)
+    similarity = rng.uniform(0.1, 0.9, (m, m))
+    similarity = (similarity + similarity.T) / 2
+    children, joined = average_linkage(similarity, counts)
+    repeated = np.repeat(np.arange(m), counts)
+    distances = 1 - similarity[np.ix_(repeated, repeated)]
+    distances[repeated[:, None] == repeated] = 0.0
+    Z = linkage(squareform(distances), "average")
+    assert 1 - joined == pytest.approx(Z[-(m - 1) :, 2], rel=1e-12)
+    found = meeting_heights(ct.Tree(children, np.append(np.zeros(m), 1 - joined)))
+    assert found[np.ix_(repeated, repeated)] == pytest.approx(squareform(cophenet(Z)), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_less_than_three_rows_stay(n):
+    X = np.arange(2.0 * n).reshape(n, 2)
+    found = ct.greedy(X, OU)
+    assert average_trees(found.tree, X, found.process) is found.tree
+
+
+def test_three_rows():
+    X = np.array([[0.0, 0.1], [3.0, 3.0], [0.1, 0.0]])
+    found = ct.greedy(X, ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0, 0.3), leaf_names=["a", "b", "c"])
+    tree = average_trees(found.tree, X, found.process)
+    assert tree.children.tolist() == [[0, 2], [1, 3]]
+    assert tree.leaf_names == ("a", "b", "c")
+
+
+@pytest.mark.filterwarnings("ignore:.*identical in every real cell:coaltree.errors.InputWarning")
+@pytest.mark.parametrize(
+    "process", [ct.Brownian(), ct.OrnsteinUhlenbeck(0.5), ct.Multinomial(0.5)], ids=["brownian", "stationary", "sites"]
+)
+def test_without_noise_the_tree_stays(process):
+    X = np.random.default_rng(0).integers(0, 3, (30, 3)).astype(float)
+    found = ct.greedy(X, process)
+    assert average_trees(found.tree, X, found.process) is found.tree
+
+
+@pytest.mark.parametrize("kind", PROCESSES)
+def test_equal_rows_and_rows_without_cells(kind):
+    X = table(kind, n=10)[0]
+    for rows in (np.repeat(X, 5, axis=0), np.repeat(X[:1], 12, axis=0), np.vstack([X, np.full((3, 4), np.nan)])):
+        found = ct.greedy(rows, PROCESSES[kind])
+        for most in (5, 300):
+            tree = average_trees(found.tree, rows, found.process, most_lineages=most)
+            assert np.all(np.isfinite(tree.heights))
+
+
+def test_defaults_do_not_outgrow_the_greedy_search():
+    """In pairs of lineages times what a pair costs, replicates stay within those of the search and a fixed number more."""
+    for n in (3, 10, 150, 200, 1_000, 5_000):
+        for width in (1, 10, 100):
+            for X in (np.zeros((n, width)), np.full((n, width), np.nan)):
+                forest = OU.forest(X, n)
+                m, count = averaging._sizes(forest, n)
+                assert 2 <= m <= min(n, 200)
+                assert 5 <= count <= 10
+                assert count * m**2 <= n**2 + 400_000
+                if width == 100 and np.isnan(X).any():
+                    assert count * m**2 <= n**2 + 20_000
+    assert averaging._sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 10)
+
+
+def test_heights_far_beyond_the_coalescent():
+    """Similarities of rows thousands of units apart would vanish."""
+    X, _ = table()
+    found = ct.greedy(1e4 * X, ct.Brownian(1.0, 0.5))
+    assert found.tree.heights[-1] > 1_000
+    tree = average_trees(found.tree, 1e4 * X, found.process)
+    assert tree.heights[-1] == pytest.approx(found.tree.heights[-1], rel=0.5)
