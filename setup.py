@@ -118,7 +118,7 @@ def for_avx2(extension: Extension) -> Extension:
     copy = source.parent / "avx2" / source.name
     copy.parent.mkdir(exist_ok=True)
     SOURCE.joinpath(*package.split("."), "avx2").mkdir(exist_ok=True)  # for builds in place
-    if not copy.exists() or copy.read_bytes() != source.read_bytes():
+    if not copy.exists() or copy.stat().st_mtime < source.stat().st_mtime:
         copy.write_bytes(source.read_bytes())
     return Extension(f"{package}.avx2.{name}", [str(copy)])
 
