@@ -1,8 +1,8 @@
 """How good are clusters and trees, beside those of other methods? Labelled tables, complete and with holes.
 
 Run with ``python benchmarks/clusters.py`` (some minutes on two cores); ``--quick`` leaves the larger tables out,
-``--markdown FILE`` also writes the tables of README.md and docs/comparison.md. It needs ``pip install "coaltree[bench]"``. Four tables come with
-scikit-learn; the others are read from the folder ``tables`` in COALTREE_DATA, or downloaded.
+``--markdown FILE`` also writes the tables of README.md and docs/comparison.md. It needs ``pip install "coaltree[bench]"``.
+Four tables come with scikit-learn; the others are read from the folder ``tables`` in COALTREE_DATA, or downloaded.
 
 No method sees a label. Printed for each table: the adjusted Rand index (ARI) with the number of clusters unknown and known, the
 dendrogram purity, the number of clusters found and the seconds taken.

@@ -252,7 +252,7 @@ def test_defaults_do_not_outgrow_the_greedy_search():
                 m, count = averaging._sizes(forest, n)
                 assert 2 <= m <= min(n, 200)
                 assert 5 <= count <= 10
-                assert count * m**2 <= n**2 + 400_000
+                assert count * m**2 <= n**2 + 300_000
                 if width == 100 and np.isnan(X).any():
                     assert count * m**2 <= n**2 + 20_000
     assert averaging._sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 10)

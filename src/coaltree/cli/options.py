@@ -136,7 +136,7 @@ ResolutionOption = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="How fine clusters are, from 0 to 1, 0.2 by default: more makes more clusters. The tree stays the same.",
+        help="How fine clusters are, from 0 to 1: more makes more clusters. By default the tree tells. The tree stays the same.",
         rich_help_panel=CLUSTERS,
     ),
 ]

@@ -76,9 +76,10 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         What to do with categories of new rows that did not occur in the fit.
     standardize : bool, default True
         Bring real columns to mean 0 and standard deviation 1 first.
-    resolution : float, default 0.2
+    resolution : float, optional
         How fine flat clusters are, from 0 to 1: rows are in one cluster if their correlation over the columns is at least this,
-        noise aside. More gives more and smaller clusters. It does not change the tree.
+        noise aside. More gives more and smaller clusters. It does not change the tree. By default, the tree is cut where a gap
+        in the heights of its splits is clear, not at all if there is no structure, and else at a resolution of 0.2.
     n_clusters : int, optional
         Number of flat clusters, whatever their resolution.
     height_threshold : float, optional
@@ -190,7 +191,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         categorical_features: Any = "from_dtype",
         unseen_categories: str = "missing",
         standardize: bool = True,
-        resolution: float = RESOLUTION,
+        resolution: float | None = None,
         n_clusters: int | None = None,
         height_threshold: float | None = None,
         min_cluster_size: float = 0.02,
@@ -250,7 +251,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Parameters
         ----------
         resolution : float, optional
-            How fine clusters are, from 0 to 1; by default as the model has it.
+            How fine clusters are, from 0 to 1; by default as the model has it, see `CoalescentClustering`.
         n_clusters : int, optional
             Number of flat clusters.
         height_threshold : float, optional
@@ -281,13 +282,13 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         return self._cut(n_clusters, height_threshold, resolution, min_cluster_size)
 
     def _cut(
-        self, n_clusters: int | None, height: float | None, resolution: float, min_cluster_size: float
+        self, n_clusters: int | None, height: float | None, resolution: float | None, min_cluster_size: float
     ) -> IntArray:
         """Return the flat clusters: of one tree by a cut, of a sample by what most of its trees agree on."""
         if hasattr(self, "sample_"):
             together = self.sample_.co_clustering(n_clusters=n_clusters, height=height)
             return cut_by_agreement(together, n_clusters)
-        if n_clusters is None and height is None:
+        if n_clusters is None and height is None and resolution is not None:
             height = height_of(resolution)
         return flat_clusters(
             self.tree_,
@@ -295,6 +296,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
             self.process_,
             n_clusters=n_clusters,
             height=height,
+            otherwise=height_of(RESOLUTION),
             min_cluster_size=min_cluster_size,
             assign_outliers=self.assign_outliers,
         )

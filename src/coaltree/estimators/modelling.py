@@ -25,7 +25,7 @@ FIRST_NOISE = 0.1  # where the search for it begins
 # for clusters. Chosen by benchmarks/clusters.py, which changes little from half to twice as much.
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
-RESOLUTION = 0.2  # correlation, noise aside, of rows that are in one cluster
+RESOLUTION = 0.2  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
 COVARIANCES = ("spherical", "diagonal", "full")
 REAL_PROCESSES = ("brownian", "ornstein-uhlenbeck")
 
@@ -51,9 +51,9 @@ def height_of(resolution: float) -> float:
 def check_resolution(resolution: object) -> None:
     """Raise unless it is a resolution."""
     number = isinstance(resolution, (int, float, np.integer, np.floating)) and not isinstance(resolution, bool)
-    if not number or not 0 <= resolution <= 1:  # type: ignore[operator]
+    if resolution is not None and not (number and 0 <= resolution <= 1):  # type: ignore[operator]
         raise InputError(
-            f"resolution is {resolution!r}; it must be a number from 0, for one cluster, to 1, for the finest clusters."
+            f"resolution is {resolution!r}; it must be None, or a number from 0, for one cluster, to 1, for the finest ones."
         )
 
 

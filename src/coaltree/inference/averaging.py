@@ -53,7 +53,7 @@ MOST_LINEAGES = 200  # above which merges stay as they are
 FEWEST_TREES, MOST_TREES = 5, 10
 # Replicates may take a tenth of a second longer than the greedy search, which weighs as many pairs as n^2: that is so many pairs
 # of no columns, and in their time a column takes so much more.
-FREE_PAIRS = 400_000
+FREE_PAIRS = 300_000
 REAL_COLUMN, COMPLETE_COLUMN, SITE = 0.25, 0.012, 0.016
 JITTER = 0.42  # of the noise's deviation
 DROP = 1.0  # of the noise's probability

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..process.interface import Process
 from ..process.kernels.messages import Pair, load_pair, log_z, merge
-from ..tree.cut import cut_into_large, leaves_below, numbered
+from ..tree.cut import cut_into_large, leaves_below, numbered, split_heights
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 FEWEST = 2  # rows of a cluster by default, if the table has that many for each
+# Of successive heights of splits: a ratio that makes it clear which ones part clusters, down to a height below which the data
+# say nothing; and how much higher the first is than the eighth where there is any structure at all.
+CLEAR_GAP, LOWEST, FLAT, FLAT_AFTER = 2.0, 0.3, 1.5, 8
 
 
 def flat_clusters(
@@ -26,6 +29,7 @@ def flat_clusters(
     *,
     n_clusters: int | None = None,
     height: float | None = None,
+    otherwise: float = math.inf,
     min_cluster_size: float = 0.02,
     assign_outliers: bool = True,
 ) -> IntArray:
@@ -44,7 +48,9 @@ def flat_clusters(
     n_clusters : int, optional
         Number of clusters.
     height : float, optional
-        Clusters meet above this height; one of the two has to be given.
+        Clusters meet above this height.
+    otherwise : float, optional
+        If neither is given, the tree is cut where `natural_height` says, or else at this height.
     min_cluster_size : float or int, default 0.02
         Rows that a cluster has at least: a share of all rows, or from 1 on a number of them.
     assign_outliers : bool, default True
@@ -56,9 +62,10 @@ def flat_clusters(
         Clusters are numbered in the order of their first rows.
     """
     n = tree.n_leaves
-    clusters = cut_into_large(
-        tree, smallest_size(min_cluster_size, n, n_clusters), n_clusters=n_clusters, height=height
-    )
+    min_size = smallest_size(min_cluster_size, n, n_clusters)
+    if n_clusters is None and height is None:
+        height = natural_height(tree, min_size, otherwise)
+    clusters = cut_into_large(tree, min_size, n_clusters=n_clusters, height=height)
     labels = np.full(n, -1, dtype=np.intp)
     for label, node in enumerate(clusters):
         labels[leaves_below(tree, node)] = label
@@ -66,6 +73,42 @@ def flat_clusters(
     if assign_outliers and len(rest):
         labels[rest] = _nearest(tree, X, process, clusters, rest)
     return numbered(labels)
+
+
+def natural_height(tree: Tree, min_size: int, otherwise: float) -> float:
+    """Return where to cut a tree if nobody says.
+
+    Merges of at least `min_size` leaves on both sides are splits. Where one is at least twice as high as the next, the tree is
+    cut between the two with the largest ratio. Where the first eight are about equally high, as they are of noise without
+    structure, it is not cut at all.
+
+    Parameters
+    ----------
+    tree : Tree
+    min_size : int
+    otherwise : float
+        The height to cut at if neither is so.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from coaltree import Tree
+    >>> tree = Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.01, 0.02, 0.5])
+    >>> natural_height(tree, 1, 1.6)
+    0.02
+    """
+    heights = split_heights(tree, min_size)
+    high = int(np.count_nonzero(heights[:-1] >= LOWEST))
+    if high:
+        ratios = heights[:high] / np.maximum(heights[1 : high + 1], np.finfo(float).tiny)
+        if ratios.max() >= CLEAR_GAP:
+            return float(heights[int(ratios.argmax()) + 1])
+    if len(heights) >= FLAT_AFTER and heights[0] < FLAT * heights[FLAT_AFTER - 1]:
+        return math.inf
+    return otherwise
 
 
 def smallest_size(min_cluster_size: float, n_rows: int, n_clusters: int | None = None) -> int:
@@ -79,7 +122,7 @@ def smallest_size(min_cluster_size: float, n_rows: int, n_clusters: int | None =
 def check_min_cluster_size(value: object) -> None:
     """Raise unless a value says how many rows a cluster has at least."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not (0 <= value < 1 or value == int(value)):  # type: ignore[operator, call-overload]
+    if not number or not (0 <= value < 1 or (value >= 1 and value == int(value))):  # type: ignore[operator, call-overload]
         raise InputError(
             f"min_cluster_size is {value!r}; it must be a whole number of rows, or a share of all rows from 0 to 1."
         )

@@ -13,6 +13,7 @@ from scipy.spatial.distance import squareform
 from ..errors import InputError
 from .tree import Tree
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 # A ratio of exactly 1, as when a row without any observed cell joins, comes out within rounding of log 1 = 0.
@@ -205,6 +206,12 @@ def cut_into_large(
     before = np.cumsum(meets)  # undone merges whose sides meet before each place
     whole = before[first + tree.leaf_counts[sides]] == before[first + 1]
     return sorted(sides[whole].tolist())
+
+
+def split_heights(tree: Tree, min_size: int) -> FloatArray:
+    """Return the heights of all merges with at least so many leaves on both sides, the highest first."""
+    found: FloatArray = tree.merge_heights[tree.leaf_counts[tree.children].min(axis=1) >= min_size][::-1]
+    return found
 
 
 def leaves_below(tree: Tree, node: int) -> IntArray:

@@ -1,0 +1,235 @@
+"""Flat clusters: large enough, every row in the likeliest one, and sensible for tables that are not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.metrics import adjusted_rand_score
+
+import coaltree as ct
+from coaltree.errors import InputError, InputWarning
+from coaltree.estimators.modelling import height_of
+from coaltree.inference.flat_clusters import flat_clusters, smallest_size
+from coaltree.tree.cut import cut_by_count, cut_by_height, cut_into_large, leaves_below, numbered
+
+
+def blobs(n=120, centres=3, columns=4, seed=0):
+    rng = np.random.default_rng(seed)
+    classes = np.arange(n) % centres
+    return 6 * rng.normal(size=(centres, columns))[classes] + rng.normal(size=(n, columns)), classes
+
+
+def by_walking(tree, min_size, n_clusters=None, height=None):
+    """Return the clusters by the definition: undo the highest splits one by one, and look which nodes are left whole."""
+    n = tree.n_leaves
+    below = {node: [node] for node in range(n)}
+    for node, (i, j) in enumerate(tree.children.tolist(), start=n):
+        below[node] = below[i] + below[j]
+    splits = [
+        node
+        for node in range(2 * n - 2, n - 1, -1)
+        if min(len(below[child]) for child in tree.children[node - n].tolist()) >= min_size
+        and (height is None or tree.heights[node] > height)
+    ]
+    undone = splits if n_clusters is None else splits[: n_clusters - 1]
+    whole = [
+        child
+        for node in undone
+        for child in tree.children[node - n].tolist()
+        if not any(set(below[other]) <= set(below[child]) for other in undone)
+    ]
+    return sorted(whole) if undone else [2 * n - 2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10_000))
+def test_clusters_are_those_of_the_definition(n, min_size, seed):
+    tree = ct.simulate_tree(n, seed)
+    for height in (0.0, 0.2, 0.5, 1.0, np.inf):
+        assert cut_into_large(tree, min_size, height=height) == by_walking(tree, min_size, height=height)
+    for k in range(1, len(by_walking(tree, min_size)) + 1):
+        assert cut_into_large(tree, min_size, n_clusters=k) == by_walking(tree, min_size, n_clusters=k)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 30), st.integers(0, 10_000))
+def test_without_a_least_size_cuts_are_the_plain_ones(n, seed):
+    tree = ct.simulate_tree(n, seed)
+    X, process = np.zeros((n, 1)), ct.OrnsteinUhlenbeck(noise=1.0)
+    for height in (0.1, 0.7):
+        found = flat_clusters(tree, X, process, height=height, min_cluster_size=1)
+        np.testing.assert_array_equal(found, cut_by_height(tree, height))
+    for k in (1, 2, n):
+        found = flat_clusters(tree, X, process, n_clusters=k, min_cluster_size=1)
+        np.testing.assert_array_equal(found, cut_by_count(tree, k))
+
+
+def test_leaves_and_numbers():
+    tree = ct.Tree([[0, 2], [1, 3]], [0.0, 0.0, 0.0, 0.5, 1.0])
+    assert sorted(leaves_below(tree, 3).tolist()) == [0, 2]
+    assert numbered(np.array([5, -1, 2, 5, 2])).tolist() == [0, -1, 1, 0, 1]
+
+
+def test_the_least_size_leaves_room_for_the_number_of_clusters():
+    assert smallest_size(0.02, 1000) == 20
+    assert smallest_size(0.02, 20) == 2
+    assert smallest_size(0.02, 3, 3) == 1
+    assert smallest_size(7, 1000) == 7
+    assert smallest_size(0.0, 1000) == 1
+
+
+def test_an_outlier_joins_the_cluster_with_the_largest_density():
+    """The cluster's share times the density of the row given the cluster, worked out by the normal distribution."""
+    # two clusters whose lineages stand at height h, and a row that is left over
+    X = np.array([[-2.0], [-1.8], [1.5], [1.7], [1.6], [0.4]])
+    tree = ct.Tree([[0, 1], [2, 3], [4, 7], [6, 8], [5, 9]], [0.0] * 6 + [0.1, 0.1, 0.2, 1.0, 2.0])
+    process = ct.Brownian(1.0, noise=0.3)
+    labels = flat_clusters(tree, X, process.resolve(X), n_clusters=2, min_cluster_size=2)
+
+    def density(mean, variance, size):  # both lineages climb to height 0.2, where the higher cluster stands
+        return size * norm.pdf(0.4, mean, np.sqrt(variance + 0.3 + 0.2))
+
+    low = density(-1.9, 0.4 / 2 + 0.1, 2)
+    pair = 0.4 / 2 + 0.1  # of two leaves at height 0.2, and the third
+    weight = (1 / pair) / (1 / pair + 1 / 0.5)
+    high = density(weight * 1.6 + (1 - weight) * 1.6, 1 / (1 / pair + 1 / 0.5), 3)
+    assert labels.tolist() == [0, 0, 1, 1, 1, int(high > low)]
+    assert flat_clusters(
+        tree, X, process.resolve(X), n_clusters=2, min_cluster_size=2, assign_outliers=False
+    ).tolist() == [0, 0, 1, 1, 1, -1]
+
+
+def test_more_resolution_splits_clusters():
+    X, classes = blobs(200, 6)
+    model = ct.CoalescentClustering().fit(X)
+    finest = None
+    for resolution in (1.0, 0.8, 0.5, 0.3, 0.2, 0.1, 0.0):
+        labels = model.cut(resolution=resolution, min_cluster_size=1)
+        if finest is not None:  # every cluster is a part of one of the next
+            assert all(len(set(labels[finest == k])) == 1 for k in range(finest.max() + 1))
+        finest = labels
+    assert set(finest) == {0}
+    np.testing.assert_array_equal(model.cut(), model.labels_)
+    np.testing.assert_array_equal(model.cut(height_threshold=height_of(0.3)), model.cut(resolution=0.3))
+    assert adjusted_rand_score(classes, model.labels_) > 0.9
+
+
+def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
+    X, classes = blobs()
+    X[:2] += 60 * np.eye(4)[:2]  # two rows far from all others, each in a direction of its own
+    model = ct.CoalescentClustering(n_clusters=3).fit(X)
+    assert np.bincount(model.labels_).min() >= 0.02 * len(X)
+    assert adjusted_rand_score(classes[2:], model.labels_[2:]) > 0.9
+    alone = ct.CoalescentClustering(n_clusters=3, assign_outliers=False).fit(X)
+    assert set(np.flatnonzero(alone.labels_ < 0)) <= {0, 1}
+    assert (alone.labels_ < 0).any()
+    assert alone.n_clusters_ == 3
+    probabilities = alone.predict_proba(X[4:8])
+    assert probabilities.shape == (4, 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+def test_no_two_merges_share_a_height():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=80).round(1), "y": rng.normal(size=80), "z": rng.choice(list("ab"), 80)})
+    X.iloc[::7, 1] = np.nan
+    model = ct.CoalescentClustering().fit(X)
+    assert np.all(np.diff(model.distances_) > 0)
+    assert model.distances_[0] > 0
+    assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, model._matrix, model.process_))
+
+
+def test_questions_have_parameters_of_their_own():
+    X, _ = blobs(60)
+    model = ct.CoalescentClustering().fit(X)
+    assert {own["rate"] for own in model.parameters_.values()} == {0.5}
+    assert all(own["noise_sd"] == pytest.approx(own["sd"]) for own in model.parameters_.values())
+    before = model.labels_.copy(), model.tree_
+    scores = model.score_samples(X)
+    assert model.prediction_parameters_["x0"] != model.parameters_["x0"]
+    np.testing.assert_array_equal(model.labels_, before[0])
+    assert model.tree_ is before[1]
+    np.testing.assert_array_equal(ct.CoalescentClustering().fit(X).score_samples(X), scores)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("resolution", -0.1), ("resolution", 1.5), ("resolution", "fine"), ("resolution", True),
+        ("min_cluster_size", -1), ("min_cluster_size", 2.5), ("min_cluster_size", "two"), ("min_cluster_size", True),
+        ("assign_outliers", "no"), ("noise", 1.0),
+    ],
+)  # fmt: skip
+def test_wrong_values_are_named(name, value):
+    with pytest.raises(InputError, match=f"{name} is {value!r}"):
+        ct.CoalescentClustering(**{name: value}).fit([[0.0], [1.0], [2.0]])
+
+
+# -- tables that are not sensible: clusters and warnings are --------------------------------------------------------------
+
+
+def warned(X, match=None, **parameters):
+    if match is None:
+        return ct.CoalescentClustering(**parameters).fit(X)
+    with pytest.warns(InputWarning, match=match):
+        return ct.CoalescentClustering(**parameters).fit(X)
+
+
+def test_a_constant_column_changes_nothing():
+    X, _ = blobs()
+    with_constant = warned(np.column_stack([X, np.full(len(X), 7.0)]), "constant and ignored")
+    np.testing.assert_array_equal(with_constant.labels_, ct.CoalescentClustering().fit(X).labels_)
+
+
+def test_a_column_of_two_values_joins_in():
+    X, classes = blobs()
+    model = warned(np.column_stack([X, classes == 0]))
+    assert adjusted_rand_score(classes, model.labels_) > 0.9
+
+
+def test_an_outlier_of_a_million_deviations_is_named_and_costs_its_column_only():
+    X, classes = blobs()
+    X[0, 0] = 1e6 * X[:, 0].std()
+    model = warned(X, "99 % of its variance in one cell")
+    assert adjusted_rand_score(classes[1:], model.labels_[1:]) > 0.7
+    assert np.bincount(model.labels_).min() >= 2
+
+
+def test_noise_columns_beside_informative_ones():
+    """Two columns tell three clusters apart by 12 deviations, fifty others are noise."""
+    rng = np.random.default_rng(1)
+    classes = np.arange(150) % 3
+    X = np.column_stack(
+        [rng.normal(size=(150, 2)) + 12 * np.array([[0, 0], [1, 0], [0, 1]])[classes], rng.normal(size=(150, 50))]
+    )
+    known = ct.CoalescentClustering(n_clusters=3).fit(X)
+    assert adjusted_rand_score(classes, known.labels_) > 0.05  # better than chance, whose index is 0 on average
+    assert np.bincount(known.labels_).min() >= 3
+
+
+def test_duplicated_columns_change_little():
+    X, classes = blobs()
+    model = ct.CoalescentClustering().fit(np.hstack([X, X]))
+    assert adjusted_rand_score(classes, model.labels_) > 0.9
+
+
+def test_equal_rows_are_one_cluster():
+    model = warned(np.tile([1.0, 2.0], (10, 1)), "nothing tells the rows apart")
+    assert model.labels_.tolist() == [0] * 10
+    twice = ct.CoalescentClustering().fit(np.repeat([[0.0, 0.0], [5.0, 5.0]], 10, axis=0))
+    assert twice.labels_.tolist() == [0] * 10 + [1] * 10
+
+
+def test_categories_of_one_state():
+    model = warned(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "nothing tells the rows apart")
+    assert model.labels_.tolist() == [0] * 5
+
+
+def test_one_row_and_two_rows():
+    one = warned([[1.0, 2.0]], "one row")
+    assert one.labels_.tolist() == [0]
+    two = ct.CoalescentClustering().fit([[0.0], [1.0]])
+    assert two.n_clusters_ in (1, 2)
+    assert ct.CoalescentClustering(n_clusters=2).fit([[0.0], [1.0]]).labels_.tolist() == [0, 1]
