@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCE = Path("src")
+BUILD = Path("build/cython")
 DIRECTIVES = {
     "language_level": 3,
     "infer_types": True,
@@ -37,6 +39,24 @@ def kernel_modules() -> list[Path]:
 def module_name(file: Path) -> str:
     """Return the name by which a file is imported."""
     return ".".join(file.relative_to(SOURCE).with_suffix("").parts)
+
+
+def type_files(file: Path, found: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+    """Return the .pxd files that a module's types come from: its own, and those that it cimports, directly or not."""
+    types = file.with_suffix(".pxd")
+    if types in found or not types.exists():
+        return found
+    found += (types,)
+    for package, name in re.findall(r"^from ([\w.]+) cimport (\w+)", types.read_text("utf8"), re.MULTILINE):
+        found = type_files(SOURCE.joinpath(*package.split("."), name), found)
+    return found
+
+
+def discard_old_c_file(file: Path) -> None:
+    """Remove a module's C file if it is older than some .pxd file: Cython overlooks those that are cimported from a package."""
+    made = (BUILD / file).with_suffix(".c")
+    if made.exists() and any(types.stat().st_mtime > made.stat().st_mtime for types in type_files(file)):
+        made.unlink()
 
 
 class BuildKernels(build_ext):
@@ -73,13 +93,16 @@ class BuildKernels(build_ext):
 
 def extensions() -> list[Extension]:
     """Return all modules to be compiled, kernels twice."""
-    kernels = [Extension(module_name(file), [str(file)]) for file in kernel_modules()]
+    files = kernel_modules()
+    for file in files:
+        discard_old_c_file(file)
+    kernels = [Extension(module_name(file), [str(file)]) for file in files]
     utility = Extension(UTILITY, [str(SOURCE.joinpath(*UTILITY.split(".")).with_suffix(".c"))])
     built = cythonize(
         [*kernels, utility],
         include_path=[str(SOURCE)],
         compiler_directives=DIRECTIVES,
-        build_dir="build/cython",
+        build_dir=str(BUILD),
         nthreads=os.cpu_count() or 1,
         shared_utility_qualified_name=UTILITY,
     )
@@ -95,7 +118,7 @@ def for_avx2(extension: Extension) -> Extension:
     copy = source.parent / "avx2" / source.name
     copy.parent.mkdir(exist_ok=True)
     SOURCE.joinpath(*package.split("."), "avx2").mkdir(exist_ok=True)  # for builds in place
-    if not copy.exists() or copy.read_bytes() != source.read_bytes():
+    if not copy.exists() or copy.stat().st_mtime < source.stat().st_mtime:
         copy.write_bytes(source.read_bytes())
     return Extension(f"{package}.avx2.{name}", [str(copy)])
 

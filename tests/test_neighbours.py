@@ -156,6 +156,7 @@ def test_auto_takes_neighbours_for_many_rows_only(monkeypatch):
     X = rng.normal(size=(300, 4))
     monkeypatch.setattr(greedy, "MOST_EXACT", 100)
     monkeypatch.setattr(greedy, "MOST_EXACT_IN_SPACE", 200)
+    monkeypatch.setattr(greedy, "MOST_EXACT_IN_BLOCKS", 150)
     assert ct.greedy(X, ct.Brownian()).search == "neighbors"
     assert ct.greedy(X[:200], ct.Brownian()).search == "exact"
     assert ct.greedy(X[:, :3], ct.Brownian()).search == "exact"  # however many there are
@@ -163,6 +164,10 @@ def test_auto_takes_neighbours_for_many_rows_only(monkeypatch):
     holes = np.where(rng.random((150, 4)) < 0.1, np.nan, X[:150])
     assert ct.greedy(holes, ct.Brownian()).search == "neighbors"
     assert ct.greedy(holes[:100], ct.Brownian()).search == "exact"
+    assert ct.greedy(X[:151], ct.OrnsteinUhlenbeck(0.5)).search == "neighbors"
+    assert ct.greedy(X[:150], ct.OrnsteinUhlenbeck(0.5, noise=0.1)).search == "exact"
+    assert ct.greedy(X[:150], ct.OrnsteinUhlenbeck(0.5, noise=[0.1, 0.2, 0.3, 0.4])).search == "neighbors"
+    assert ct.greedy(holes, ct.OrnsteinUhlenbeck(0.5)).search == "neighbors"
 
 
 def test_neighbours_of_rows_with_holes():

@@ -13,7 +13,7 @@ import coaltree as ct
 import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.inference.kernels.heights import best_height
+from coaltree.inference.kernels.heights import best_height, best_path
 from coaltree.process.kernels import messages as op
 from coaltree.process.likelihood import merge_log_likelihoods
 from named import refused
@@ -327,6 +327,16 @@ def test_no_height_beats_the_best_height(setup, seed, c):
     values = problem.model.log_z(a, b, heights) - c * (heights - lowest)
     value = problem.model.log_z(a, b, best) - c * (best - lowest)
     assert value >= np.nanmax(values) - 1e-9
+
+
+def test_the_best_path_solves_its_equation():
+    """``G(x) = d2`` of `heights`, in extended precision, up to the rounding of d2 and of x."""
+    rng = np.random.default_rng(6)
+    for n_columns, rate, d2, product, c in 10.0 ** rng.uniform([0, -4, -8, -6, 0], [2.5, 3, 12, 8, 8], size=(5_000, 5)):
+        x = np.longdouble(best_path(n_columns, rate, d2, product, c))
+        most = n_columns * -np.expm1(-2 * x) + 2 * c / rate * np.sinh(x) ** 2 + 4 * product * np.sinh(x / 2) ** 2
+        slope = 2 * n_columns * np.exp(-2 * x) + 2 * c / rate * np.sinh(2 * x) + 2 * product * np.sinh(x)
+        assert abs(most - d2) <= 4 * np.finfo(float).eps * (d2 + x * slope), (n_columns, rate, d2, product, c)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.inference.kernels.partners import Partners, Scratch, enter_all
+from coaltree.inference.kernels.heights import key_up_to
+from coaltree.inference.kernels.partners import (
+    Partners,
+    Scratch,
+    enter_all,
+    find_partners,
+    rate1_merges,
+    slots_for,
+    start_tournament,
+)
+from coaltree.process.kernels.messages import Pair, pair_shift, set_log_norms
 
 N = 200
 
@@ -91,3 +101,63 @@ def test_boxes_are_used_where_they_rule_pairs_out(kind, worthwhile):
     partners = Partners(forest, n)
     enter_all(forest, partners, Scratch(forest))
     assert bool(partners.space.boxes) == worthwhile
+
+
+def hard_for_single_precision(kind, n=400):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 7))
+    if kind == "tight clusters":  # far from one another: distances within them have few digits in single precision
+        return 1e-6 * X + 3 * rng.normal(size=(9, 7))[rng.integers(9, size=n)]
+    if kind == "huge":  # squares are infinite in single precision
+        return 1e30 * X
+    if kind == "tiny":
+        return 1e-30 * X
+    if kind == "ties":
+        return np.round(2 * X)
+    if kind == "outlier":
+        return np.vstack([X[1:], np.full((1, 7), 1e8)])
+    return X
+
+
+def wrong_lists(forest, partners):
+    """Return the live slots whose lists are not those of the smallest keys, found pair by pair."""
+    live, lists = np.asarray(partners.live), zip(np.asarray(partners.keys), np.asarray(partners.slots), strict=True)
+    pair, wrong = Pair(forest), []
+    for i, (keys, slots) in enumerate(lists):
+        found = [(key, j) for key, j in zip(keys, slots, strict=True) if j >= 0 and live[j]]
+        if live[i] and found:
+            older = np.nonzero(live[:i])[0]
+            best = sorted((key_up_to(forest, i, j, pair_shift(forest, i, j), np.inf, pair), j) for j in older)
+            same = [j for _, j in best[: len(found)]] == [j for _, j in found]
+            close = np.allclose([key for key, _ in best[: len(found)]], [key for key, _ in found], rtol=1e-12, atol=0)
+            ties = len({key for key, _ in best}) < len(best)  # keys are rounded in two ways, so that ties may differ
+            if not (close and (same or ties)):
+                wrong.append(i)
+    return wrong
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "tight clusters", "huge", "tiny", "ties", "outlier"])
+@pytest.mark.parametrize(
+    "process",
+    [
+        ct.Brownian(1.0),
+        ct.Brownian(1.0, 0.5),
+        ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0),
+        ct.OrnsteinUhlenbeck(0.5, 0.0, 0.7, 0.4),
+        ct.OrnsteinUhlenbeck(3.0, 0.0, 1.0, 1e-5),
+    ],
+    ids=str,
+)
+def test_lists_are_those_of_all_pairs(process, kind):
+    X = hard_for_single_precision(kind)
+    n = len(X)
+    forest = process.resolve(X).forest(X, slots_for(n), scan=True)
+    set_log_norms(forest, n)
+    partners, scratch = Partners(forest, n), Scratch(forest)
+    enter_all(forest, partners, scratch)
+    find_partners(forest, partners, np.arange(n), scratch)
+    assert wrong_lists(forest, partners) == []
+    start_tournament(partners)
+    children, heights = np.zeros((n - 1, 2), dtype=np.intp), np.zeros(2 * n - 1)
+    rate1_merges(forest, partners, 0, n // 2, children, heights, scratch)
+    assert wrong_lists(forest, partners) == []

@@ -34,6 +34,6 @@ cdef extern from * nogil:
 
 cdef enum:
     BUCKET = 16
-    BLOCK = 64
+    BLOCK = 128
     FAN = 8
     LIST_LENGTH = 5

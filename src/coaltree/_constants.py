@@ -21,6 +21,6 @@ LOG2_E = 1 / log(2)
 LN2_HIGH, LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # ln 2: the first times a whole number is exact
 
 BUCKET = 16  # points of a bucket, at most
-BLOCK = 64  # points of a block, where there are no boxes
+BLOCK = 128  # points of a block, where there are no boxes
 FAN = 8  # boxes that make a larger one
 LIST_LENGTH = 5  # of a list of best partners

@@ -35,6 +35,7 @@ from ..process.brownian import Brownian
 from ..process.interface import Process, as_matrix, check_process
 from ..process.kernels.messages import Forest, set_log_norms
 from ..process.likelihood import merge_log_likelihoods
+from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
 from .carriers import Threads, carrier_of, opened_client
@@ -59,7 +60,8 @@ from .threads import thread_count
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact", "neighbors")
 MOST_EXACT = 3_000  # rows, up to which every pair is weighed;
-MOST_EXACT_IN_SPACE = 50_000  # of complete real rows under Brownian motion most are ruled out many at a time
+MOST_EXACT_IN_SPACE = 50_000  # of complete real rows under Brownian motion most are ruled out many at a time;
+MOST_EXACT_IN_BLOCKS = 30_000  # of stationary ones too, but all distances are taken
 FEW_COLUMNS = 3  # such rows are searched exactly however many there are
 FEW, FEW_IN_SPACE = 1_000, 10_000  # lineages that the search by neighbours leaves to the exact one
 SCAN_ROWS = 100  # rows a thread takes at a time, on average
@@ -139,8 +141,9 @@ def greedy(
         ``n^3 / 6`` in all.
     search : {"auto", "exact", "neighbors"}, default "auto"
         How ``rate1`` looks for partners: among all, ``n^2`` pairs; or among near ones only, in a time that grows little
-        faster than n. "auto" looks among all pairs of up to 3,000 rows; of complete real rows under Brownian motion, whose
-        pairs are ruled out many at a time, of up to 50,000, and of any number if they have at most three columns.
+        faster than n. "auto" looks among all pairs of up to 3,000 rows. Pairs of complete real rows with one noise for all
+        columns are ruled out many at a time: it looks among all of up to 30,000 under an Ornstein-Uhlenbeck process, of up to
+        50,000 under Brownian motion, and there of any number if they have at most three columns.
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
@@ -211,8 +214,10 @@ def _chosen(search: str, rule: str, X: FloatArray, process: Process) -> str:
     if search != "auto":
         return search
     most = MOST_EXACT
-    if isinstance(process, Brownian) and process.uniform_noise and not np.isnan(X).any():
-        most = MOST_EXACT_IN_SPACE if X.shape[1] > FEW_COLUMNS else sys.maxsize
+    if isinstance(process, Brownian | OrnsteinUhlenbeck) and process.uniform_noise and not np.isnan(X).any():
+        most = MOST_EXACT_IN_BLOCKS
+        if isinstance(process, Brownian):
+            most = MOST_EXACT_IN_SPACE if X.shape[1] > FEW_COLUMNS else sys.maxsize
     return "neighbors" if rule == "rate1" and len(X) > most else "exact"
 
 

@@ -142,7 +142,9 @@ def best_path(n_columns, rate, d2, product, c):
     twice = 2 * n_columns
     square = 2 * c / rate + product
     x = 2 * d2 / (twice + math.sqrt(twice * twice + 4 * square * d2))
-    low, high = 0.0, math.inf
+    # the path that the prior's term alone would allow, and a little more: far from the solution the method may go astray
+    low, high = 0.0, math.asinh(math.sqrt(0.5 * d2 * rate / c)) * (1 + 1e-14)
+    x = min(x, high)
     for _ in range(100):
         sinh, half = math.sinh(x), math.sinh(0.5 * x)
         gap = -n_columns * math.expm1(-2 * x) + (2 * c / rate) * sinh * sinh + 4 * product * half * half - d2
@@ -152,8 +154,9 @@ def best_path(n_columns, rate, d2, product, c):
         else:
             low = x
         new = x - gap / slope if slope > 0 else x
-        if not low < new < high:
-            new = 0.5 * (low + high) if high < math.inf else 2 * x
+        # a last step of no length stays where the bracket ends
+        if abs(new - x) > 4e-16 * new and not low < new < high:
+            new = 0.5 * (low + high)
         if abs(new - x) <= 4e-16 * new:
             return new
         x = new

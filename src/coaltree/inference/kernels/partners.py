@@ -235,7 +235,7 @@ def enter_all(forest, partners, scratch):
     """Make it known where all live lineages are, the first slots; to be done before any list is made."""
     with cython.nogil:
         if forest.complete:
-            points.build(forest, partners.space, partners.used, scratch.search)
+            points.build(forest, partners.space, partners.used, scratch.search, scratch.pair)
         if partners.sketch.n_sites:
             for i in range(partners.used):
                 sketches.enter(forest, partners.sketch, i)
@@ -420,7 +420,7 @@ def _close_up(forest, partners, scratch):
             partners.keys[i, k] = math.inf
     partners.used = target
     if forest.complete and 2 * target < partners.space.n_points:
-        points.build(forest, partners.space, target, scratch.search)
+        points.build(forest, partners.space, target, scratch.search, scratch.pair)
     elif forest.complete:
         points.renumber(forest, partners.space, partners.new_slot, target, used)
     start_tournament(partners)

@@ -6,8 +6,11 @@ all pairs finds.
 
 Brownian rows with structure are kept in buckets of 16 points in a tree of boxes, so that most pairs are ruled out many at a
 time. Where that rules out too little, and for stationary rows, points stand in blocks in the order of their slots, and all of
-them are compared with several lineages at a time, in loops that are vectorised; only the few that come close are looked at
-singly. A merged lineage takes the place of one of its parts.
+them are compared with several lineages at a time, in loops that are vectorised. A merged lineage takes the place of one of its
+parts.
+
+The first look at a bucket or block is in single precision. Only the few points that come close, by a margin wider than what
+rounding takes, are looked at singly, with all digits.
 """
 
 from __future__ import annotations
@@ -24,9 +27,15 @@ COLUMNS_AT_ONCE = 16  # of a distance, before it is seen whether it is too far a
 PROBES = 32  # lists that are made to see how many pairs are looked at;
 WORTHWHILE = 0.06  # a larger share of them costs more than it takes to look at all
 SLACK = 1e-9  # bounds are widened by this share, far more than rounding takes
+LEAST_GAP = 1e-4  # of a squared correlation from 1, for bounds on its logarithm to be within that slack
+DRIFT = 1e-12  # what rounding takes from a correlation, at most
+ROUNDING = 2.0**-22  # twice the share that single precision takes from the difference of two rounded numbers
+BLUR = 1e-3  # squared distances in single precision may be wrong by this share and by e^2 / BLUR, for an error e of a distance
+LARGEST_SINGLE, SMALLEST_SINGLE = 1e36, 1e-36  # squared distances in single precision have their digits in between
 TIE = 1e-12  # keys that differ by a smaller share may count as equal
 DEEPEST = 24  # levels of boxes at most, and two more
-ROWS = 16  # lineages that are compared with a block at a time
+ROWS = 4  # lineages that are compared with a block at a time
+FIRST_LOOKS = 12  # at the nearest points, older or not, until a list is full
 
 
 class Space:
@@ -42,6 +51,7 @@ class Space:
         self.n_points = 0  # when buckets were last made
         self.n_buckets = 0
         self.n_columns = n_columns
+        self.width = padded(n_columns)
         self.level = np.zeros(DEEPEST, dtype=np.intp)  # the first box of each, from 1 on, and the first beyond them
         self.n_levels = 0
         capacity = n_boxes = 0
@@ -54,7 +64,12 @@ class Space:
         self.member = np.zeros(places, dtype=np.intp)  # slots, bucket by bucket
         self.offset = np.zeros(places)  # height less shortest path
         self.filled = np.zeros(max(capacity, -(-n // const.BLOCK)), dtype=np.intp)  # points of each bucket
-        self.y = np.zeros(places * n_columns)  # buckets, columns, points; infinite where a place is empty
+        self.y = np.zeros(places * self.width, np.float32)  # buckets, columns, points; infinite where a place is empty
+        self.norm = np.zeros(places)  # squared distance from 0,
+        self.growth = np.zeros(places)  # and exp(rate offset), by which paths to all points of a block decay at once
+        self.log_norm = np.zeros(places)  # of the message, see `messages.set_log_norm`
+        self.largest_norm = self.largest_log_norm = 0.0  # so far, whatever the sign
+        self.least_growth, self.most_growth = math.inf, 0.0
         self.low = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
         self.high = np.zeros((n_boxes // const.FAN, n_columns, const.FAN))
         n_boxes = max(n_boxes, len(self.filled))
@@ -71,15 +86,31 @@ class Search:
     def __init__(self, forest):
         self.count = 0
         self.row = np.zeros(ROWS, dtype=np.intp)  # slots
-        self.own = np.zeros((ROWS, forest.n_real))  # their means
+        self.own = np.zeros((ROWS, padded(forest.n_real)))  # their means
         self.keys = np.zeros((ROWS, const.LIST_LENGTH))
         self.slots = np.zeros((ROWS, const.LIST_LENGTH), dtype=np.intp)
-        self.squares = np.zeros(const.BLOCK)
-        self.products = np.zeros(const.BLOCK)
+        self.own_norm = np.zeros(ROWS)
+        # of stationary slots, for the worst on their lists, exp(-rate path) to an offset of 0; and a line above
+        # -D log(1 - k^2) - 2 log Z, for a log norm of 0
+        self.decay = np.zeros(ROWS)
+        self.surplus = np.zeros(ROWS)
+        self.slope = np.zeros(ROWS)
+        # squared distances, and the least of each block; where there are boxes, those to the points of one bucket
+        n_blocks = -(-forest.height.shape[0] // const.BLOCK)
+        self.squares = np.empty((ROWS, n_blocks * const.BLOCK), np.float32)
+        self.nearest = np.empty((ROWS, n_blocks), np.float32)
+        self.least = np.empty(const.BLOCK // 4, np.float32)
+        self.beyond = np.empty(const.BLOCK, np.float32)  # 1 for points that cannot get on a list
+        self.gaps = np.zeros(const.FAN)  # squared distances to boxes
         # boxes still to be looked at: their level, their number on it, their squared distance
         self.waiting = np.zeros((const.FAN * DEEPEST, 2), dtype=np.intp)
         self.far = np.zeros(const.FAN * DEEPEST)
         self.looked_at = 0
+
+
+def padded(n_columns):
+    """Return how many columns are stored, the last of them perhaps zeros: distances take four columns at a time."""
+    return 4 * ((n_columns + 3) // 4)
 
 
 def set_levels(space, n):
@@ -103,9 +134,11 @@ def set_levels(space, n):
 # -- building --------------------------------------------------------------------------------------------------------------
 
 
-def build(forest, space, n, search):
+def build(forest, space, n, search, pair):
     """Put the first n slots into buckets; if boxes are wanted, see whether those rule enough pairs out."""
     space.n_points = n
+    space.largest_norm = space.largest_log_norm = space.most_growth = 0.0
+    space.least_growth = math.inf
     if space.boxes:
         _build_boxes(forest, space, n)
         looked_at = all_older = 0
@@ -113,7 +146,7 @@ def build(forest, space, n, search):
         while i < n:
             search.count, search.row[0] = 1, i
             _clear_lists(forest, search)
-            scan_boxes(forest, space, search)
+            scan_boxes(forest, space, search, pair)
             looked_at += search.looked_at
             all_older += i
             i += max(1, n // PROBES)
@@ -141,9 +174,21 @@ def _store(forest, space, bucket, p, slot, size):
     offset = forest.height[slot] - forest.least[slot]
     space.bucket[slot], space.place[slot] = bucket, p
     space.member[bucket * size + p], space.offset[bucket * size + p] = slot, offset
-    first = bucket * size * space.n_columns + p
+    first, norm = bucket * size * space.width + p, 0.0
     for d in range(space.n_columns):
-        space.y[first + d * size] = forest.mean[slot, d]
+        x = forest.mean[slot, d]
+        space.y[first + d * size] = x
+        norm += x * x
+    for d in range(space.n_columns, space.width):
+        space.y[first + d * size] = 0.0
+    space.norm[bucket * size + p] = norm
+    space.log_norm[bucket * size + p] = forest.log_norm[slot]
+    space.largest_norm = max(space.largest_norm, norm)
+    space.largest_log_norm = max(space.largest_log_norm, abs(forest.log_norm[slot]))
+    if not forest.n_brownian:
+        growth = math.exp(forest.rate[0] * offset)
+        space.growth[bucket * size + p] = growth
+        space.least_growth, space.most_growth = min(space.least_growth, growth), max(space.most_growth, growth)
     return offset
 
 
@@ -154,7 +199,7 @@ def _put_in_block(forest, space, bucket, p, slot):
 
 
 def _empty_place(space, bucket, p, size):
-    first = bucket * size * space.n_columns + p
+    first = bucket * size * space.width + p
     for d in range(space.n_columns):
         space.y[first + d * size] = math.inf
 
@@ -267,7 +312,10 @@ def replace(forest, space, i, j, new):
         moved = space.member[bucket * size + last]
         space.member[bucket * size + p], space.place[moved] = moved, p
         space.offset[bucket * size + p] = space.offset[bucket * size + last]
-        first = bucket * size * space.n_columns
+        space.norm[bucket * size + p] = space.norm[bucket * size + last]
+        space.growth[bucket * size + p] = space.growth[bucket * size + last]
+        space.log_norm[bucket * size + p] = space.log_norm[bucket * size + last]
+        first = bucket * size * space.width
         for d in range(space.n_columns):
             space.y[first + d * size + p] = space.y[first + d * size + last]
     _empty_place(space, bucket, last, size)
@@ -324,20 +372,22 @@ def _clear_lists(forest, search):
         for k in range(const.LIST_LENGTH):
             search.keys[t, k] = math.inf
             search.slots[t, k] = -1
+        search.own_norm[t] = 0.0
         for d in range(forest.n_real):
             search.own[t, d] = forest.mean[search.row[t], d]
+            search.own_norm[t] += search.own[t, d] * search.own[t, d]
 
 
 def scan(forest, space, search, pair):
     """Fill the lists of some slots' best partners among the older ones."""
     _clear_lists(forest, search)
     if space.boxes:
-        scan_boxes(forest, space, search)
+        scan_boxes(forest, space, search, pair)
     else:
         _scan_blocks(forest, space, search, pair)
 
 
-def scan_boxes(forest, space, search):
+def scan_boxes(forest, space, search, pair):
     """Fill the list of one slot's best Brownian partners among the older ones, by boxes; count the points looked at."""
     i, worst = search.row[0], const.LIST_LENGTH - 1
     floor, v = forest.height[i], forest.spread[i, 0]
@@ -349,12 +399,14 @@ def scan_boxes(forest, space, search):
         else:
             size = space.filled[within]
             search.looked_at += size
-            if _squares_within(space, search, within, reach):
+            far = _reach_in_single(space, reach)
+            if _squares_within(space, search, within, far):
                 for k in range(size):
                     j = space.member[within * const.BUCKET + k]
-                    if search.squares[k] <= reach and j < i:
+                    if not search.squares[0, k] > far and j < i:
                         offset = space.offset[within * const.BUCKET + k]
-                        key = _brownian_key(forest, i, j, search.squares[k], offset)
+                        op.load_pair(forest, i, j, pair)
+                        key = _brownian_key(forest, i, j, pair.d2[0], offset)
                         if key < search.keys[0, worst] or (key == search.keys[0, worst] and j < search.slots[0, worst]):
                             heights.insert_partner(search.keys, search.slots, 0, const.LIST_LENGTH, key, j)
         found = False
@@ -378,35 +430,35 @@ def _await_parts(space, search, level, group, i, reach, n_waiting):
     first = space.level[level] + const.FAN * group
     row = first // const.FAN
     for part in range(const.FAN):
-        search.squares[part] = 0.0
+        search.gaps[part] = 0.0
     d = 0
     while d + 1 < space.n_columns:
         x, y = search.own[0, d], search.own[0, d + 1]
         for part in range(const.FAN):
             gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
             gap_y = max(max(space.low[row, d + 1, part] - y, y - space.high[row, d + 1, part]), 0.0)
-            search.squares[part] = (search.squares[part] + gap_x * gap_x) + gap_y * gap_y
+            search.gaps[part] = (search.gaps[part] + gap_x * gap_x) + gap_y * gap_y
         d += 2
     if d < space.n_columns:
         x = search.own[0, d]
         for part in range(const.FAN):
             gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
-            search.squares[part] += gap_x * gap_x
+            search.gaps[part] += gap_x * gap_x
     last = n_waiting
     for part in range(const.FAN):
-        if search.squares[part] <= reach and space.oldest[first + part] < i:
+        if search.gaps[part] <= reach and space.oldest[first + part] < i:
             at = last
             while at > n_waiting and (
-                search.far[at - 1] < search.squares[part]
+                search.far[at - 1] < search.gaps[part]
                 or (
-                    search.far[at - 1] == search.squares[part]
+                    search.far[at - 1] == search.gaps[part]
                     and space.oldest[space.level[level] + search.waiting[at - 1, 1]] < space.oldest[first + part]
                 )
             ):
                 search.far[at] = search.far[at - 1]
                 search.waiting[at, 0], search.waiting[at, 1] = search.waiting[at - 1, 0], search.waiting[at - 1, 1]
                 at -= 1
-            search.far[at] = search.squares[part]
+            search.far[at] = search.gaps[part]
             search.waiting[at, 0], search.waiting[at, 1] = level, const.FAN * group + part
             last += 1
     return last
@@ -437,35 +489,42 @@ def _reach(forest, least_offset, floor, v, limit, slack):
     return 2 * (-1 / limit - 1 + slack) * (v + (floor - least_offset)) * (1 + slack)
 
 
+def _share_of_error(space):
+    """Return by which share of it, at most, a squared distance is wrong in single precision, besides `_least_error`."""
+    return BLUR + space.n_columns * ROUNDING
+
+
+def _least_error(space):
+    """Return by how much a squared distance may be wrong for points that are close to one another and far from 0."""
+    if not space.largest_norm < LARGEST_SINGLE:
+        return math.inf
+    return 2 * ROUNDING * ROUNDING * space.largest_norm / BLUR + SMALLEST_SINGLE
+
+
+def _reach_in_single(space, reach):
+    """Return a bound on squared distances in single precision, below which are all that are within reach."""
+    return max(reach, 0.0) * (1 + _share_of_error(space)) + _least_error(space)
+
+
 def _squares_within(space, search, bucket, reach):
     """Put squared distances to the points of a bucket down, infinite where there is none; return whether any is within reach."""
-    # Loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised. Columns
-    # are taken four at a time, and added up in order.
-    first, count, at = 0, 0, bucket * const.BUCKET * space.n_columns
-    for k in range(const.BUCKET):
-        search.squares[k] = 0.0
-    while first < space.n_columns:
-        last = min(first + COLUMNS_AT_ONCE, space.n_columns)
-        while first + 3 < last:
+    # Loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised.
+    first, count, at = 0, 0, bucket * const.BUCKET * space.width
+    while first < space.width:
+        last = min(first + COLUMNS_AT_ONCE, space.width)
+        while first < last:
             a, b = search.own[0, first], search.own[0, first + 1]
             c, d = search.own[0, first + 2], search.own[0, first + 3]
             for k in range(const.BUCKET):
                 gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BUCKET + k] - b
                 gap_c, gap_d = space.y[at + 2 * const.BUCKET + k] - c, space.y[at + 3 * const.BUCKET + k] - d
-                sum_ab = (search.squares[k] + gap_a * gap_a) + gap_b * gap_b
-                search.squares[k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
+                so_far = search.squares[0, k] if first > 0 else 0.0
+                search.squares[0, k] = so_far + ((gap_a * gap_a + gap_b * gap_b) + (gap_c * gap_c + gap_d * gap_d))
             first += 4
             at += 4 * const.BUCKET
-        while first < last:
-            a = search.own[0, first]
-            for k in range(const.BUCKET):
-                gap_a = space.y[at + k] - a
-                search.squares[k] += gap_a * gap_a
-            first += 1
-            at += const.BUCKET
         count = 0
         for k in range(const.BUCKET):
-            count += search.squares[k] <= reach
+            count += 1 - (search.squares[0, k] > reach)
         if count == 0:
             break
     return count > 0
@@ -473,60 +532,145 @@ def _squares_within(space, search, bucket, reach):
 
 def _scan_blocks(forest, space, search, pair):
     """Fill the lists of some slots' best partners among the older ones: compare all blocks with all of these slots."""
-    youngest = 0
-    for t in range(search.count):
-        youngest = max(youngest, search.row[t])
     for bucket in range(space.n_buckets):
-        if space.oldest[bucket] < youngest and space.filled[bucket] > 0:
-            for t in range(search.count):
-                if space.oldest[bucket] < search.row[t]:
-                    _scan_block(forest, space, search, bucket, t, pair)
+        for t in range(search.count):
+            if space.oldest[bucket] < search.row[t]:
+                _set_block_squares(space, search, bucket, t)
+            else:
+                search.nearest[t, bucket] = math.inf
+    for t in range(search.count):
+        _start_list(forest, space, search, t, pair)
+        for bucket in range(space.n_buckets):
+            if space.oldest[bucket] < search.row[t]:
+                _scan_block(forest, space, search, bucket, t, pair)
+
+
+def _start_list(forest, space, search, t, pair):
+    """Look at the nearest points first: the bounds that they set rule most others out."""
+    for _ in range(FIRST_LOOKS):
+        if search.keys[t, const.LIST_LENGTH - 1] < math.inf:
+            break
+        nearest = 0
+        for bucket in range(1, space.n_buckets):
+            if search.nearest[t, bucket] < search.nearest[t, nearest]:
+                nearest = bucket
+        at, end = nearest * const.BLOCK, nearest * const.BLOCK + space.filled[nearest]
+        while at < end and search.squares[t, at] > search.nearest[t, nearest]:
+            at += 1
+        if at == end:
+            break
+        _look_at(forest, space, search, t, at, pair)
+        search.squares[t, at] = math.inf
+        search.nearest[t, nearest] = _least_square(search, t, nearest * const.BLOCK)
+    if not forest.n_brownian:
+        _set_stationary_reach(forest, space, search, t)
+
+
+def _look_at(forest, space, search, t, at, pair):
+    """Put the point at some place on a slot's list, if it is older, not there yet, and belongs there."""
+    i, j, worst = search.row[t], space.member[at], const.LIST_LENGTH - 1
+    if j >= i:
+        return
+    for k in range(const.LIST_LENGTH):
+        if search.slots[t, k] == j:
+            return
+    op.load_pair(forest, i, j, pair)
+    if forest.n_brownian:
+        key = _brownian_key(forest, i, j, pair.d2[0], space.offset[at])
+    else:
+        key = _stationary_key(forest, i, j, search.keys[t, worst], pair)
+    if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
+        heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
 
 
 def _scan_block(forest, space, search, bucket, t, pair):
-    i, worst = search.row[t], const.LIST_LENGTH - 1
-    limit = search.keys[t, worst]
-    _set_block_squares(space, search, bucket, t)
-    floor = forest.height[i]
-    first = bucket * const.BLOCK
+    """Look at those points of a block that may belong on a slot's list."""
+    i, worst, first = search.row[t], search.keys[t, const.LIST_LENGTH - 1], bucket * const.BLOCK
     if forest.n_brownian:
-        v = forest.spread[i, 0]
-        reach = _reach(forest, space.least_offset[bucket], floor, v, limit, SLACK)
-        if _none_within(search, reach):
+        reach = _reach(forest, space.least_offset[bucket], forest.height[i], forest.spread[i, 0], worst, SLACK)
+        far = _reach_in_single(space, reach)
+        if search.nearest[t, bucket] > far:
             return
         for k in range(space.filled[bucket]):
-            j = space.member[first + k]
-            if search.squares[k] <= reach and j < i:
-                key = _brownian_key(forest, i, j, search.squares[k], space.offset[first + k])
-                if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
-                    heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
+            if not search.squares[t, first + k] > far:
+                _look_at(forest, space, search, t, first + k, pair)
         return
-    _set_block_products(space, search, bucket, t)
-    # Where G of `heights` is below d2, a pair still rises: at the limit for the longest paths of the block G is largest.
-    most, per_product = math.inf, 0.0
-    if limit < math.inf:
-        path = forest.least[i] + 2 * max(limit, floor) - floor - space.least_offset[bucket]
-        x = min(forest.rate[0] * path * (1 + SLACK), 300.0)
-        kept, lost = math.exp(-x), -math.expm1(-x)
-        twice = lost * (1 + kept)
-        over = twice / kept
-        most = (forest.n_real * twice + over * over / (2 * forest.rate[0])) * (1 + SLACK)
-        per_product = lost * lost / kept * (1 + SLACK)
-        if x == 300.0:
-            most = math.inf
+    if worst < 0:
+        _mark_unlike(forest, space, search, bucket, t)
+    else:
+        _mark_rising(forest, space, search, bucket, t)
+    if _all_beyond(search):
+        return
     for k in range(space.filled[bucket]):
-        j = space.member[first + k]
-        d2, product = search.squares[k], search.products[k]
-        if d2 <= most + max(product, 0.0) * per_product and j < i:
-            key = _stationary_key(forest, i, j, d2, product, search.keys[t, worst], pair)
-            if key < search.keys[t, worst] or (key == search.keys[t, worst] and j < search.slots[t, worst]):
-                heights.insert_partner(search.keys, search.slots, t, const.LIST_LENGTH, key, j)
+        if search.beyond[k] == 0:
+            _look_at(forest, space, search, t, first + k, pair)
+    if search.keys[t, const.LIST_LENGTH - 1] != worst:
+        _set_stationary_reach(forest, space, search, t)
 
 
-def _stationary_key(forest, i, j, d2, product, limit, pair):
+def _set_stationary_reach(forest, space, search, t):
+    """Say what a stationary partner has to be like to get on a slot's list, see `_mark_rising` and `_mark_unlike`."""
+    i, limit = search.row[t], search.keys[t, const.LIST_LENGTH - 1]
+    floor, n = forest.height[i], float(forest.n_real)
+    search.decay[t] = math.exp(-forest.rate[0] * (forest.least[i] + 2 * max(limit, floor) - floor))
+    if limit >= 0:
+        return
+    log_z = 1 + 1 / limit + forest.log_norm[i]
+    # -log(1 - k^2) is convex in k^2: no higher than the line between the ends of a range
+    low, high = search.decay[t] * space.least_growth, search.decay[t] * space.most_growth
+    low, high = low * low * (1 - SLACK), high * high * (1 + SLACK)
+    search.slope[t], search.surplus[t] = 0.0, math.inf
+    if 1 - high > LEAST_GAP:
+        search.slope[t] = n * (math.log1p(-low) - math.log1p(-high)) / (high - low)
+        search.surplus[t] = -2 * log_z - n * math.log1p(-low) - search.slope[t] * low
+        search.surplus[t] += 10 * SLACK * (1 + abs(1 / limit) + abs(forest.log_norm[i]) + space.largest_log_norm + n)
+
+
+def _mark_rising(forest, space, search, bucket, t):
+    """Mark the points of a block that still rise with a slot at the worst height of its list.
+
+    There ``d2`` is above ``G(x)`` of `heights`, here times ``k^2``, ``k = exp(-x)``; a negative product counts as none.
+    """
+    first, n, half = bucket * const.BLOCK, float(forest.n_real), 0.5 / forest.rate[0]
+    decay, own_norm = search.decay[t], search.own_norm[t]
+    share, least = 1 - _share_of_error(space), _least_error(space)
+    for k in range(const.BLOCK):
+        d2 = search.squares[t, first + k] * share - least
+        kept = decay * space.growth[first + k]
+        lost, gone = 1 - kept * kept + DRIFT, 1 - kept + DRIFT
+        product = 0.5 * max(own_norm + space.norm[first + k] - d2, 0.0)
+        most = n * lost * kept * kept + half * lost * lost + product * kept * gone * gone
+        search.beyond[k] = d2 * kept * kept > most * (1 + SLACK)
+
+
+def _mark_unlike(forest, space, search, bucket, t):
+    """Mark the points of a block that are less like a slot, as soon as it appears, than the worst on its list.
+
+    With the correlation k at that height, ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above ``(1 - k^2) (-D log(1 - k^2) - 2 log Z)``
+    where eq. (4.4) is below log Z, which is here that of the worst cosine, eq. (7.4).
+    """
+    first = bucket * const.BLOCK
+    decay, surplus, slope, own_norm = search.decay[t], search.surplus[t], search.slope[t], search.own_norm[t]
+    share, least = 1 - _share_of_error(space), _least_error(space)
+    for k in range(const.BLOCK):
+        d2 = search.squares[t, first + k] * share - least
+        kept = decay * space.growth[first + k]
+        norms = own_norm + space.norm[first + k]
+        most = (1 - kept * kept) * (surplus - 2 * space.log_norm[first + k] + slope * (kept * kept))
+        search.beyond[k] = kept * (d2 - (1 - kept) * norms) > most
+
+
+def _all_beyond(search):
+    """Return whether all points of a block are marked."""
+    count = 0
+    for k in range(const.BLOCK):
+        count += search.beyond[k] > 0
+    return count == const.BLOCK
+
+
+def _stationary_key(forest, i, j, limit, pair):
     """Return the key of a stationary pair, see `heights.key_up_to`."""
-    floor, rate = forest.height[i], forest.rate[0]
-    op.set_complete_pair(forest, i, j, d2, product, pair)
+    floor, rate, d2, product = forest.height[i], forest.rate[0], pair.d2[0], pair.product[0]
     if limit < 0 and heights.rank_by_likeness(op.log_cosine(forest, i, j, pair, floor)) > limit:
         return math.inf
     above = math.nextafter(max(limit, floor), math.inf)
@@ -547,42 +691,34 @@ def _stationary_key(forest, i, j, d2, product, limit, pair):
 
 
 def _set_block_squares(space, search, bucket, t):
-    """Put squared distances to all points of a block down, four columns at a time, added up in order."""
-    at, first = bucket * const.BLOCK * space.n_columns, 0
-    for k in range(const.BLOCK):
-        search.squares[k] = 0.0
-    while first + 3 < space.n_columns:
+    """Put squared distances to all points of a block down, and the least of them."""
+    first, at, to = 0, bucket * const.BLOCK * space.width, bucket * const.BLOCK
+    while first < space.width:
         a, b = search.own[t, first], search.own[t, first + 1]
         c, d = search.own[t, first + 2], search.own[t, first + 3]
         for k in range(const.BLOCK):
             gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BLOCK + k] - b
             gap_c, gap_d = space.y[at + 2 * const.BLOCK + k] - c, space.y[at + 3 * const.BLOCK + k] - d
-            sum_ab = (search.squares[k] + gap_a * gap_a) + gap_b * gap_b
-            search.squares[k] = (sum_ab + gap_c * gap_c) + gap_d * gap_d
+            so_far = search.squares[t, to + k] if first > 0 else 0.0
+            search.squares[t, to + k] = so_far + ((gap_a * gap_a + gap_b * gap_b) + (gap_c * gap_c + gap_d * gap_d))
         first += 4
         at += 4 * const.BLOCK
-    while first < space.n_columns:
-        a = search.own[t, first]
-        for k in range(const.BLOCK):
-            gap_a = space.y[at + k] - a
-            search.squares[k] += gap_a * gap_a
-        first += 1
-        at += const.BLOCK
+    search.nearest[t, bucket] = _least_square(search, t, to)
 
 
-def _set_block_products(space, search, bucket, t):
-    at = bucket * const.BLOCK * space.n_columns
-    for k in range(const.BLOCK):
-        search.products[k] = 0.0
-    for d in range(space.n_columns):
-        x = search.own[t, d]
-        for k in range(const.BLOCK):
-            search.products[k] += space.y[at + d * const.BLOCK + k] * x
-
-
-def _none_within(search, reach):
-    """Return whether no point of a block is within reach."""
-    count = 0
-    for k in range(const.BLOCK):
-        count += search.squares[k] <= reach
-    return count == 0
+def _least_square(search, t, first):
+    """Return the least squared distance of a block: four at a time, and again, so that loops are vectorised."""
+    for k in range(const.BLOCK // 4):
+        a, b = search.squares[t, first + k], search.squares[t, first + const.BLOCK // 4 + k]
+        c, d = search.squares[t, first + const.BLOCK // 2 + k], search.squares[t, first + 3 * const.BLOCK // 4 + k]
+        a, c = b if b < a else a, d if d < c else c
+        search.least[k] = c if c < a else a
+    for k in range(const.BLOCK // 16):
+        a, b = search.least[k], search.least[const.BLOCK // 16 + k]
+        c, d = search.least[const.BLOCK // 8 + k], search.least[3 * const.BLOCK // 16 + k]
+        a, c = b if b < a else a, d if d < c else c
+        search.least[k] = c if c < a else a
+    least = search.least[0]
+    for k in range(1, const.BLOCK // 16):
+        least = search.least[k] if search.least[k] < least else least
+    return least

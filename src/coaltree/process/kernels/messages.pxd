@@ -86,7 +86,6 @@ cdef void _set_agreements(Forest forest, Py_ssize_t i, Py_ssize_t j, Rows scratc
 
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, count=Py_ssize_t, d2=double, product=double, log_scale=double)
 cpdef void load_pair(Forest forest, Py_ssize_t i, Py_ssize_t j, Pair pair) noexcept nogil
-cdef void set_complete_pair(Forest forest, Py_ssize_t i, Py_ssize_t j, double d2, double product, Pair pair) noexcept nogil
 cpdef double pair_shift(Forest forest, Py_ssize_t i, Py_ssize_t j) noexcept nogil
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, total=double)
 cpdef double log_z(Forest forest, Pair pair, double h) noexcept nogil

@@ -319,7 +319,12 @@ def load_pair(forest, i, j, pair):
             gap = forest.mean[i, d] - forest.mean[j, d]
             d2 += gap * gap
             product += forest.mean[i, d] * forest.mean[j, d]
-        set_complete_pair(forest, i, j, d2, product, pair)
+        pair.d2[0], pair.product[0] = d2, product
+        if forest.n_brownian:
+            pair.lost[0] = forest.spread[i, 0] + forest.spread[j, 0]
+        else:
+            pair.kept[0] = (1 - forest.spread[i, 0]) * (1 - forest.spread[j, 0])
+            pair.lost[0] = forest.spread[i, 0] + (1 - forest.spread[i, 0]) * forest.spread[j, 0]
         return
     count, log_scale = 0, 0.0
     for d in range(forest.n_brownian):
@@ -342,17 +347,6 @@ def load_pair(forest, i, j, pair):
         pair.end[k + 1] = count
     if forest.n_sites:
         _set_agreements(forest, i, j, pair, 0)
-
-
-def set_complete_pair(forest, i, j, d2, product, pair):
-    """Look at slots i and j of the complete layout as a pair, their squared distance and inner product known already."""
-    pair.heights = forest.height[i] + forest.height[j]
-    pair.d2[0], pair.product[0] = d2, product
-    if forest.n_brownian:
-        pair.lost[0] = forest.spread[i, 0] + forest.spread[j, 0]
-    else:
-        pair.kept[0] = (1 - forest.spread[i, 0]) * (1 - forest.spread[j, 0])
-        pair.lost[0] = forest.spread[i, 0] + (1 - forest.spread[i, 0]) * forest.spread[j, 0]
 
 
 def pair_shift(forest, i, j):
