@@ -388,6 +388,9 @@ class Model:
         }
         self.parts = [kinds[kind(part)](part, columns) for part, columns in self.tables]
         self.noisy = any(np.any(part.noise > 0) for part, _ in self.tables)
+        # of Brownian columns: no cell is missing, and all have the same noise
+        self.complete = not np.isnan(X).any() and all(np.ptp(part.noise) == 0 for part, _ in self.tables)
+        self.complete &= len(self.tables) == 1
 
     def leaf(self, row):
         return Lineage(
@@ -411,12 +414,11 @@ class Model:
         for lineage in (a, b):
             for part, message in zip(self.parts, lineage.messages, strict=True):
                 if isinstance(part, StationaryColumns):
-                    noisy = message[-1] > 0
+                    noisy = message[-1] > 1e-12
                     message = tuple(own[noisy] for own in message)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    own = part.log_z(message, message, 0.0)
-                norms += 0.5 * own if np.isfinite(own) else 0.0
-        return min(float(self.log_z(a, b, h)) - norms, 0.0)
+                if not isinstance(part, RealColumns) or self.complete:
+                    norms += 0.5 * part.log_z(message, message, 0.0)
+        return float(self.log_z(a, b, h)) - norms
 
     def slope(self, a, b, h):
         """Return the derivative of log Z, by a step along the imaginary axis: no cancellation, no step size."""

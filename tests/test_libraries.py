@@ -128,7 +128,9 @@ def test_the_advice_on_merges_at_height_nought_helps():
         ct.CoalescentClustering(noise=0.0).fit(X).tree_.to_tskit()
     tree = ct.CoalescentClustering(noise=0.0).fit(np.unique(X, axis=0)).tree_
     assert tree.to_tskit().num_samples == 6
-    assert ct.CoalescentClustering().fit(X).tree_.to_tskit().num_samples == 9  # with noise, no two merges are at one height
+    assert (
+        ct.CoalescentClustering().fit(X).tree_.to_tskit().num_samples == 9
+    )  # with noise, no two merges are at one height
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

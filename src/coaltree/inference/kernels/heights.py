@@ -321,7 +321,7 @@ def _key_of(forest, i, j, shift, limit, pair):
 
 def rank_by_likeness(log_cosine):
     """Return a negative number that is the smaller the more two messages are alike: -1 if they are the same."""
-    return -1 / (1 - log_cosine)
+    return -1 / (1 - log_cosine) if log_cosine < 0 else -(1 + log_cosine)
 
 
 def insert_partner(keys, slots, row, length, key, slot):

@@ -389,23 +389,20 @@ def _complete_log_z(forest, pair, g):
 
 
 def set_log_norm(forest, i, pair):
-    """Set the log norm of a slot's message: half of its ``log Z`` with a copy of itself, over the columns with noise.
+    """Set the log norm of a slot's message: half of its ``log Z`` with a copy of itself.
 
     With the inner product ``Z`` of messages, ``log Z(i, j) - log_norm[i] - log_norm[j]`` is the log cosine of the angle between
-    two of them: how alike they are, whatever the number of rows below each.
+    two of them: how alike they are, whatever the number of rows below each. Columns without noise, whose norm has no bound, are
+    left out, and where cells are missing so are Brownian columns: a flat message has no norm there.
     """
     load_pair(forest, i, i, pair)
     total = 0.0
     if forest.complete:
         total = _complete_log_z(forest, pair, 0.0) if pair.lost[0] > 0 else 0.0
     else:
-        for k in range(pair.end[0]):
-            if pair.lost[k] > 0:
-                total -= 0.5 * (const.LOG_2PI + math.log(pair.lost[k]))
-        total -= pair.log_scale
         for group in range(forest.n_groups):
             for k in range(pair.end[group], pair.end[group + 1]):
-                if pair.lost[k] > 0:
+                if pair.lost[k] > 1e-12:  # more than what keeps the density of identical cells finite
                     total += _log_ratio(1, 0.0, pair.product[k], pair.kept[k], pair.lost[k])
         if forest.n_sites:
             total += sum_of_logs(pair, 0, 3, forest.n_sites)
@@ -420,8 +417,8 @@ def set_log_norms(forest, n):
 
 
 def log_cosine(forest, i, j, pair, h):
-    """Return the log cosine of the angle between two messages when both have come to height h; at most 0."""
-    return min(log_z(forest, pair, h) - (forest.log_norm[i] + forest.log_norm[j]), 0.0)
+    """Return the log cosine of the angle between two messages when both have come to height h; above 0 by what norms leave out."""
+    return log_z(forest, pair, h) - (forest.log_norm[i] + forest.log_norm[j])
 
 
 def slopes(forest, pair, h):
