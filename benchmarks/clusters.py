@@ -101,7 +101,7 @@ SOURCES = {
 }
 LARGE = ("digits", "yeast", "statlog")
 HOLES = 0.2
-MOST_CLUSTERS = 15  # that BIC chooses from
+COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)  # of clusters, that BIC chooses from
 SAMPLED_ROWS = 600  # up to which trees are sampled
 
 
@@ -259,7 +259,7 @@ def mixture(frame, k):
         ]
         return min(trials, key=lambda trial: trial.bic(X)).predict(X)
 
-    return best(range(1, MOST_CLUSTERS + 1)), best([k]), None
+    return best(COUNTS), best([k]), None
 
 
 def step_mix(frame, k):
@@ -286,13 +286,12 @@ def step_mix(frame, k):
     data = data[names["states"] + names["real"]]
 
     def fitted(count):
-        return StepMix(
-            count, measurement=measurement, n_init=2, max_iter=300, random_state=0, verbose=0, progress_bar=0
-        ).fit(data)
+        return StepMix(count, measurement=measurement, max_iter=100, random_state=0, verbose=0, progress_bar=0).fit(
+            data
+        )
 
-    trials = [fitted(count) for count in range(1, 11)]
-    chosen = min(trials, key=lambda trial: trial.bic(data))
-    known = trials[k - 1] if k <= len(trials) else fitted(k)
+    trials = {count: fitted(count) for count in sorted({*COUNTS, k})}
+    chosen, known = min(trials.values(), key=lambda trial: trial.bic(data)), trials[k]
     return chosen.predict(data), known.predict(data), None
 
 

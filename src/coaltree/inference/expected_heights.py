@@ -29,8 +29,8 @@ FloatArray = NDArray[np.float64]
 
 MOST_DRAWN = 10_000  # rows, up to which drawing heights takes about as long as finding the tree, or less
 SEED = 0  # of the draws, so that they are always the same
-FEWEST_SWEEPS, MOST_SWEEPS = 50, 4_000
-WORK = 600_000  # in sweeps beyond the fewest, counted in columns of merges: the larger the table, the fewer sweeps
+FEWEST_SWEEPS, MOST_SWEEPS = 15, 4_000
+WORK = 200_000  # in sweeps beyond the fewest, counted in columns of merges: the larger the table, the fewer sweeps
 MERGE_COLUMNS = 8  # columns that take as long as what a merge takes without any
 COMPLETE_SHARE, SITE_SHARE = 0.125, 0.25  # of the time of a real column: one of the complete layout, and a site
 WARM_UP = 8  # one sweep more for so many that are averaged goes before them
@@ -60,7 +60,7 @@ def expected_heights(
         Whether merges that have a height of their own stay there, and only those at height 0, or at the height of the merge
         before, get what is expected of them, given the others.
     n_sweeps : int, optional
-        How often heights are drawn and averaged. By default from 50 to 4,000 times, the larger the table the fewer.
+        How often heights are drawn and averaged. By default from 15 to 4,000 times, the larger the table the fewer.
     most_drawn : int, default 10,000
         Trees of more rows get the closed form of `spread_heights`.
 

@@ -417,7 +417,7 @@ def set_log_norms(forest, n):
 
 
 def log_cosine(forest, i, j, pair, h):
-    """Return the log cosine of the angle between two messages when both have come to height h; above 0 by what norms leave out."""
+    """Return the log cosine of the angle between two messages that have come to height h; above 0 by what norms leave out."""
     return log_z(forest, pair, h) - (forest.log_norm[i] + forest.log_norm[j])
 
 
