@@ -33,9 +33,9 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
 
     Rows are leaves of a binary tree; real columns diffuse along its branches, categorical columns mutate. Missing cells
     are integrated out. The tree is found with parameters that show structure, half of every column's variance taken for noise,
-    and nothing is fitted. It is the average of up to ten greedy trees, for which the noise of the cells is drawn again, so that it
-    does not hang on single cells; merges that the data cannot order are at their expected heights. Rows are in one flat cluster if
-    what they share explains enough of the rest, see `resolution`.
+    and nothing is fitted. It is the average of up to ten greedy trees, for which the noise of the cells is drawn again, so that
+    it does not hang on single cells; merges that the data cannot order are at their expected heights. Rows are in one flat
+    cluster if what they share explains enough of the rest, see `resolution`.
 
     What is asked of the model about rows (`score_samples`, `predict`, `place`, the report) needs other parameters, which predict
     well. They are fitted when the first question is asked.

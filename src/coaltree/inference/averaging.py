@@ -154,6 +154,7 @@ class _Lineages(NamedTuple):
     forest: Forest  # of m slots
     floor: float  # height of the last merge that was made
     columns: IntArray  # real columns in their order
+    signs: FloatArray  # of real columns, 1 or -1: turned round by them, a column and its negative are the same
     sites: IntArray  # sites in theirs
 
 
@@ -169,9 +170,10 @@ def _last_lineages(tree: Tree, forest: Forest, m: int) -> _Lineages:
     # what is the same however states are numbered
     peaks = _over_states(np.maximum, np.asarray(forest.state)[slots] ** 2, forest)
     columns, sites = _order_of_columns(mean), _order_of_columns(peaks)
-    order = np.lexsort((*peaks[:, sites].T, *mean[:, columns].T, height))
+    signs = np.where(np.sort(mean**3, axis=0).sum(axis=0) < 0, -1.0, 1.0)
+    order = np.lexsort((*peaks[:, sites].T, *(signs * mean)[:, columns].T, height))
     lineages = _copy_of(forest, slots[order], m)
-    return _Lineages(nodes[order], lineages, float(tree.heights[2 * n - m - 1]), columns, sites)
+    return _Lineages(nodes[order], lineages, float(tree.heights[2 * n - m - 1]), columns, signs, sites)
 
 
 def _order_of_columns(values: FloatArray) -> IntArray:
@@ -248,7 +250,7 @@ def _perturb(forest: Forest, lineages: _Lineages, rng: np.random.Generator, jitt
             variance[:, forest.n_brownian :] = np.where(lost < 1, lost * (2 - lost), 0.0)
         moves = np.empty((m, forest.n_real))
         moves[:, lineages.columns] = rng.standard_normal((m, forest.n_real))
-        np.asarray(forest.mean)[:m] += jitter * np.sqrt(variance) * moves
+        np.asarray(forest.mean)[:m] += jitter * np.sqrt(variance) * moves * lineages.signs
     if forest.n_sites:
         state, root_q = np.asarray(forest.state)[:m], np.asarray(forest.root_q)
         weight = _over_states(np.minimum, state / root_q, forest)
