@@ -66,9 +66,12 @@ def demo(
             typer.echo(
                 "\nHow well the clusters agree with the three cultivars, from 0 for chance to 1 (adjusted Rand index):\n"
                 f"coaltree {agreement['adjusted_rand_index']:.2f}, told nothing; Ward's method "
-                f"{agreement['ward_adjusted_rand_index']:.2f}, told that there are three, with the holes filled by the columns' means."
+                f"{agreement['ward_adjusted_rand_index']:.2f}, told that there are three, with the holes filled by the columns' "
+                "means."
             )
-            typer.echo(f"\nNow open {outdir / 'report.html'} in a browser: the tree beside the table, and what sets the clusters apart.")
+            typer.echo(
+                f"\nNow open {outdir / 'report.html'} in a browser: the tree beside the table, and what sets the clusters apart."
+            )
             typer.echo("With a table of your own: coaltree fit TABLE.csv -o OUTDIR --report")
 
 

@@ -198,7 +198,7 @@ class CoalescentModel(BaseEstimator):
     @staticmethod
     def _any_column(encoded: EncodedTable) -> bool:
         """Whether anything tells the rows apart; if not, all merge at height 0."""
-        return encoded.real.shape[1] + encoded.codes.shape[1] > 0
+        return bool(encoded.real.shape[1] + encoded.codes.shape[1] > 0)
 
     @property
     def _predictor(self) -> Predictor:
