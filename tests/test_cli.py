@@ -55,9 +55,9 @@ def fit(coaltree_command, tmp_path):
     return run
 
 
-def read_results(folder):
+def read_results(folder, *more):
     """Check the files and return the rows of clusters, the tree and the summary."""
-    assert sorted(path.name for path in folder.iterdir()) == RESULTS
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*RESULTS, *more])
     with (folder / "clusters.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["name", "cluster"]
@@ -220,7 +220,7 @@ def test_quiet_prints_nothing(fit, tmp_path):
 def test_demo(coaltree_command, tmp_path):
     code, out, err = coaltree_command("demo")
     assert code == 0, err
-    rows, tree, facts = read_results(tmp_path / "coaltree-demo")
+    rows, tree, facts = read_results(tmp_path / "coaltree-demo", "report.html")
     assert len(rows) == 178
     assert rows[0][0] == "Barolo 1"
     assert 0.28 < facts["missing_share"] < 0.32
