@@ -1,10 +1,10 @@
 """What do the ways to cut a tree make of noise, and of blobs? Prints the table of docs/processes.md.
 
-Run with ``python benchmarks/cuts.py``; it takes some minutes on two cores, ``--quick`` some seconds.
+Run with ``python benchmarks/cuts.py``; it takes a few minutes on two cores, ``--quick`` some seconds.
 
 Tables of 200 rows and 5 real columns: pure Gaussian noise, which has no clusters, and blobs of standard deviation 1 whose
-centres are at least 8 apart. Each table is fitted once, with default settings, and cut in every way; the likelihood ratio of
-Brownian motion needs a fit of its own. The figures are the median number of clusters with the smallest and the largest, and the
+centres are at least 8 apart. Each table is fitted once, with default settings, and cut in every way; Brownian motion needs a fit
+of its own. The figures are the median number of clusters with the smallest and the largest, and the
 mean adjusted Rand index against the blobs.
 """
 
@@ -21,7 +21,8 @@ import coaltree as ct
 N_ROWS, N_COLUMNS = 200, 5
 LEAST_DISTANCE = 8.0
 BLOBS = (1, 3, 4, 5, 6, 7, 8)
-CUTS = ("likelihood ratio", "the same, Brownian", "height 0.5", "height 1", "height 1.5", "number of blobs")
+RESOLUTIONS = (0.1, 0.2, 0.4, 0.6)
+CUTS = (*(f"resolution {value:g}" for value in RESOLUTIONS), "0.2, Brownian", "number of blobs")
 
 
 def drawn(n_blobs, seed):
@@ -40,8 +41,7 @@ def cuts_of(X, n_blobs):
     """Return the labels of every way to cut."""
     model = ct.CoalescentClustering().fit(X)
     brownian = ct.CoalescentClustering(real_process="brownian").fit(X)
-    heights = [model.cut(height_threshold=height) for height in (0.5, 1.0, 1.5)]
-    return [model.labels_, brownian.labels_, *heights, model.cut(n_clusters=n_blobs)]
+    return [*(model.cut(resolution=value) for value in RESOLUTIONS), brownian.labels_, model.cut(n_clusters=n_blobs)]
 
 
 def main():

@@ -45,10 +45,10 @@ def draw_tree(tree: ct.Tree, labels: np.ndarray, name: str, height: float, **opt
 
 
 def animals() -> None:
-    """Draw the tree of the animals, coloured by the flat clusters that the model chooses, and their table beside it."""
-    table = pd.read_csv(EXAMPLES / "animals.csv", index_col="name", dtype={"legs": "category"})
+    """Draw the tree of the animals, coloured by its flat clusters, and their table beside it."""
+    table = pd.read_csv(EXAMPLES / "animals.csv", index_col="name")
     model = ct.CoalescentClustering().fit(table)
-    draw_tree(model.tree_, model.labels_, "animals.png", 6)
+    draw_tree(model.tree_, model.labels_, "animals.png", 6.5)
     save(ct.plot_heatmap(model)["table"].figure, "heatmap.png")
 
 

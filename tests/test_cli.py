@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.cluster.hierarchy import fcluster, linkage
+from sklearn.datasets import load_wine
+from sklearn.metrics import adjusted_rand_score
 
 import coaltree
 from coaltree import Tree
@@ -52,9 +55,9 @@ def fit(coaltree_command, tmp_path):
     return run
 
 
-def read_results(folder):
+def read_results(folder, *more):
     """Check the files and return the rows of clusters, the tree and the summary."""
-    assert sorted(path.name for path in folder.iterdir()) == RESULTS
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*RESULTS, *more])
     with (folder / "clusters.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["name", "cluster"]
@@ -120,9 +123,9 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
     assert [int(label) for _, label in rows] == model.labels_.tolist()
     assert facts["log_joint"] == model.log_joint_
     assert facts["log_joints"] == model.log_joints_.tolist()
-    assert len(facts["log_joints"]) > 1
+    assert len(facts["log_joints"]) == 1  # nothing was fitted
     assert facts["parameters"] == model.parameters_
-    assert facts["clusters_chosen_by"] == "likelihood ratio"
+    assert (facts["clusters_chosen_by"], facts["resolution"]) == ("resolution", 0.2)
     assert {name: facts["settings"][name] for name in ("calibrate", "real_process", "covariance", "noise")} == {
         name: getattr(model, name) for name in ("calibrate", "real_process", "covariance", "noise")
     }
@@ -217,20 +220,28 @@ def test_quiet_prints_nothing(fit, tmp_path):
 def test_demo(coaltree_command, tmp_path):
     code, out, err = coaltree_command("demo")
     assert code == 0, err
-    rows, tree, facts = read_results(tmp_path / "coaltree-demo")
+    rows, tree, facts = read_results(tmp_path / "coaltree-demo", "report.html")
     assert len(rows) == 178
     assert rows[0][0] == "Barolo 1"
-    assert 0.08 < facts["missing_share"] < 0.12
-    assert facts["n_clusters"] == 3
-    purity = coaltree.metrics.dendrogram_purity(tree, [name.split()[0] for name, _ in rows])
-    assert f"dendrogram purity of the tree {purity:.3f}," in out
-    assert "adjusted Rand index" in out
+    assert 0.28 < facts["missing_share"] < 0.32
+    cultivars = [name.split()[0] for name, _ in rows]
+    agreement = adjusted_rand_score(cultivars, [label for _, label in rows])
+    assert f"coaltree {agreement:.2f}, told nothing; Ward's method 0." in out
     assert "coaltree fit" in out
+    assert f"open {Path('coaltree-demo') / 'report.html'} in a browser" in out
+    assert "178 wines" in (tmp_path / "coaltree-demo" / "report.html").read_text(encoding="utf-8")
     code, out, err = coaltree_command("demo", "-q", "-o", "second", "--json")
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert {name: told[name] for name in facts} == facts
-    assert told["dendrogram_purity"] == pytest.approx(purity)
+    assert told["dendrogram_purity"] == pytest.approx(coaltree.metrics.dendrogram_purity(tree, cultivars))
+    assert told["adjusted_rand_index"] == pytest.approx(agreement)
+    # Ward's method, by scipy
+    X = load_wine().data
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    ward = fcluster(linkage((X - X.mean(axis=0)) / X.std(axis=0), "ward"), 3, "maxclust")
+    assert told["ward_adjusted_rand_index"] == pytest.approx(adjusted_rand_score(cultivars, ward))
     assert told["outdir"] == "second"
     assert (tmp_path / "second" / "tree.nwk").read_text() == tree_text(tmp_path / "coaltree-demo")
 
@@ -306,7 +317,7 @@ def test_two_rows(fit, tmp_path):
     ],
 )  # fmt: skip
 def test_notes(fit, tmp_path, text, named):
-    options = ["--id-column", "id"] if "suffix" in named else []
+    options = ["--id-column", "id"] if "suffix" in named else ["--noise", "0"] if named == "identical" else []
     code, _, err = fit(text, *options)
     assert code == 0, err
     notes = [line.removeprefix("note: ") for line in err.splitlines() if line.startswith("note: ")]

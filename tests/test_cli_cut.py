@@ -138,6 +138,7 @@ FACTS = {
     "missing_share": 0.0, "tree_height": 1.0, "log_joint": -3.0, "inference": "greedy", "n_clusters": 1,
     "clusters_chosen_by": "n_clusters", "cluster_sizes": [9], "zero_heights": None, "n_rows": 9,
     "columns": [{"used": True}], "search": "exact", "neighbors_held": None, "parameters": {},
+    "resolution": 0.2, "n_outliers": 0,
 }  # fmt: skip
 ADVICE = (
     ": many partners are about equally good, as with much noise, or the lists are too short; for up to some 50,000 rows try "
@@ -220,6 +221,8 @@ def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
     assert (facts["n_missing"], facts["missing_share"]) == (1, 1 / 50)
     assert [column["n_missing"] for column in facts["columns"]] == [1, 0, 25, 0]
     assert "1 missing cell in the columns in use." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    outliers = {"clusters_chosen_by": "resolution", "n_outliers": 2}
+    assert closing_line("clusters", outliers, tmp_path) == "1, at resolution 0.2, of 9 rows; 2 outliers"
     assert closing_line("missing", {"columns": [{"used": False}]}, tmp_path) is None
 
 
@@ -228,7 +231,7 @@ def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
 
 def test_merges_at_height_nought_are_told(command, tmp_path):
     (tmp_path / "t.csv").write_text("x\n" + "1.5\n2.5\n7.0\n" * 10)
-    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0")
+    code, out, err = command("fit", "t.csv", "-o", "out", "--noise", "0")
     assert code == 0, err
     sentence = "27 of 29 merges are at height 0: those rows are the same or differ no more than the noise"
     advice = "to tell them apart, try a sample of trees (--inference smc, for some hundred rows)"

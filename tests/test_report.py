@@ -507,3 +507,40 @@ def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
         command("fit", "t.csv", "-o", "out", "--report"), "Reports need plotly", 'pip install "coaltree[report]"'
     )
     assert contents(tmp_path) == before
+
+
+# -- fits without any fitting, and rows in no cluster ---------------------------------------------------
+
+
+def test_the_tree_of_the_default_has_parameters_of_its_own(frame):
+    model = ct.CoalescentClustering(n_clusters=3).fit(frame)
+    shown = Page(page(report_facts(model)))
+    assert "Which parameters were used?" in shown.text
+    assert "settle" not in shown.text
+    assert "Held together" not in shown.text
+    tree = model.tree_
+    for cluster in range(3):
+        rows = set(np.flatnonzero(model.labels_ == cluster))
+        top = [k for k in range(tree.n_nodes) if set(tree.leaves_below(k)) == rows]
+        if top:  # a row that was left over may have joined
+            low, high = (f"{tree.heights[k]:.3g}" for k in (top[0], tree.parents[top[0]]))
+            assert f"Its rows meet at height {low} or below; it meets the rows next to it at {high}." in shown.text
+
+
+def test_outliers_are_no_cluster(frame):
+    table = frame.copy()
+    table.loc["row 8", ["mass", "length"]] = [-200.0, 60.0]  # before the first rows of some other clusters
+    model = ct.CoalescentClustering(resolution=0.6, min_cluster_size=3, assign_outliers=False).fit(table)
+    beside = model.labels_ == -1
+    assert beside[8]
+    shown = Page(page(report_facts(model)))
+    outliers = f"{beside.sum()} outlier{'s' if beside.sum() > 1 else ''}"
+    assert f"{model.n_clusters_} clusters, at a resolution of 0.6, and {outliers}." in shown.text
+    assert "Outliers" in shown.text
+    assert f"Cluster {model.n_clusters_} " not in shown.text
+    assert shown.data["outliers"] == model.n_clusters_
+    labels = np.where(beside, model.n_clusters_, model.labels_)
+    assert shown.data["clusters"][: len(table)] == labels.tolist()
+    colors = [shown.data["colors"][k] for k in range(model.n_clusters_ + 1)]
+    raw = page(report_facts(model))
+    assert re.findall(r'<article class="card" style="--c: (#\w+)">', raw) == colors

@@ -70,7 +70,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame):
     table.loc["row 30", ["mass", "length"]] = [70.0, 12.0]
     table.loc["row 22", "flies"] = "no"  # of a group that flies
     table.loc["row 16", "length"] = 6.0
-    facts = report_facts(ct.CoalescentClustering(calibrate=2).fit(table))
+    facts = report_facts(ct.CoalescentClustering().fit(table))
     rows = odd_rows(facts.columns, facts.examined)
     assert table.index[rows.shown[0].row] == "row 30"
     assert rows.shown[0].far
@@ -82,7 +82,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame):
     assert tails == sorted(tails)
     text = Page(page(facts)).text
     assert "row 30" in text
-    assert "length is 12, expected" in text
+    assert "mass is 70, expected" in text
     assert verdict(facts, "outliers").state == "look"
 
 
@@ -159,8 +159,10 @@ def test_standard_deviations_that_are_not_those_of_the_table(facts):
             assert found[0].answer == (
                 f"Not in mass (fitted {factor * mass.sd:.3g}, in the table {mass.sd:.3g}), where the standard deviations differ "
                 "more than threefold: the fitted parameters describe how cells vary along the tree, not how they spread in the "
-                "table. Take clusters by likelihood ratio with care then, and compare n_clusters or calibrate=0."
+                "table. Take the clusters with care then, and compare with those of calibrate=0."
             )
+            apart = verdicts(replace(facts, parameters=own, predicts_apart=True), *odd(facts))
+            assert not [v for v in apart if "Take the clusters" in v.answer]
     brownian = {"sd": 100 * mass.sd, "noise_sd": 0.1}  # of a step, which is something else
     own = facts.parameters | {"mass": brownian}
     assert not [v for v in verdicts(replace(facts, parameters=own), *odd(facts)) if "those of the table" in v.question]

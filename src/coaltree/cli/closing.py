@@ -51,13 +51,15 @@ def _clusters(facts: dict[str, Any]) -> str:
     reasons = {
         "n_clusters": "as asked for",
         "height": "cut at the height",
-        "resolution": "chosen by the model",
+        "resolution": f"at resolution {facts['resolution']:g}",
         "likelihood ratio": "chosen by the model",
     }
     found = (
         f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of {listed(facts['cluster_sizes'], 12)} "
         f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}"
     )
+    if facts["n_outliers"]:
+        found += f"; {count(facts['n_outliers'], 'outlier')}"
     return found if facts["n_rows"] >= FEWEST_ROWS else f"{found}; {too_little(facts['n_rows'])}"
 
 

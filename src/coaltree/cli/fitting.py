@@ -110,7 +110,7 @@ class Covariance(StrEnum):
     full = "full"
 
 
-@app.command(epilog="Example: coaltree fit examples/animals.csv -o results --categorical legs")
+@app.command(epilog="Example: coaltree fit examples/animals.csv -o results --report")
 def fit(
     table: Annotated[
         Path,
@@ -299,7 +299,7 @@ def fit(
             if model.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {model.client.dashboard_link}")
             facts = fit_and_draw(model, rows, source, settings | told, notes, folder, checkpoint)
-            _add_report(model, source, report, notes, folder)
+            add_report(model, source, report, notes, folder)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
         if as_json:
@@ -358,7 +358,7 @@ def _add_traces(model: CoalescentClustering, folder: OutputFolder) -> None:
             folder.leave_out(path.name)
 
 
-def _add_report(model: CoalescentClustering, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
+def add_report(model: CoalescentClustering, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
     """Put the report into the folder; one of an earlier fit would not belong to this one."""
     if not wanted:
         folder.leave_out("report.html")

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-@app.command(epilog="Example: coaltree impute examples/animals.csv -o filled.csv --categorical legs")
+@app.command(epilog="Example: coaltree impute examples/animals.csv -o filled.csv")
 def impute(
     table: Annotated[
         Path,

@@ -199,8 +199,8 @@ CalibrateOption = Annotated[
     typer.Option(
         parser=_rounds,
         metavar="N|joint",
-        help="Rounds, at most, of fitting the model's parameters, 10 by default; 0 for none. With --inference mcmc, joint "
-        "samples them together with the trees.",
+        help="Rounds, at most, of fitting the model's parameters, 0 for none; by default 10, but none for the tree of fit with "
+        "--inference greedy. With --inference mcmc, joint samples them together with the trees.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -216,7 +216,8 @@ NoiseOption = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="Variance of noise on real cells, as a share of the column's. By default it is fitted.",
+        help="Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree of fit, and "
+        "fitted where parameters are.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -88,8 +88,10 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
     return ReportFacts(
         title=f"A table of {count(tree.n_leaves, 'row')}" if title is None else title,
         tree=tree,
-        labels=np.where(model.labels_ < 0, model.n_clusters_, model.labels_),  # outliers are shown as one more cluster
+        labels=np.where(model.labels_ < 0, model.n_clusters_, model.labels_),
+        outliers=bool((model.labels_ < 0).any()),
         clusters_chosen_by=clusters_chosen_by(model),
+        resolution=model.resolution,
         columns=_columns(encoding, matrix, None if off is None else off.cells, filled),
         unused=tuple(
             name for name, used in zip(encoding.column_names, encoding.informative.tolist(), strict=True) if not used
@@ -101,6 +103,7 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
         log_joints=model.log_joints_.tolist(),
         fitted_to_part=model.inference != "smc" and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
         most_rounds=most_rounds(model._calibrate),
+        predicts_apart=model._predicts_apart,
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         remarks=tuple(model.remarks_),

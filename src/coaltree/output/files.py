@@ -33,6 +33,7 @@ class FittedClustering(Protocol):
     rule: str
     n_clusters: int | None
     height_threshold: float | None
+    resolution: float
     encoding_: Encoding
     tree_: Tree
     labels_: NDArray[np.intp]
@@ -134,6 +135,7 @@ def facts_of(
         "zero_heights": zero_heights(model.tree_),
         "n_clusters": model.n_clusters_,
         "clusters_chosen_by": clusters_chosen_by(model),
+        "resolution": model.resolution,
         "cluster_sizes": np.bincount(model.labels_[model.labels_ >= 0], minlength=model.n_clusters_).tolist(),
         "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
         "parameters": model.parameters_,

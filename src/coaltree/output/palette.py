@@ -100,10 +100,10 @@ def _palette(clusters: list[Any], drawn: NDArray[np.intp], colors: Any) -> dict[
 
 
 def _sorted_codes(clusters: list[Any]) -> list[int]:
-    """Sort clusters by value, or as text in which numbers count as numbers: c2 before c10."""
+    """Sort clusters by value, or as text in which numbers count as numbers: c2 before c10; -1, for outliers, comes last."""
     if not any(isinstance(cluster, str) for cluster in clusters):
         try:
-            return sorted(range(len(clusters)), key=clusters.__getitem__)
+            return sorted(range(len(clusters)), key=lambda code: (clusters[code] == -1, clusters[code]))
         except TypeError:
             pass
     pieces = [re.split(r"(\d+)", str(cluster)) for cluster in clusters]

@@ -42,7 +42,7 @@ def dendrogram_bytes(
     ----------
     tree : Tree
     labels : array-like of int, shape (n_leaves,), optional
-        Cluster of each leaf.
+        Cluster of each leaf, -1 for outliers.
     title : str, default ""
         Written above the tree.
     kind : {"png", "svg", "pdf"}, default "png"
@@ -69,7 +69,9 @@ def dendrogram_bytes(
     fixed = width is not None or height is not None
     figure = Figure(figsize=(width or usual[0], height or usual[1]), dpi=_DPI, layout="constrained" if fixed else None)
     FigureCanvasAgg(figure)
-    clusters = None if labels is None else [f"cluster {label}" for label in np.asarray(labels).tolist()]
+    clusters = None
+    if labels is not None:
+        clusters = ["outliers" if label == -1 else f"cluster {label}" for label in np.asarray(labels).tolist()]
     with any_script(), matplotlib.rc_context({"svg.hashsalt": "coaltree"}):
         # Unless the size is given the axes fill the figure, so that names find their size, and the picture is cut around all
         # that is drawn.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .differences import Differences, differences, strongest, tally
 from .facts import CategoricalFacts, ColumnFacts, ReportFacts
-from .numbers import MINUS, held_together, percent, set_apart
+from .numbers import MINUS, held_together, percent, set_apart, significant, written
 
 MOST_CLUSTERS = 40
 MOST_MEMBERS = 300
@@ -103,13 +103,17 @@ def _members(facts: ReportFacts, cluster: int) -> tuple[list[str], int]:
 
 
 def _decided(facts: ReportFacts, cluster: int) -> list[str]:
-    """Tell what the merges at the top of a cluster and above it say, if it is a clade of the tree."""
+    """Tell what the merges at the top of a cluster and above it say, if it is a clade of the tree; of outliers nothing."""
+    if cluster == facts.n_clusters:
+        return []
     tree = facts.tree
     places = np.flatnonzero(facts.labels[tree.leaf_order] == cluster)
     node = np.flatnonzero((tree.first_positions == places[0]) & (tree.leaf_counts == len(places)))
     if places[-1] - places[0] >= len(places) or not len(node):
         return []
     top, above = int(node[0]), int(tree.parents[node[0]])
+    if facts.predicts_apart:
+        return _heights(facts, top, above)
     told = []
     if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):
         told.append(f"Held together: {held_together(float(facts.log_ratios[top - tree.n_leaves]))}.")
@@ -117,3 +121,12 @@ def _decided(facts: ReportFacts, cluster: int) -> list[str]:
         apart = set_apart(float(facts.log_ratios[above - tree.n_leaves]))
         told.append(f"Set apart from the rows next to them in the tree: {apart}.")
     return told
+
+
+def _heights(facts: ReportFacts, top: int, above: int) -> list[str]:
+    """Tell where the rows of a clade meet, and where they meet others."""
+    below, beyond = (written(significant(float(facts.tree.heights[node]), 3)) for node in (top, above))
+    apart = f"it meets the rows next to it at {beyond}"
+    if top < facts.tree.n_leaves:
+        return [f"A single row; {apart}."]
+    return [f"Its rows meet at height {below} or below" + (f"; {apart}." if above >= 0 else ".")]

@@ -204,7 +204,12 @@ class ReportFacts:
         A `SummaryTree` if there is a sample of trees.
     labels : ndarray of int, shape (n_rows,)
         Flat clusters.
+        The last of them stands for outliers, if there are any.
+    outliers : bool
+        Whether there are rows in no cluster.
     clusters_chosen_by : {"n_clusters", "height", "resolution", "likelihood ratio"}
+    resolution : float
+        How fine clusters are, if they were chosen by it.
     columns : tuple of RealFacts or CategoricalFacts
         The columns that take part, real ones first.
     unused : tuple of str
@@ -222,6 +227,9 @@ class ReportFacts:
         Whether parameters were fitted to a part of the rows, and the last of the log joints is that of the tree of all.
     most_rounds : int
         How many rounds were allowed.
+    predicts_apart : bool
+        Whether the parameters are those of another tree, which was fitted to tell rows and cells, and the tree itself was found
+        without any fitting.
     search : str or None
     neighbors_held : float or None
     remarks : tuple of str
@@ -232,7 +240,9 @@ class ReportFacts:
     title: str
     tree: Tree
     labels: IntArray
+    outliers: bool
     clusters_chosen_by: str
+    resolution: float
     columns: tuple[ColumnFacts, ...]
     unused: tuple[str, ...]
     holes: IntArray
@@ -242,11 +252,17 @@ class ReportFacts:
     log_joints: list[float]
     fitted_to_part: bool
     most_rounds: int
+    predicts_apart: bool
     search: str | None
     neighbors_held: float | None
     remarks: tuple[str, ...]
     sample: SampleFacts | ChainFacts | None
     version: str
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters, outliers aside."""
+        return int(self.labels.max()) + 1 - self.outliers
 
     @property
     def chains(self) -> ChainFacts | None:

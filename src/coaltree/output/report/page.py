@@ -26,7 +26,7 @@ _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "sear
 _CHOICES = {
     "n_clusters": "as many as were asked for",
     "height": "by cutting the tree at the height that was asked for",
-    "resolution": "by how alike the rows of a cluster are",
+    "resolution": "at a resolution of {:g}",
     "likelihood ratio": "where the model prefers one tree to two",
 }
 
@@ -85,6 +85,7 @@ def page(facts: ReportFacts) -> str:
     environment.filters["written"] = lambda value: written(significant(value))
     drawn = picture(facts)
     rows, cells = odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
+    clusters, sizes = cluster_views(facts, drawn["colors"]), np.bincount(facts.labels)
     return environment.get_template("report.html").render(
         facts=facts,
         names=facts.tree.leaf_names,
@@ -92,11 +93,13 @@ def page(facts: ReportFacts) -> str:
         enough=facts.tree.n_leaves >= FEWEST_ROWS,
         too_little=too_little(facts.tree.n_leaves),
         n_missing=sum(int(column.missing.sum()) for column in facts.columns),
-        choice=_CHOICES[facts.clusters_chosen_by],
+        choice=_CHOICES[facts.clusters_chosen_by].format(facts.resolution),
         n_tips=len(drawn["names"]),
         searched=drawn["members"] is not None,
-        clusters=cluster_views(facts, drawn["colors"]),
-        sizes=np.sort(np.bincount(facts.labels))[::-1].tolist(),
+        clusters=clusters,
+        n_shown=sum(own.number < facts.n_clusters for own in clusters),
+        sizes=np.sort(sizes[: facts.n_clusters])[::-1].tolist(),
+        n_outliers=int(sizes[facts.n_clusters :].sum()),
         support=support_view(facts),
         shared=shared_parameters(facts),
         real=real_parameters(facts),

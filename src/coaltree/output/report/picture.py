@@ -37,7 +37,9 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
     """
     drawn = drawn_part(facts.tree, "auto")
     painted = paint(facts.tree, drawn.nodes, drawn.n_tips, facts.labels.tolist(), None)
-    n_clusters = len(painted.shades) - 1
+    # Colours are in the order of the clusters' first rows, as clusters are numbered, but for outliers, whose number is the last.
+    numbers = np.array([*dict.fromkeys(facts.labels.tolist()), -1])
+    colors = dict(zip(numbers.tolist(), painted.shades, strict=True))
     tips = _tips_of_rows(drawn)
     tallies = [tally(column, tips, drawn.n_tips) for column in facts.columns]
     return {
@@ -48,8 +50,9 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
         "members": _members(drawn, tips),
         "support": _support(drawn),
         "ratios": _of_merges(drawn, facts.log_ratios),
-        "clusters": np.where(painted.of_nodes < n_clusters, painted.of_nodes, -1).tolist(),
-        "colors": list(painted.shades),
+        "outliers": facts.n_clusters if facts.outliers else None,
+        "clusters": numbers[painted.of_nodes].tolist(),
+        "colors": [colors[number] for number in (*range(len(numbers) - 1), -1)],
         "columns": [
             _column(column, own, drawn, facts.holes) for column, own in zip(facts.columns, tallies, strict=True)
         ],

@@ -109,6 +109,14 @@ def _walked(chains: ChainFacts) -> Verdict:
 def _settled(facts: ReportFacts) -> Verdict:
     question = "Did fitting the parameters settle?"
     rounds = facts.rounds
+    if facts.predicts_apart:
+        return Verdict(
+            "Which parameters were used?",
+            "plain",
+            "The tree and the clusters were found with fixed parameters, for which much of every column is noise: nothing was "
+            "fitted. What is said of columns, odd rows and missing cells is by parameters that were fitted afterwards to predict "
+            "well, with a tree of their own.",
+        )
     if not rounds:
         return Verdict(question, "plain", "Parameters were not fitted; the tree was built with those that were given.")
     n_rounds = count(len(rounds), "round")
@@ -159,9 +167,10 @@ def _spread(facts: ReportFacts) -> list[Verdict]:
     more = f" and {count(len(found) - NAMED, 'more column')}" if len(found) > NAMED else ""
     told = (
         f"Not in {', '.join(found[:NAMED])}{more}, where the standard deviations differ more than threefold: the fitted "
-        "parameters describe how cells vary along the tree, not how they spread in the table. Take clusters by likelihood ratio "
-        "with care then, and compare n_clusters or calibrate=0."
+        "parameters describe how cells vary along the tree, not how they spread in the table."
     )
+    if not facts.predicts_apart:  # clusters depend on them
+        told += " Take the clusters with care then, and compare with those of calibrate=0."
     return [Verdict("Are the fitted parameters those of the table?", "look", told)]
 
 

@@ -32,5 +32,5 @@ function find(text) {
   const y = picture.getBoundingClientRect().top + window.scrollY + size.head + (size.inner * (laid.places[at] - up)) / (bottom - up);
   window.scrollTo({ top: y - window.innerHeight / 2 });
   const where = counts[at] > 1 ? `: it is in the marked clade of ${counts[at].toLocaleString("en")} leaves` : "";
-  say(`Found ${name}${where}${data.clusters[at] >= 0 ? `, cluster ${data.clusters[at]}` : ""}.`);
+  say(`Found ${name}${where}${data.clusters[at] >= 0 ? `, in ${clusterName(data.clusters[at])}` : ""}.`);
 }

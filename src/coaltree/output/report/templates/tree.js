@@ -23,6 +23,7 @@ const drawnWhole = nTips === counts[top];
 const tipsBelow = (node) => order.slice(firsts[node], firsts[node] + tipCounts[node]);
 
 const folded = new Set();
+const clusterName = (cluster) => (cluster === data.outliers ? "no cluster" : `cluster ${cluster}`);
 let cursor = -1, found = null, yView = null, xView = null, laid = null, spread = true;
 const across = (node) => (spread ? Math.sqrt(data.heights[node]) : data.heights[node]);
 

@@ -43,7 +43,7 @@ function describe(node) {
   const lines = [`Clade of ${counts[node].toLocaleString("en")} leaves`, `Height ${number(data.heights[node])}`];
   if (data.support && data.support[node] !== null) lines.push(`Support ${percent(data.support[node])}`);
   if (data.ratios[node] !== null) lines.push(explained(data.ratios[node]));
-  lines.push(data.clusters[node] >= 0 ? `In cluster ${data.clusters[node]}` : "Of several clusters");
+  lines.push(data.clusters[node] >= 0 ? `In ${clusterName(data.clusters[node])}` : "Of several clusters");
   for (const [j, inside, outside, code] of data.apart[node]) {
     const column = data.columns[j];
     lines.push(
