@@ -57,8 +57,8 @@ def same_partition(a, b):
 def test_a_cut_is_that_of_scipy(command, fitted, tmp_path):
     linkage = fitted.tree_.to_linkage()
     for options, expected in (
-        (["--n-clusters", "5"], fcluster(linkage, 5, "maxclust")),
-        (["--height-threshold", "0.3"], fcluster(linkage, 0.3, "distance")),
+        (["--n-clusters", "5", "--min-cluster-size", "1"], fcluster(linkage, 5, "maxclust")),
+        (["--height-threshold", "0.3", "--min-cluster-size", "1"], fcluster(linkage, 0.3, "distance")),
     ):
         code, out, err = command("cut", "out/model.coaltree", *options)
         assert code == 0, err

@@ -51,7 +51,8 @@ def _clusters(facts: dict[str, Any]) -> str:
     reasons = {
         "n_clusters": "as asked for",
         "height": "cut at the height",
-        "resolution": f"at resolution {facts['resolution']:g}",
+        "resolution": f"at resolution {facts['resolution']}",
+        "tree": "chosen by the model",
         "likelihood ratio": "chosen by the model",
     }
     found = (

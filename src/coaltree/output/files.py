@@ -33,7 +33,7 @@ class FittedClustering(Protocol):
     rule: str
     n_clusters: int | None
     height_threshold: float | None
-    resolution: float
+    resolution: float | None
     encoding_: Encoding
     tree_: Tree
     labels_: NDArray[np.intp]
@@ -176,12 +176,14 @@ def _run_facts(sample: SMCResult) -> dict[str, Any]:
 
 
 def clusters_chosen_by(model: FittedClustering) -> str:
-    """Say what decided on the clusters: "n_clusters", "height", "resolution" or, of a sample of trees, "likelihood ratio"."""
+    """Say what decided on the clusters: "n_clusters", "height", "resolution", "tree" or, of a sample, "likelihood ratio"."""
     if model.n_clusters is not None:
         return "n_clusters"
     if model.height_threshold is not None:
         return "height"
-    return "likelihood ratio" if hasattr(model, "sample_") else "resolution"
+    if hasattr(model, "sample_"):
+        return "likelihood ratio"
+    return "tree" if model.resolution is None else "resolution"
 
 
 def json_text(facts: Mapping[str, Any]) -> str:

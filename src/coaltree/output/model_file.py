@@ -58,7 +58,7 @@ FORMAT = "coaltree model"
 FORMAT_VERSION = 1
 _ABOUT = "A tree, or a sample of trees, that coaltree has fitted to a table: read it with coaltree.load_model(path)."
 _LARGEST_JSON = 2**30
-_CHOICES = ("n_clusters", "height", "resolution", "likelihood ratio")
+_CHOICES = ("n_clusters", "height", "resolution", "tree", "likelihood ratio")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class ModelState:
     labels : ndarray of int or None
         Flat clusters of the rows, of an estimator that has them.
     clusters_chosen_by : str or None
-        What decided on them: "n_clusters", "height", "resolution" or "likelihood ratio".
+        What decided on them: "n_clusters", "height", "resolution", "tree" or "likelihood ratio".
     search : str or None
         How greedy inference looked for partners.
     neighbors_held : float or None

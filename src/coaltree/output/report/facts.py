@@ -207,8 +207,8 @@ class ReportFacts:
         The last of them stands for outliers, if there are any.
     outliers : bool
         Whether there are rows in no cluster.
-    clusters_chosen_by : {"n_clusters", "height", "resolution", "likelihood ratio"}
-    resolution : float
+    clusters_chosen_by : {"n_clusters", "height", "resolution", "tree", "likelihood ratio"}
+    resolution : float or None
         How fine clusters are, if they were chosen by it.
     columns : tuple of RealFacts or CategoricalFacts
         The columns that take part, real ones first.
@@ -242,7 +242,7 @@ class ReportFacts:
     labels: IntArray
     outliers: bool
     clusters_chosen_by: str
-    resolution: float
+    resolution: float | None
     columns: tuple[ColumnFacts, ...]
     unused: tuple[str, ...]
     holes: IntArray

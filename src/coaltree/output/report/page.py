@@ -26,7 +26,8 @@ _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "sear
 _CHOICES = {
     "n_clusters": "as many as were asked for",
     "height": "by cutting the tree at the height that was asked for",
-    "resolution": "at a resolution of {:g}",
+    "resolution": "at a resolution of {}",
+    "tree": "by the model",
     "likelihood ratio": "where the model prefers one tree to two",
 }
 
