@@ -22,7 +22,7 @@ N_ROWS, N_COLUMNS = 200, 5
 LEAST_DISTANCE = 8.0
 BLOBS = (1, 3, 4, 5, 6, 7, 8)
 RESOLUTIONS = (0.1, 0.2, 0.4, 0.6)
-CUTS = (*(f"resolution {value:g}" for value in RESOLUTIONS), "0.2, Brownian", "number of blobs")
+CUTS = ("default", *(f"resolution {value:g}" for value in RESOLUTIONS), "default, Brownian", "number of blobs")
 
 
 def drawn(n_blobs, seed):
@@ -41,7 +41,8 @@ def cuts_of(X, n_blobs):
     """Return the labels of every way to cut."""
     model = ct.CoalescentClustering().fit(X)
     brownian = ct.CoalescentClustering(real_process="brownian").fit(X)
-    return [*(model.cut(resolution=value) for value in RESOLUTIONS), brownian.labels_, model.cut(n_clusters=n_blobs)]
+    finer = [model.cut(resolution=value) for value in RESOLUTIONS]
+    return [model.labels_, *finer, brownian.labels_, model.cut(n_clusters=n_blobs)]
 
 
 def main():

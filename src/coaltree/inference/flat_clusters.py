@@ -20,6 +20,7 @@ FEWEST = 2  # rows of a cluster by default, if the table has that many for each
 # Of successive heights of splits: a ratio that makes it clear which ones part clusters, down to a height below which the data
 # say nothing; and how much higher the first is than the eighth where there is any structure at all.
 CLEAR_GAP, LOWEST, FLAT, FLAT_AFTER = 2.0, 0.3, 1.5, 8
+MOST_SPLITS = 15  # among which a gap is looked for: below, few rows are left for each
 
 
 def flat_clusters(
@@ -78,9 +79,9 @@ def flat_clusters(
 def natural_height(tree: Tree, min_size: int, otherwise: float) -> float:
     """Return where to cut a tree if nobody says.
 
-    Merges of at least `min_size` leaves on both sides are splits. Where one is at least twice as high as the next, the tree is
-    cut between the two with the largest ratio. Where the first eight are about equally high, as they are of noise without
-    structure, it is not cut at all.
+    Merges of at least `min_size` leaves on both sides are splits. Where one of the first fifteen is at least twice as high as
+    the next, the tree is cut between the two with the largest ratio. Where the first eight are about equally high, as they are
+    of noise without structure, it is not cut at all.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def natural_height(tree: Tree, min_size: int, otherwise: float) -> float:
     0.02
     """
     heights = split_heights(tree, min_size)
-    high = int(np.count_nonzero(heights[:-1] >= LOWEST))
+    high = min(int(np.count_nonzero(heights[:-1] >= LOWEST)), MOST_SPLITS)
     if high:
         ratios = heights[:high] / np.maximum(heights[1 : high + 1], np.finfo(float).tiny)
         if ratios.max() >= CLEAR_GAP:
