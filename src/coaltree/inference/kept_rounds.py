@@ -70,7 +70,7 @@ class KeptRounds:
 
 def _messages(forest: Forest, n: int) -> dict[str, NDArray[np.float64]]:
     """Return what the first n slots of a forest hold, by name, in the same memory."""
-    names = ("height", "mean", "spread", "least", "state", "growth")
+    names = ("height", "mean", "spread", "least", "state", "growth", "log_norm")
     return {name: np.asarray(getattr(forest, name))[:n] for name in names}
 
 
