@@ -12,7 +12,7 @@ import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.estimators.modelling import height_of
 from coaltree.inference.flat_clusters import flat_clusters, smallest_size
-from coaltree.tree.cut import cut_by_count, cut_by_height, cut_into_large, leaves_below, numbered
+from coaltree.tree.cut import cut_by_count, cut_by_height, cut_into_large, numbered
 
 
 def blobs(n=120, centres=3, columns=4, seed=0):
@@ -68,7 +68,7 @@ def test_without_a_least_size_cuts_are_the_plain_ones(n, seed):
 
 def test_leaves_and_numbers():
     tree = ct.Tree([[0, 2], [1, 3]], [0.0, 0.0, 0.0, 0.5, 1.0])
-    assert sorted(leaves_below(tree, 3).tolist()) == [0, 2]
+    assert sorted(tree.leaves_below(3).tolist()) == [0, 2]
     assert numbered(np.array([5, -1, 2, 5, 2])).tolist() == [0, -1, 1, 0, 1]
 
 

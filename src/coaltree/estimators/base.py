@@ -187,7 +187,8 @@ class CoalescentModel(BaseEstimator):
             process = structure_process(matrix, encoded, self.real_process, self.covariance, self.noise)
         found = self._calibrated(process, matrix, n_real, row_names, rounds, means)
         result = found.best.result
-        unchanged = rounds or self.rule != "rate1" or not self._any_column(encoded)
+        no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at height 0
+        unchanged = rounds or self.rule != "rate1" or no_column
         if unchanged or not isinstance(result, GreedyResult):
             return found
         tree = average_trees(result.tree, matrix, result.process, n_jobs=self.n_jobs)
@@ -196,11 +197,6 @@ class CoalescentModel(BaseEstimator):
             explain(tree, matrix, result.process), search=result.search, neighbors_held=result.neighbors_held
         )
         return replace(found, best=replace(found.best, result=told), log_joints=[told.log_joint])
-
-    @staticmethod
-    def _any_column(encoded: EncodedTable) -> bool:
-        """Whether anything tells the rows apart; if not, all merge at height 0."""
-        return bool(encoded.real.shape[1] + encoded.codes.shape[1] > 0)
 
     @property
     def _predictor(self) -> Predictor:

@@ -151,7 +151,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
     log_joint_ : float
         ``log p(x, tree)`` of the encoded table and of `tree_` as it stands, with the process of `process_`. Merges that the data
-        cannot order are at their expected heights, see `coaltree.GreedyResult`, which lowers it.
+        cannot order are at their expected heights, not at the most probable ones, which lowers it.
     log_likelihood_ : float
         ``log p(x | tree)`` of the encoded table.
     log_ratios_ : ndarray of shape (n_samples - 1,)

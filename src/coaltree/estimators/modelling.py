@@ -22,7 +22,8 @@ FloatArray = NDArray[np.float64]
 
 FIRST_NOISE = 0.1  # where the search for it begins
 # The process that trees and clusters are found with. Nothing of it is fitted: parameters that predict best see too little noise
-# for clusters. Chosen by benchmarks/clusters.py, which changes little from half to twice as much.
+# for clusters. `python benchmarks/clusters.py --defaults` tries others: what is best on one half of its tables is no better than
+# these on the other.
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
 RESOLUTION = 0.2  # correlation, noise aside, of rows that are in one cluster, where no gap is clear

@@ -42,7 +42,8 @@ from ..process.layout import Parameters
 from ..streams import RandomState, as_generator
 from ..tree.spans import first_positions, leaf_counts
 from ..tree.tree import Tree
-from .kernels.partners import Partners, Scratch, enter_all, find_partners, rate1_merges, slots_for, start_tournament
+from .greedy import merge_exactly
+from .kernels.partners import Partners, slots_for
 from .steps import Merges, new_merges
 from .threads import thread_count
 
@@ -264,12 +265,9 @@ def _perturb(forest: Forest, lineages: _Lineages, rng: np.random.Generator, jitt
 
 def _greedy_merges(forest: Forest, m: int, floor: float) -> Merges:
     """Merge the lineages in the first m slots by the exact search."""
-    merges, partners, scratch = new_merges(m), Partners(forest, m), Scratch(forest)
+    merges = new_merges(m)
     merges.heights[m - 1] = floor  # no merge is below
-    enter_all(forest, partners, scratch)
-    find_partners(forest, partners, np.argsort(np.asarray(partners.space.bucket)[:m], kind="stable"), scratch)
-    start_tournament(partners)
-    rate1_merges(forest, partners, 0, m - 1, *merges, scratch)
+    merge_exactly(forest, Partners(forest, m), 0, merges, 1, lambda share, live: None)
     return merges
 
 

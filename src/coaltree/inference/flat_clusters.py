@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..process.interface import Process
 from ..process.kernels.messages import Pair, load_pair, log_z, merge
-from ..tree.cut import cut_into_large, leaves_below, numbered, split_heights
+from ..tree.cut import cut_into_large, numbered, split_heights
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -69,7 +69,7 @@ def flat_clusters(
     clusters = cut_into_large(tree, min_size, n_clusters=n_clusters, height=height)
     labels = np.full(n, -1, dtype=np.intp)
     for label, node in enumerate(clusters):
-        labels[leaves_below(tree, node)] = label
+        labels[tree.leaves_below(node)] = label
     rest = np.flatnonzero(labels < 0)
     if assign_outliers and len(rest):
         labels[rest] = _nearest(tree, X, process, clusters, rest)

@@ -233,7 +233,7 @@ def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progres
     forest, nodes = _first_lineages(X, process, slots_for(len(X)), merges)
     partners = Partners(forest, len(nodes))
     np.asarray(partners.node)[: len(nodes)] = nodes
-    _merge_exactly(forest, partners, len(X) - len(nodes), merges, n_threads, report)
+    merge_exactly(forest, partners, len(X) - len(nodes), merges, n_threads, report)
     return merges
 
 
@@ -258,7 +258,7 @@ def _in_space(forest: Forest) -> bool:
     return bool(forest.complete and forest.n_brownian)
 
 
-def _merge_exactly(
+def merge_exactly(
     forest: Forest, partners: Partners, done: int, merges: Merges, n_threads: int, report: Progress
 ) -> None:
     """Merge all live lineages, in the first slots in order of age, by the exact search; some merges are done already."""
@@ -305,7 +305,7 @@ def _neighbour_tree(
     def report_rest(share: float, live: int) -> None:
         report(0.95 + 0.05 * share, live)
 
-    _merge_exactly(forest, partners, done, merges, carrier.n_threads, report_rest)
+    merge_exactly(forest, partners, done, merges, carrier.n_threads, report_rest)
     merges.children[:] = np.sort(np.append(order, np.arange(n, 2 * n - 1))[merges.children], axis=1)
     return merges, rounds
 

@@ -186,10 +186,10 @@ def cut_into_large(
     >>> cut_into_large(tree, 1, n_clusters=2)
     [4, 7]
     """
-    n, sizes = tree.n_leaves, tree.leaf_counts[tree.children]
+    n = tree.n_leaves
     wanted = n if n_clusters is None else n_clusters
     while True:
-        splits = np.flatnonzero(sizes.min(axis=1) >= min_size)
+        splits = _splits(tree, min_size)
         if height is not None:
             splits = splits[tree.merge_heights[splits] > height]
         if n_clusters is None or len(splits) + 1 >= wanted or min_size == 1:
@@ -210,15 +210,13 @@ def cut_into_large(
 
 def split_heights(tree: Tree, min_size: int) -> FloatArray:
     """Return the heights of all merges with at least so many leaves on both sides, the highest first."""
-    found: FloatArray = tree.merge_heights[tree.leaf_counts[tree.children].min(axis=1) >= min_size][::-1]
+    found: FloatArray = tree.merge_heights[_splits(tree, min_size)][::-1]
     return found
 
 
-def leaves_below(tree: Tree, node: int) -> IntArray:
-    """Return the leaves below a node."""
-    first = int(tree.first_positions[node])
-    found: IntArray = tree.leaf_order[first : first + int(tree.leaf_counts[node])]
-    return found
+def _splits(tree: Tree, min_size: int) -> IntArray:
+    """Return the merges with at least so many leaves on both sides."""
+    return np.flatnonzero(tree.leaf_counts[tree.children].min(axis=1) >= min_size)
 
 
 def numbered(labels: IntArray) -> IntArray:
