@@ -562,7 +562,6 @@ def test_impossible_noise_of_states(noise, named):
         (["0.1", "0.2"], r"\['0\.1', '0\.2'\]"),
         (None, "None"),
         ([0.1, -1.0], r"\[0\.1, -1\.0\]"),
-        ([[0.1, 0.2]], r"\[\[0\.1, 0\.2\]\]"),
         ([], r"\[\]"),
         ([0.1, "b"], r"\[0\.1, 'b'\]"),
     ],
@@ -582,6 +581,10 @@ def test_impossible_noise_of_real_columns(noise, named):
             "noise has 2 numbers, and variance is a matrix",
         ),
         (lambda: ct.Brownian([1.0, 2.0], [0.1] * 3), "noise has 3 numbers, but variance describes 2 columns"),
+        (lambda: ct.Brownian([1.0, 2.0], np.eye(2)), "noise is a covariance matrix, and variance is not"),
+        (lambda: ct.Brownian(np.eye(2), [[0.1, 0.2]]), "noise has shape .1, 2.; a covariance matrix must be square"),
+        (lambda: ct.Brownian(np.eye(2), [[1.0, 0.2], [0.3, 1.0]]), "noise is a matrix that is not symmetric"),
+        (lambda: ct.Brownian(np.eye(2), [[1.0, 2.0], [2.0, 1.0]]), "noise is a matrix that is not positive definite"),
         (
             lambda: ct.OrnsteinUhlenbeck(1.0, [0.0, 1.0], 1.0, [0.1] * 3),
             "mean has 2 numbers, but noise describes 3 col",
@@ -992,3 +995,28 @@ def test_one_noise_for_all_columns_may_be_given_for_each():
         one, each = (ct.greedy(X, process(noise=noise)) for noise in (0.2, [0.2] * 3))
         np.testing.assert_array_equal(one.tree.heights, each.tree.heights)
         assert one.log_joint == each.log_joint
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_covariance_of_noise_by_brute_force(stationary):
+    """The density of all cells is that of one Gaussian: the diffusion's covariance by common descent, and the noise's."""
+    rng = np.random.default_rng(5)
+    tree = ct.simulate_tree(4, random_state=3)
+    variance, noise = (own @ own.T + 0.1 * np.eye(3) for own in rng.standard_normal((2, 3, 3)))
+    X, mean = rng.standard_normal((4, 3)), np.array([0.3, -1.0, 2.0])
+    met, below = np.zeros((4, 4)), {leaf: [leaf] for leaf in range(4)}
+    for node, (left, right) in enumerate(tree.children.tolist(), 4):
+        met[np.ix_(below[left], below[right])] = met[np.ix_(below[right], below[left])] = tree.heights[node]
+        below[node] = below[left] + below[right]
+    if stationary:
+        process = ct.OrnsteinUhlenbeck(0.7, mean, variance, noise)
+        whole = np.kron(np.exp(-2 * 0.7 * met), variance) + np.kron(np.eye(4), noise)
+        expected = stats.multivariate_normal(np.tile(mean, 4), whole).logpdf(X.ravel())
+    else:
+        process = ct.Brownian(variance, noise)
+        # contrasts of the rows leave the flat root out; with orthogonal ones the density is the restricted one but for a constant
+        top = tree.heights[-1]
+        whole = np.kron(top - met, variance) + np.kron(np.eye(4), noise)
+        apart = np.kron(np.array([[1.0, -1, 0, 0], [0, 1, -1, 0], [0, 0, 1, -1]]), np.eye(3))
+        expected = stats.multivariate_normal(np.zeros(9), apart @ whole @ apart.T).logpdf(apart @ X.ravel())
+    assert process.log_likelihood(tree, X) == pytest.approx(expected, rel=1e-9)

@@ -62,9 +62,9 @@ class Brownian(Gaussian):
         scale = scale if scale > 0 else 1.0
         shared = complete and self.uniform_noise
         if shared:
-            v = np.full((len(X), 1), np.maximum(self.noise.flat[0], least_noise(scale)))
+            v = np.full((len(X), 1), np.maximum(self.white_noise.flat[0], least_noise(scale)))
         else:
-            noise = np.maximum(self.noise, least_noise(np.where(spread > 0, spread, scale)))
+            noise = np.maximum(self.white_noise, least_noise(np.where(spread > 0, spread, scale)))
             v = np.where(observed, noise, np.inf)
         return [GaussianColumns(centred, v, shared, self.noisy, 0.0, log_scales, scale, means)]
 
@@ -106,7 +106,7 @@ class Brownian(Gaussian):
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = states[parents[node]] + steps[node]
         leaves = states[: tree.n_leaves]
-        leaves += np.sqrt(self.noise) * rng.standard_normal(leaves.shape)
+        leaves += np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape)
         return self.coloured(leaves) + start
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
@@ -119,10 +119,10 @@ class Brownian(Gaussian):
     @property
     def settled_height(self) -> float:
         """The height at which diffusion is as large as the noise, in the column with the least."""
-        return float(self.noise.min())
+        return float(self.white_noise.min())
 
     def _white(self) -> Brownian:
-        return Brownian(1.0, self.noise)
+        return Brownian(1.0, self.white_noise)
 
     def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
         return mean, np.where(spread < np.inf, spread, 0.0)  # a column without any observed cell stays at its centre

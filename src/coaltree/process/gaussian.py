@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
 
 from ..errors import InputError
 from ..tree.tree import Tree
@@ -19,6 +21,7 @@ FloatArray = NDArray[np.float64]
 RELATIVE_DEVIATION = 1e-10  # of noise that is always there, as a share of the data's own: see `least_noise`
 SMALLEST_VALUE, LARGEST_VALUE = 1e-60, 1e60  # products of a few squares stay what double precision can hold
 SMALLEST_NOISE, LARGEST_NOISE = 1e-100, 1e100
+ASYMMETRY = 1e-8  # of a covariance matrix, in units of the standard deviations: more is no matter of rounding
 
 
 class Gaussian(Process):
@@ -27,10 +30,13 @@ class Gaussian(Process):
     def __init__(self, variance: ArrayLike, noise: ArrayLike) -> None:
         self.variance = _checked_variance(variance)
         self.noise = _checked_noise(noise)
-        if self.noise.ndim and self.variance.ndim == 2:
+        if self.noise.ndim == 1 and self.variance.ndim == 2:
             raise InputError(
-                f"noise has {len(self.noise)} numbers, and variance is a matrix; with a covariance matrix it must be one number."
+                f"noise has {len(self.noise)} numbers, and variance is a matrix; with a covariance matrix it must be one number, "
+                "or the covariance matrix of the noise."
             )
+        if self.noise.ndim == 2 and self.variance.ndim != 2:
+            raise InputError("noise is a covariance matrix, and variance is not; it must be a matrix too.")
         if self.noise.ndim and self.variance.ndim and len(self.noise) != len(self.variance):
             raise InputError(
                 f"noise has {len(self.noise)} numbers, but variance describes {len(self.variance)} columns; "
@@ -51,12 +57,27 @@ class Gaussian(Process):
     @property
     def uniform_noise(self) -> bool:
         """Whether all columns have the same noise."""
-        return bool(np.all(self.noise == self.noise.flat[0]))
+        return bool(np.all(self.white_noise == self.white_noise.flat[0]))
 
     @property
     def noisy(self) -> bool:
         """Whether any column has noise."""
-        return bool(np.any(self.noise > 0))
+        return bool(np.any(self.white_noise > 0))
+
+    @property
+    def white_noise(self) -> FloatArray:
+        """The noise in units of the diffusion: one number, or one for each column of `whitened` rows."""
+        return self._basis[1] if self.noise.ndim == 2 else self.noise
+
+    @cached_property
+    def _basis(self) -> tuple[FloatArray, FloatArray]:
+        """Return V, such that the columns of ``x @ V`` are independent with variance 1, and their noises."""
+        if self.noise.ndim == 2:
+            # both matrices at once: V' variance V is the identity, and V' noise V is diagonal
+            noises, basis = eigh(self.noise, self.variance)
+            return basis, np.maximum(noises, SMALLEST_NOISE)
+        factor = np.linalg.cholesky(self.variance)
+        return np.linalg.inv(factor).T, np.broadcast_to(self.noise, len(factor))
 
     def resolve(self, X: FloatArray) -> Self:
         """Check that the table fits; nothing is left open."""
@@ -77,7 +98,7 @@ class Gaussian(Process):
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Say how many merges join rows that do not differ, where no noise makes their density finite."""
-        exact = np.flatnonzero(np.broadcast_to(self.noise, X.shape[1]) == 0)
+        exact = np.flatnonzero(np.broadcast_to(self.white_noise, X.shape[1]) == 0)
         at_once = int(np.sum(tree.merge_heights == 0))  # those come first
         if len(exact) == 0 or at_once == 0:
             return []
@@ -99,8 +120,9 @@ class Gaussian(Process):
     def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return X in units of the variance, and half the log variance of each column (its Jacobian)."""
         if self.variance.ndim == 2:
-            factor = np.linalg.cholesky(self.variance)
-            return np.linalg.solve(factor, X.T).T, np.log(np.diag(factor))
+            basis = self._basis[0]
+            _, log_determinant = np.linalg.slogdet(basis)
+            return X @ basis, np.full(len(basis), -log_determinant / len(basis))
         deviations = self.deviations(X.shape[1])
         return X / deviations, np.log(deviations)
 
@@ -123,7 +145,7 @@ class Gaussian(Process):
     def coloured(self, white: FloatArray) -> FloatArray:
         """Return rows in units of the variance in those of the table, the inverse of `whitened`."""
         if self.variance.ndim == 2:
-            return np.asarray(white @ np.linalg.cholesky(self.variance).T)
+            return np.asarray(white @ np.linalg.inv(self._basis[0]))
         return np.asarray(white * self.deviations(white.shape[-1]))
 
     def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
@@ -152,7 +174,7 @@ class Gaussian(Process):
             means, variances = self._child(own.mean[node], own.spread[node], above, length)
             states[node] = means + np.sqrt(variances) * steps[node]
         leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
-        return self.coloured(leaves + np.sqrt(self.noise) * rng.standard_normal(leaves.shape) + own.center)
+        return self.coloured(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape) + own.center)
 
     def width(self, n_columns: int | None) -> int:
         """Return how many columns to simulate, where `n_columns` were asked for."""
@@ -193,11 +215,16 @@ def _checked_noise(noise: ArrayLike) -> FloatArray:
         checked = np.array(np.nan if text else noise, dtype=np.float64)
     except (TypeError, ValueError):
         checked = np.array(np.nan)
+    if checked.ndim == 2 and checked.size:
+        checked = _checked_covariance(checked, "noise")
+        checked.setflags(write=False)
+        return checked
     allowed = (checked == 0) | ((checked >= SMALLEST_NOISE) & (checked <= LARGEST_NOISE))
     if checked.ndim > 1 or checked.size == 0 or not np.all(allowed):
         raise InputError(
             f"noise is {noise!r}; it must be 0 or a number from {SMALLEST_NOISE:g} to {LARGEST_NOISE:g}, the variance of the "
-            "noise in units of the diffusion: one for all columns, or one a column."
+            "noise in units of the diffusion: one for all columns, or one a column. With a covariance matrix of the diffusion it "
+            "may be a covariance matrix too, in the columns' own units."
         )
     checked.setflags(write=False)
     return checked
@@ -216,15 +243,23 @@ def _checked_variance(variance: ArrayLike) -> FloatArray:
         if np.any(array <= 0):
             raise InputError(f"variance holds {array.min():g}; variances must be positive.")
     else:
-        if not np.allclose(array, array.T, rtol=1e-10, atol=0):
-            raise InputError("variance is a matrix that is not symmetric; a covariance matrix must be.")
-        try:
-            np.linalg.cholesky(array)
-        except np.linalg.LinAlgError:
-            raise InputError(
-                "variance is a matrix that is not positive definite; a covariance matrix must be."
-            ) from None
+        array = _checked_covariance(array, "variance")
     array.setflags(write=False)
+    return array
+
+
+def _checked_covariance(array: FloatArray, name: str) -> FloatArray:
+    """Return a covariance matrix, exactly symmetric: what rounding did to one that was computed is undone."""
+    if array.shape[0] != array.shape[1] or not np.all(np.isfinite(array)):
+        raise InputError(f"{name} has shape {array.shape}; a covariance matrix must be square and finite.")
+    deviations = np.sqrt(np.abs(np.diag(array)))
+    if np.any(np.abs(array - array.T) > ASYMMETRY * np.outer(deviations, deviations)):
+        raise InputError(f"{name} is a matrix that is not symmetric; a covariance matrix must be.")
+    array = 0.5 * (array + array.T)
+    try:
+        np.linalg.cholesky(array)
+    except np.linalg.LinAlgError:
+        raise InputError(f"{name} is a matrix that is not positive definite; a covariance matrix must be.") from None
     return array
 
 

@@ -132,6 +132,7 @@ class GaussianPrior(NamedTuple):
             scale = np.linalg.inv(2 / SCALE * np.diag(self.spread) + squares)
             freedom = 2 * SHAPE - 1 + counts[0] + len(scale)
             drawn = np.linalg.inv(np.atleast_2d(wishart.rvs(freedom, scale, random_state=rng)))
+            drawn = 0.5 * (drawn + drawn.T)  # rounding leaves an inverse not quite symmetric
             return np.asarray(drawn if np.all(np.diag(drawn) >= least) else variance)
         own, spread = np.diag(squares), self.spread
         if variance.ndim == 0:

@@ -37,9 +37,10 @@ class OrnsteinUhlenbeck(Gaussian):
         :math:`\mu`.
     variance : float, array-like of shape (D,) or (D, D), default 1.0
         :math:`\Sigma`: the same for all columns, one a column, or a full covariance matrix.
-    noise : float or array-like of shape (D,), default 0.0
+    noise : float or array-like of shape (D,) or (D, D), default 0.0
         Each observation is its lineage's state plus noise of variance ``noise * variance``: one number for all columns, or
-        one a column. Any noise makes the density of identical rows finite.
+        one a column. Any noise makes the density of identical rows finite. Where `variance` is a matrix, a matrix is the
+        covariance of the noise itself, in the columns' own units.
 
     Notes
     -----
@@ -103,7 +104,7 @@ class OrnsteinUhlenbeck(Gaussian):
         centred = np.where(observed, white - _means(white, observed), 0.0)
         spread = (centred**2).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
         # of the equilibrium's scale at the most: rows may lie far out, and still be as far from each other as they are
-        return np.maximum(self.noise, least_noise(np.where(spread > 0, np.minimum(spread, 1.0), 1.0)))
+        return np.maximum(self.white_noise, least_noise(np.where(spread > 0, np.minimum(spread, 1.0), 1.0)))
 
     def columns(self, X: FloatArray) -> list[Columns]:
         """Declare the leaves' messages in units of the equilibrium."""
@@ -124,7 +125,7 @@ class OrnsteinUhlenbeck(Gaussian):
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the log density of each row at equilibrium, noise included."""
         white, log_scales = self.whitened(X)
-        variance = 1 + self.noise
+        variance = 1 + self.white_noise
         terms = -0.5 * (np.log(2 * math.pi * variance) + white**2 / variance) - log_scales
         return np.asarray(np.where(np.isnan(white), 0.0, terms).sum(axis=1))
 
@@ -152,7 +153,7 @@ class OrnsteinUhlenbeck(Gaussian):
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = kept[node] * states[parents[node]] + fresh[node] * states[node]
         leaves = states[: tree.n_leaves]
-        return self.coloured(leaves + np.sqrt(self.noise) * rng.standard_normal(leaves.shape))
+        return self.coloured(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape))
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the messages, in units of what they differ by after a path; NaN where there is none."""
@@ -164,10 +165,10 @@ class OrnsteinUhlenbeck(Gaussian):
     @property
     def settled_height(self) -> float:
         """The height at which the past is forgotten as far as by the noise, in the column with the least."""
-        return math.log1p(float(self.noise.min())) / (2 * self.rate)
+        return math.log1p(float(self.white_noise.min())) / (2 * self.rate)
 
     def _white(self) -> OrnsteinUhlenbeck:
-        return OrnsteinUhlenbeck(self.rate, 0.0, 1.0, self.noise)
+        return OrnsteinUhlenbeck(self.rate, 0.0, 1.0, self.white_noise)
 
     def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
         return (1 - spread) * mean, spread * (2 - spread)
