@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..process.drawing import ParameterDraws
 from ..process.interface import Process
-from ..process.parameter_draws import ParameterDraws
-from ..process.parameters import named_parameters, with_parameters
+from ..process.parameters import named_parameters, parameter_values, with_parameters
 from ..process.slice_sampling import slice_step
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
@@ -42,6 +42,7 @@ class Sample(NamedTuple):
     log_ratios: FloatArray  # (merges,)
     parameters: FloatArray  # of the process; none where they stay as they are
     log_parameter_prior: float  # up to a constant
+    missing_cells: FloatArray  # those that are drawn, see `ParameterDraws`
 
 
 class State(NamedTuple):
@@ -53,6 +54,7 @@ class State(NamedTuple):
     stretch: float
     generator: dict[str, Any]  # of random numbers
     parameters: FloatArray  # of the process; empty where they stay as they are
+    draws: FloatArray  # what their draws go on from beside them
 
 
 def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, Any, Any]:
@@ -94,7 +96,7 @@ class Chain:
         draws: ParameterDraws | None = None,
     ) -> None:
         n = len(X)
-        self._X, self._draws = X, draws
+        self._X, self._draws = draws.table if draws else X, draws
         self.process = draws.first(process) if draws else process
         self._rng = rng or np.random.default_rng(0)
         self.tried, self.accepted = np.zeros(len(MOVES), dtype=np.intp), np.zeros(len(MOVES), dtype=np.intp)
@@ -170,7 +172,7 @@ class Chain:
 
             log_factor = slice_step(log_density, 0.0, CLOCK_RANGE, self._rng)
             process, factor = draws.slowed(process, log_factor)[0], math.exp(log_factor)
-        self.process = process
+        self.process, self._X = process, draws.table
         children, root, heights = self._by_slot()
         self._make_messages(process, children, root, factor * heights)
 
@@ -209,18 +211,16 @@ class Chain:
             np.asarray(self._history.log_ratio)[slots - n],
             self._parameters(),
             self._draws.log_prior(self.process) if self._draws else 0.0,
+            self._draws.missing_cells() if self._draws else np.zeros(0),
         )
 
     def parameter_names(self) -> list[str]:
         """Return the names of the parameters that are drawn."""
-        return list(self._named_parameters())
+        return list(named_parameters(self.process, list(range(self._X.shape[1])))) if self._draws else []
 
     def _parameters(self) -> FloatArray:
         """Return the parameters as they are; none where they stay as they are."""
-        return np.array(list(self._named_parameters().values()))
-
-    def _named_parameters(self) -> dict[str, float]:
-        return named_parameters(self.process, list(range(self._X.shape[1]))) if self._draws else {}
+        return parameter_values(self.process) if self._draws else np.zeros(0)
 
     def state(self) -> State:
         """Return all that the chain goes on from."""
@@ -232,6 +232,7 @@ class Chain:
             self._stretch,
             self._rng.bit_generator.state,  # type: ignore[arg-type]
             self._parameters(),
+            self._draws.state() if self._draws else np.zeros(0),
         )
 
     def go_on_from(self, state: State) -> None:
@@ -240,6 +241,8 @@ class Chain:
         self._rng.bit_generator.state = state.generator
         if self._draws:
             self.process = with_parameters(self.process, state.parameters)
+            self._draws.go_on_from(state.draws)
+            self._X = self._draws.table
         self._make_messages(self.process, state.children, state.root, state.heights)
 
 

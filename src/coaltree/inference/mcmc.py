@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
+from ..process.drawing import ParameterDraws
 from ..process.interface import Process, as_matrix, check_process
-from ..process.parameter_draws import ParameterDraws, parameter_draws
+from ..process.parameter_draws import parameter_draws
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
 from .carriers import Threads, carrier_of, opened_client
@@ -158,18 +159,20 @@ def mcmc(
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
-    draws = parameter_draws(resolved, matrix, hold_noise) if calibrate else None
+    draws = [parameter_draws(resolved, matrix, hold_noise) if calibrate else None for _ in seeds]
+    begun = draws[0].table if draws[0] else matrix  # with a value in missing cells that are drawn
     with opened_client(client) as opened, told_how_to_go_on(checkpoint):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
-            tree = greedy(matrix, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
-        chains = [_begun(matrix, resolved, tree, seed, draws) for seed in seeds]
-        recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()))
+            tree = greedy(begun, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
+        chains = [_begun(begun, resolved, tree, seed, own) for seed, own in zip(seeds, draws, strict=True)]
+        n_missing = len(draws[0].missing_cells()) if draws[0] else 0
+        recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
         kept = None
         if checkpoint is not None:
             seeded = None if random_state is None else seeds
             settings = (plan.n_chains, plan.thin, warmup, seeded, bool(calibrate), bool(hold_noise))
-            mark = fingerprint((matrix, resolved.columns(matrix)), *settings)
+            mark = fingerprint((matrix, resolved.columns(begun)), *settings)
             kept = Checkpoint(checkpoint, mark, plan.tuned)
             plan = plan._replace(tuned=kept.take_up(recorded, chains))
 
@@ -183,7 +186,7 @@ def mcmc(
 
         walk(chains, plan, recorded, carrier_of(opened, n_threads), look)
     result = _result(recorded, chains, plan, warmup, leaf_names)
-    result.remarks.extend(resolved.remarks(tree, matrix))
+    result.remarks.extend(resolved.remarks(tree, begun))
     for remark in result.remarks:
         warnings.warn(remark, InputWarning, stacklevel=2)
     return result
@@ -237,6 +240,7 @@ def _result(
         dict(zip(MOVES, shares.tolist(), strict=True)),
         chains[0].process,
         {name: recorded.parameters[:, :, p] for p, name in enumerate(names)},
+        np.concatenate(list(recorded.missing_cells[:, warmup:])),
     )
 
 

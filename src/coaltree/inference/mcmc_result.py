@@ -49,6 +49,8 @@ class MCMCResult(TreeSample):
         The process used, everything that it left open settled; where parameters were drawn, with their means over the trees.
     parameters : dict of str to ndarray of shape (n_chains, warmup + n_samples)
         Where parameters were drawn, each of them by name, for example ``rate[3]`` of column 3, those of the warm-up too.
+    missing_cells : ndarray of shape (n_trees, n_cells)
+        Where cells were missing from columns with a covariance of their noise: those cells, row by row, as drawn with each tree.
     remarks : list of str
         What to know about the sample; also given as warnings.
     """
@@ -65,6 +67,7 @@ class MCMCResult(TreeSample):
     converged: bool
     process: Process
     parameters: dict[str, FloatArray]
+    missing_cells: FloatArray
     remarks: list[str]
 
     def __init__(
@@ -76,6 +79,7 @@ class MCMCResult(TreeSample):
         acceptance: Mapping[str, float],
         process: Process,
         parameters: Mapping[str, FloatArray] | None = None,
+        missing_cells: FloatArray | None = None,
     ) -> None:
         n_chains, n_samples = len(trees), len(trees[0])
         every = [tree for chain in trees for tree in chain]
@@ -93,6 +97,7 @@ class MCMCResult(TreeSample):
             split_deviation=topologies.split_deviation(),
             process=process,
             parameters=dict(parameters or {}),
+            missing_cells=np.zeros((len(every), 0)) if missing_cells is None else missing_cells,
         )
         if self.parameters:
             means = np.array([trace[:, warmup:].mean() for trace in self.parameters.values()])

@@ -25,10 +25,11 @@ class Recorded(NamedTuple):
     log_ratios: FloatArray  # (chains, samples, merges)
     parameters: FloatArray  # (chains, samples, parameters), none where they stay as they are
     log_parameter_priors: FloatArray  # (chains, samples)
+    missing_cells: FloatArray  # (chains, samples, cells), those that are drawn
     done: NDArray[np.intp]  # (1,), samples that there are
 
     @classmethod
-    def empty(cls, n_chains: int, n_samples: int, n_leaves: int, n_parameters: int) -> Recorded:
+    def empty(cls, n_chains: int, n_samples: int, n_leaves: int, n_parameters: int, n_missing: int) -> Recorded:
         """Return room for samples."""
         shape = n_chains, n_samples, n_leaves - 1
         return cls(
@@ -38,6 +39,7 @@ class Recorded(NamedTuple):
             np.zeros(shape),
             np.zeros((*shape[:2], n_parameters)),
             np.zeros(shape[:2]),
+            np.zeros((*shape[:2], n_missing)),
             np.zeros(1, dtype=np.intp),
         )
 
@@ -47,6 +49,7 @@ class Recorded(NamedTuple):
         self.log_joints[chain, number], self.log_ratios[chain, number] = found.log_joint, found.log_ratios
         self.parameters[chain, number] = found.parameters
         self.log_parameter_priors[chain, number] = found.log_parameter_prior
+        self.missing_cells[chain, number] = found.missing_cells
 
     def by_sample(self) -> dict[str, NDArray[Any]]:
         """Return all that there is a row of for each sample of each chain."""
@@ -84,6 +87,7 @@ class Checkpoint:
             "state_children": np.stack([state.children for state in states]),
             "state_heights": np.stack([state.heights for state in states]),
             "state_parameters": np.stack([state.parameters for state in states]),
+            "state_draws": np.stack([state.draws for state in states]),
             "counts": np.stack([[chain.tried, chain.accepted] for chain in chains]),
         }
         self._file.write(facts, arrays)
@@ -112,6 +116,7 @@ class Checkpoint:
                     facts["stretches"][c],
                     facts["generators"][c],
                     stored["state_parameters"][c],
+                    stored["state_draws"][c],
                 )
             )
             chain.tried[:], chain.accepted[:] = stored["counts"][c]

@@ -69,6 +69,11 @@ class Gaussian(Process):
         """The noise in units of the diffusion: one number, or one for each column of `whitened` rows."""
         return self._basis[1] if self.noise.ndim == 2 else self.noise
 
+    @property
+    def basis(self) -> FloatArray:
+        """V, such that the columns of ``x @ V`` are independent with variance 1; for a covariance matrix."""
+        return self._basis[0]
+
     @cached_property
     def _basis(self) -> tuple[FloatArray, FloatArray]:
         """Return V, such that the columns of ``x @ V`` are independent with variance 1, and their noises."""
@@ -83,7 +88,7 @@ class Gaussian(Process):
         """Check that the table fits; nothing is left open."""
         if self.n_columns is not None:
             check_width(X.shape[1], self.n_columns, self._which_width)
-        if self.variance.ndim == 2:
+        if self.variance.ndim == 2 and self.noise.ndim < 2:  # with its covariance, missing cells may be drawn first
             self._check_complete(X)
         return self
 
@@ -120,7 +125,8 @@ class Gaussian(Process):
     def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return X in units of the variance, and half the log variance of each column (its Jacobian)."""
         if self.variance.ndim == 2:
-            basis = self._basis[0]
+            self._check_complete(X)
+            basis = self.basis
             _, log_determinant = np.linalg.slogdet(basis)
             return X @ basis, np.full(len(basis), -log_determinant / len(basis))
         deviations = self.deviations(X.shape[1])

@@ -8,7 +8,6 @@ each branch a state was drawn anew.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tree.tree import Tree
 from .brownian import Brownian
+from .correlated_draws import MEAN_SPREAD, CorrelatedDraws
+from .drawing import ParameterDraws
 from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence
 from .gaussian import Gaussian
 from .gaussian_calibration import NOISE_RANGE, Contrasts, GaussianPrior, column_log_density
@@ -25,46 +26,12 @@ from .mixed import Mixed
 from .multinomial import Multinomial
 from .multinomial_calibration import MOST_NOISE, SITE_NOISE_PRIOR, multinomial_log_prior
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck
-from .scales import slowed
 from .slice_sampling import positive_slice_step
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-# A mean's prior has its middle where the cells have theirs: a narrow one would ascribe to the mean what rows share by descent.
-MEAN_SPREAD = 100.0
 LEAST_SHARE = 1e-12  # of a state, below which an equilibrium is not drawn
-
-
-class ParameterDraws(ABC):
-    """How the parameters of one kind of process are drawn."""
-
-    @abstractmethod
-    def first(self, process: Process) -> Process:
-        """Return the process with as many numbers as will be drawn."""
-
-    @abstractmethod
-    def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
-        """Return the process with other parameters; the posterior given the tree stays as it is."""
-
-    @abstractmethod
-    def log_prior(self, process: Process) -> float:
-        """Return the log density of the parameters, up to a constant."""
-
-    @abstractmethod
-    def clock_powers(self, process: Process) -> float | None:
-        """Return c's exponent in the Jacobian of slowing the process by c; None if it cannot be slowed."""
-
-    def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
-        """Return the process by another clock, and the log ratio of the densities of their parameters; see eq. (13.7)."""
-        powers = self.clock_powers(process)
-        if powers is None:
-            return process, -math.inf
-        try:
-            slow = slowed(process, math.exp(log_factor))
-        except InputError:  # beyond the units that a process can have
-            return process, -math.inf
-        return slow, self.log_prior(slow) - self.log_prior(process) + powers * log_factor
 
 
 def parameter_draws(process: Process, X: FloatArray, hold_noise: bool) -> ParameterDraws:
@@ -82,7 +49,8 @@ def parameter_draws(process: Process, X: FloatArray, hold_noise: bool) -> Parame
     if isinstance(process, Brownian):
         return _BrownianDraws(process, X, hold_noise)
     if isinstance(process, OrnsteinUhlenbeck):
-        return _StationaryDraws(process, X, hold_noise)
+        correlated = process.variance.ndim == 2 and process.noise.ndim == 2
+        return CorrelatedDraws(X, hold_noise) if correlated else _StationaryDraws(process, X, hold_noise)
     if isinstance(process, Multinomial):
         return _MultinomialDraws(process, X, hold_noise)
     raise InputError(f"The parameters of {process!r} cannot be drawn; only those of coaltree's own processes can.")
@@ -92,7 +60,11 @@ class _GaussianDraws(ParameterDraws):
     """What Brownian motion and the stationary diffusion have in common."""
 
     def __init__(self, process: Gaussian, X: FloatArray, hold_noise: bool) -> None:
-        self._X = X
+        super().__init__(X)
+        if process.noise.ndim == 2:
+            raise InputError(
+                "The covariance of noise is drawn for OrnsteinUhlenbeck only; Brownian has to have one number."
+            )
         self._moves_noise = bool(np.all(process.noise > 0)) and not hold_noise
         prior = GaussianPrior.of(X, "fitted" if self._moves_noise else "held")
         self._prior = prior._replace(mean_spread=MEAN_SPREAD)
@@ -113,7 +85,7 @@ class _GaussianDraws(ParameterDraws):
         return Contrasts.of(self._evidence(tree), self._prior, [heights], noise)
 
     def _evidence(self, tree: Tree) -> Evidence:
-        return Evidence([tree], np.ones(1), self._X)
+        return Evidence([tree], np.ones(1), self.table)
 
     def _redrawn_noises(
         self, process: Gaussian, tree: Tree, heights: FloatArray, remaining: FloatArray | None, rng: np.random.Generator
@@ -162,7 +134,7 @@ class _StationaryDraws(_GaussianDraws):
 
     def first(self, process: Process) -> Process:
         assert isinstance(process, OrnsteinUhlenbeck)
-        mean = np.array(np.broadcast_to(process.mean, self._X.shape[1]))
+        mean = np.array(np.broadcast_to(process.mean, self.table.shape[1]))
         return OrnsteinUhlenbeck(process.rate, mean, process.variance, self._possible_noise(process))
 
     def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
@@ -215,17 +187,14 @@ class _MultinomialDraws(ParameterDraws):
     """Rates, equilibria and noise of mutation."""
 
     def __init__(self, process: Multinomial, X: FloatArray, hold_noise: bool) -> None:
-        self._X = X
+        super().__init__(X)
         self._moves_noise = bool(process.noise.any()) and not hold_noise
-
-    def first(self, process: Process) -> Process:
-        return process
 
     def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
         assert isinstance(process, Multinomial)
         assert process.equilibrium is not None, "the process is resolved"
-        n_columns, n_nodes = self._X.shape[1], tree.n_nodes
-        forest = process.forest(self._X, n_nodes)
+        n_columns, n_nodes = self.table.shape[1], tree.n_nodes
+        forest = process.forest(self.table, n_nodes)
         sites = forest.layout.sites
         found, found_states = (
             np.empty((n_columns, n_nodes), dtype=np.uint8),
@@ -240,10 +209,10 @@ class _MultinomialDraws(ParameterDraws):
         for d, old in enumerate(process.equilibrium):
             counts = np.bincount(states[d, redrawn[d]], minlength=len(old))
             if process.noise.any():
-                counts += np.bincount(self._X[shown[d], d].astype(np.intp), minlength=len(old))
+                counts += np.bincount(self.table[shown[d], d].astype(np.intp), minlength=len(old))
             drawn = rng.dirichlet(1 + 1 / len(old) + counts)
             equilibria.append(drawn if drawn.min() >= LEAST_SHARE else old)
-        noise = _drawn_noise(process.noise, shown, ~np.isnan(self._X.T), rng) if self._moves_noise else process.noise
+        noise = _drawn_noise(process.noise, shown, ~np.isnan(self.table.T), rng) if self._moves_noise else process.noise
         return Multinomial(rates, equilibria, noise)
 
     def _noise_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -255,8 +224,8 @@ class _MultinomialDraws(ParameterDraws):
         for d, (q, noise) in enumerate(
             zip(process.equilibrium, np.broadcast_to(process.noise, len(states)), strict=True)
         ):
-            rows = np.flatnonzero(~np.isnan(self._X[:, d]))
-            codes = self._X[rows, d].astype(np.intp)
+            rows = np.flatnonzero(~np.isnan(self.table[:, d]))
+            codes = self.table[rows, d].astype(np.intp)
             by_noise = noise * q[codes]
             chance = np.where(states[d, rows] == codes, by_noise / (by_noise + 1 - noise), 1.0)
             shown[d, rows] = rng.random(len(rows)) < chance
@@ -265,7 +234,7 @@ class _MultinomialDraws(ParameterDraws):
     def log_prior(self, process: Process) -> float:
         assert isinstance(process, Multinomial)
         possible = np.all((process.rate >= RATE_RANGE[0]) & (process.rate <= RATE_RANGE[1]))
-        return multinomial_log_prior(process, self._X) if possible else -math.inf
+        return multinomial_log_prior(process, self.table) if possible else -math.inf
 
     def clock_powers(self, process: Process) -> float | None:
         assert isinstance(process, Multinomial)
@@ -304,7 +273,30 @@ class _MixedDraws(ParameterDraws):
     """Given the tree, the parts of a table have nothing to do with each other."""
 
     def __init__(self, process: Mixed, X: FloatArray, hold_noise: bool) -> None:
+        super().__init__(X.copy())
         self._parts = [parameter_draws(part, X[:, columns], hold_noise) for part, columns in process.parts]
+        self._columns = [columns for _, columns in process.parts]
+        self._put_together()
+
+    def _put_together(self) -> None:
+        for own, columns in zip(self._parts, self._columns, strict=True):
+            self.table[:, columns] = own.table
+
+    def missing_cells(self) -> FloatArray:
+        """Return those of all parts."""
+        return np.concatenate([own.missing_cells() for own in self._parts])
+
+    def state(self) -> FloatArray:
+        """Return what all parts go on from."""
+        return np.concatenate([own.state() for own in self._parts])
+
+    def go_on_from(self, state: FloatArray) -> None:
+        """Take all parts up where they were left."""
+        for own in self._parts:
+            used = len(own.state())
+            own.go_on_from(state[:used])
+            state = state[used:]
+        self._put_together()
 
     def first(self, process: Process) -> Process:
         assert isinstance(process, Mixed)
@@ -315,7 +307,9 @@ class _MixedDraws(ParameterDraws):
     def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
         assert isinstance(process, Mixed)
         pairs = zip(self._parts, process.parts, strict=True)
-        return Mixed(*((own.redrawn(part, tree, rng), columns) for own, (part, columns) in pairs))
+        drawn = Mixed(*((own.redrawn(part, tree, rng), columns) for own, (part, columns) in pairs))
+        self._put_together()
+        return drawn
 
     def log_prior(self, process: Process) -> float:
         assert isinstance(process, Mixed)

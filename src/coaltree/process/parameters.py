@@ -55,6 +55,21 @@ def named_parameters(process: Process, columns: list[int]) -> dict[str, float]:
     )
 
 
+def parameter_values(process: Process) -> FloatArray:
+    """Return the values of `named_parameters`, in its order."""
+    if isinstance(process, Mixed):
+        return np.concatenate([parameter_values(part) for part, _ in process.parts])
+    if isinstance(process, Brownian):
+        return np.concatenate([process.variance.ravel(), process.noise.ravel()])
+    if isinstance(process, OrnsteinUhlenbeck):
+        own = (process.mean, process.variance, process.noise)
+        return np.concatenate([[process.rate], *(np.ravel(values) for values in own)])
+    assert isinstance(process, Multinomial)
+    assert process.equilibrium is not None
+    noise = process.noise.ravel() if process.noise.any() else np.zeros(0)
+    return np.concatenate([process.rate.ravel(), *process.equilibrium, noise])
+
+
 def with_parameters(process: Process, values: FloatArray) -> Process:
     """Return a process of the same kind and shape with other parameters, in the order of `named_parameters`."""
     made, used = _made(process, values)
