@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +139,21 @@ class Chain:
         """Log joint density of the tree and the data."""
         return self._log_joint + self._leaves
 
+    @property
+    def n_leaves(self) -> int:
+        """How many rows there are."""
+        return len(self._X)
+
+    @property
+    def table(self) -> FloatArray:
+        """The table that the messages are made of, see `ParameterDraws`."""
+        return self._X
+
+    def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
+        """Return the tree as it is."""
+        found = self.sample()
+        return Tree(found.children, np.append(np.zeros(self.n_leaves), found.heights), leaf_names)
+
     def move(self, count: int) -> None:
         """Make some moves; then, unless they stay as they are, draw the parameters."""
         uniforms = self._rng.random((count, UNIFORMS))
@@ -159,8 +175,7 @@ class Chain:
 
     def _draw_parameters(self, draws: ParameterDraws) -> None:
         """Draw the parameters given the tree, and set the clock of both: eq. (13.4) to (13.7)."""
-        found, n = self.sample(), len(self._X)
-        tree = Tree(found.children, np.append(np.zeros(n), found.heights))
+        tree, n = self.tree(), self.n_leaves
         process, factor = draws.redrawn(self.process, tree, self._rng), 1.0
         if draws.clock_powers(process) is not None:
             total = -log_prior(tree)

@@ -1,0 +1,122 @@
+"""Some draws of trees with their parameters, by short Markov chains: what predictions are averaged over.
+
+One tree is too sure of itself whatever its parameters; some tens of draws are enough to be honest, and take about a second for a
+few hundred rows. The chains begin at a tree that fits already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..process.gaussian import Gaussian
+from ..process.interface import Process
+from ..process.mixed import Mixed
+from ..process.parameter_draws import parameter_draws
+from ..streams import RandomState, as_generator
+from ..tree.tree import Tree
+from .carriers import Threads
+from .chain import Chain, without_ties
+from .threads import thread_count
+
+FloatArray = NDArray[np.float64]
+
+N_CHAINS = 2
+WARM_UP, KEPT = 15, 25  # samples of each chain, each after as many moves as there are rows
+LOOKS = 10  # at how it goes
+MOST_ROUNDING = 0.2  # of a column's variance is put down to rounding at the most
+
+
+class Draw(NamedTuple):
+    """A tree, its parameters, and the table that its messages are made of."""
+
+    tree: Tree
+    process: Process
+    X: FloatArray  # as given, but for missing cells that are drawn too, and for rounding
+
+
+def posterior_draws(
+    X: FloatArray,
+    process: Process,
+    tree: Tree,
+    *,
+    hold_noise: bool = False,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Draw]:
+    """Draw trees and parameters from their posterior by short chains.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        NaN is a missing cell.
+    process : Process
+        A resolved one; the chains begin with its parameters.
+    tree : Tree
+        Over the rows; the chains begin with it.
+    hold_noise : bool, default False
+        Leave the noise as it is.
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+    random_state : int, Generator, RandomState or None, default None
+    progress : callable, optional
+        Called now and then with the share of the work done.
+
+    Returns
+    -------
+    list of Draw
+    """
+    seeds = as_generator(random_state).integers(2**63, size=N_CHAINS).tolist()
+    chains = [_begun(X, process, tree, seed, hold_noise) for seed in seeds]
+    found: list[list[Draw]] = [[] for _ in chains]
+    bounds = np.unique(np.linspace(0, WARM_UP + KEPT, LOOKS + 1).astype(int))
+    threads = Threads(thread_count(n_jobs))
+    for first, last in pairwise(bounds.tolist()):
+        tasks = [(chain, tree.leaf_names, first, last) for chain in chains]
+        for number, (chain, draws) in enumerate(threads.run(_stretch, tasks)):
+            chains[number] = chain
+            found[number].extend(draws)
+        if progress:
+            progress(last / (WARM_UP + KEPT))
+    return [draw for draws in found for draw in draws]
+
+
+def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: bool) -> Chain:
+    rng = np.random.default_rng(seed)
+    draws = parameter_draws(process, _unrounded(X, process, rng), hold_noise)
+    return Chain(draws.table, process, without_ties(tree, rng), rng, draws)
+
+
+def _stretch(chain: Chain, leaf_names: tuple[str, ...], first: int, last: int) -> tuple[Chain, list[Draw]]:
+    """Move a chain from one sample to another; return it, and its draws after the warm-up."""
+    draws = []
+    for k in range(first, last):
+        chain.move(chain.n_leaves)
+        if k < WARM_UP:
+            chain.tune()
+        else:
+            draws.append(Draw(chain.tree(leaf_names), chain.process, chain.table.copy()))
+    return chain, draws
+
+
+def _unrounded(X: FloatArray, process: Process, rng: np.random.Generator) -> FloatArray:
+    """Return the table with the digits that rounding took from real columns drawn anew.
+
+    Columns whose values repeat, such as counts, would otherwise be explained by states that repeat exactly, at a density that
+    has no bound.
+    """
+    parts = process.parts if isinstance(process, Mixed) else ((process, tuple(range(X.shape[1]))),)
+    X = X.copy()
+    for part, columns in parts:
+        for column in columns if isinstance(part, Gaussian) else ():
+            cells = X[~np.isnan(X[:, column]), column]
+            values = np.unique(cells)
+            if 1 < len(values) < len(cells):
+                step = min(float(np.diff(values).min()), float(np.sqrt(12 * MOST_ROUNDING * cells.var())))
+                X[:, column] += step * (rng.random(len(X)) - 0.5)
+    return X
