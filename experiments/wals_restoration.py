@@ -144,7 +144,7 @@ def _by_trees(task: Task, trees: Sequence[ct.Tree], weights: FloatArray, process
 
 
 def _placed_anew(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
-    predictor = Predictor([found.tree], np.ones(1), task.X, found.process)
+    predictor = Predictor.of_trees([found.tree], np.ones(1), task.X, found.process)
     return _cells(predictor.fitted_cells(task.rows), task.columns)
 
 

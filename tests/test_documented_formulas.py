@@ -343,7 +343,7 @@ def test_predictive_density_and_missing_cells():
             density += mass.sum()
             first += mass @ said.mean[:, 1]
             second += mass @ (said.sd[:, 1] ** 2 + said.mean[:, 1] ** 2)
-    predictor = Predictor([TREE], np.ones(1), X, process)
+    predictor = Predictor.of_trees([TREE], np.ones(1), X, process)
     assert math.exp(predictor.log_density(row)[0]) == pytest.approx(density, rel=0.01)
     cells = predictor.cells(row)
     mean = first / density

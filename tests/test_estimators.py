@@ -287,5 +287,5 @@ def test_cuts_of_one_row():
 def test_the_joint_density_that_is_kept_is_among_those_of_the_rounds(frame):
     model = ct.CoalescentClustering(calibrate=2).fit(frame)
     assert model.log_joint_ in model.log_joints_[1:]
-    X = np.asarray(model._predictor.given_X)
+    X = np.asarray(model._predictor.X)
     assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, X, model.process_))

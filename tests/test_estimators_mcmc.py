@@ -51,7 +51,7 @@ def test_the_sample_is_one_run_with_the_parameters_of_greedy_rounds(fitted, gree
     assert fitted.parameters_ == greedy.parameters_
     assert fitted.log_joints_.tolist() == greedy.log_joints_.tolist()
     settings = {"n_samples": 300, "n_chains": 3, "leaf_names": NAMES, "random_state": 0}
-    own = ct.mcmc(greedy._predictor.given_X, greedy.process_, **settings)
+    own = ct.mcmc(greedy._predictor.X, greedy.process_, **settings)
     assert type(fitted.sample_) is ct.MCMCResult
     assert fitted.sample_.trees == own.trees
     assert fitted.sample_.verdict == own.verdict
@@ -71,7 +71,7 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     processes = sample.processes()
     assert [process.noise for process in processes] == kept["noise"].ravel().tolist()
     for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::30]:
-        assert ct.log_joint(tree, joint._predictor.given_X, process) == pytest.approx(log_joint)
+        assert ct.log_joint(tree, joint._predictor.X, process) == pytest.approx(log_joint)
     diagnostics = sample.parameter_diagnostics()
     assert list(diagnostics) == list(sample.parameters)
     assert all(0.9 < r_hat < 2 and effective > 1 for r_hat, effective in diagnostics.values())
@@ -225,7 +225,7 @@ def test_a_refined_tree(search):
     encoded = (X - X.mean(axis=0)) / X.std(axis=0)
     assert after.log_joint_ > before.log_joint_ + 0.1
     assert after.log_joint_ == pytest.approx(ct.log_joint(after.tree_, encoded, before.process_))
-    assert after.tree_ == ct.refine(before.tree_, before._predictor.given_X, before.process_).tree
+    assert after.tree_ == ct.refine(before.tree_, before._predictor.X, before.process_).tree
     assert (after.search_, after.neighbors_held_) == (before.search_, before.neighbors_held_)
     assert after.search_ == search
     assert after.log_joints_.tolist() == before.log_joints_.tolist()

@@ -264,7 +264,7 @@ def test_a_sample_of_trees_is_asked_as_a_whole(sampled, frame):
     logs, weights = [], []
     for tree, weight in zip(sampled.sample_.trees, sampled.sample_.weights, strict=True):
         if weight > 1e-4:
-            alone = predictor_module.Predictor([tree], np.ones(1), white.to_numpy(), sampled.process_)
+            alone = predictor_module.Predictor.of_trees([tree], np.ones(1), white.to_numpy(), sampled.process_)
             logs.append(alone.log_density(new))
             weights.append(weight)
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()

@@ -36,7 +36,7 @@ def test_a_score_of_cells_is_the_log_density_of_each_given_the_others():
     """With two columns the conditional densities come from the joint one by quadrature."""
     tree = ct.simulate_tree(8, 0)
     process = ct.Brownian([1.0, 0.3], 0.2)
-    predictor = Predictor([tree], np.ones(1), process.simulate(tree, 1), process)
+    predictor = Predictor.of_trees([tree], np.ones(1), process.simulate(tree, 1), process)
     row = np.array([0.4, -0.3])
 
     def density(a, b):

@@ -96,7 +96,7 @@ def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
         monkeypatch.setattr(groups_module, "MADE_AT_ONCE", 20_000)
         monkeypatch.setattr(groups_module, "MANY_AT_ONCE", 50_000)
     tree, X, process, rows, dense = table
-    predictor = Predictor([tree], np.ones(1), X, process)
+    predictor = Predictor.of_trees([tree], np.ones(1), X, process)
     np.testing.assert_allclose(predictor.log_density(rows), dense.log_density, atol=1e-8)
     cells = predictor.cells(rows)
     mean = dense.shares @ dense.mean
@@ -126,7 +126,7 @@ def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
 
 def test_bounds_are_bounds(prunes, table):
     tree, X, process, rows, dense = table
-    groups = Predictor([tree], np.ones(1), X, process).groups
+    groups = Predictor.of_trees([tree], np.ones(1), X, process).groups
     bounds = groups.bound(groups.rows(rows))
     place_of = {
         (node, height): k for k, (node, height) in enumerate(zip(dense.at.nodes, dense.at.heights, strict=True))
@@ -140,7 +140,7 @@ def test_bounds_are_bounds(prunes, table):
 
 def test_most_groups_are_not_looked_at(prunes, table):
     tree, X, process, rows, _ = table
-    groups = Predictor([tree], np.ones(1), X, process).groups
+    groups = Predictor.of_trees([tree], np.ones(1), X, process).groups
     needed = groups._needed(groups.rows(rows))
     assert np.all(needed[1])  # of the row of which nothing is known
     if isinstance(process, ct.Brownian):  # of the others, rows with holes may be in many places
@@ -155,7 +155,7 @@ def test_threads_change_nothing(prunes, monkeypatch, table, kept):
     tree, X, process, rows, _ = table
     found = []
     for n_jobs in (1, 3):
-        predictor = Predictor([tree], np.ones(1), X, process, n_jobs)
+        predictor = Predictor.of_trees([tree], np.ones(1), X, process, n_jobs)
         cells = predictor.cells(rows)
         drawn = predictor.draw(rows, 2, np.random.default_rng(0))
         found.append([*predictor.place(rows, tree, 3), cells.mean, cells.sd, cells.probability, drawn])
@@ -166,7 +166,7 @@ def test_threads_change_nothing(prunes, monkeypatch, table, kept):
 def test_draws_come_from_places_that_are_likely(prunes, table):
     """40 draws for each row: their mean height is within 5 standard errors of the expected one."""
     tree, X, process, rows, dense = table
-    predictor = Predictor([tree], np.ones(1), X, process)
+    predictor = Predictor.of_trees([tree], np.ones(1), X, process)
     drawn = predictor._drawn(rows, 40, np.random.default_rng(0))
     heights = predictor.groups.places.heights[drawn].mean(axis=0)
     mean = dense.shares @ dense.at.heights
@@ -181,7 +181,7 @@ def test_several_trees(prunes):
     X = process.simulate(trees[0], rng, n_columns=2)
     rows = X[:9] + 0.1
     weights = np.array([0.5, 0.3, 0.2])
-    both = Predictor(trees, weights, X, process)
+    both = Predictor.of_trees(trees, weights, X, process)
     dense = [Dense(tree, X, process, rows) for tree in trees]
     logs = np.array([own.log_density for own in dense]) + np.log(weights)[:, None]
     total = logsumexp(logs, axis=0)

@@ -41,7 +41,7 @@ def facts(model):
 
 
 def test_rows_are_taken_off_one_at_a_time(model):
-    X, process = model._predictor.given_X, model.process_
+    X, process = model._predictor.X, model.process_
     found = take_off(model.tree_, X, 3, process)
     assert (found.at_once, found.hidden_at_once) == (1, 1)
     assert found.rows.tolist() == found.opened.tolist() == list(range(len(X)))
@@ -50,7 +50,7 @@ def test_rows_are_taken_off_one_at_a_time(model):
     usual = [-0.5 * np.log(2 * np.pi * np.e * np.nanvar(X[:, j])) for j in range(3)]
     usual += [float(np.sum(own * np.log(own))) for own in shares]
     for row in (0, 7, 35):
-        rest = Predictor([without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process)
+        rest = Predictor.of_trees([without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process)
         density = rest.log_density(X[[row]])[0]
         assert found.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
         for column in range(X.shape[1]):

@@ -40,7 +40,7 @@ def remarks_on_rows(
     import numpy as np
 
     rows = model._new_rows(frame)
-    fitted = model._predictor.given_X
+    fitted = model._predictor.X
     some = fitted[np.linspace(0, len(fitted) - 1, min(len(fitted), _COMPARED)).astype(np.intp)]
     # By standard deviations of the columns: in their units it would matter which cells a row has.
     standard = np.asarray(log_density) + model._log_scales(rows.table)

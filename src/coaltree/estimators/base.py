@@ -216,11 +216,11 @@ class CoalescentModel(BaseEstimator):
         """Find a tree with parameters that predict well, those that clusters are found with do not."""
         matrix, encoded = self._matrix, encoded_of(self.encoding_, self._matrix)
         if len(matrix) == 1 or not self.encoding_.informative.any():
-            return Predictor([self.tree_], np.ones(1), matrix, self.process_, self.n_jobs)
+            return Predictor.of_trees([self.tree_], np.ones(1), matrix, self.process_, self.n_jobs)
         with warnings.catch_warnings(), opened_client(self.client) as client:
             warnings.simplefilter("ignore", InputWarning)  # the fit has said them
             best = self._found(matrix, encoded, self.tree_.leaf_names, DEFAULT_ROUNDS, Means(None, client)).best
-        return Predictor(best.trees, best.weights, matrix, best.process, self.n_jobs)
+        return Predictor.of_trees(best.trees, best.weights, matrix, best.process, self.n_jobs)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model into a file, for :func:`coaltree.load_model`; whole or not at all, nothing pickled.
@@ -251,7 +251,7 @@ class CoalescentModel(BaseEstimator):
         self.log_likelihood_ = result.log_likelihood
         self.log_ratios_ = result.log_ratios
         self._matrix = matrix
-        self._asked = None if self._predicts_apart else Predictor(trees, weights, matrix, process, self.n_jobs)
+        self._asked = None if self._predicts_apart else Predictor.of_trees(trees, weights, matrix, process, self.n_jobs)
         self._frame_kind = FrameKind(index=list(self.tree_.leaf_names))  # unless there is a frame to take it from
 
     def _calibrated(

@@ -107,7 +107,10 @@ def _parts(
     n_parts = _n_parts(len(X), len(rows))
     for k in range(n_parts):
         part = rows[k::n_parts]  # neighbours are in different ones
-        yield part, Predictor([without_leaves(tree, part)], np.ones(1), np.delete(X, part, axis=0), process, n_jobs)
+        yield (
+            part,
+            Predictor.of_trees([without_leaves(tree, part)], np.ones(1), np.delete(X, part, axis=0), process, n_jobs),
+        )
 
 
 def _usual(X: FloatArray, n_real: int) -> FloatArray:

@@ -72,7 +72,7 @@ def predictive_noise(process: Process, X: FloatArray, real_columns: int, *, n_jo
         for (kept, left_out), start in zip(parts, processes, strict=True):
             found = _fitted(with_noise_share(start, share, X[kept], "tried"), X[kept], rounds, n_jobs)
             fitted.append(found.process)
-            predictor = Predictor(found.trees, found.weights, X[kept], found.process, n_jobs)
+            predictor = Predictor.of_trees(found.trees, found.weights, X[kept], found.process, n_jobs)
             score += float(cell_log_scores(predictor, X[left_out]).sum())
         return Trial(share, fitted, score)
 

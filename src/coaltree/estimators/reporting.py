@@ -79,7 +79,7 @@ def report_facts(model: CoalescentClustering, title: str | None = None) -> Repor
         if tree.n_leaves <= MOST_LEAVES:
             holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
         if len(holes):
-            filled = Predictor([asked], np.ones(1), matrix, process, model.n_jobs).fitted_cells(holes)
+            filled = Predictor.of_trees([asked], np.ones(1), matrix, process, model.n_jobs).fitted_cells(holes)
         if tree.n_leaves >= FEWEST_ROWS:
             n_real = sum(column.real for column in encoded_columns(encoding))
             off = take_off(asked, matrix, n_real, process, model.n_jobs)

@@ -202,7 +202,7 @@ def _restored(model: Any, state: ModelState) -> Any:
         model._settle(explain(found, state.matrix, state.process), state.matrix, state.process)
     if state.prediction is not None:
         tree, process = state.prediction
-        model._asked = Predictor([tree], np.ones(1), state.matrix, process, model.n_jobs)
+        model._asked = Predictor.of_trees([tree], np.ones(1), state.matrix, process, model.n_jobs)
     if isinstance(model, CoalescentClustering):
         if state.labels is None:
             raise InputError("it has no labels")

@@ -53,6 +53,7 @@ class Beliefs:
                 f"The table has {len(matrix)} row(s) and the tree {tree.n_leaves} leaves; row i is leaf i."
             )
         self.tree = tree
+        self._n_columns = matrix.shape[1]
         self.process = process.resolve(matrix)
         self._block = min(BLOCK, 2 * tree.n_nodes)
         self._first = 2 * tree.n_nodes - 1  # the first of the slots that points take
@@ -69,6 +70,18 @@ class Beliefs:
         """Return what cells of the leaves would show, noise included: for missing cells, what to fill in."""
         n = self.tree.n_leaves
         return Predictions.stacked(list(self._blocks(np.arange(n), np.zeros(n), np.zeros(n), True)))
+
+    def others(self) -> Predictions:
+        """Return what cells of the leaves would show by all other leaves, noise included, as if their own rows had no cell."""
+        n, n_nodes = self.tree.n_leaves, self.tree.n_nodes
+        if n == 1:
+            return Beliefs(self.tree, np.full((1, self._n_columns), np.nan), self.process).leaves()
+        found = []
+        for start in range(0, n, BLOCK):
+            here = slice(n_nodes + start, n_nodes + min(start + BLOCK, n))  # what comes down to them
+            distance = self.turn[start : start + BLOCK]
+            found.append(self.process.states(read_messages(self.forest, here), distance, True))
+        return Predictions.stacked(found)
 
     def at(self, nodes: ArrayLike, heights: ArrayLike) -> Predictions:
         """Return the states at points of the branches above some nodes.

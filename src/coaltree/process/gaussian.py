@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 
 from ..errors import InputError
 from ..tree.tree import Tree
+from .blend import Blend
 from .interface import Process, check_width, checked_column_count
 from .layout import GaussianMessages, Messages
 
@@ -161,6 +162,13 @@ class Gaussian(Process):
         self._check_complete(X)
         white, log_scales = self.whitened(X)
         return self._white(), white, -float(log_scales.sum())
+
+    def blends(self) -> list[Blend]:
+        """Return all columns together if they have a full covariance matrix."""
+        if self.variance.ndim < 2:
+            return []
+        basis = self._basis[0]
+        return [Blend(np.arange(len(basis)), basis, self.whitened(np.zeros((1, len(basis))))[0][0])]
 
     @abstractmethod
     def _white(self) -> Process:

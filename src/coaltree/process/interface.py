@@ -13,6 +13,7 @@ from ..notebook import facts_html
 from ..streams import RandomState
 from ..table.blocks import computed
 from ..tree.tree import Tree
+from .blend import Blend
 from .kernels.messages import Forest
 from .layout import Columns, Messages, make_forest
 from .predictions import Predictions
@@ -88,6 +89,10 @@ class Process(ABC):
     def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
         """Return an equal process with independent columns, X as it has to see it, and the log Jacobian of a row."""
         return self, X, 0.0
+
+    def blends(self) -> list[Blend]:
+        """Return the columns that `unmixed` makes independent, those of each covariance matrix by themselves."""
+        return []
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Return sentences that the user of a tree found for X should read."""

@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..notebook import facts_html
 from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
+from .blend import Blend
 from .interface import Process, check_width, checked_column_count
 from .layout import Columns, Messages
 from .predictions import Predictions
@@ -127,6 +128,14 @@ class Mixed(Process):
             parts.append((own, columns))
             total += log_jacobian
         return type(self)(*parts), white, total
+
+    def blends(self) -> list[Blend]:
+        """Return those of all parts."""
+        return [
+            blend._replace(columns=np.array(columns)[blend.columns])
+            for process, columns in self.parts
+            for blend in process.blends()
+        ]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return what messages say of states some way off, every part of its own columns."""

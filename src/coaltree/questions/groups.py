@@ -20,8 +20,19 @@ from numpy.typing import NDArray
 from ..process.beliefs import Beliefs
 from ..process.predictions import Predictions
 from ..tree.attachment import SHORTEST, Places, places
-from ..tree.tree import Tree
-from .kernels.places import add_logs, add_moments, bound_groups, find_needed, summarise
+from .draws import Coordinates, Ensemble
+from .kernels.places import (
+    add_logs,
+    add_moments,
+    add_partial_logs,
+    add_partial_moments,
+    bound_groups,
+    find_needed,
+    find_tops,
+    put_exps,
+    sum_logs,
+    summarise,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -39,30 +50,44 @@ NUMBERS_AT_ONCE = 1_000_000  # rows times places that they look at in memory, fo
 MANY_AT_ONCE, FEW_THREADS = 32_000_000, 4  # instead, where tables are made again: the more rows share them the better
 ROWS_AT_ONCE = 256
 LEAST_PROBABILITY = 1e-300
+FAR = 40.0  # a group whose likeliest place is so far below a row's, in logs, adds less than rounding
 LEAST_LOG = -1e300  # of a row so far out that its density is 0 in double precision, wherever it attaches
 
 
 class Rows(NamedTuple):
     """New rows as kernels read them."""
 
-    real: FloatArray  # (rows, real columns)
-    observed: FlagArray
+    real: FloatArray  # (systems, rows, real columns), in the coordinates of each system
+    known: FlagArray  # (systems, rows, real columns), which of them are known by themselves
     states: IntArray  # (rows, categorical columns), counted over all columns; -1 for missing cells
+    partial: BoolArray  # (systems, rows), whether some cells of a blend are missing, and others are not
+    patterns: IntArray  # (rows,), those with the same number lack the same cells
+    missing: FlagArray  # (patterns, real columns), which these are
 
     def take(self, rows: slice) -> Rows:
         """Return some of them."""
-        return Rows(self.real[rows], self.observed[rows], self.states[rows])
+        return Rows(
+            np.ascontiguousarray(self.real[:, rows]),
+            np.ascontiguousarray(self.known[:, rows]),
+            self.states[rows],
+            self.partial[:, rows],
+            self.patterns[rows],
+            self.missing,
+        )
 
 
 class Tables(NamedTuple):
     """What new leaves show at the places of some groups; places that a group lacks have no mass."""
 
     log_masses: FloatArray  # (groups, width)
+    whole_log_masses: FloatArray  # with the log constants of all real columns
     means: FloatArray  # (groups, real columns, width)
     half_precisions: FloatArray
     log_constants: FloatArray
     log_probabilities: FloatArray  # (groups, states, width)
     probabilities: FloatArray
+    shown_means: FloatArray  # as means and half_precisions, of the table's columns
+    shown_half_precisions: FloatArray
 
 
 class Summaries(NamedTuple):
@@ -85,6 +110,7 @@ class Looked(NamedTuple):
     """Rows and the groups that each looks at, a pair each, ordered by rows, then by groups."""
 
     rows: IntArray  # which of the rows asked for
+    cells: Rows  # what they are
     first_pairs: IntArray  # (rows + 1,), where the pairs of each row begin
     pair_rows: IntArray  # (pairs,), counted within these rows
     groups: IntArray  # (pairs,)
@@ -93,33 +119,46 @@ class Looked(NamedTuple):
 
 
 class PlaceGroups:
-    """All places of new rows on some trees, tree by tree, and what new leaves show there.
+    """All places of new rows on the trees of some draws, draw by draw, and what new leaves show there.
 
     Parameters
     ----------
-    weights : ndarray of shape (n_trees,)
-    beliefs : list of Beliefs
-        Of each tree.
-    n_columns : int
+    ensemble : Ensemble
+    X : ndarray of shape (n, D)
+        The table as it was given.
     """
 
-    def __init__(self, weights: FloatArray, beliefs: list[Beliefs], n_columns: int) -> None:
-        self.beliefs = beliefs
-        settled = beliefs[0].process.settled_height
-        found = [places(own.tree, settled, min(1.1, 3 / math.sqrt(n_columns))) for own in beliefs]
+    def __init__(self, ensemble: Ensemble, X: FloatArray) -> None:
+        self.beliefs = []
+        for draw in ensemble.draws:
+            process, white, _ = draw.process.unmixed(draw.X)
+            self.beliefs.append(Beliefs(draw.tree, white, process))
+        found = [
+            places(own.tree, own.process.settled_height, min(1.1, 3 / math.sqrt(X.shape[1]))) for own in self.beliefs
+        ]
         counts = np.array([len(own.nodes) for own in found])
         self.prunes = bool(counts.sum() > ALWAYS_LOOKED_AT)
         if self.prunes:
-            found = [_near_together(own.tree, at, settled) for own, at in zip(beliefs, found, strict=True)]
-        found = [at._replace(log_masses=at.log_masses + math.log(w)) for at, w in zip(found, weights, strict=True)]
+            found = [_near_together(own, at) for own, at in zip(self.beliefs, found, strict=True)]
+        found = [
+            at._replace(log_masses=at.log_masses + math.log(w)) for at, w in zip(found, ensemble.weights, strict=True)
+        ]
         self.places = found[0] if len(found) == 1 else Places(*map(np.concatenate, zip(*found, strict=True)))
-        self.bounds = np.concatenate([[0], np.cumsum(counts)])  # of the trees, in places
+        self.bounds = np.concatenate([[0], np.cumsum(counts)])  # of the draws, in places
         self.width = int(np.max(np.ceil(counts / np.ceil(counts / WIDTH))))
         starts = [np.arange(a, b, self.width) for a, b in pairwise(self.bounds)]
-        self.group_bounds = np.concatenate([[0], np.cumsum([len(own) for own in starts])])  # of the trees, in groups
+        self.group_bounds = np.concatenate([[0], np.cumsum([len(own) for own in starts])])  # of the draws, in groups
         self.starts = np.concatenate(starts)
         self.stops = np.minimum(self.starts + self.width, np.repeat(self.bounds[1:], np.diff(self.group_bounds)))
         self._lock = Lock()  # beliefs at points of branches are made in memory that threads share
+        self._like = self.shown_at(np.zeros(0, dtype=np.intp))  # which columns are real, which states the others have
+        n_systems = int(ensemble.systems[-1]) + 1
+        firsts = np.searchsorted(ensemble.systems, np.arange(n_systems))
+        self.coordinates = [Coordinates(ensemble.draws[k].process, X, self._like.real) for k in firsts]
+        self.blended = any(own.blends for own in self.coordinates)
+        self.draw_systems = ensemble.systems
+        self.systems = np.repeat(ensemble.systems, np.diff(self.group_bounds))  # of the groups
+        self.system_bounds = np.searchsorted(self.systems, np.arange(n_systems + 1))  # in groups
 
     # -- tables -----------------------------------------------------------------------------------------------------
 
@@ -147,28 +186,39 @@ class PlaceGroups:
         known = shown.sd < np.inf
         sd = np.where(known, shown.sd, 1.0)
         probability = np.maximum(shown.probability, LEAST_PROBABILITY)
+        mean, half_precision = np.where(known, shown.mean, 0.0), np.where(known, 0.5 / sd**2, 0.0)
+        log_constant = np.where(known, -np.log(sd) - 0.5 * math.log(2 * math.pi), 0.0)
+        shown_mean, shown_half = (mean.copy(), half_precision.copy()) if self.blended else (mean, half_precision)
+        systems = np.repeat(self.systems[groups], self.width)
+        for k, coordinates in enumerate(self.coordinates):
+            own = np.flatnonzero(systems == k)
+            for blend in coordinates.blends:
+                log_constant[np.ix_(own, blend.real)] += blend.log_jacobian / len(blend.real)
+            if coordinates.blends:
+                shown_mean[own], variance = coordinates.shown(mean[own], sd[own] ** 2)
+                shown_half[own] = np.where(known[own], 0.5 / variance, 0.0)
 
         def turned(table: FloatArray) -> FloatArray:
             return np.ascontiguousarray(table.reshape(*at.shape, table.shape[1]).transpose(0, 2, 1))
 
+        log_masses = np.where(lacking, -np.inf, self.places.log_masses[at])
         return Tables(
-            np.where(lacking, -np.inf, self.places.log_masses[at]),
-            turned(np.where(known, shown.mean, 0.0)),
-            turned(np.where(known, 0.5 / sd**2, 0.0)),
-            turned(np.where(known, -np.log(sd) - 0.5 * math.log(2 * math.pi), 0.0)),
+            log_masses,
+            log_masses + log_constant.sum(axis=1).reshape(at.shape),
+            (means := turned(mean)),
+            (half_precisions := turned(half_precision)),
+            turned(log_constant),
             turned(np.log(probability)),
             turned(probability),
+            turned(shown_mean) if self.blended else means,
+            turned(shown_half) if self.blended else half_precisions,
         )
-
-    @cached_property
-    def _like(self) -> Predictions:
-        """Which columns are real, and which states the others have."""
-        return self.shown_at(np.zeros(0, dtype=np.intp))
 
     @cached_property
     def _numbers(self) -> int:
         """How many numbers of tables a group has."""
-        return self.width * (1 + 3 * len(self._like.real) + 2 * int(self._like.start[-1]))
+        tables = 5 if self.blended else 3
+        return self.width * (2 + tables * len(self._like.real) + 2 * int(self._like.start[-1]))
 
     @cached_property
     def _prepared(self) -> tuple[Tables | None, Summaries | None]:
@@ -183,11 +233,10 @@ class PlaceGroups:
         for first in range(0, n, step):
             made = self._made(np.arange(first, min(first + step, n)))
             if self.prunes:
-                summarise(*made[:3], made.log_probabilities, *summaries, first)
+                summarise(made.log_masses, made.means, made.half_precisions, made.log_probabilities, *summaries, first)
             if n * self._numbers <= KEPT:
                 kept.append(made)
-        whole = Tables(*map(np.concatenate, zip(*kept, strict=True))) if len(kept) > 1 else None
-        return whole or (kept[0] if kept else None), summaries if self.prunes else None
+        return _joined(kept) if kept else None, summaries if self.prunes else None
 
     def _tables(self, groups: IntArray) -> Iterator[tuple[Tables, IntArray, IntArray]]:
         """Yield tables, the pairs whose groups are in them, ordered by group, and the groups' slots there."""
@@ -206,112 +255,241 @@ class PlaceGroups:
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def rows(self, white: FloatArray) -> Rows:
+    def rows(self, X: FloatArray) -> Rows:
         """Lay out rows for kernels."""
-        real = np.ascontiguousarray(white[:, self._like.real])
-        codes = white[:, self._like.categorical]
+        real = np.ascontiguousarray(X[:, self._like.real])
+        codes = X[:, self._like.categorical]
         missing = np.isnan(codes)
         states = np.where(missing, -1, np.where(missing, 0, codes).astype(np.intp) + self._like.start[:-1])
-        return Rows(real, (~np.isnan(real)).view(np.uint8), np.ascontiguousarray(states))
+        missing = np.isnan(real)
+        white, known, partial = zip(*(own.rows(real, missing) for own in self.coordinates), strict=True)
+        patterns, which = np.zeros((1, real.shape[1]), dtype=np.bool_), np.zeros(len(real), dtype=np.intp)
+        if np.any(partial):
+            patterns, which = np.unique(missing, axis=0, return_inverse=True)
+        return Rows(
+            np.stack(white),
+            np.stack(known).view(np.uint8),
+            np.ascontiguousarray(states),
+            np.stack(partial),
+            np.ascontiguousarray(which.ravel(), dtype=np.intp),
+            np.ascontiguousarray(patterns).view(np.uint8),
+        )
 
     def bound(self, rows: Rows) -> FloatArray:
         """Return for each row and group what the log of prior times likelihood, added up over the group, cannot exceed."""
         _, summaries = self._prepared
         assert summaries is not None
-        bounds = np.empty((len(rows.real), len(self.starts)))
-        bound_groups(*rows, *summaries, LEAST_LOG, bounds)
+        bounds = np.empty((len(rows.states), len(self.starts)))
+        bound_groups(self.system_bounds, *rows[:3], *summaries, LEAST_LOG, bounds)
+        for k, coordinates in enumerate(self.coordinates):
+            own = slice(*self.system_bounds[k : k + 2])
+            for blend in coordinates.blends:
+                bounds[:, own] += np.where(rows.known[k, :, blend.real[0]], blend.log_jacobian, 0.0)[:, None]
+            bounds[rows.partial[k], own] = np.inf
         return bounds
+
+    def _log_densities(self, rows: Rows, needed: BoolArray) -> FloatArray:
+        """Return the log densities of rows at the groups that each needs."""
+        if np.any(rows.partial):
+            return self._looked(rows, np.arange(len(needed)), needed).log_density
+        pair_rows, groups, first_pairs = _pairs(needed)
+        tops, sums = np.empty((2, len(groups)))
+        row_tops = np.full(len(needed), -np.inf)
+        systems = self.systems[groups]
+        for tables, chosen, slots in self._tables(groups):
+            sum_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], LEAST_LOG, FAR, row_tops, tops, sums)
+        return _totals(first_pairs, pair_rows, row_tops, tops, sums)[0]
 
     def _looked(self, rows: Rows, which: IntArray, needed: BoolArray) -> Looked:
         """Look at the groups that each row needs."""
-        pair_rows, groups = map(np.ascontiguousarray, np.nonzero(needed))
-        first_pairs = np.concatenate([[0], np.cumsum(np.bincount(pair_rows, minlength=len(needed)))])
+        pair_rows, groups, first_pairs = _pairs(needed)
+        systems = self.systems[groups]
         logs = np.empty((len(groups), self.width))
         for tables, chosen, slots in self._tables(groups):
-            add_logs(chosen, slots, pair_rows, *rows, *tables[:5], LEAST_LOG, logs)
-        top = np.maximum.reduceat(logs.max(axis=1), first_pairs[:-1])
-        logs -= top[pair_rows, None]
-        np.exp(logs, out=logs)
-        total = np.add.reduceat(logs.sum(axis=1), first_pairs[:-1])
-        logs /= total[pair_rows, None]
-        return Looked(which, first_pairs, pair_rows, groups, logs, top + np.log(total))
+            add_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], LEAST_LOG, logs)
+            for k, own, own_slots in self._partial(rows, chosen, slots, pair_rows, systems):
+                for blend, real, _, _ in self.coordinates[k].blends:
+                    add_partial_logs(
+                        own,
+                        own_slots,
+                        pair_rows,
+                        rows.real[k],
+                        rows.patterns,
+                        rows.missing,
+                        real,
+                        blend.basis,
+                        *tables[2:5],
+                        LEAST_LOG,
+                        logs,
+                    )
+        tops, sums = np.empty((2, len(groups)))
+        find_tops(logs, tops)
+        row_tops = np.maximum.reduceat(tops, first_pairs[:-1])
+        put_exps(logs, row_tops[pair_rows], FAR, tops, sums)
+        log_density, shares = _totals(first_pairs, pair_rows, row_tops, tops, sums)
+        logs *= shares[:, None]
+        return Looked(which, rows, first_pairs, pair_rows, groups, logs, log_density)
+
+    def _partial(
+        self, rows: Rows, chosen: IntArray, slots: IntArray, pair_rows: IntArray, systems: IntArray
+    ) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Yield systems, the pairs whose rows know a blend in part there, ordered by slot and pattern, and their slots."""
+        if not np.any(rows.partial):
+            return
+        own = np.flatnonzero(rows.partial[systems[chosen], pair_rows[chosen]])
+        own = own[np.lexsort((rows.patterns[pair_rows[chosen[own]]], slots[own], systems[chosen[own]]))]
+        for some in np.split(own, np.flatnonzero(np.diff(systems[chosen[own]])) + 1):
+            if len(some):
+                yield int(systems[chosen[some[0]]]), chosen[some], slots[some]
 
     def _needed(self, rows: Rows) -> BoolArray:
         """Say for each row which groups may matter."""
-        needed = np.ones((len(rows.real), len(self.starts)), dtype=np.bool_)
+        needed = np.ones((len(rows.states), len(self.starts)), dtype=np.bool_)
         if self.prunes and len(self.starts) > FIRST:
             bounds = self.bound(rows)
             needed[:] = False
             np.put_along_axis(needed, np.argpartition(bounds, -FIRST, axis=1)[:, -FIRST:], True, axis=1)
-            found = self._looked(rows, np.arange(len(bounds)), needed).log_density
+            found = self._log_densities(rows, needed)
             find_needed(bounds, found, math.log(NEGLECTED), needed.view(np.uint8))
         return needed
 
     def _answers(
-        self, white: FloatArray, which: IntArray, work: Callable[[Looked], Answer]
+        self, X: FloatArray, which: IntArray, work: Callable[[Rows, IntArray, BoolArray], Answer], most: int
     ) -> list[tuple[IntArray, Answer]]:
-        rows = self.rows(white[which])
+        rows = self.rows(X[which])
         needed = self._needed(rows)
         numbers = np.cumsum(needed.sum(axis=1)) * self.width
-        most = NUMBERS_AT_ONCE if self._prepared[0] else MANY_AT_ONCE
         answers = []
         first = 0
         while first < len(which):
             before = numbers[first - 1] if first else 0
             last = max(int(np.searchsorted(numbers, before + most, side="right")), first + 1)
             some = slice(first, last)
-            answers.append((which[some], work(self._looked(rows.take(some), which[some], needed[some]))))
+            answers.append((which[some], work(rows.take(some), which[some], needed[some])))
             first = last
         return answers
 
+    def log_density(self, X: FloatArray, n_threads: int) -> FloatArray:
+        """Return the log densities of rows."""
+        most = MANY_AT_ONCE if not np.isnan(X).any() or not self.blended else NUMBERS_AT_ONCE
+        order, found = self._blocks(X, n_threads, lambda rows, _, needed: self._log_densities(rows, needed), most)
+        return np.asarray(np.concatenate(found)[np.argsort(order)])
+
     def in_blocks(
-        self, white: FloatArray, n_threads: int, work: Callable[[Looked], Answer]
+        self, X: FloatArray, n_threads: int, work: Callable[[Looked], Answer]
     ) -> tuple[IntArray, list[Answer]]:
         """Do the work on blocks of rows, those near each other together; return their order, and what was found."""
+        most = NUMBERS_AT_ONCE if self._prepared[0] else MANY_AT_ONCE
+        return self._blocks(X, n_threads, lambda rows, *chosen: work(self._looked(rows, *chosen)), most)
 
+    def _blocks(
+        self, X: FloatArray, n_threads: int, work: Callable[[Rows, IntArray, BoolArray], Answer], most: int
+    ) -> tuple[IntArray, list[Answer]]:
         def nearest(first: int) -> IntArray:
-            return np.asarray(self.bound(self.rows(white[first : first + ROWS_AT_ONCE])).argmax(axis=1))
+            return np.asarray(self.bound(self.rows(X[first : first + ROWS_AT_ONCE])).argmax(axis=1))
 
-        starts = range(0, len(white), ROWS_AT_ONCE)
-        order = np.arange(len(white))
+        starts = range(0, len(X), ROWS_AT_ONCE)
+        order = np.arange(len(X))
         kept, _ = self._prepared  # before threads ask for it
         if kept is None:
             n_threads = min(n_threads, FEW_THREADS)
         n_threads = min(n_threads, len(starts))  # of one block the caller takes care: threads take long to start
         with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
-            if kept is None and len(white) > 1:
+            if kept is None and len(X) > 1:
                 order = np.argsort(np.concatenate(parallel(delayed(nearest)(k) for k in starts)), kind="stable")
-            found = parallel(delayed(self._answers)(white, order[k : k + ROWS_AT_ONCE], work) for k in starts)
+            found = parallel(delayed(self._answers)(X, order[k : k + ROWS_AT_ONCE], work, most) for k in starts)
         parts = [part for block in found for part in block]
         return np.concatenate([which for which, _ in parts]), [answer for _, answer in parts]
 
     def mixtures(self, looked: Looked) -> Predictions:
-        """Return mean, sd and probabilities of what new leaves show, over the places that rows look at."""
-        n, like = len(looked.rows), self._like
-        weight, (mean, square, unknown) = np.zeros(n), np.zeros((3, n, len(like.real)))
+        """Return mean, sd and probabilities of what new leaves show, over the places that rows look at.
+
+        Missing cells of a blend are told given the others of their row, which a place tells by itself.
+        """
+        n, like, rows = len(looked.rows), self._like, looked.cells
+        # of pairs that know a blend in part, of all others; and of the cells that the former lack
+        weight, moments = np.zeros((2, n)), np.zeros((2, 3, n, len(like.real)))
+        conditional = np.zeros((3, n, len(like.real)))
         probability = np.zeros((n, int(like.start[-1])))
+        systems = self.systems[looked.groups]
         for tables, chosen, slots in self._tables(looked.groups):
-            add_moments(
-                chosen,
-                slots,
-                looked.pair_rows,
-                looked.shares,
-                tables.means,
-                tables.half_precisions,
-                tables.probabilities,
-                weight,
-                mean,
-                square,
-                unknown,
-                probability,
-            )
-        sd = np.where(unknown > 0, np.inf, np.sqrt(square / weight[:, None]))
+            partial = rows.partial[systems[chosen], looked.pair_rows[chosen]]
+            for k in range(2):
+                add_moments(
+                    chosen[partial == k],
+                    slots[partial == k],
+                    looked.pair_rows,
+                    looked.shares,
+                    tables.shown_means,
+                    tables.shown_half_precisions,
+                    tables.probabilities,
+                    weight[k],
+                    moments[k, 0],
+                    moments[k, 1],
+                    moments[k, 2],
+                    probability,
+                )
+            for system, own, own_slots in self._partial(rows, chosen, slots, looked.pair_rows, systems):
+                for blend, real, fill, _ in self.coordinates[system].blends:
+                    add_partial_moments(
+                        own,
+                        own_slots,
+                        looked.pair_rows,
+                        looked.shares,
+                        rows.real[system],
+                        rows.patterns,
+                        rows.missing,
+                        real,
+                        blend.basis,
+                        fill,
+                        tables.means,
+                        tables.half_precisions,
+                        *conditional,
+                    )
+        (mean, square, unknown), (other, other_square, other_unknown) = moments
+        if np.any(rows.partial):
+            known = conditional[0] > 0
+            other = np.where(known, conditional[1], other)
+            other_square = np.where(known, conditional[2], other_square)
+            share = (weight[1] / weight.sum(axis=0))[:, None]
+            apart = other - mean
+            mean = mean + share * apart
+            square = square + other_square + weight[0][:, None] * share * apart**2
+            unknown = unknown + other_unknown
+        sd = np.where(unknown > 0, np.inf, np.sqrt(square / weight.sum(axis=0)[:, None]))
         return like._replace(mean=mean, sd=sd, probability=probability)
 
 
-def _near_together(tree: Tree, at: Places, settled: float) -> Places:
+def _joined(tables: list[Tables]) -> Tables:
+    """Put tables of groups one behind the other; what is shared stays so."""
+    if len(tables) == 1:
+        return tables[0]
+    joined = Tables(*map(np.concatenate, zip(*tables, strict=True)))
+    if tables[0].shown_means is tables[0].means:
+        return joined._replace(shown_means=joined.means, shown_half_precisions=joined.half_precisions)
+    return joined
+
+
+def _pairs(needed: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return rows and groups of all pairs, and where those of each row begin."""
+    pair_rows, groups = map(np.ascontiguousarray, np.nonzero(needed))
+    return pair_rows, groups, np.concatenate([[0], np.cumsum(np.bincount(pair_rows, minlength=len(needed)))])
+
+
+def _totals(
+    first_pairs: IntArray, pair_rows: IntArray, row_tops: FloatArray, tops: FloatArray, sums: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log of each row's sum, and by what each pair's numbers are multiplied to be shares of it."""
+    above = row_tops[pair_rows]
+    factors = np.where(tops >= above - FAR, np.exp(tops - above), 0.0)
+    total = np.add.reduceat(factors * sums, first_pairs[:-1])
+    return row_tops + np.log(total), factors / total[pair_rows]
+
+
+def _near_together(beliefs: Beliefs, at: Places) -> Places:
     """Order places such that those of a group say much the same: by the magnitude of their height, then depth first."""
-    heights = at.heights + max(settled, SHORTEST * SHORTEST * float(tree.heights[-1]))
+    tree = beliefs.tree
+    heights = at.heights + max(beliefs.process.settled_height, SHORTEST * SHORTEST * float(tree.heights[-1]))
     magnitude = np.frexp(heights)[1].astype(np.intp)
     rank = np.empty(tree.n_nodes, dtype=np.intp)
     rank[tree.depth_first] = np.arange(tree.n_nodes)

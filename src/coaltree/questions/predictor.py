@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from threading import Lock
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..process.predictions import Predictions
 from ..tree.clades import clade_masks
 from ..tree.pruning import with_leaves, without_leaves
 from ..tree.tree import Tree
+from .draws import Draw, Ensemble
 from .groups import Looked, PlaceGroups
 from .kernels.places import add_merge_heights, add_to_clusters, attach, find_clusters
 
@@ -64,62 +66,98 @@ class Placed(NamedTuple):
 
 
 class Predictor:
-    """Trees over the rows of a table, and what they say of others.
+    """Trees over the rows of a table, each with its parameters, and what they say of others.
 
     Parameters
     ----------
-    trees : sequence of Tree
-    weights : ndarray of shape (n_trees,)
+    draws : sequence of Draw
+    weights : ndarray of shape (n_draws,)
     X : ndarray of shape (n_leaves, n_columns)
-        The rows of the fit.
-    process : Process
+        The rows of the fit, NaN where a cell is missing.
     n_jobs : int, optional
+    places_anew : bool, default False
+        Whether rows of the fit are taken off the trees and placed anew where they are asked for, since the trees are too sure
+        of their places. Draws from the posterior are not; for this, they have to share one process and one table.
     """
 
     def __init__(
-        self, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, process: Process, n_jobs: int | None = None
+        self,
+        draws: Sequence[Draw],
+        weights: FloatArray,
+        X: FloatArray,
+        n_jobs: int | None = None,
+        *,
+        places_anew: bool = False,
     ) -> None:
-        self.given_process, self.given_X = process, X
-        self.process, self.X, self.log_jacobian = process.unmixed(X)
+        self.ensemble = Ensemble(draws, weights)
+        self.X = X
+        self.places_anew = places_anew
         self.n_threads = thread_count(n_jobs)
-        shares: dict[int, float] = {}
-        distinct = {id(tree): tree for tree in trees}
-        for tree, weight in zip(trees, weights, strict=True):
-            shares[id(tree)] = shares.get(id(tree), 0.0) + float(weight)
-        self.trees = [tree for key, tree in distinct.items() if shares[key] > 0]
-        self.weights = np.array([shares[id(tree)] for tree in self.trees])
-        self.weights /= self.weights.sum()
+        self._lock = Lock()
+
+    @classmethod
+    def of_trees(
+        cls, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, process: Process, n_jobs: int | None = None
+    ) -> Self:
+        """Return a predictor of trees that share a process."""
+        return cls([Draw(tree, process, X) for tree in trees], weights, X, n_jobs, places_anew=True)
+
+    @property
+    def given_process(self) -> Process:
+        """The process of the first draw."""
+        return self.ensemble.draws[0].process
+
+    @property
+    def weights(self) -> FloatArray:
+        """The share of each draw."""
+        return self.ensemble.weights
+
+    @cached_property
+    def trees(self) -> list[Tree]:
+        """The tree of each draw."""
+        return [draw.tree for draw in self.ensemble.draws]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be computed again."""
-        made = ("beliefs", "groups", "_walks", "_ranks", "_first_rows")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
+        kept = ("ensemble", "X", "places_anew", "n_threads")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._lock = Lock()
 
     # -- rows of the fit --------------------------------------------------------------------------------------------
 
     @cached_property
-    def beliefs(self) -> list[Beliefs]:
-        """What the table says of the states in each tree."""
-        return [Beliefs(tree, self.X, self.process) for tree in self.trees]
-
-    @cached_property
     def _first_rows(self) -> dict[bytes, int]:
-        return {row.tobytes(): k for k, row in reversed(list(enumerate(_plain(self.given_X))))}
+        return {row.tobytes(): k for k, row in reversed(list(enumerate(_plain(self.X))))}
 
     def rows_of_fit(self, X: FloatArray) -> IntArray:
         """Return which row of the fit each row is, cell by cell and hole by hole, of equal ones the first; -1 for others."""
         return np.array([self._first_rows.get(row.tobytes(), -1) for row in _plain(X)], dtype=np.intp)
 
     def fitted_cells(self, rows: IntArray) -> Predictions:
-        """Return what cells of rows of the fit would show, over all trees.
+        """Return what cells of rows of the fit would show, over all draws.
 
-        One tree, or a sample that has forgotten all but one of its early merges, is too sure of the rows' places: each row is
-        taken off the trees, and placed anew by what was observed of it. For trees from the posterior that changes nothing
-        on average, as a step of Gibbs sampling does not.
+        In draws from the posterior, a row's place is known, and all other rows with it. One tree, or a sample that has
+        forgotten all but one of its early merges, is too sure of the rows' places: each row is taken off the trees, and placed
+        anew by what was observed of it. For trees from the posterior that changes nothing on average, as a step of Gibbs
+        sampling does not.
         """
-        if len(self.X) == 1:
-            return _mixture([beliefs.leaves().take(rows) for beliefs in self.beliefs], self.weights)
-        return _mixture([self._placed_anew(tree, rows) for tree in self.trees], self.weights)
+        if not self.places_anew:
+            found = [self._at_leaf(k, rows) for k in range(len(self.trees))]
+        elif len(self.X) == 1:
+            found = [beliefs.leaves().take(rows) for beliefs in self.groups.beliefs]
+        else:
+            found = [self._placed_anew(tree, rows) for tree in self.trees]
+        return _mixture(found, self.weights)
+
+    def _at_leaf(self, k: int, rows: IntArray) -> Predictions:
+        """Return what cells of rows would show where a draw has them, by all other rows and the row's observed cells."""
+        groups = self.groups
+        found = groups.beliefs[k].others().take(rows)
+        coordinates = groups.coordinates[int(groups.draw_systems[k])]
+        return coordinates.given(found, self.X[rows])
 
     def _placed_anew(self, tree: Tree, rows: IntArray) -> Predictions:
         found: list[Predictions] = []
@@ -135,18 +173,22 @@ class Predictor:
     def draw_fitted(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of rows of the fit, all rows of a draw together; shape ``(size, rows, n_columns)``.
 
-        Every draw has a tree of its own: one of those that there are, with the rows taken off and put back where they might be
-        as well, some of them at a time.
+        Every table comes from one draw, with the cells that it has filled in. Where rows are placed anew, it has a tree of its
+        own: one of those that there are, with the rows taken off and put back where they might be as well, some of them at a
+        time.
         """
         tables = np.empty((size, len(rows), self.X.shape[1]))
         chosen = rng.choice(len(self.trees), size=size, p=self.weights)
-        groups = self._groups(DRAW_FOLDS) if len(self.X) > 1 else []
-        for k, tree in enumerate(self.trees[t] for t in chosen):
+        groups = self._groups(DRAW_FOLDS) if self.places_anew and len(self.X) > 1 else []
+        for k, draw in enumerate(self.ensemble.draws[t] for t in chosen):
+            tree = draw.tree
             for group in groups:
                 held_out = self._held_out(tree, group)
                 at, heights = held_out.draw_places(self.X[group], rng)
                 tree = with_leaves(held_out.trees[0], at, heights, group, tree.leaf_names)
-            tables[k] = Beliefs(tree, self.X, self.process).draw(1, rng)[0][rows]
+            drawn = Beliefs(tree, draw.X, draw.process).draw(1, rng)[0]
+            filled = np.isnan(self.X) & ~np.isnan(draw.X)
+            tables[k] = np.where(filled, draw.X, drawn)[rows]
         return tables
 
     def _groups(self, count: int) -> list[IntArray]:
@@ -157,17 +199,21 @@ class Predictor:
 
     def is_fit(self, X: FloatArray) -> bool:
         """Say whether a table is that of the fit."""
-        return X.shape == self.given_X.shape and np.array_equal(X, self.given_X, equal_nan=True)
+        return X.shape == self.X.shape and np.array_equal(X, self.X, equal_nan=True)
 
     def _held_out(self, tree: Tree, rows: IntArray) -> Predictor:
-        return Predictor([without_leaves(tree, rows)], np.ones(1), np.delete(self.X, rows, axis=0), self.process)
+        rest = np.delete(self.X, rows, axis=0)
+        return Predictor.of_trees([without_leaves(tree, rows)], np.ones(1), rest, self.given_process)
 
     # -- places ---------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def groups(self) -> PlaceGroups:
-        """Where new rows may attach, on all trees."""
-        return PlaceGroups(self.weights, self.beliefs, self.X.shape[1])
+        """Where new rows may attach, on all trees; made once, whichever thread asks first."""
+        with self._lock:
+            if "_made_groups" not in self.__dict__:
+                self._made_groups = PlaceGroups(self.ensemble, self.X)
+            return self._made_groups
 
     @cached_property
     def _walks(self) -> list[Walk]:
@@ -183,16 +229,14 @@ class Predictor:
 
     def _in_blocks(self, X: FloatArray, work: Callable[[Looked], Answer]) -> tuple[IntArray, list[Answer]]:
         """Do the work on blocks of rows; return the order of the rows that puts the answers as they were asked for."""
-        _, white, _ = self.given_process.unmixed(X)
-        which, found = self.groups.in_blocks(white, self.n_threads, work)
+        which, found = self.groups.in_blocks(X, self.n_threads, work)
         return np.argsort(which), found
 
     # -- new rows ---------------------------------------------------------------------------------------------------
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """Return the log predictive density of rows, over all places and trees: eq. (9.6)."""
-        order, found = self._in_blocks(X, lambda looked: looked.log_density)
-        return np.asarray(np.concatenate(found)[order] + self.log_jacobian)
+        return self.groups.log_density(X, self.n_threads)
 
     def cells(self, X: FloatArray) -> Predictions:
         """Return what the cells of rows would show, each row placed by its observed ones: eq. (9.7)."""
@@ -224,13 +268,17 @@ class Predictor:
 
     def draw(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of rows, each from a place drawn for it; shape ``(size, rows, columns)``."""
+        groups = self.groups
         distinct, at = np.unique(self._drawn(X, size, rng), return_inverse=True)
+        systems = groups.draw_systems[np.searchsorted(groups.bounds, distinct, side="right") - 1]
         at = at.reshape(size, len(X))
-        predictions = self.groups.shown_at(distinct)
+        predictions = groups.shown_at(distinct)
         tables = np.full((size, *X.shape), np.nan)
-        tables[:, :, predictions.real] = predictions.mean[at] + np.where(
-            predictions.sd[at] < np.inf, predictions.sd[at], 0.0
-        ) * rng.standard_normal((size, len(X), len(predictions.real)))
+        steps = rng.standard_normal((size, len(X), len(predictions.real)))
+        for k, coordinates in enumerate(groups.coordinates):
+            tables_at, rows = np.nonzero(systems[at] == k)
+            drawn = coordinates.given(predictions.take(at[tables_at, rows]), X[rows], steps[tables_at, rows])
+            tables[tables_at[:, None], rows[:, None], predictions.real] = drawn.mean
         for k, column in enumerate(predictions.categorical):
             own = slice(predictions.start[k], predictions.start[k + 1])
             cumulative = np.cumsum(predictions.probability[:, own], axis=1)[at]
@@ -270,7 +318,7 @@ class Predictor:
                     near = np.flatnonzero(merge_heights <= last)
                     nearest[k] = near[np.argsort(merge_heights[near], kind="stable")][:n_nearest]
                     nearest_heights[k] = merge_heights[nearest[k]]
-            return found, nearest, nearest_heights, looked.log_density + self.log_jacobian
+            return found, nearest, nearest_heights, looked.log_density
 
         order, parts = self._in_blocks(X, work)
         found, nearest, nearest_heights, log_density = (np.concatenate(own)[order] for own in zip(*parts, strict=True))

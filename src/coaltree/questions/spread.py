@@ -35,11 +35,9 @@ def ask(predictor: Predictor, question: str, X: NDArray[np.float64], *arguments:
     """
     if client is None or len(X) <= ROWS_AT_ONCE:
         return getattr(predictor, question)(X, *arguments)
-    # Columns are made independent here: a product of matrices may round otherwise for other numbers of rows.
-    _, white, _ = predictor.given_process.unmixed(X)
     sent = copy.copy(predictor)
-    sent.given_process, sent.given_X, sent.n_threads = predictor.process, predictor.X, 1
-    tasks = ((white[first : first + ROWS_AT_ONCE],) for first in range(0, len(X), ROWS_AT_ONCE))
+    sent.n_threads = 1
+    tasks = ((X[first : first + ROWS_AT_ONCE],) for first in range(0, len(X), ROWS_AT_ONCE))
     with opened_client(client) as opened, told_how_to_go_on(can_be_kept=False):
         from ..inference.cluster import Cluster
 

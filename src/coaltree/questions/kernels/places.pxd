@@ -4,6 +4,7 @@ from coaltree cimport _math as math
 
 cdef double BINS_A_NAT
 cdef Py_ssize_t BINS, TOGETHER
+cdef double LEAST_SHARE
 
 
 cdef class Stretches:
@@ -15,16 +16,107 @@ cdef class Stretches:
     cdef readonly double[::1] left_density
 
 
-@cython.locals(
-    n=Py_ssize_t, n_chosen=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, slot=Py_ssize_t,
-    i=Py_ssize_t, d=Py_ssize_t, state=Py_ssize_t, value=double, gap=double,
-)
+cdef class Conditional:
+    cdef readonly Py_ssize_t[::1] holes
+    cdef readonly double[::1] precision
+    cdef readonly double[::1] gap
+    cdef readonly double[::1] shift
+    cdef readonly double[::1] scratch
+    cdef readonly double[:, ::1] lower
+
+
+@cython.locals(n_chosen=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)
 cpdef add_logs(
     const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
-    const double[:, ::1] x, const unsigned char[:, ::1] observed, const Py_ssize_t[:, ::1] states,
-    const double[:, ::1] masses, const double[:, :, ::1] means, const double[:, :, ::1] halves,
-    const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities, double least, double[:, ::1] logs,
+    const Py_ssize_t[::1] systems, const double[:, :, ::1] x, const unsigned char[:, :, ::1] known,
+    const Py_ssize_t[:, ::1] states, const double[:, ::1] masses, const double[:, ::1] whole_masses,
+    const double[:, :, ::1] means,
+    const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
+    double least, double[:, ::1] logs,
 )
+@cython.locals(
+    n_chosen=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, row=Py_ssize_t, logs=double[:, ::1]
+)
+cpdef sum_logs(
+    const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
+    const Py_ssize_t[::1] systems, const double[:, :, ::1] x, const unsigned char[:, :, ::1] known,
+    const Py_ssize_t[:, ::1] states, const double[:, ::1] masses, const double[:, ::1] whole_masses,
+    const double[:, :, ::1] means,
+    const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
+    double least, double far, double[::1] row_tops, double[::1] tops, double[::1] sums,
+)
+@cython.locals(last=Py_ssize_t)
+cdef Py_ssize_t _end_of_run(const Py_ssize_t[::1] slots, Py_ssize_t first) noexcept nogil
+@cython.locals(
+    n=Py_ssize_t, size=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, slot=Py_ssize_t, s=Py_ssize_t, row=Py_ssize_t,
+    i=Py_ssize_t, d=Py_ssize_t, c=Py_ssize_t, step=Py_ssize_t, state=Py_ssize_t, x0=double, x1=double, x2=double,
+    x3=double, gap0=double, gap1=double, gap2=double, gap3=double,
+)
+cdef void _fill_run(
+    const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
+    const Py_ssize_t[::1] systems, const double[:, :, ::1] x, const unsigned char[:, :, ::1] known,
+    const Py_ssize_t[:, ::1] states, const double[:, ::1] masses, const double[:, ::1] whole_masses,
+    const double[:, :, ::1] means,
+    const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
+    double least, double[:, ::1] logs, Py_ssize_t first, Py_ssize_t last, bint apart,
+) noexcept nogil
+@cython.locals(d=Py_ssize_t)
+cdef bint _is_whole(const unsigned char[:, :, ::1] known, Py_ssize_t s, Py_ssize_t row) noexcept nogil
+@cython.locals(p=Py_ssize_t)
+cpdef find_tops(const double[:, ::1] logs, double[::1] tops)
+@cython.locals(n=Py_ssize_t, i=Py_ssize_t, a=double, b=double, c=double, d=double)
+cdef double _top(const double[:, ::1] logs, Py_ssize_t p) noexcept nogil
+@cython.locals(p=Py_ssize_t, i=Py_ssize_t)
+cpdef put_exps(
+    double[:, ::1] logs, const double[::1] row_tops, double far, const double[::1] tops,
+    double[::1] sums,
+)
+@cython.locals(
+    n=Py_ssize_t, i=Py_ssize_t, below=double, x=double, rounded=double, k=double, r=double, q=double, value=double,
+    a=double, b=double, c=double, d=double,
+)
+cdef double _put_exps(double[:, ::1] logs, Py_ssize_t p, double top) noexcept nogil
+@cython.locals(row=Py_ssize_t, j=Py_ssize_t, k=Py_ssize_t, value=double)
+cpdef whiten(const double[:, ::1] x, const double[:, ::1] basis, const double[::1] origin, double[:, ::1] out)
+@cython.locals(
+    own=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
+    slot=Py_ssize_t, pattern=Py_ssize_t, count=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, constant=double,
+    value=double,
+)
+cpdef add_partial_logs(
+    const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows, const double[:, ::1] x,
+    const Py_ssize_t[::1] patterns, const unsigned char[:, ::1] missing, const Py_ssize_t[::1] real,
+    const double[:, ::1] basis, const double[:, :, ::1] means, const double[:, :, ::1] halves,
+    const double[:, :, ::1] constants, double least, double[:, ::1] logs,
+)
+@cython.locals(
+    own=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
+    slot=Py_ssize_t, pattern=Py_ssize_t, count=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, row=Py_ssize_t,
+    a=Py_ssize_t, d=Py_ssize_t, ready=bint, share=double, gap=double, before=double,
+)
+cpdef add_partial_moments(
+    const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
+    const double[:, ::1] shares, const double[:, ::1] x, const Py_ssize_t[::1] patterns,
+    const unsigned char[:, ::1] missing, const Py_ssize_t[::1] real, const double[:, ::1] basis, const double[::1] fill,
+    const double[:, :, ::1] means, const double[:, :, ::1] halves, double[:, ::1] weight, double[:, ::1] mean,
+    double[:, ::1] square,
+)
+@cython.locals(count=Py_ssize_t, k=Py_ssize_t)
+cdef Py_ssize_t _find_holes(
+    Conditional own, const unsigned char[:, ::1] missing, Py_ssize_t pattern, const Py_ssize_t[::1] real
+) noexcept nogil
+@cython.locals(size=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, log_determinant=double, value=double)
+cdef double _factorise(
+    Conditional own, Py_ssize_t count, const double[:, ::1] basis, const double[:, :, ::1] halves, Py_ssize_t slot,
+    Py_ssize_t i, const Py_ssize_t[::1] real,
+) noexcept nogil
+@cython.locals(size=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, total=double, value=double)
+cdef double _solve(
+    Conditional own, Py_ssize_t count, const double[:, ::1] basis, const double[:, ::1] x, Py_ssize_t row,
+    const double[:, :, ::1] means, Py_ssize_t slot, Py_ssize_t i, const Py_ssize_t[::1] real,
+) noexcept nogil
+@cython.locals(a=Py_ssize_t, b=Py_ssize_t, k=Py_ssize_t, value=double)
+cdef void _invert(Conditional own, Py_ssize_t count) noexcept nogil
 @cython.locals(
     n=Py_ssize_t, slot=Py_ssize_t, g=Py_ssize_t, i=Py_ssize_t, d=Py_ssize_t, s=Py_ssize_t, top=double, total=double,
     half=double, least_half=double, largest_half=double, least_mean=double, largest_mean=double,
@@ -36,14 +128,15 @@ cpdef summarise(
     double[:, ::1] floor, double[:, ::1] largest, Py_ssize_t first,
 )
 @cython.locals(
-    n=Py_ssize_t, row=Py_ssize_t, g=Py_ssize_t, d=Py_ssize_t, state=Py_ssize_t, value=double, sd=double,
-    log_sd=double, other=double, z=double, gaps=double[::1], densities=double[::1],
+    s=Py_ssize_t, begin=Py_ssize_t, end=Py_ssize_t, row=Py_ssize_t, g=Py_ssize_t, d=Py_ssize_t, state=Py_ssize_t,
+    value=double, sd=double, log_sd=double, other=double, z=double, gaps=double[::1], densities=double[::1],
 )
 cpdef bound_groups(
-    const double[:, ::1] x, const unsigned char[:, ::1] observed, const Py_ssize_t[:, ::1] states,
-    const double[::1] log_mass, const double[:, ::1] low, const double[:, ::1] high, const double[:, ::1] least_sd,
-    const double[:, ::1] largest_sd, const double[:, ::1] least_log_sd, const double[:, ::1] largest_log_sd,
-    const double[:, ::1] floor, const double[:, ::1] largest, double least, double[:, ::1] out,
+    const Py_ssize_t[::1] first_groups, const double[:, :, ::1] x, const unsigned char[:, :, ::1] observed,
+    const Py_ssize_t[:, ::1] states, const double[::1] log_mass, const double[:, ::1] low, const double[:, ::1] high,
+    const double[:, ::1] least_sd, const double[:, ::1] largest_sd, const double[:, ::1] least_log_sd,
+    const double[:, ::1] largest_log_sd, const double[:, ::1] floor, const double[:, ::1] largest, double least,
+    double[:, ::1] out,
 )
 @cython.locals(
     sums=double[::1], n=Py_ssize_t, row=Py_ssize_t, i=Py_ssize_t, g=Py_ssize_t, last=Py_ssize_t, cut=double, total=double

@@ -18,6 +18,7 @@ from ... import _math as math
 
 BINS_A_NAT, BINS = 8, 1024  # of the logarithms of bounds
 TOGETHER = 8  # rows that look at a group at a time
+LEAST_SHARE = 1e-14
 
 
 class Stretches:
@@ -29,43 +30,444 @@ class Stretches:
         self.left_begin, self.left_end, self.left_density = np.empty((3, most))
 
 
+class Conditional:
+    """Scratch for cells that are given others of their row: of a blend of some columns, at one place."""
+
+    def __init__(self, n_columns):
+        self.holes = np.empty(n_columns, dtype=np.intp)  # the columns whose cells are missing
+        self.precision, self.gap, self.shift, self.scratch = np.empty((4, n_columns))
+        self.lower = np.empty((n_columns, n_columns))  # the factor of Cholesky of the missing cells' precision matrix
+
+
 def add_logs(
-    chosen, slots, pair_rows, x, observed, states, masses, means, halves, constants, log_probabilities, least, logs
+    chosen,
+    slots,
+    pair_rows,
+    systems,
+    x,
+    known,
+    states,
+    masses,
+    whole_masses,
+    means,
+    halves,
+    constants,
+    log_probabilities,
+    least,
+    logs,
 ):
-    """Fill logs[p] for chosen pairs with the log of prior times likelihood, not below `least`, at the places of a slot each."""
-    n, n_chosen = logs.shape[1], chosen.shape[0]
+    """Fill logs[p] for chosen pairs with the log of prior times likelihood, not below `least`, at the places of a slot each.
+
+    Places of system s see the rows as x[s], where known[s] says what they know; systems[p] is that of a pair.
+    whole_masses are masses with all constants, for rows that know every column.
+    """
+    n_chosen = chosen.shape[0]
     with cython.nogil:
         first = 0
         while first < n_chosen:
-            # pairs of one slot pass by column by column, while what is known of the column is in the processor's cache
-            slot, last = slots[first], first + 1
-            while last < n_chosen and last < first + TOGETHER and slots[last] == slot:
-                last += 1
-            for k in range(first, last):
-                p = chosen[k]
-                for i in range(n):
-                    logs[p, i] = masses[slot, i]
-            for d in range(x.shape[1]):
-                for k in range(first, last):
-                    p = chosen[k]
-                    if observed[pair_rows[p], d]:
-                        value = x[pair_rows[p], d]
-                        for i in range(n):
-                            gap = value - means[slot, d, i]
-                            logs[p, i] += constants[slot, d, i] - halves[slot, d, i] * gap * gap
-            for d in range(states.shape[1]):
-                for k in range(first, last):
-                    p = chosen[k]
-                    state = states[pair_rows[p], d]
-                    if state >= 0:
-                        for i in range(n):
-                            logs[p, i] += log_probabilities[slot, state, i]
-            for k in range(first, last):
-                p = chosen[k]
-                for i in range(n):
-                    if logs[p, i] < least and masses[slot, i] > -math.inf:
-                        logs[p, i] = least
+            last = _end_of_run(slots, first)
+            _fill_run(
+                chosen,
+                slots,
+                pair_rows,
+                systems,
+                x,
+                known,
+                states,
+                masses,
+                whole_masses,
+                means,
+                halves,
+                constants,
+                log_probabilities,
+                least,
+                logs,
+                first,
+                last,
+                False,
+            )
             first = last
+
+
+def sum_logs(
+    chosen,
+    slots,
+    pair_rows,
+    systems,
+    x,
+    known,
+    states,
+    masses,
+    whole_masses,
+    means,
+    halves,
+    constants,
+    log_probabilities,
+    least,
+    far,
+    row_tops,
+    tops,
+    sums,
+):
+    """Fill for chosen pairs what `find_tops` and `put_exps` would after `add_logs`, in memory for a few pairs only.
+
+    row_tops are those of the pairs before, and are kept up. A pair that is more than `far` below has no sum.
+    """
+    n_chosen = chosen.shape[0]
+    logs = np.empty((TOGETHER, masses.shape[1]))
+    with cython.nogil:
+        first = 0
+        while first < n_chosen:
+            last = _end_of_run(slots, first)
+            _fill_run(
+                chosen,
+                slots,
+                pair_rows,
+                systems,
+                x,
+                known,
+                states,
+                masses,
+                whole_masses,
+                means,
+                halves,
+                constants,
+                log_probabilities,
+                least,
+                logs,
+                first,
+                last,
+                True,
+            )
+            for k in range(first, last):
+                p = chosen[k]
+                row = pair_rows[p]
+                tops[p] = _top(logs, k - first)
+                row_tops[row] = max(row_tops[row], tops[p])
+                sums[p] = _put_exps(logs, k - first, tops[p]) if tops[p] >= row_tops[row] - far else 0.0
+            first = last
+
+
+def _end_of_run(slots, first):
+    """Return where a run of pairs of one slot ends, a few at the most."""
+    last = first + 1
+    while last < slots.shape[0] and last < first + TOGETHER and slots[last] == slots[first]:
+        last += 1
+    return last
+
+
+def _fill_run(
+    chosen,
+    slots,
+    pair_rows,
+    systems,
+    x,
+    known,
+    states,
+    masses,
+    whole_masses,
+    means,
+    halves,
+    constants,
+    log_probabilities,
+    least,
+    logs,
+    first,
+    last,
+    apart,
+):
+    """Fill the rows of logs of a run of pairs, or its first ones if they are kept `apart`."""
+    # Pairs of one slot pass by some columns at a time, while what is known of these is in the processor's cache.
+    n, size, slot, s = logs.shape[1], x.shape[2], slots[first], systems[chosen[first]]
+    for k in range(first, last):
+        p, row = k - first if apart else chosen[k], pair_rows[chosen[k]]
+        if _is_whole(known, s, row):
+            for i in range(n):
+                logs[p, i] = whole_masses[slot, i]
+        else:
+            for i in range(n):
+                logs[p, i] = masses[slot, i]
+    d = 0
+    while d < size:
+        step = 4 if d + 4 <= size else 1
+        for k in range(first, last):
+            p, row = k - first if apart else chosen[k], pair_rows[chosen[k]]
+            if not _is_whole(known, s, row):
+                for c in range(d, d + step):
+                    if known[s, row, c]:
+                        x0 = x[s, row, c]
+                        for i in range(n):
+                            gap0 = x0 - means[slot, c, i]
+                            logs[p, i] += constants[slot, c, i] - halves[slot, c, i] * gap0 * gap0
+            elif step == 4:
+                x0, x1, x2, x3 = x[s, row, d], x[s, row, d + 1], x[s, row, d + 2], x[s, row, d + 3]
+                for i in range(n):
+                    gap0, gap1 = x0 - means[slot, d, i], x1 - means[slot, d + 1, i]
+                    gap2, gap3 = x2 - means[slot, d + 2, i], x3 - means[slot, d + 3, i]
+                    logs[p, i] -= (halves[slot, d, i] * gap0 * gap0 + halves[slot, d + 1, i] * gap1 * gap1) + (
+                        halves[slot, d + 2, i] * gap2 * gap2 + halves[slot, d + 3, i] * gap3 * gap3
+                    )
+            else:
+                x0 = x[s, row, d]
+                for i in range(n):
+                    gap0 = x0 - means[slot, d, i]
+                    logs[p, i] -= halves[slot, d, i] * gap0 * gap0
+        d += step
+    for d in range(states.shape[1]):
+        for k in range(first, last):
+            p, state = k - first if apart else chosen[k], states[pair_rows[chosen[k]], d]
+            if state >= 0:
+                for i in range(n):
+                    logs[p, i] += log_probabilities[slot, state, i]
+    for k in range(first, last):
+        p = k - first if apart else chosen[k]
+        for i in range(n):
+            if logs[p, i] < least and masses[slot, i] > -math.inf:
+                logs[p, i] = least
+
+
+def _is_whole(known, s, row):
+    for d in range(known.shape[2]):
+        if not known[s, row, d]:
+            return False
+    return True
+
+
+def find_tops(logs, tops):
+    """Fill the largest number of each row of logs."""
+    with cython.nogil:
+        for p in range(logs.shape[0]):
+            tops[p] = _top(logs, p)
+
+
+def _top(logs, p):
+    n = logs.shape[1]
+    a = b = c = d = -math.inf  # four at a time, for each waits for the one before it
+    i = 0
+    while i + 4 <= n:
+        a, b = max(a, logs[p, i]), max(b, logs[p, i + 1])
+        c, d = max(c, logs[p, i + 2]), max(d, logs[p, i + 3])
+        i += 4
+    while i < n:
+        a = max(a, logs[p, i])
+        i += 1
+    return max(max(a, b), max(c, d))
+
+
+def put_exps(logs, row_tops, far, tops, sums):
+    """Put ``exp(log - top)`` in place of each row of logs, and fill their sums; 0 for those more than `far` below row_tops."""
+    with cython.nogil:
+        for p in range(logs.shape[0]):
+            if tops[p] >= row_tops[p] - far:
+                sums[p] = _put_exps(logs, p, tops[p])
+            else:
+                sums[p] = 0.0
+                for i in range(logs.shape[1]):
+                    logs[p, i] = 0.0
+
+
+def _put_exps(logs, p, top):
+    """Put exponentials in place of a row of logs; return their sum. As in `messages.set_decay`, so that it is vectorised."""
+    n = logs.shape[1]
+    for i in range(n):
+        below = logs[p, i] - top
+        x = max(below, const.MOST_NEGATIVE)
+        rounded = x * const.LOG2_E + math.ROUNDER
+        k = rounded - math.ROUNDER
+        r = (x - k * const.LN2_HIGH) - k * const.LN2_LOW
+        q = 1 / 6227020800.0
+        q = q * r + 1 / 479001600.0
+        q = q * r + 1 / 39916800.0
+        q = q * r + 1 / 3628800.0
+        q = q * r + 1 / 362880.0
+        q = q * r + 1 / 40320.0
+        q = q * r + 1 / 5040.0
+        q = q * r + 1 / 720.0
+        q = q * r + 1 / 120.0
+        q = q * r + 1 / 24.0
+        q = q * r + 1 / 6.0
+        q = q * r + 0.5
+        q = (q * r + 1.0) * r + 1.0
+        value = q * math.two_to(rounded)
+        logs[p, i] = value if below > const.MOST_NEGATIVE else 0.0
+    a = b = c = d = 0.0
+    i = 0
+    while i + 4 <= n:
+        a, b = a + logs[p, i], b + logs[p, i + 1]
+        c, d = c + logs[p, i + 2], d + logs[p, i + 3]
+        i += 4
+    while i < n:
+        a += logs[p, i]
+        i += 1
+    return (a + b) + (c + d)
+
+
+def whiten(x, basis, origin, out):
+    """Fill out with ``x @ basis + origin``, each row as if it were the only one."""
+    with cython.nogil:
+        for row in range(x.shape[0]):
+            for k in range(x.shape[1]):
+                out[row, k] = origin[k]
+            for j in range(x.shape[1]):
+                value = x[row, j]
+                for k in range(x.shape[1]):
+                    out[row, k] += value * basis[j, k]
+
+
+def add_partial_logs(
+    chosen, slots, pair_rows, x, patterns, missing, real, basis, means, halves, constants, least, logs
+):
+    """Add to logs[p] for chosen pairs the log density of the cells of a blend that a row has, if it lacks others of them.
+
+    The blend is of the columns `real`; missing[patterns[row]] says what a row lacks. x are the rows in the coordinates of the
+    blend, with any value for missing cells. Pairs are ordered by slot, then by pattern: those that agree in both share what
+    depends on the place only.
+    """
+    n, n_chosen, size = logs.shape[1], chosen.shape[0], real.shape[0]
+    own = Conditional(size)
+    with cython.nogil:
+        first = 0
+        while first < n_chosen:
+            slot, pattern = slots[first], patterns[pair_rows[chosen[first]]]
+            last = first + 1
+            while last < n_chosen and slots[last] == slot and patterns[pair_rows[chosen[last]]] == pattern:
+                last += 1
+            count = _find_holes(own, missing, pattern, real)
+            if 0 < count < size:
+                for i in range(n):
+                    if logs[chosen[first], i] == -math.inf:  # a place that the group lacks
+                        continue
+                    constant = 0.5 * count * const.LOG_2PI - _factorise(own, count, basis, halves, slot, i, real)
+                    for k in range(size):
+                        constant += constants[slot, real[k], i]
+                    for k in range(first, last):
+                        p = chosen[k]
+                        value = logs[p, i] + constant - _solve(own, count, basis, x, pair_rows[p], means, slot, i, real)
+                        logs[p, i] = max(value, least)
+            first = last
+
+
+def add_partial_moments(
+    chosen,
+    slots,
+    pair_rows,
+    shares,
+    x,
+    patterns,
+    missing,
+    real,
+    basis,
+    fill,
+    means,
+    halves,
+    weight,
+    mean,
+    square,
+):
+    """Add chosen pairs to mixtures, one for each missing cell of a blend: weight, mean and squares about it.
+
+    As `add_partial_logs`; `fill` is what stands for missing cells in x. Places with next to no share are passed over.
+    """
+    n, n_chosen, size = shares.shape[1], chosen.shape[0], real.shape[0]
+    own = Conditional(size)
+    with cython.nogil:
+        first = 0
+        while first < n_chosen:
+            slot, pattern = slots[first], patterns[pair_rows[chosen[first]]]
+            last = first + 1
+            while last < n_chosen and slots[last] == slot and patterns[pair_rows[chosen[last]]] == pattern:
+                last += 1
+            count = _find_holes(own, missing, pattern, real)
+            for i in range(n):
+                ready = False
+                for k in range(first, last):
+                    p = chosen[k]
+                    row, share = pair_rows[p], shares[p, i]
+                    if share < LEAST_SHARE:
+                        continue
+                    if not ready:
+                        _factorise(own, count, basis, halves, slot, i, real)
+                        _invert(own, count)
+                        ready = True
+                    _solve(own, count, basis, x, row, means, slot, i, real)
+                    for a in range(count):
+                        d = real[own.holes[a]]
+                        weight[row, d] += share
+                        gap = fill[own.holes[a]] - own.shift[a] - mean[row, d]
+                        before = mean[row, d]
+                        mean[row, d] = before + gap * (share / weight[row, d])
+                        square[row, d] += share * (own.scratch[a] + gap * (gap - (mean[row, d] - before)))
+            first = last
+
+
+def _find_holes(own, missing, pattern, real):
+    """Find which columns of a blend a pattern lacks; return how many."""
+    count = 0
+    for k in range(real.shape[0]):
+        if missing[pattern, real[k]]:
+            own.holes[count] = k
+            count += 1
+    return count
+
+
+def _factorise(own, count, basis, halves, slot, i, real):
+    """Factorise the precision matrix of missing cells at a place; return half its log determinant."""
+    size = real.shape[0]
+    for k in range(size):
+        own.precision[k] = 2 * halves[slot, real[k], i]
+    log_determinant = 0.0
+    for a in range(count):
+        for b in range(a + 1):
+            value = 0.0
+            for k in range(size):
+                value += basis[own.holes[a], k] * basis[own.holes[b], k] * own.precision[k]
+            for k in range(b):
+                value -= own.lower[a, k] * own.lower[b, k]
+            if a == b:
+                own.lower[a, a] = math.sqrt(value)
+                log_determinant += math.log(own.lower[a, a])
+            else:
+                own.lower[a, b] = value / own.lower[b, b]
+    return log_determinant
+
+
+def _solve(own, count, basis, x, row, means, slot, i, real):
+    """Find by how much the missing cells of a row exceed what they are expected to be; return half the others' square."""
+    size = real.shape[0]
+    for k in range(size):
+        own.gap[k] = x[row, real[k]] - means[slot, real[k], i]
+    for a in range(count):
+        value = 0.0
+        for k in range(size):
+            value += basis[own.holes[a], k] * own.precision[k] * own.gap[k]
+        for b in range(a):
+            value -= own.lower[a, b] * own.shift[b]
+        own.shift[a] = value / own.lower[a, a]
+    for a in range(count - 1, -1, -1):
+        value = own.shift[a]
+        for b in range(a + 1, count):
+            value -= own.lower[b, a] * own.shift[b]
+        own.shift[a] = value / own.lower[a, a]
+    total = 0.0
+    for k in range(size):
+        value = own.gap[k]
+        for a in range(count):
+            value -= own.shift[a] * basis[own.holes[a], k]
+        total += own.precision[k] * value * value
+    return 0.5 * total
+
+
+def _invert(own, count):
+    """Put the variances of the missing cells, given the others, into scratch."""
+    for a in range(count):
+        own.scratch[a] = 0.0
+    for a in range(count):  # column a of the inverse of the factor; the shift is free yet
+        for b in range(a, count):
+            value = 1.0 if b == a else 0.0
+            for k in range(a, b):
+                value -= own.lower[b, k] * own.shift[k]
+            own.shift[b] = value / own.lower[b, b]
+            own.scratch[a] += own.shift[b] * own.shift[b]
 
 
 def summarise(
@@ -120,6 +522,7 @@ def summarise(
 
 
 def bound_groups(
+    first_groups,
     x,
     observed,
     states,
@@ -135,43 +538,47 @@ def bound_groups(
     least,
     out,
 ):
-    """Fill out[row, group] with what the log of prior times likelihood, added up over the group, cannot exceed."""
-    n = out.shape[1]
-    gaps, densities = np.empty((2, n))
+    """Fill out[row, group] with what the log of prior times likelihood, added up over the group, cannot exceed.
+
+    Groups of system s, from first_groups[s] to first_groups[s + 1], see the rows as x[s].
+    """
+    gaps, densities = np.empty((2, out.shape[1]))
     with cython.nogil:
         for row in range(out.shape[0]):
-            for g in range(n):
+            for g in range(out.shape[1]):
                 out[row, g] = log_mass[g]
-        # Column by column: what is known of a column at all groups stays in the processor's cache while rows pass by.
-        for d in range(x.shape[1]):
-            for row in range(out.shape[0]):
-                if not observed[row, d]:
-                    continue
-                value = x[row, d]
-                # Short loops, in which nothing is read only if something holds, are vectorised.
-                for g in range(n):
-                    gaps[g] = max(max(low[d, g] - value, value - high[d, g]), 0.0)
-                # the sd that makes a gap most likely: of nearly all groups it is the least or the largest
-                for g in range(n):
-                    log_sd, other = least_log_sd[d, g], largest_log_sd[d, g]
-                    densities[g] = -0.5 * const.LOG_2PI - (log_sd if gaps[g] <= least_sd[d, g] else other)
-                for g in range(n):
-                    sd, other = least_sd[d, g], largest_sd[d, g]
-                    z = gaps[g] / (sd if gaps[g] <= sd else other)
-                    densities[g] -= 0.5 * z * z
-                for g in range(n):
-                    if gaps[g] > least_sd[d, g] and gaps[g] < largest_sd[d, g]:
-                        densities[g] = -0.5 * const.LOG_2PI - math.log(gaps[g]) - 0.5
-                for g in range(n):
-                    out[row, g] += max(densities[g], floor[d, g])
+        for s in range(x.shape[0]):
+            begin, end = first_groups[s], first_groups[s + 1]
+            # Column by column: what is known of a column at all groups stays in the processor's cache while rows pass by.
+            for d in range(x.shape[2]):
+                for row in range(out.shape[0]):
+                    if not observed[s, row, d]:
+                        continue
+                    value = x[s, row, d]
+                    # Short loops, in which nothing is read only if something holds, are vectorised.
+                    for g in range(begin, end):
+                        gaps[g] = max(max(low[d, g] - value, value - high[d, g]), 0.0)
+                    # the sd that makes a gap most likely: of nearly all groups it is the least or the largest
+                    for g in range(begin, end):
+                        log_sd, other = least_log_sd[d, g], largest_log_sd[d, g]
+                        densities[g] = -0.5 * const.LOG_2PI - (log_sd if gaps[g] <= least_sd[d, g] else other)
+                    for g in range(begin, end):
+                        sd, other = least_sd[d, g], largest_sd[d, g]
+                        z = gaps[g] / (sd if gaps[g] <= sd else other)
+                        densities[g] -= 0.5 * z * z
+                    for g in range(begin, end):
+                        if gaps[g] > least_sd[d, g] and gaps[g] < largest_sd[d, g]:
+                            densities[g] = -0.5 * const.LOG_2PI - math.log(gaps[g]) - 0.5
+                    for g in range(begin, end):
+                        out[row, g] += max(densities[g], floor[d, g])
         for d in range(states.shape[1]):
             for row in range(out.shape[0]):
                 state = states[row, d]
                 if state >= 0:
-                    for g in range(n):
+                    for g in range(out.shape[1]):
                         out[row, g] += largest[state, g]
         for row in range(out.shape[0]):
-            for g in range(n):
+            for g in range(out.shape[1]):
                 out[row, g] = max(out[row, g], least)
 
 
