@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from ..inference.expected_heights import expected_heights
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
+from ..inference.posterior_draws import posterior_draws
 from ..inference.refining import refine
 from ..inference.rounds import Calibrated, Found, alternate
 from ..inference.smc import PROPOSALS, smc
@@ -40,6 +42,7 @@ from ..table.columns import Table, constant_of, missing_cells, read_columns
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding
 from ..table.frames import FrameKind
 from ..table.new_rows import read_new_rows
+from ..tree.pruning import without_leaves
 from ..tree.sample import TreeSample
 from ..tree.zero_heights import merges_at_zero, zero_heights
 from .modelling import (
@@ -50,6 +53,7 @@ from .modelling import (
     first_process,
     matrix_of,
     parameters_by_name,
+    prediction_process,
     structure_process,
 )
 from .noise import predictive_noise, rows_of_all_kinds
@@ -62,6 +66,8 @@ MOST_CALIBRATED = 3_000  # rows that parameters are fitted to
 DEFAULT_ROUNDS = 10  # of fitting, at most
 PART_OF_THE_WORK = 0.1  # that is thought to take, of so many rows that there are more, or before chains walk
 ALMOST_DONE = 0.999  # all that is shown before the end: how many rounds or passes there will be is not known
+MOST_DRAWN_ROWS = 3_000  # over which trees are drawn for predictions
+_QUESTIONS = Lock()
 MOST_ASKED = 200  # trees of Markov chains that new rows are asked of, evenly from all: neighbours are alike
 
 
@@ -94,6 +100,8 @@ class CoalescentModel(BaseEstimator):
     """A tree, or a sample of trees, over the rows of a table; the estimators add what to do with it."""
 
     _matrix: FloatArray  # the encoded table
+    _prediction_seed: int  # of the draws that predictions are averaged over
+    _question_progress: Progress | None = None  # who is told of these draws, if anyone
     _asked: Predictor | None  # what answers questions about rows, if that has been fitted yet
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -121,6 +129,7 @@ class CoalescentModel(BaseEstimator):
         self._check_parameters(table.n_rows)
         for name in ("sample_", "log_evidence_", "search_", "neighbors_held_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        self._prediction_seed = int(as_generator(self.random_state).integers(2**63))
         encoding = fit_encoding(table, self.standardize)
         encoded = encode(table, encoding)
         matrix = matrix_of(encoded)
@@ -201,8 +210,9 @@ class CoalescentModel(BaseEstimator):
     @property
     def _predictor(self) -> Predictor:
         """What answers questions about rows."""
-        if self._asked is None:
-            self._asked = self._fit_predictor()
+        with _QUESTIONS:  # threads that ask at the same time draw one sample
+            if self._asked is None:
+                self._asked = self._fit_predictor()
         return self._asked
 
     @property
@@ -212,15 +222,38 @@ class CoalescentModel(BaseEstimator):
         process = self._predictor.given_process
         return parameters_by_name(process, encoded_of(self.encoding_, self._matrix), self.encoding_)
 
+    def _prediction_rows(self) -> NDArray[np.intp]:
+        """Return the rows over which trees are drawn for predictions.
+
+        A part of a coalescent's leaves has a coalescent of its own, by the same clock.
+        """
+        n = len(self._matrix)
+        if n <= MOST_DRAWN_ROWS:
+            return np.arange(n)
+        return np.sort(np.random.default_rng(self._prediction_seed).permutation(n)[:MOST_DRAWN_ROWS])
+
     def _fit_predictor(self) -> Predictor:
-        """Find a tree with parameters that predict well, those that clusters are found with do not."""
-        matrix, encoded = self._matrix, encoded_of(self.encoding_, self._matrix)
+        """Draw trees with their parameters for predictions: those that clusters are found with see too much noise."""
+        matrix, tree = self._matrix, self.tree_
         if len(matrix) == 1 or not self.encoding_.informative.any():
-            return Predictor.of_trees([self.tree_], np.ones(1), matrix, self.process_, self.n_jobs)
-        with warnings.catch_warnings(), opened_client(self.client) as client:
-            warnings.simplefilter("ignore", InputWarning)  # the fit has said them
-            best = self._found(matrix, encoded, self.tree_.leaf_names, DEFAULT_ROUNDS, Means(None, client)).best
-        return Predictor.of_trees(best.trees, best.weights, matrix, best.process, self.n_jobs)
+            return Predictor.of_trees([tree], np.ones(1), matrix, self.process_, self.n_jobs)
+        rows = self._prediction_rows()
+        if len(rows) < len(matrix):
+            tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
+            matrix = matrix[rows]
+        encoded = encoded_of(self.encoding_, matrix)
+        process = prediction_process(matrix, encoded, self.real_process, self.covariance, self.noise).resolve(matrix)
+        progress = self._question_progress or (self._shown_progress if self.verbose else None)
+        draws = posterior_draws(
+            matrix,
+            process,
+            tree,
+            hold_noise=self.noise is not None,
+            n_jobs=self.n_jobs,
+            random_state=self._prediction_seed,
+            progress=None if progress is None else lambda share: progress(share, "drawing trees for predictions"),
+        )
+        return Predictor(draws, np.ones(len(draws)), matrix, self.n_jobs)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model into a file, for :func:`coaltree.load_model`; whole or not at all, nothing pickled.
@@ -405,7 +438,7 @@ class CoalescentModel(BaseEstimator):
             ("proposal", PROPOSALS),
             ("summary", ("mcc", "consensus")),
             ("real_process", REAL_PROCESSES),
-            ("covariance", COVARIANCES),
+            ("covariance", (None, *COVARIANCES)),
             ("unseen_categories", ("missing", "error")),
         ):
             if getattr(self, name) not in allowed:

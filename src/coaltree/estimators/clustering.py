@@ -67,8 +67,9 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         questions. With "joint", which is for ``inference="mcmc"``, the chains sample the parameters together with the trees.
     real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
         How real columns diffuse: with a pull towards the mean, or freely, as in the paper.
-    covariance : {"diagonal", "spherical", "full"}, default "diagonal"
-        One variance for each real column, one for all, or a covariance matrix, for which the real columns must be complete.
+    covariance : {"full", "diagonal", "spherical"}, optional
+        What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
+        for all. By default the first, for up to 100 real columns.
     noise : float, optional
         Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and what predicts
         rows left out best where parameters are fitted. With 0, categorical columns have no noise either.
@@ -188,7 +189,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         summary: str = "mcc",
         calibrate: int | Literal["joint"] | None = None,
         real_process: str = "ornstein-uhlenbeck",
-        covariance: str = "diagonal",
+        covariance: str | None = None,
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
         unseen_categories: str = "missing",

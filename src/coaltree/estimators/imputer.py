@@ -57,8 +57,9 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     real_process : {"brownian", "ornstein-uhlenbeck"}, default "brownian"
         How real columns diffuse: freely, which predicts cells about as well and is the faster one; or pulled back to their
         mean.
-    covariance : {"diagonal", "spherical"}, default "diagonal"
-        One variance for each real column, or one for all.
+    covariance : {"full", "diagonal", "spherical"}, optional
+        What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
+        for all. By default the first, for up to 100 real columns.
     noise : float, optional
         Variance of the noise on real cells, as a share of the columns' variance; by default it is what predicts rows left out
         best.
@@ -137,9 +138,9 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         n_chains: int = 4,
         n_samples: int = 1000,
         summary: str = "mcc",
-        calibrate: int | Literal["joint"] = 10,
-        real_process: str = "brownian",
-        covariance: str = "diagonal",
+        calibrate: int | Literal["joint"] | None = None,
+        real_process: str = "ornstein-uhlenbeck",
+        covariance: str | None = None,
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
         unseen_categories: str = "missing",

@@ -27,6 +27,9 @@ FIRST_NOISE = 0.1  # where the search for it begins
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
 RESOLUTION = 0.2  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
+MOST_CORRELATED = (
+    100  # real columns that have covariance matrices in predictions: the work grows as the cube of their number
+)
 COVARIANCES = ("spherical", "diagonal", "full")
 REAL_PROCESSES = ("brownian", "ornstein-uhlenbeck")
 
@@ -80,7 +83,7 @@ def encoded_of(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
 
 
 def structure_process(
-    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str, noise: float | None
+    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float | None
 ) -> Process:
     """Return the process that trees and clusters are found with: every column has its own variance, part of it noise.
 
@@ -88,6 +91,9 @@ def structure_process(
     """
     share = NOISE if noise is None else noise
     own = share / (1 - share)
+    covariance = (
+        "diagonal" if covariance == "full" else covariance
+    )  # nothing is fitted that would make columns correlate
     states = 0.0 if noise == 0 else SITE_NOISE
 
     def real(middle: FloatArray, spread: FloatArray) -> Process:
@@ -99,8 +105,33 @@ def structure_process(
     return _process_of(matrix, encoded, real, SITE_RATE, states)
 
 
+def prediction_process(
+    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float | None
+) -> Process:
+    """Return the process from which draws for predictions begin: that of the tree, with parameters for each column.
+
+    Up to `MOST_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise.
+    """
+    correlated = covariance in (None, "full") and encoded.real.shape[1] <= MOST_CORRELATED and noise is None
+    shape = None if covariance == "full" else covariance
+    share = NOISE if noise is None else noise
+    ratio = share / (1 - share)
+
+    def real(middle: FloatArray, spread: FloatArray) -> Process:
+        rest = (1 - share) * spread
+        if real_process == "brownian":
+            return Brownian(
+                _shaped(2 * RATE * rest, None if covariance == "full" else covariance), share / (1 - share) / (2 * RATE)
+            )
+        if correlated:
+            return OrnsteinUhlenbeck(RATE, middle, np.diag(rest), np.diag(share * spread))
+        return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, shape), ratio)
+
+    return _process_of(matrix, encoded, real, SITE_RATE, np.full(encoded.codes.shape[1], SITE_NOISE))
+
+
 def first_process(
-    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str, noise: float
+    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float
 ) -> Process:
     """Return a process for a matrix of encoded columns, from which the fitting of parameters begins.
 
@@ -120,7 +151,7 @@ def _process_of(
     encoded: EncodedTable,
     real: Callable[[FloatArray, FloatArray], Process],
     site_rate: float,
-    site_noise: float,
+    site_noise: float | FloatArray,
 ) -> Process:
     """Return a process for all columns: real ones by their means and variances, and categorical ones."""
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
@@ -145,7 +176,7 @@ def _moments(real: FloatArray) -> tuple[FloatArray, FloatArray]:
     return middle, np.where(spread > 0, spread, 1.0)
 
 
-def _shaped(variances: FloatArray, covariance: str) -> FloatArray:
+def _shaped(variances: FloatArray, covariance: str | None) -> FloatArray:
     if covariance == "spherical":
         return np.asarray(variances.mean())
     return np.diag(variances) if covariance == "full" else variances
@@ -169,13 +200,13 @@ def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encodi
     for part in parts:
         if isinstance(part, Gaussian):
             deviations = part.deviations(len(encoded.real_names))
-            noises = np.broadcast_to(part.noise, len(encoded.real_names))
+            noises = part.noise_deviations(len(encoded.real_names))
             for d, name in enumerate(encoded.real_names):
                 own = deviations[d] * scales[name]
                 found[name] = {
                     "process": "brownian" if isinstance(part, Brownian) else "ornstein-uhlenbeck",
                     "sd": float(own),
-                    "noise_sd": float(np.sqrt(noises[d]) * own),
+                    "noise_sd": float(noises[d] * scales[name]),
                 }
                 if isinstance(part, OrnsteinUhlenbeck):
                     mean = float(np.broadcast_to(part.mean, len(encoded.real_names))[d])

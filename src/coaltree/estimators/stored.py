@@ -13,12 +13,10 @@ from ..errors import InputError
 from ..inference.greedy import explain
 from ..output.files import clusters_chosen_by
 from ..output.model_file import ModelState, later, read_state, unusable
-from ..process.interface import Process
 from ..questions.predictor import Predictor
 from ..tree.sample import TreeSample
-from ..tree.tree import Tree
 from ..whole import write_whole
-from .base import DEFAULT_ROUNDS, CoalescentModel
+from .base import CoalescentModel
 from .clustering import CoalescentClustering
 from .imputer import CoalescentImputer
 from .modelling import encoded_of, parameters_by_name
@@ -100,11 +98,6 @@ def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
     if n_jobs is not None:
         state = replace(state, parameters=state.parameters | {"n_jobs": n_jobs})
     if state.estimator == "CoalescentClustering":
-        clustering = model_of(state, source)
-        if clustering._predicts_apart:
-            predictor = clustering._predictor
-            state = replace(state, found=predictor.trees[0], process=predictor.given_process, prediction=None)
-            state = replace(state, parameters=state.parameters | {"calibrate": DEFAULT_ROUNDS})
         own = {*CoalescentClustering._get_param_names()} - {*CoalescentImputer._get_param_names()}
         state = replace(
             state,
@@ -151,18 +144,14 @@ def state_of(model: CoalescentModel) -> ModelState:
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         id_column=model._id_column,
-        prediction=_prediction_of(model),
+        prediction_seed=model._prediction_seed,
     )
+    if model._predicts_apart and model._asked is not None:
+        draws = model._asked.ensemble.draws
+        state = replace(state, prediction_rows=model._prediction_rows(), prediction=tuple(draws))
     if isinstance(model, CoalescentClustering):
         return replace(state, labels=model.labels_, clusters_chosen_by=clusters_chosen_by(model))
     return state
-
-
-def _prediction_of(model: CoalescentModel) -> tuple[Tree, Process] | None:
-    """Return what answers questions about rows, if it has been fitted and is not what the tree was found with."""
-    if not model._predicts_apart or model._asked is None:
-        return None
-    return model._asked.trees[0], model._asked.given_process
 
 
 def model_of(state: ModelState, source: str) -> CoalescentClustering | CoalescentImputer:
@@ -200,9 +189,10 @@ def _restored(model: Any, state: ModelState) -> Any:
     else:
         model.search_, model.neighbors_held_ = state.search, state.neighbors_held
         model._settle(explain(found, state.matrix, state.process), state.matrix, state.process)
-    if state.prediction is not None:
-        tree, process = state.prediction
-        model._asked = Predictor.of_trees([tree], np.ones(1), state.matrix, process, model.n_jobs)
+    model._prediction_seed = state.prediction_seed
+    if state.prediction_rows is not None and model._predicts_apart:
+        weights = np.ones(len(state.prediction))
+        model._asked = Predictor(state.prediction, weights, state.matrix[state.prediction_rows], model.n_jobs)
     if isinstance(model, CoalescentClustering):
         if state.labels is None:
             raise InputError("it has no labels")

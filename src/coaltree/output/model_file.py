@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..errors import InputError
 from ..inference.mcmc_result import MCMCResult
+from ..inference.posterior_draws import Draw
 from ..inference.smc_result import SMCResult
 from ..process.interface import Process
 from ..table.encoding import Encoding
@@ -37,6 +38,7 @@ from .checked_json import (
     written_number,
 )
 from .stored_chains import chain_members, read_chains, written_chains
+from .stored_draws import draw_members, read_draws, written_draws
 from .stored_parts import (
     check_process,
     read_columns,
@@ -55,7 +57,7 @@ IntArray = NDArray[np.intp]
 Value = TypeVar("Value")
 
 FORMAT = "coaltree model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _ABOUT = "A tree, or a sample of trees, that coaltree has fitted to a table: read it with coaltree.load_model(path)."
 _LARGEST_JSON = 2**30
 _CHOICES = ("n_clusters", "height", "resolution", "tree", "likelihood ratio")
@@ -102,8 +104,12 @@ class ModelState:
         How good the lists of neighbours were.
     id_column : str or None
         The column of the table's file that held the row names.
-    prediction : tuple of Tree and Process, or None
-        What answers questions about rows, if it is not what clusters were found with and has been fitted.
+    prediction_seed : int
+        Of the draws that predictions are averaged over.
+    prediction_rows : ndarray of int or None
+        Which rows these draws are over, if there are any.
+    prediction : tuple of Draw
+        The draws, if they have been made.
     version : str
         The version of coaltree that wrote the file.
     """
@@ -125,7 +131,9 @@ class ModelState:
     search: str | None = None
     neighbors_held: float | None = None
     id_column: str | None = None
-    prediction: tuple[Tree, Process] | None = None
+    prediction_seed: int = 0
+    prediction_rows: IntArray | None = None
+    prediction: tuple[Draw, ...] = ()
     version: str = __version__
 
     @property
@@ -147,9 +155,9 @@ class ModelState:
         }
         if self.labels is not None:
             members["labels.npy"] = array_bytes(self.labels, "<i4")
-        if self.prediction is not None:
-            members["prediction_children.npy"] = array_bytes(self.prediction[0].children, "<i4")
-            members["prediction_heights.npy"] = array_bytes(self.prediction[0].heights, "<f8")
+        if self.prediction_rows is not None:
+            members["draw_rows.npy"] = array_bytes(self.prediction_rows, "<i4")
+            members |= draw_members(self.prediction, self.matrix[self.prediction_rows])
         return pack(members)
 
     def _facts(self, trees: TreeMembers) -> dict[str, Any]:
@@ -164,7 +172,8 @@ class ModelState:
             "feature_names_in": None if self.feature_names is None else list(self.feature_names),
             "columns": written_columns(self.encoding),
             "process": written_process(self.process),
-            "prediction_process": None if self.prediction is None else written_process(self.prediction[1]),
+            "prediction_seed": self.prediction_seed,
+            "draws": self._written_draws(),
             "n_distinct_trees": trees.n_distinct,
             "n_sampled_trees": trees.n_sampled,
             "n_runs": len(self.found.n_ancestors) if isinstance(self.found, SMCResult) else None,
@@ -181,6 +190,11 @@ class ModelState:
             "id_column": self.id_column,
             "row_names": list(self.found.leaf_names),
         }
+
+    def _written_draws(self) -> dict[str, Any] | None:
+        if self.prediction_rows is None:
+            return None
+        return written_draws(self.prediction, self.matrix[self.prediction_rows]) | {"n_rows": len(self.prediction_rows)}
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "The model") -> ModelState:
@@ -231,8 +245,13 @@ def _read(file: BinaryIO, size: int, source: str) -> ModelState:
             f"{source} is not a model of coaltree, or is damaged: {error}; take a file as model.save and coaltree fit write them."
         ) from None
     try:
-        is_later = read_whole(member(facts, "format_version", "model.json"), "format_version", 1) > FORMAT_VERSION
-        state = None if is_later else _checked(facts, archive)
+        version = read_whole(member(facts, "format_version", "model.json"), "format_version", 1)
+        if version < FORMAT_VERSION:
+            raise InputError(
+                f"it was written by an earlier version of coaltree ({facts.get('coaltree_version')}), whose models predict "
+                "otherwise"
+            )
+        state = None if version > FORMAT_VERSION else _checked(facts, archive)
     except InputError as error:
         raise unusable(source, error) from None
     if state is None:
@@ -311,22 +330,23 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         _optional(facts.get("search"), lambda value: read_text(value, "search")),
         _optional(facts.get("neighbors_held"), lambda value: read_number(value, "neighbors_held")),
         _optional(facts.get("id_column"), lambda value: read_text(value, "id_column")),
-        _read_prediction(archive, facts.get("prediction_process"), encoding, matrix, names),
+        read_whole(fact("prediction_seed"), "prediction_seed"),
+        *_read_prediction(archive, facts.get("draws"), encoding, matrix, names),
         read_text(fact("coaltree_version"), "coaltree_version"),
     )
 
 
 def _read_prediction(
     archive: Archive, written: Any, encoding: Encoding, matrix: FloatArray, names: Sequence[str]
-) -> tuple[Tree, Process] | None:
-    """Return the tree and the process that questions about rows are answered with, if the file has them."""
+) -> tuple[IntArray | None, tuple[Draw, ...]]:
+    """Return the draws that predictions are averaged over, and their rows, if the file has them."""
     if written is None:
-        return None
-    process = read_process(written)
-    check_process(process, encoding)
-    children = archive.read_array("prediction_children.npy", "<i4", (len(names) - 1, 2)).astype(np.intp)
-    heights = archive.read_array("prediction_heights.npy", "<f8", (2 * len(names) - 1,))
-    return Tree(children, heights, names), process.resolve(matrix)
+        return None, ()
+    n_rows = read_whole(member(written, "n_rows", "draws"), "n_rows", 2)
+    rows = archive.read_array("draw_rows.npy", "<i4", (n_rows,)).astype(np.intp)
+    if rows[0] < 0 or rows[-1] >= len(names) or np.any(np.diff(rows) <= 0):
+        raise InputError("its draw_rows.npy does not name rows of the table in their order")
+    return rows, tuple(read_draws(archive, written, encoding, matrix[rows], [names[row] for row in rows.tolist()]))
 
 
 def _optional(value: Any, read: Callable[[Any], Value]) -> Value | None:

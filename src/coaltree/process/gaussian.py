@@ -139,6 +139,12 @@ class Gaussian(Process):
             return np.sqrt(np.diag(self.variance))
         return np.sqrt(np.broadcast_to(self.variance, n_columns))
 
+    def noise_deviations(self, n_columns: int) -> FloatArray:
+        """Return the standard deviation of each column's noise."""
+        if self.noise.ndim == 2:
+            return np.sqrt(np.diag(self.noise))
+        return np.asarray(np.sqrt(self.noise) * self.deviations(n_columns))
+
     @abstractmethod
     def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the root's state given its message, in white units, a number for each column."""

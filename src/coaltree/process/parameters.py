@@ -106,7 +106,9 @@ def _made(process: Process, values: FloatArray) -> tuple[Process, int]:
     if noise.any():
         noise = values[used : used + noise.size].reshape(noise.shape)
         used += noise.size
-    return Multinomial(values[:size].reshape(process.rate.shape), shares, noise), used
+    made = Multinomial(values[:size].reshape(process.rate.shape), shares, noise)
+    made.equilibrium = tuple(shares)  # as they are: dividing by their sum again may change the last digit
+    return made, used
 
 
 def _by_column(name: str, values: FloatArray, columns: list[int]) -> dict[str, float]:

@@ -8,23 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.posterior_draws import Draw
 from ..process.blend import Blend
 from ..process.interface import Process
 from ..process.predictions import Predictions
-from ..tree.tree import Tree
 from .kernels.places import whiten
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
-
-
-class Draw(NamedTuple):
-    """A tree, and all that it is seen with."""
-
-    tree: Tree
-    process: Process  # with the parameters of this draw
-    X: FloatArray  # (n, D), the table as it was given, or with missing cells filled in
 
 
 class PlacedBlend(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.posterior_draws import Draw
 from ..inference.threads import thread_count
 from ..process.beliefs import Beliefs
 from ..process.interface import Process
@@ -18,7 +19,7 @@ from ..process.predictions import Predictions
 from ..tree.clades import clade_masks
 from ..tree.pruning import with_leaves, without_leaves
 from ..tree.tree import Tree
-from .draws import Draw, Ensemble
+from .draws import Ensemble
 from .groups import Looked, PlaceGroups
 from .kernels.places import add_merge_heights, add_to_clusters, attach, find_clusters
 

@@ -227,10 +227,7 @@ def _fill_run(
 
 
 def _is_whole(known, s, row):
-    for d in range(known.shape[2]):
-        if not known[s, row, d]:
-            return False
-    return True
+    return all(known[s, row, d] for d in range(known.shape[2]))
 
 
 def find_tops(logs, tops):
