@@ -410,9 +410,12 @@ class CoalescentModel(BaseEstimator):
         ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
-        for name in ("standardize", "refine"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
+        if not isinstance(self.refine, (bool, np.bool_)):
+            raise InputError(f"refine is {self.refine!r}; it must be True or False.")
+        if not isinstance(self.standardize, (bool, np.bool_)) and not (
+            isinstance(self.standardize, str) and self.standardize == "power"
+        ):
+            raise InputError(f"standardize is {self.standardize!r}; it must be True, False or 'power'.")
         if self.refine and self.inference != "greedy":
             raise InputError(
                 f"refine is True, and inference is {self.inference!r}: only the tree of inference 'greedy' is refined."
