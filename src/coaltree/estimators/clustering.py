@@ -12,14 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..counts import checked_count
 from ..errors import InputError
-from ..inference.flat_clusters import check_min_cluster_size, flat_clusters
+from ..inference.flat_clusters import check_min_cluster_size, flat_clusters, smallest_size
 from ..inference.greedy import GreedyResult
+from ..inference.stray_rows import stray_rows
 from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
+from ..table.encoding import EncodedTable
 from ..table.frames import FrameKind
 from ..tree.cut import check_cut, cut_by_agreement
 from ..tree.sample import TreeSample
+from ..tree.tree import Tree
 from ..whole import check_place, checked_path, write_whole
 from .base import CoalescentModel, FloatArray
 from .modelling import RESOLUTION, check_resolution, height_of
@@ -234,6 +237,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         self.client = client
         self.random_state = random_state
         self.verbose = verbose
+
+    def _set_apart(self, tree: Tree, encoded: EncodedTable) -> dict[str, IntArray]:
+        min_size = smallest_size(self.min_cluster_size, tree.n_leaves, self.n_clusters)
+        found = stray_rows(tree, encoded.real, min_size)
+        return {encoded.real_names[column]: rows for column, rows in found.items()}
 
     def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
         super()._settle(found, matrix, process)

@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .cells import Category, FloatArray, IntArray
 from .columns import RealColumn, Table
-from .scaling import ColumnScale, PowerTransform, moments, standardised
-from .wording import count, listing, row_label
+from .copies import describe_copies
+from .scaling import ColumnScale, PowerTransform
+from .tails import describe_tails
+from .wording import count, listing
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
 # Values that differ by less than this share of their size may have been equal before something was computed.
 _ROUNDING = 1e-14
-# A cell with more than this share of the variance, in a column of at least so many cells, is more than a heavy tail: without it
-# the standard deviation is less than a tenth.
-_LONE_SHARE, _LONE_CELLS = 0.99, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +178,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     )
 
 
-def describe(table: Table, encoding: Encoding) -> list[str]:
+def describe(table: Table, encoding: Encoding, apart: Mapping[str, IntArray] | None = None) -> list[str]:
     """Say in a sentence each what a user should know of a table: above all, what takes no part in the tree.
 
     Parameters
@@ -188,6 +187,8 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
         The rows of the fit.
     encoding : Encoding
         Its encoding.
+    apart : mapping of str to ndarray of int, optional
+        Rows that the top of the tree sets apart because of one column, by its name.
 
     Returns
     -------
@@ -216,7 +217,9 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
                 f"The values of column {column.name!r} differ by less than {_ROUNDING:g} of their size, which may be "
                 "rounding; the column is used: leave it out if it is constant."
             )
-    sentences += _lone_cells(table, encoding)
+    used = [column for column, informative in zip(table.columns, encoding.informative, strict=True) if informative]
+    sentences += describe_copies(used)
+    sentences += describe_tails(table, _real_values(table, encoding), apart or {})
     if missing:
         sentences.append(
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "
@@ -235,34 +238,14 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
     return sentences
 
 
-def _lone_cells(table: Table, encoding: Encoding) -> list[str]:
-    """Say which columns have nearly all of their variance in one cell."""
-    found = []
-    for column, informative in zip(table.columns, encoding.informative, strict=True):
-        if informative and isinstance(column, RealColumn) and (row := _lone_cell(column.values)) is not None:
-            found.append(f"{column.name!r} in {row_label(row, table.row_names)}, {column.values[row]:g}")
-    if not found:
-        return []
-    one, more = len(found) == 1, f"; and {len(found) - 5} more" if len(found) > 5 else ""
-    return [
-        f"{count(len(found), 'column has', 'columns have')} more than {100 * _LONE_SHARE:g} % of {'its' if one else 'their'} "
-        f"variance in one cell ({'; '.join(found[:5])}{more}), beside which all others look the same: check the "
-        f"{'cell' if one else 'cells'}, make {'it' if one else 'them'} missing if wrong, or take logarithms of the "
-        f"{'column' if one else 'columns'}."
-    ]
-
-
-def _lone_cell(values: FloatArray) -> int | None:
-    """Return the row without whose cell a column would have next to no variance, if there is one."""
-    n = int(np.count_nonzero(~np.isnan(values)))
-    if n < _LONE_CELLS:
-        return None
-    center, scale, _ = moments(values)
-    row = int(np.nanargmax(np.abs(standardised(values, center, scale))))
-    # A column of two values, as of yes and no, has no scale that one of them could be far out on.
-    _, rest, varies = moments(np.delete(values, row))
-    share = 1 - (n - 1) / n * (rest / scale) ** 2
-    return row if varies and share > _LONE_SHARE else None
+def _real_values(table: Table, encoding: Encoding) -> dict[str, FloatArray]:
+    """Return the real columns that take part, by name, as they are or after their power transform."""
+    used = dict(zip(encoding.column_names, encoding.informative.tolist(), strict=True))
+    return {
+        column.name: column.values if scale.power is None else scale.encode(column.values)
+        for column, scale in zip(table.real, encoding.column_scales, strict=True)
+        if used[column.name]
+    }
 
 
 def _differs_by_rounding(values: FloatArray) -> bool:
