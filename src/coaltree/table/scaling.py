@@ -52,8 +52,8 @@ class PowerTransform(NamedTuple):
     def fit(cls, values: FloatArray) -> Self | None:
         """Find the exponent of maximum likelihood.
 
-        A column whose values are so large, so small or so far from 0 that the transform loses digits is brought to mean 0 and
-        standard deviation 1 first.
+        A column whose values are so large, so small or so far from 0 that the transform loses digits or has an extreme exponent
+        is brought to mean 0 and standard deviation 1 first.
 
         Parameters
         ----------
@@ -85,12 +85,8 @@ class PowerTransform(NamedTuple):
             warnings.simplefilter("ignore")
             try:
                 exponent = float(PowerTransformer(standardize=False).fit(own[:, None]).lambdas_[0])
-            except (
-                ValueError,
-                ArithmeticError,
-                RuntimeError,
-            ):  # of very large values, whatever the version makes of them
-                return None
+            except (ValueError, ArithmeticError, RuntimeError):
+                return None  # no optimum was found, which every version of scikit-learn says in its own way
             if not _EXPONENTS[0] <= exponent <= _EXPONENTS[1]:
                 return None
             found = cls(exponent, shift, unit, float(own.min()), float(own.max()))
