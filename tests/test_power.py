@@ -1,5 +1,6 @@
 """standardize="power": the transform itself, and that all that comes out is in the units of the table."""
 
+import io
 import json
 import zipfile
 
@@ -288,6 +289,12 @@ def test_commands_take_it(command, holes, imputer, tmp_path):
     assert code == 0, err
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["settings"]["standardize"] == "power"
     assert ct.load_model(tmp_path / "out" / "model.coaltree").encoding_.powers
+    code, out, err = command("score", "out/model.coaltree", "t.csv", "--no-id")
+    assert code == 0, err
+    scores = pd.read_csv(io.StringIO(out))["log_density"]
+    np.testing.assert_allclose(
+        scores, ct.load_model(tmp_path / "out" / "model.coaltree").score_samples(holes), rtol=1e-9
+    )
     code, _, err = command(
         "impute", "t.csv", "-o", "f.csv", "--standardize", "power", "--calibrate", "1", "--no-id", "-q"
     )
