@@ -260,9 +260,9 @@ def test_very_many_columns(model, monkeypatch):
 def test_the_density_is_that_of_new_rows_with_all_else_missing(model, frame):
     columns = {column.name: column for column in encoded_columns(model.encoding_)}
     pair = columns["weight"], columns["length"]
-    grids = [np.array([-1.0, 0.5]), np.array([0.0, 0.3, 1.0])]
-    found = density_module._density(checked_model(model), pair, grids, 4)
-    units = [column.center + column.scale * grid for column, grid in zip(pair, grids, strict=True)]
+    codes = [np.array([-1.0, 0.5]), np.array([0.0, 0.3, 1.0])]
+    units = [column.scale.decode(own) for column, own in zip(pair, codes, strict=True)]
+    found = density_module._density(checked_model(model), pair, units, 4)
     for i, length in enumerate(units[1]):
         for j, weight in enumerate(units[0]):
             new = frame.iloc[:1].assign(length=length, weight=weight, colour=None, wings=None)

@@ -853,23 +853,24 @@ def test_a_cell_with_nearly_all_of_the_variance_is_told():
     income[7] = 1e6
     table = pd.DataFrame({"income, '🦊'": income, "x": np.arange(25.0)})
     assert remarks_of(table) == [
-        "1 column has more than 99 % of its variance in one cell (\"income, '🦊'\" in row 7 (counted from 0), 1e+06), beside "
-        "which all others look the same: check the cell, make it missing if wrong, or take logarithms of the column."
+        "A cell is extreme in column \"income, '🦊'\" (1e+06 in row 7 (counted from 0), 3.3e+06 standard deviations from the "
+        "other rows): beside it all others look the same. Check it, and make it missing if wrong."
     ]
     table.iloc[7, 0] = NAN
     assert remarks_of(table) == []
 
 
 def test_many_such_columns_are_told_in_one_sentence():
-    values = np.tile(np.linspace(0, 1, 30)[:, None], (1, 7))
+    values = np.random.default_rng(0).random((30, 7))
     values[np.arange(7), np.arange(7)] = -1e300
     names = [f"<b>{j}</b>" for j in range(7)]
     (remark,) = remarks_of(pd.DataFrame(values, columns=names, index=[f"r{i}" for i in range(30)]))
-    assert remark.startswith(
-        "7 columns have more than 99 % of their variance in one cell ('<b>0</b>' in row 0 ('r0'), -1e+300; "
+    assert remark.startswith("Cells are extreme in columns '<b>0</b>' (-1e+300 in row 0 ('r0'), ")
+    assert (
+        "'<b>4</b>' (-1e+300 in row 4 ('r4'), 1e+150 standard deviations from the other rows), and 2 more: beside"
+        in remark
     )
-    assert "row 4 ('r4'), -1e+300; and 2 more), beside" in remark
-    assert remark.endswith("check the cells, make them missing if wrong, or take logarithms of the columns.")
+    assert "Check them, " in remark
 
 
 @pytest.mark.parametrize(("far", "told"), [(30, False), (50, True)])
@@ -893,3 +894,57 @@ def test_the_bound_is_the_variance_that_goes_with_the_cell(far, told):
 )
 def test_ordinary_columns_are_not_told(values):
     assert remarks_of(pd.DataFrame({"x": values})) == []
+
+
+# -- columns that say the same ----------------------------------------------------------------------
+
+
+def test_copies_are_told_with_what_they_are_copies_of():
+    rng = np.random.default_rng(0)
+    a, b, kind = rng.normal(size=40), rng.normal(size=40), rng.integers(0, 3, 40)
+    a[3] = NAN
+    table = pd.DataFrame(
+        {
+            "a": a,
+            "b": b,
+            "a in other units": -3 * a + 7,
+            "kind": np.array(["x", "y", "z"])[kind],
+            "a again": a,
+            "kind, translated": np.array(["p", "o", "q"])[kind],
+            "a but one": np.where(np.arange(40) == 5, 9.0, a),
+            "a without": np.where(np.arange(40) == 5, NAN, a),
+            "another kind": rng.permutation(np.array(["x", "y", "z"])[kind]),
+        }
+    )
+    assert remarks_of(table) == [
+        "3 columns are copies of others, up to unit, sign or names of categories, so that the same is counted twice: "
+        "'a in other units' of 'a'; 'a again' of 'a'; 'kind, translated' of 'kind'. Leave them out unless that is meant."
+    ]
+    assert remarks_of(table.drop(columns=["a in other units", "a again", "kind, translated"])) == []
+
+
+def test_many_copies_are_told_in_one_sentence():
+    values = np.random.default_rng(0).normal(size=(30, 4))
+    (remark,) = remarks_of(np.hstack([values, 1e6 + values, 1e-3 * values]))
+    assert remark.startswith("8 columns are copies of others")
+    assert "'x8' of 'x0'; and 3 more. " in remark
+
+
+@given(st.integers(2, 12), st.integers(0, 10_000))
+def test_columns_that_are_equal_by_chance_are_not_told(n, seed):
+    """Any two rows, and any few flags, have columns that are equal."""
+    flags = np.random.default_rng(seed).integers(0, 2, (n, 40)).astype(float)
+    assert not any("cop" in remark for remark in remarks_of(flags))
+    assert not any("cop" in remark for remark in remarks_of(pd.DataFrame(flags[:2]).map("{:.0f}".format)))
+
+
+def test_copies_are_those_of_correlation_one():
+    """By the definition, over all pairs."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(25, 5)) @ rng.integers(-1, 2, (5, 30))
+    values = values[:, values.std(axis=0) > 0]
+    correlations = np.abs(np.corrcoef(values.T)) > 1 - 1e-12
+    n_copies = sum(bool(correlations[j, :j].any()) for j in range(values.shape[1]))
+    assert n_copies > 0
+    (remark,) = remarks_of(values)
+    assert remark.startswith(f"{n_copies} column")

@@ -46,6 +46,8 @@ from .options import (
     RunsOption,
     SamplesOption,
     SearchOption,
+    Standardize,
+    StandardizeOption,
     VerboseOption,
     named,
 )
@@ -200,9 +202,10 @@ def fit(
         ),
     ] = None,
     noise: NoiseOption = None,
+    standardize: StandardizeOption = None,
     no_standardize: Annotated[
         bool,
-        typer.Option("--no-standardize", help="Take real columns in the units they are in.", rich_help_panel=MODEL),
+        typer.Option("--no-standardize", help="The same as --standardize no.", rich_help_panel=MODEL),
     ] = False,
     report: Annotated[
         bool,
@@ -231,6 +234,11 @@ def fit(
     with reported(debug):
         check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
         check_number("--noise", noise)
+        if no_standardize and standardize not in (None, Standardize.no):
+            raise InputError(
+                f"--no-standardize and --standardize {standardize} exclude each other; leave one of them out."
+            )
+        how = Standardize.no if no_standardize else standardize or Standardize.yes
         check_jobs(n_jobs)
         check_dask(dask)
         check_whole("--calibrate", None if calibrate == "joint" else calibrate, 0)
@@ -259,7 +267,7 @@ def fit(
         if n_clusters is not None and n_clusters > rows.n_rows:
             raise InputError(f"--n-clusters is {n_clusters}, but {source} has {count(rows.n_rows, 'row')}.")
         if dry_run:
-            show_only(rows, source, reasons, as_json, notes)
+            show_only(rows, source, reasons, as_json, notes, how.parameter)
             return
         # After the table, of which there may be something to say at once.
         from ..estimators.clustering import CoalescentClustering
@@ -289,9 +297,7 @@ def fit(
                 "assign_outliers": False if label_outliers else None,
             }
         )
-        model = CoalescentClustering(
-            inference=inference.value, standardize=not no_standardize, n_jobs=n_jobs, **parameters
-        )
+        model = CoalescentClustering(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
         checkpoint = None if dask is None else _beside(folder_path)
         with OutputFolder(folder_path) as folder, opened_client(dask) as model.client:

@@ -46,6 +46,7 @@ from .options import (
     RunsOption,
     SamplesOption,
     SearchOption,
+    StandardizeOption,
     VerboseOption,
     named,
 )
@@ -146,6 +147,7 @@ def impute(
     calibrate: CalibrateOption = None,
     real_process: RealProcessOption = None,
     noise: NoiseOption = None,
+    standardize: StandardizeOption = None,
     n_jobs: Annotated[
         int | None,
         typer.Option(metavar="N", help="Threads; -1, the default, takes all processors.", rich_help_panel=MODEL),
@@ -157,8 +159,9 @@ def impute(
 ) -> None:
     """Fill the missing cells of a table.
 
-    Real cells get their mean, categorical ones their most probable category. All other cells keep their exact text; the
-    column of row names and those of --drop stay as they are. A table without missing cells is copied.
+    Real cells get their mean (with --standardize power their median), categorical ones their most probable category. All
+    other cells keep their exact text; the column of row names and those of --drop stay as they are. A table without missing
+    cells is copied.
     """
     with reported(debug):
         fitting = {
@@ -172,6 +175,7 @@ def impute(
             "--calibrate": calibrate,
             "--real-process": real_process,
             "--noise": noise,
+            "--standardize": None if standardize is None else standardize.parameter,
         }
         _check_options(fitting, draws, seed, n_jobs)
         notes = Notes(quiet, verbose)

@@ -43,7 +43,7 @@ def remarks_on_rows(
     fitted = model._predictor.X
     some = fitted[np.linspace(0, len(fitted) - 1, min(len(fitted), _COMPARED)).astype(np.intp)]
     # By standard deviations of the columns: in their units it would matter which cells a row has.
-    standard = np.asarray(log_density) + model._log_scales(rows.table)
+    standard = np.asarray(log_density) - model._log_slopes(rows.table)
     far = np.flatnonzero(standard < model._predictor.log_density(some).min() - _FAR)
     unknown = np.flatnonzero(np.isnan(rows.matrix).all(axis=1))
     found = []

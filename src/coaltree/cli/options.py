@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -39,6 +39,19 @@ class RealProcess(StrEnum):
 
     ornstein_uhlenbeck = "ornstein-uhlenbeck"
     brownian = "brownian"
+
+
+class Standardize(StrEnum):
+    """What is done to real columns first."""
+
+    yes = "yes"
+    power = "power"
+    no = "no"
+
+    @property
+    def parameter(self) -> bool | Literal["power"]:
+        """The parameter of the estimators."""
+        return "power" if self is Standardize.power else self is Standardize.yes
 
 
 class Unseen(StrEnum):
@@ -222,6 +235,14 @@ NoiseOption = Annotated[
     ),
 ]
 
+StandardizeOption = Annotated[
+    Standardize | None,
+    typer.Option(
+        metavar="HOW",
+        help="Real columns: yes (default), to mean 0 and sd 1; power, made Gaussian before, for heavy tails; no, as they are.",
+        rich_help_panel=MODEL,
+    ),
+]
 DaskOption = Annotated[
     str | None,
     typer.Option(

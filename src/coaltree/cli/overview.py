@@ -40,11 +40,18 @@ def introduce(table: Table, source: str, reasons: Mapping[str, str], notes: Note
         notes.detail(column_listing(column_facts(table, reasons)))
 
 
-def show_only(table: Table, source: str, reasons: Mapping[str, str], as_json: bool, notes: Notes) -> None:
+def show_only(
+    table: Table,
+    source: str,
+    reasons: Mapping[str, str],
+    as_json: bool,
+    notes: Notes,
+    standardize: bool | str = True,
+) -> None:
     """Write how a fit would understand the table, which is all that a dry run does."""
     from ..table.encoding import describe, fit_encoding
 
-    notes.add(describe(table, fit_encoding(table, standardize=True)))
+    notes.add(describe(table, fit_encoding(table, standardize)))
     facts = column_facts(table, reasons)
     if as_json:
         tell(

@@ -44,6 +44,7 @@ from ..table.frames import FrameKind
 from ..table.new_rows import read_new_rows
 from ..tree.pruning import without_leaves
 from ..tree.sample import TreeSample
+from ..tree.tree import Tree
 from ..tree.zero_heights import merges_at_zero, zero_heights
 from .modelling import (
     COVARIANCES,
@@ -59,6 +60,7 @@ from .modelling import (
 from .noise import predictive_noise, rows_of_all_kinds
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
 Inferred = GreedyResult | SMCResult | MCMCResult
 
@@ -143,7 +145,8 @@ class CoalescentModel(BaseEstimator):
         if progress:
             progress(1.0, "")
         best = calibrated.best.result
-        remarks = describe(table, encoding)
+        tree = None if isinstance(best, TreeSample) else best.tree
+        remarks = describe(table, encoding, {} if tree is None else self._set_apart(tree, encoded))
         if isinstance(best, SMCResult):
             self.log_evidence_ = best.log_evidence
         if isinstance(best, TreeSample):
@@ -163,6 +166,10 @@ class CoalescentModel(BaseEstimator):
         for remark in remarks:
             warnings.warn(remark, InputWarning, stacklevel=3)
         return self
+
+    def _set_apart(self, tree: Tree, encoded: EncodedTable) -> dict[str, IntArray]:
+        """Return rows that the top of the tree sets apart because of one column; only clusters have a size to call them few."""
+        return {}
 
     @property
     def _calibrate(self) -> int | str:
@@ -443,9 +450,12 @@ class CoalescentModel(BaseEstimator):
         ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
-        for name in ("standardize", "refine"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be True or False.")
+        if not isinstance(self.refine, (bool, np.bool_)):
+            raise InputError(f"refine is {self.refine!r}; it must be True or False.")
+        if not isinstance(self.standardize, (bool, np.bool_)) and not (
+            isinstance(self.standardize, str) and self.standardize == "power"
+        ):
+            raise InputError(f"standardize is {self.standardize!r}; it must be True, False or 'power'.")
         if self.refine and self.inference != "greedy":
             raise InputError(
                 f"refine is True, and inference is {self.inference!r}: only the tree of inference 'greedy' is refined."

@@ -12,14 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..counts import checked_count
 from ..errors import InputError
-from ..inference.flat_clusters import check_min_cluster_size, flat_clusters
+from ..inference.flat_clusters import check_min_cluster_size, flat_clusters, smallest_size
 from ..inference.greedy import GreedyResult
+from ..inference.stray_rows import stray_rows
 from ..process.interface import Process
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
+from ..table.encoding import EncodedTable
 from ..table.frames import FrameKind
 from ..tree.cut import check_cut, cut_by_agreement
 from ..tree.sample import TreeSample
+from ..tree.tree import Tree
 from ..whole import check_place, checked_path, write_whole
 from .base import CoalescentModel, FloatArray
 from .modelling import RESOLUTION, check_resolution, height_of
@@ -77,8 +80,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
         What to do with categories of new rows that did not occur in the fit.
-    standardize : bool, default True
-        Bring real columns to mean 0 and standard deviation 1 first.
+    standardize : bool or "power", default True
+        Bring real columns to mean 0 and standard deviation 1 first. With "power" they are first made as Gaussian as they can be,
+        by the transform of Yeo and Johnson as in scikit-learn's `PowerTransformer`: for columns with heavy tails. All that comes
+        out is in the units of the table, densities as well. Where the transform has a bound, it goes on in a straight line beyond
+        the largest or smallest value of the fit.
     resolution : float, optional
         How fine flat clusters are, from 0 to 1: rows are in one cluster if their correlation over the columns is at least this,
         noise aside. More gives more and smaller clusters. It does not change the tree. By default, the tree is cut where a gap
@@ -193,7 +199,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
         unseen_categories: str = "missing",
-        standardize: bool = True,
+        standardize: bool | Literal["power"] = True,
         resolution: float | None = None,
         n_clusters: int | None = None,
         height_threshold: float | None = None,
@@ -232,6 +238,11 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         self.client = client
         self.random_state = random_state
         self.verbose = verbose
+
+    def _set_apart(self, tree: Tree, encoded: EncodedTable) -> dict[str, IntArray]:
+        min_size = smallest_size(self.min_cluster_size, tree.n_leaves, self.n_clusters)
+        found = stray_rows(tree, encoded.real, min_size)
+        return {encoded.real_names[column]: rows for column, rows in found.items()}
 
     def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
         super()._settle(found, matrix, process)
@@ -355,7 +366,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         """
         rows = self._new_rows(X)
         log_density: FloatArray = self._ask("log_density", rows.matrix)
-        return log_density - self._log_scales(rows.table)
+        return log_density + self._log_slopes(rows.table)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log predictive density of new rows, see `score_samples`.
@@ -393,7 +404,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
         placed = self._ask("place", rows.matrix, self.tree_, n_nearest, float(level))
-        log_density = placed.log_density - self._log_scales(rows.table)
+        log_density = placed.log_density + self._log_slopes(rows.table)
         return Placements.of(
             placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index
         )
@@ -458,15 +469,15 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         check_place(checked_path(path))
         write_whole(path, report_page(self, title))
 
-    def _log_scales(self, table: Table) -> FloatArray:
-        """Return the log Jacobian of standardising each row's observed cells."""
+    def _log_slopes(self, table: Table) -> FloatArray:
+        """Return the log Jacobian of encoding each row's observed cells."""
         total = np.zeros(table.n_rows)
-        scales = iter(self.encoding_.scale)
+        scales = iter(self.encoding_.column_scales)
         for column, informative in zip(table.columns, self.encoding_.informative, strict=True):
             if isinstance(column, RealColumn):
                 scale = next(scales)
                 if informative:
-                    total += np.where(np.isnan(column.values), 0.0, np.log(scale))
+                    total += np.where(np.isnan(column.values), 0.0, scale.log_slope(column.values))
         return total
 
     def _check_parameters(self, n_rows: int) -> None:

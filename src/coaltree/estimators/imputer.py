@@ -14,11 +14,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ..counts import checked_count
 from ..errors import InputError
 from ..process.predictions import Predictions
-from ..questions.cells import CategoricalCells, Predictive, RealCells
+from ..questions.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
 from ..streams import as_generator
 from ..table.blocks import computed
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.filling import fill_cells, take_columns
+from ..table.scaling import ColumnScale
 from .base import CoalescentModel, FloatArray, NewRows
 
 BoolArray = NDArray[np.bool_]
@@ -29,8 +30,8 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     """Fill missing cells from a tree over the rows.
 
     Each row with missing cells is placed in the tree by what is observed of it, over all places by their probability, and filled
-    from there: real cells with their mean, categorical ones with their most probable category. Integers stay
-    integers, categories keep their labels, and other cells are not touched.
+    from there: real cells with their mean (their median under ``standardize="power"``), categorical ones with their most
+    probable category. Integers stay integers, categories keep their labels, and other cells are not touched.
 
     Parameters
     ----------
@@ -67,8 +68,11 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
         What to do with categories that did not occur in the fit: they say nothing, and stay as they are; or an error.
-    standardize : bool, default True
-        Bring real columns to mean 0 and standard deviation 1 first.
+    standardize : bool or "power", default True
+        Bring real columns to mean 0 and standard deviation 1 first. With "power" they are first made as Gaussian as they can be,
+        by the transform of Yeo and Johnson as in scikit-learn's `PowerTransformer`: for columns with heavy tails. Real cells are
+        then filled with their median, and intervals are those of the transformed cell, brought back to the column's units. Where
+        the transform has a bound, it goes on in a straight line beyond the largest or smallest value of the fit.
     add_indicator : bool, default False
         Add a column for each column that had missing cells in the fit, which says where they were.
     search : {"auto", "exact", "neighbors"}, default "auto"
@@ -144,7 +148,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
         unseen_categories: str = "missing",
-        standardize: bool = True,
+        standardize: bool | Literal["power"] = True,
         add_indicator: bool = False,
         search: str = "auto",
         refine: bool = False,
@@ -219,17 +223,24 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         at, found = self._cells(rows)
         columns: dict[str, RealCells | CategoricalCells] = {}
         places = self._columns_of(found)
+        scales = self._scales_by_position()
         for j, column in enumerate(rows.table.columns):
             missing = missing_cells(column)
             if isinstance(column, RealColumn):
                 mean, sd = np.array(column.values), np.where(missing, np.nan, 0.0)
                 if j in places:
-                    center, scale, k = places[j]
+                    scale, k = scales[j], places[j]
                     mean[at], sd[at] = np.where(
-                        missing[at],
-                        [center + scale * found.mean[:, k], scale * found.sd[:, k]],
-                        [mean[at], sd[at]],
+                        missing[at], scale.decode_moments(found.mean[:, k], found.sd[:, k]), [mean[at], sd[at]]
                     )
+                    if scale.power is not None:
+                        codes, code_sds = scale.encode(column.values), np.zeros(len(missing))
+                        codes[at] = np.where(missing[at], found.mean[:, k], codes[at])
+                        code_sds[at] = np.where(missing[at], found.sd[:, k], 0.0)
+                        columns[column.name] = RealCells(
+                            mean, sd, missing, GaussianCodes(codes, code_sds, scale.decode)
+                        )
+                        continue
                 elif self._constants[j] is not None:
                     mean[missing], sd[missing] = self._constants[j], 0.0
                 columns[column.name] = RealCells(mean, sd, missing)
@@ -239,7 +250,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
                 probability[seen, column.codes[seen]] = 1.0
                 unknown = column.codes < 0
                 if j in places:
-                    start = places[j][2]
+                    start = places[j]
                     own = found.probability[:, start : start + len(column.categories)]
                     probability[at] = np.where(unknown[at][:, None], own, probability[at])
                 elif len(column.categories) == 1:
@@ -312,20 +323,23 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
             parts.append(self._ask("cells", rows.matrix[at[new]]))
         return at, Predictions.stacked(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
-    def _columns_of(self, found: Predictions) -> dict[int, tuple[float, float, int]]:
-        """Return for each column of the table that takes part its centre, its scale, and where it begins in the predictions."""
-        places: dict[int, tuple[float, float, int]] = {}
-        encoding, n_real, n_categorical, place = self.encoding_, 0, 0, 0
+    def _columns_of(self, found: Predictions) -> dict[int, int]:
+        """Return for each column of the table that takes part where it begins in the predictions."""
+        places: dict[int, int] = {}
+        encoding, n_real, n_categorical = self.encoding_, 0, 0
         for j, (kind, informative) in enumerate(zip(encoding.kinds, encoding.informative, strict=True)):
-            if kind == "real":
-                if informative:
-                    places[j] = (float(encoding.center[place]), float(encoding.scale[place]), n_real)
-                    n_real += 1
-                place += 1
+            if kind == "real" and informative:
+                places[j] = n_real
+                n_real += 1
             elif informative:
-                places[j] = (0.0, 1.0, int(found.start[n_categorical]))
+                places[j] = int(found.start[n_categorical])
                 n_categorical += 1
         return places
+
+    def _scales_by_position(self) -> dict[int, ColumnScale]:
+        """Return how each real column of the table is encoded."""
+        real = (j for j, kind in enumerate(self.encoding_.kinds) if kind == "real")
+        return dict(zip(real, self.encoding_.column_scales, strict=True))
 
     def _fills(self, rows: NewRows) -> dict[int, tuple[IntArray, Any]]:
         """Return the best values of all missing cells, by the position of their column."""
@@ -345,15 +359,14 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         n_real = sum(
             kind == "real" and bool(used) for kind, used in zip(encoding.kinds, encoding.informative, strict=True)
         )
-        real, categorical, place = 0, n_real, 0
+        real, categorical, scales = 0, n_real, self._scales_by_position()
         for j, column in enumerate(table.columns):
             missing = missing_cells(column)
             own = np.flatnonzero(missing[at])
             if isinstance(column, RealColumn):
                 if encoding.informative[j]:
-                    fills[column.index] = (at[own], encoding.center[place] + encoding.scale[place] * values[own, real])
+                    fills[column.index] = (at[own], scales[j].decode(values[own, real]))
                     real += 1
-                place += 1
             elif encoding.informative[j]:
                 codes = values[own, categorical].astype(np.intp)
                 fills[column.index] = (at[own], [column.categories[code] for code in codes])

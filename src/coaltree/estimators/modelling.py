@@ -185,16 +185,12 @@ def _shaped(variances: FloatArray, covariance: str | None) -> FloatArray:
 def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encoding) -> dict[str, dict[str, Any]]:
     """Return the parameters of every column that takes part, by its name and in its own units.
 
-    A real column's ``sd`` is that of the equilibrium, or for Brownian motion that of a step over one unit of time.
+    A real column's ``sd`` is that of the equilibrium, or for Brownian motion that of a step over one unit of time. Of a column
+    that was transformed by a power, whose exponent is ``power``, the mean is brought back, and standard deviations are told by
+    how steep the transform is in the middle.
     """
-    scales = dict(
-        zip(
-            (n for n, k in zip(encoding.column_names, encoding.kinds, strict=True) if k == "real"),
-            encoding.scale,
-            strict=True,
-        )
-    )
-    centers = dict(zip(scales, encoding.center, strict=True))
+    real = (n for n, k in zip(encoding.column_names, encoding.kinds, strict=True) if k == "real")
+    scales = dict(zip(real, encoding.column_scales, strict=True))
     found: dict[str, dict[str, Any]] = {}
     parts = [part for part, _ in process.parts] if isinstance(process, Mixed) else [process]
     for part in parts:
@@ -202,7 +198,8 @@ def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encodi
             deviations = part.deviations(len(encoded.real_names))
             noises = part.noise_deviations(len(encoded.real_names))
             for d, name in enumerate(encoded.real_names):
-                own = deviations[d] * scales[name]
+                scale = scales[name]
+                own = deviations[d] * scale.unit_at(0.0)
                 found[name] = {
                     "process": "brownian" if isinstance(part, Brownian) else "ornstein-uhlenbeck",
                     "sd": float(own),
@@ -210,7 +207,9 @@ def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encodi
                 }
                 if isinstance(part, OrnsteinUhlenbeck):
                     mean = float(np.broadcast_to(part.mean, len(encoded.real_names))[d])
-                    found[name] |= {"mean": float(centers[name] + mean * scales[name]), "rate": float(part.rate)}
+                    found[name] |= {"mean": float(scale.decode(np.array(mean))), "rate": float(part.rate)}
+                if scale.power is not None:
+                    found[name]["power"] = scale.power.exponent
         elif isinstance(part, Multinomial) and part.equilibrium is not None:
             rates, noises = (np.broadcast_to(own, len(part.equilibrium)) for own in (part.rate, part.noise))
             for d, name in enumerate(encoded.categorical_names):

@@ -21,6 +21,7 @@ from ..output.report.facts import (
     ChainFacts,
     ColumnFacts,
     Examined,
+    PowerFacts,
     RealFacts,
     ReportFacts,
     SampleFacts,
@@ -130,16 +131,17 @@ def _columns(
         if column.real:
             expected, expected_sd = _moments_of(hidden, n_real)
             mean, sd = _moments_of(filled, n_real)
-            center, scale = column.center, column.scale
+            scale = column.scale
             columns.append(
                 RealFacts(
                     column.name,
-                    center + scale * cells,
-                    center + scale * expected,
-                    scale * expected_sd,
-                    center + scale * mean,
-                    scale * sd,
+                    scale.decode(cells),
+                    scale.decode(expected),
+                    scale.decode_spread(expected, expected_sd),
+                    scale.decode(mean),
+                    scale.decode_spread(mean, sd),
                     column.time,
+                    None if scale.power is None else PowerFacts(cells, expected, expected_sd, scale.unit_at(0.0)),
                 )
             )
             n_real += 1

@@ -89,9 +89,8 @@ def plot_density(
         )
     need_matplotlib()
     ax = new_axes((5.6, 5.0)) if ax is None else ax
-    grids = [_grid(table[:, column.position], int(resolution)) for column in (across, along)]
-    density = _density(fitted, (across, along), grids, table.shape[1])
-    units = [column.center + column.scale * grid for column, grid in zip((across, along), grids, strict=True)]
+    units = [_grid(column.scale.decode(table[:, column.position]), int(resolution)) for column in (across, along)]
+    density = _density(fitted, (across, along), units, table.shape[1])
     levels = _levels(density, inside)
     if len(levels) > 1:
         ax.contourf(*units, density, levels=[*levels, max(density.max(), levels[-1]) * 1.001], cmap="Blues", alpha=0.9)
@@ -117,9 +116,11 @@ def _density(
 ) -> FloatArray:
     """Return the density at the points of a grid, rows along the second column, in the units of the table."""
     points = np.full((len(grids[0]) * len(grids[1]), width), np.nan)
+    log_slopes = np.zeros(len(points))
     for column, values in zip(columns, np.meshgrid(*grids), strict=True):
-        points[:, column.position] = values.ravel()
-    log_density = model._predictor.log_density(points) - sum(np.log(column.scale) for column in columns)
+        points[:, column.position] = column.scale.encode(values.ravel())
+        log_slopes += column.scale.log_slope(values.ravel())
+    log_density = model._predictor.log_density(points) + log_slopes
     found: FloatArray = np.exp(log_density).reshape(len(grids[1]), len(grids[0]))
     return found
 
@@ -142,7 +143,7 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
     points = states.mean[:, [column.position for column in columns]]
     own = table[:, [column.position for column in columns]]
     points[: len(table)] = np.where(np.isnan(own), points[: len(table)], own)
-    points = np.array([c.center for c in columns]) + np.array([c.scale for c in columns]) * points
+    points = np.column_stack([c.scale.decode(own) for c, own in zip(columns, points.T, strict=True)])
     drawn = drawn_part(tree, None if tree.n_leaves <= MOST_LEAVES else MOST_CLADES)
     labels = getattr(model, "labels_", None)
     shades, of_nodes, _ = paint(tree, drawn.nodes, drawn.n_tips, labels, None)

@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..process.interface import Process
 from ..questions.predictor import Predictor
 from ..table.encoding import Encoding
+from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -34,8 +35,7 @@ class EncodedColumn(NamedTuple):
     name: str
     position: int  # in the matrix of the encoded table
     categories: tuple[Any, ...]  # none for a real column
-    center: float
-    scale: float
+    scale: ColumnScale
     time: bool  # whether it holds points in time, as days since 1970-01-01
 
     @property
@@ -66,15 +66,15 @@ def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
     """Return the columns that take part, in the order of the table."""
     kinds = list(zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True))
     real, categorical = 0, sum(kind == "real" and used for _, kind, used in kinds)
-    moments = iter(zip(encoding.center.tolist(), encoding.scale.tolist(), strict=True))
+    scales = iter(encoding.column_scales)
     categories = iter(encoding.categories)
     found = []
     for name, kind, used in kinds:
         if kind == "real":
-            own = EncodedColumn(name, real, (), *next(moments), name in encoding.times)
+            own = EncodedColumn(name, real, (), next(scales), name in encoding.times)
             real += used
         else:
-            own = EncodedColumn(name, categorical, next(categories), 0.0, 1.0, False)
+            own = EncodedColumn(name, categorical, next(categories), ColumnScale(0.0, 1.0), False)
             categorical += used
         if used:
             found.append(own)

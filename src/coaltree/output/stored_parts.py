@@ -17,6 +17,7 @@ from ..process.multinomial import Multinomial
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import Encoding, Kind
+from ..table.scaling import PowerTransform
 from .checked_json import (
     member,
     read_finite,
@@ -80,13 +81,15 @@ def _read(value: Any, name: str, depth: int = 1) -> Any:
 def written_columns(encoding: Encoding) -> list[dict[str, Any]]:
     """Return what is to be kept of an encoding, an object for each column."""
     columns: list[dict[str, Any]] = []
-    real = zip(encoding.center.tolist(), encoding.scale.tolist(), strict=True)
+    real = iter(encoding.column_scales)
     categories = iter(encoding.categories)
     for name, kind, used in zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True):
         column: dict[str, Any] = {"name": name, "kind": kind, "used": used}
         if kind == "real":
-            column["center"], column["scale"] = next(real)
-            column["time"] = name in encoding.times
+            scale = next(real)
+            column |= {"center": scale.center, "scale": scale.scale, "time": name in encoding.times}
+            if scale.power is not None:
+                column["power"] = scale.power._asdict()
         else:
             own = next(categories)
             column |= {"categories": list(own), "types": [type(category).__name__ for category in own]}
@@ -100,6 +103,7 @@ def read_columns(value: Any) -> Encoding:
     kinds: list[Kind] = []
     used: list[bool] = []
     moments: list[tuple[float, float]] = []
+    powers: list[PowerTransform | None] = []
     times: list[str] = []
     categories: list[tuple[Category, ...]] = []
     for column in read_list(value, "columns"):
@@ -114,6 +118,7 @@ def read_columns(value: Any) -> Encoding:
             if scale <= 0:
                 raise InputError(f"scale of {what} is {scale:g}, and not positive")
             moments.append((center, scale))
+            powers.append(_read_power(column["power"], what) if "power" in column else None)
             if read_flag(column.get("time", False), f"'time' of {what}"):  # files of before had no word on it
                 times.append(name)
         elif kind == "categorical":
@@ -133,7 +138,28 @@ def read_columns(value: Any) -> Encoding:
     if not names or len(set(names)) < len(names):
         raise InputError("columns have to be some, with distinct names")
     centers, scales = np.array(moments, dtype=np.float64).reshape(-1, 2).T.copy()
-    return Encoding(tuple(names), tuple(kinds), centers, scales, tuple(categories), np.array(used), tuple(times))
+    return Encoding(
+        tuple(names),
+        tuple(kinds),
+        centers,
+        scales,
+        tuple(categories),
+        np.array(used),
+        tuple(times),
+        tuple(powers) if any(powers) else (),
+    )
+
+
+def _read_power(value: Any, what: str) -> PowerTransform:
+    """Return the power transform of a column."""
+    numbers = (
+        read_finite(member(value, part, f"power of {what}"), f"{part} of the power of {what}")
+        for part in PowerTransform._fields
+    )
+    power = PowerTransform(*numbers)
+    if power.unit <= 0 or power.low >= power.high:
+        raise InputError(f"power of {what} has no positive unit, or no values between low and high")
+    return power
 
 
 def _category(value: Any, kind: Any, what: str) -> Category:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,14 @@ from ..table.cells import Category
 FloatArray = NDArray[np.float64]
 
 
+class GaussianCodes(NamedTuple):
+    """Cells as Gaussians by another scale, which `decode` brings back to the column's units."""
+
+    mean: FloatArray
+    sd: FloatArray
+    decode: Callable[[FloatArray], FloatArray]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RealCells:
     """The cells of a real column: observed ones are their own mean, with standard deviation 0.
@@ -25,22 +34,36 @@ class RealCells:
     mean, sd : ndarray of shape (n_rows,)
         Points in time are days since 1970-01-01.
     missing : ndarray of bool, shape (n_rows,)
+    codes : GaussianCodes, optional
+        The cells after the power transform of ``standardize="power"``. Medians and intervals are those of the transformed cell,
+        brought back.
     """
 
     mean: FloatArray
     sd: FloatArray
     missing: NDArray[np.bool_]
+    codes: GaussianCodes | None = None
+
+    @property
+    def median(self) -> FloatArray:
+        """What a missing cell is filled with: the mean, or after a power transform the value whose transform is the mean."""
+        if self.codes is None:
+            return self.mean
+        return np.where(self.missing, self.codes.decode(self.codes.mean), self.mean)
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of central intervals of a Gaussian with this mean and standard deviation.
+        """Return the ends of central intervals of a Gaussian with this mean and standard deviation, or of its power transform.
 
         Where a cell may belong to one of several clusters it is wide rather than narrow; quantiles of draws, by the imputer's
         `sample`, follow the clusters.
         """
         if not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
-        reach = float(ndtri(0.5 + 0.5 * level)) * self.sd
-        return self.mean - reach, self.mean + reach
+        quantile = float(ndtri(0.5 + 0.5 * level))
+        if self.codes is None:
+            return self.mean - quantile * self.sd, self.mean + quantile * self.sd
+        low, high = (self.codes.decode(self.codes.mean + sign * quantile * self.codes.sd) for sign in (-1, 1))
+        return np.where(self.missing, low, self.mean), np.where(self.missing, high, self.mean)
 
     def __repr__(self) -> str:
         return f"<RealCells: {_count(self.missing)}>"

@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .cells import Category, FloatArray, IntArray
 from .columns import RealColumn, Table
-from .wording import count, listing, row_label
+from .copies import describe_copies
+from .scaling import ColumnScale, PowerTransform
+from .tails import describe_tails
+from .wording import count, listing
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
 # Values that differ by less than this share of their size may have been equal before something was computed.
 _ROUNDING = 1e-14
-# Standardised values are kept where their squares still are finite.
-_LARGEST_STANDARDISED = 1e150
-# A cell with more than this share of the variance, in a column of at least so many cells, is more than a heavy tail: without it
-# the standard deviation is less than a tenth.
-_LONE_SHARE, _LONE_CELLS = 0.99, 20
-_SMALLEST_SCALE = float(np.nextafter(0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +35,15 @@ class Encoding:
         Kind of each column.
     center, scale : ndarray of float64, shape (n_real,)
         Mean (to the nearest number that a float can say) and standard deviation of each real column, in the
-        table's order; 0 and 1 where nothing is rescaled.
+        table's order and after its power transform; 0 and 1 where nothing is rescaled.
     categories : tuple of tuple
         Categories of each categorical column, in the table's order.
     informative : ndarray of bool, shape (n_columns,)
         Whether a column has at least two distinct values; only these are encoded.
     times : tuple of str
         Names of the real columns that hold points in time, as days since 1970-01-01.
+    powers : tuple of PowerTransform or None
+        The power transform of each real column, None where it has none; empty if no column has one.
     """
 
     column_names: tuple[str, ...]
@@ -54,6 +53,13 @@ class Encoding:
     categories: tuple[tuple[Category, ...], ...]
     informative: NDArray[np.bool_]
     times: tuple[str, ...] = ()
+    powers: tuple[PowerTransform | None, ...] = ()
+
+    @property
+    def column_scales(self) -> list[ColumnScale]:
+        """How each real column is encoded, in the table's order."""
+        powers = self.powers or (None,) * len(self.center)
+        return [ColumnScale(*own) for own in zip(self.center.tolist(), self.scale.tolist(), powers, strict=True)]
 
     @property
     def categories_by_name(self) -> Mapping[str, tuple[Category, ...]]:
@@ -69,7 +75,7 @@ class EncodedTable:
     Parameters
     ----------
     real : ndarray of float64, shape (n_rows, n_real)
-        Standardised real columns; NaN is missing.
+        Real columns, standardised; NaN is missing.
     codes : ndarray of int, shape (n_rows, n_categorical)
         Codes of the categorical columns; -1 is missing.
     real_names, categorical_names : tuple of str
@@ -85,15 +91,16 @@ class EncodedTable:
     n_states: tuple[int, ...]
 
 
-def fit_encoding(table: Table, standardize: bool = True) -> Encoding:
+def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
     """Learn the encoding of a table.
 
     Parameters
     ----------
     table : Table
         The rows of the fit.
-    standardize : bool, default=True
-        Whether real columns are brought to mean 0 and standard deviation 1 over their observed cells.
+    standardize : bool or "power", default=True
+        Whether real columns are brought to mean 0 and standard deviation 1 over their observed cells; with "power", after the
+        transform of Yeo and Johnson that makes each as Gaussian as it can be.
 
     Returns
     -------
@@ -101,15 +108,13 @@ def fit_encoding(table: Table, standardize: bool = True) -> Encoding:
     """
     informative = np.zeros(len(table.columns), dtype=bool)
     kinds: list[Kind] = []
-    centers: list[float] = []
-    scales: list[float] = []
+    scales: list[ColumnScale] = []
     categories: list[tuple[Category, ...]] = []
     for j, column in enumerate(table.columns):
         if isinstance(column, RealColumn):
-            center, scale, informative[j] = _moments(column.values)
+            scale, informative[j] = ColumnScale.fit(column.values, standardize)
             kinds.append("real")
-            centers.append(center if standardize else 0.0)
-            scales.append(scale if standardize else 1.0)
+            scales.append(scale)
         else:
             kinds.append("categorical")
             categories.append(column.categories)
@@ -117,11 +122,12 @@ def fit_encoding(table: Table, standardize: bool = True) -> Encoding:
     return Encoding(
         table.column_names,
         tuple(kinds),
-        np.array(centers),
-        np.array(scales),
+        np.array([own.center for own in scales]),
+        np.array([own.scale for own in scales]),
         tuple(categories),
         informative,
         tuple(column.name for column in table.real if column.time),
+        tuple(own.power for own in scales) if any(own.power for own in scales) else (),
     )
 
 
@@ -153,13 +159,13 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     # Filled column by column, so that no column is there twice.
     real = np.empty((table.n_rows, len(real_names)))
     codes = np.empty((table.n_rows, len(categorical_names)), dtype=np.intp)
-    moments = iter(zip(encoding.center.tolist(), encoding.scale.tolist(), strict=True))
+    scales = iter(encoding.column_scales)
     to_real, to_codes = iter(real.T), iter(codes.T)
     for column, informative in used:
         if isinstance(column, RealColumn):
-            center, scale = next(moments)
+            scale = next(scales)
             if informative:
-                next(to_real)[:] = _standardised(column.values, center, scale)
+                next(to_real)[:] = scale.encode(column.values)
         elif informative:
             next(to_codes)[:] = column.codes
     by_name = encoding.categories_by_name
@@ -172,7 +178,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     )
 
 
-def describe(table: Table, encoding: Encoding) -> list[str]:
+def describe(table: Table, encoding: Encoding, apart: Mapping[str, IntArray] | None = None) -> list[str]:
     """Say in a sentence each what a user should know of a table: above all, what takes no part in the tree.
 
     Parameters
@@ -181,6 +187,8 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
         The rows of the fit.
     encoding : Encoding
         Its encoding.
+    apart : mapping of str to ndarray of int, optional
+        Rows that the top of the tree sets apart because of one column, by its name.
 
     Returns
     -------
@@ -209,7 +217,9 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
                 f"The values of column {column.name!r} differ by less than {_ROUNDING:g} of their size, which may be "
                 "rounding; the column is used: leave it out if it is constant."
             )
-    sentences += _lone_cells(table, encoding)
+    used = [column for column, informative in zip(table.columns, encoding.informative, strict=True) if informative]
+    sentences += describe_copies(used)
+    sentences += describe_tails(table, _real_values(table, encoding), apart or {})
     if missing:
         sentences.append(
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "
@@ -228,52 +238,14 @@ def describe(table: Table, encoding: Encoding) -> list[str]:
     return sentences
 
 
-def _lone_cells(table: Table, encoding: Encoding) -> list[str]:
-    """Say which columns have nearly all of their variance in one cell."""
-    found = []
-    for column, informative in zip(table.columns, encoding.informative, strict=True):
-        if informative and isinstance(column, RealColumn) and (row := _lone_cell(column.values)) is not None:
-            found.append(f"{column.name!r} in {row_label(row, table.row_names)}, {column.values[row]:g}")
-    if not found:
-        return []
-    one, more = len(found) == 1, f"; and {len(found) - 5} more" if len(found) > 5 else ""
-    return [
-        f"{count(len(found), 'column has', 'columns have')} more than {100 * _LONE_SHARE:g} % of {'its' if one else 'their'} "
-        f"variance in one cell ({'; '.join(found[:5])}{more}), beside which all others look the same: check the "
-        f"{'cell' if one else 'cells'}, make {'it' if one else 'them'} missing if wrong, or take logarithms of the "
-        f"{'column' if one else 'columns'}."
-    ]
-
-
-def _lone_cell(values: FloatArray) -> int | None:
-    """Return the row without whose cell a column would have next to no variance, if there is one."""
-    n = int(np.count_nonzero(~np.isnan(values)))
-    if n < _LONE_CELLS:
-        return None
-    center, scale, _ = _moments(values)
-    row = int(np.nanargmax(np.abs(_standardised(values, center, scale))))
-    # A column of two values, as of yes and no, has no scale that one of them could be far out on.
-    _, rest, varies = _moments(np.delete(values, row))
-    share = 1 - (n - 1) / n * (rest / scale) ** 2
-    return row if varies and share > _LONE_SHARE else None
-
-
-def _moments(values: FloatArray) -> tuple[float, float, bool]:
-    """Mean, standard deviation and whether there is any spread, for values of any size."""
-    observed = values[~np.isnan(values)]
-    if len(observed) == 0:
-        return 0.0, 1.0, False
-    # Powers of two bring the values below 1 without rounding; the sums below can then not overflow, and
-    # taking the first value off keeps the digits in which large values differ.
-    exponent = int(np.frexp(np.max(np.abs(observed)))[1])
-    scaled = np.ldexp(observed, -exponent)
-    shifted = scaled - scaled[0]
-    mean = float(np.mean(shifted))
-    center = float(np.ldexp(scaled[0] + mean, exponent))
-    if np.all(observed == observed[0]):
-        return center, 1.0, False
-    spread = np.sqrt(np.mean((shifted - mean) ** 2))
-    return center, max(float(np.ldexp(spread, exponent)), _SMALLEST_SCALE), True
+def _real_values(table: Table, encoding: Encoding) -> dict[str, FloatArray]:
+    """Return the real columns that take part, by name, as they are or after their power transform."""
+    used = dict(zip(encoding.column_names, encoding.informative.tolist(), strict=True))
+    return {
+        column.name: column.values if scale.power is None else scale.encode(column.values)
+        for column, scale in zip(table.real, encoding.column_scales, strict=True)
+        if used[column.name]
+    }
 
 
 def _differs_by_rounding(values: FloatArray) -> bool:
@@ -283,17 +255,6 @@ def _differs_by_rounding(values: FloatArray) -> bool:
     # Halves, because the difference of two finite numbers may be infinite.
     close = bool(np.ptp(observed / 2) <= _ROUNDING * (size / 2))
     return close and not bool(np.all(observed == np.floor(observed)))
-
-
-def _standardised(values: FloatArray, center: float, scale: float) -> FloatArray:
-    if center == 0.0 and scale == 1.0:
-        return values
-    exponent = int(np.frexp(max(abs(center), scale))[1])
-    # A new row may lie further out than a float can say in units of the scale; it is then kept at the end.
-    with np.errstate(over="ignore"):
-        scaled = (np.ldexp(values, -exponent) - np.ldexp(center, -exponent)) / np.ldexp(scale, -exponent)
-    clipped: FloatArray = np.clip(scaled, -_LARGEST_STANDARDISED, _LARGEST_STANDARDISED)
-    return clipped
 
 
 def _check_same_columns(table: Table, encoding: Encoding) -> None:

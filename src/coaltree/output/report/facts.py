@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,15 @@ from .numbers import beside, date, given_values, mean_beside, percent, significa
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+
+class PowerFacts(NamedTuple):
+    """What a report needs of a real column that was transformed by a power, as the model sees it."""
+
+    values: FloatArray
+    expected: FloatArray
+    expected_sd: FloatArray
+    sd: float  # in the column's units, how wide a standard deviation of the transformed column is in its middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +40,9 @@ class RealFacts:
         What it expects of the rows with holes.
     time : bool
         Whether values are points in time, as days since 1970-01-01.
+    power : PowerFacts, optional
+        After a power transform. What is expected is a median then, and a standard deviation is half the length of the interval
+        from one below to one above it.
     """
 
     name: str
@@ -40,6 +52,7 @@ class RealFacts:
     filled: FloatArray
     filled_sd: FloatArray
     time: bool = False
+    power: PowerFacts | None = None
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
@@ -58,6 +71,17 @@ class RealFacts:
         observed = self.values[~self.missing]
         size = float(np.max(np.abs(observed))) or 1.0  # squares of very large numbers are not finite
         return size * float(np.std(observed / size)) or 1.0
+
+    @property
+    def compared_sd(self) -> float:
+        """The standard deviation that parameters are compared with."""
+        return self.sd if self.power is None else self.power.sd
+
+    def deviations(self, rows: IntArray) -> FloatArray:
+        """Return how many standard deviations the opened rows' values are from what is expected; NaN where nothing is seen."""
+        own = self if self.power is None else self.power
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.abs(own.values[rows] - own.expected) / own.expected_sd)
 
     def told(self, value: float, sd: float | None = None) -> str:
         """Write a value of the column, to the digits that its standard deviation leaves sure."""

@@ -55,7 +55,7 @@ def real_parameters(facts: ReportFacts) -> list[RealParameters]:
         own = facts.parameters[column.name]
         sd = float(own["sd"])
         mean = column.told(float(own["mean"]), sd) if "mean" in own else ""
-        found.append(RealParameters(column.name, mean, column.distance(sd), column.distance(column.sd)))
+        found.append(RealParameters(column.name, mean, column.distance(sd), column.distance(column.compared_sd)))
     return found
 
 

@@ -72,8 +72,7 @@ def log_tails(column: ColumnFacts, examined: Examined) -> FloatArray:
     found = np.zeros(len(rows))
     if isinstance(column, RealFacts):
         known = seen & (column.expected_sd > 0)
-        distance = np.abs(column.values[rows[known]] - column.expected[known]) / column.expected_sd[known]
-        found[known] = log_ndtr(-distance) + np.log(2)
+        found[known] = log_ndtr(-column.deviations(rows)[known]) + np.log(2)
         return found
     own = column.expected[seen, column.codes[rows[seen]]]
     tail = np.where(column.expected[seen] <= own[:, None] * (1 + ROUNDING), column.expected[seen], 0.0).sum(axis=1)

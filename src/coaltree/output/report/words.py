@@ -158,9 +158,9 @@ def _spread(facts: ReportFacts) -> list[Verdict]:
         own = facts.parameters[column.name]
         fitted = float(own["sd"])
         # Brownian motion has no standard deviation in the long run that could be compared.
-        if "mean" in own and not column.sd / MUCH_WIDER <= fitted <= MUCH_WIDER * column.sd:
+        if "mean" in own and not column.compared_sd / MUCH_WIDER <= fitted <= MUCH_WIDER * column.compared_sd:
             found.append(
-                f"{shortened(column.name)} (fitted {column.distance(fitted)}, in the table {column.distance(column.sd)})"
+                f"{shortened(column.name)} (fitted {column.distance(fitted)}, in the table {column.distance(column.compared_sd)})"
             )
     if not found:
         return []

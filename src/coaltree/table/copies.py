@@ -1,0 +1,111 @@
+"""Columns that say the same as another column."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from .cells import FloatArray
+from .columns import CategoricalColumn, Column, RealColumn
+from .scaling import moments, standardised
+from .wording import count
+
+# Standardised values that differ by less are equal but for rounding, also that of numbers in single precision.
+_ROUNDING = 1e-6
+# Columns of few values, or of few rows, are equal by chance. They are told where less than this number is expected to be.
+_BY_CHANCE = 1e-3
+_TOLD = 5
+
+
+def describe_copies(columns: Sequence[Column]) -> list[str]:
+    """Say in a sentence which columns repeat others.
+
+    Real columns do if they are linear functions of each other, categorical ones if their categories are other names for the same.
+    Every column is looked at once, and compared with those alone that look the same.
+
+    Parameters
+    ----------
+    columns : sequence of RealColumn or CategoricalColumn
+        Those that take part.
+
+    Returns
+    -------
+    list of str
+        One sentence, or none.
+    """
+    real = [(j, column) for j, column in enumerate(columns) if isinstance(column, RealColumn)]
+    categorical = [(j, column) for j, column in enumerate(columns) if not isinstance(column, RealColumn)]
+    least = 2 * math.log(max(len(columns), 2)) - math.log(_BY_CHANCE)
+    groups = [sorted(group) for group in (*_equal_real(real), *_equal_categorical(categorical))]
+    pairs = sorted(
+        (later, first) for first, *others in groups for later in others if _surprise(columns[first]) >= least
+    )
+    if not pairs:
+        return []
+    told = "; ".join(f"{columns[later].name!r} of {columns[first].name!r}" for later, first in pairs[:_TOLD])
+    more = f"; and {len(pairs) - _TOLD} more" if len(pairs) > _TOLD else ""
+    return [
+        f"{count(len(pairs), 'column is a copy of another', 'columns are copies of others')}, up to unit, sign or names of "
+        f"categories, so that the same is counted twice: {told}{more}. Leave {'it' if len(pairs) == 1 else 'them'} out unless "
+        "that is meant."
+    ]
+
+
+def _equal_real(columns: Sequence[tuple[int, RealColumn]]) -> Iterator[list[int]]:
+    """Yield groups of columns that are linear functions of each other, by their positions."""
+    if len(columns) < 2:
+        return
+    n = len(columns[0][1].values)
+    direction = np.random.default_rng(0).standard_normal(n)
+    own = dict(columns)
+    keys = []
+    for j, column in columns:
+        holes = hashlib.blake2b(np.packbits(np.isnan(column.values)).tobytes(), digest_size=8).digest()
+        keys.append((holes, abs(float(np.sum(_filled(column) * direction))), j))
+    keys.sort()
+    group = [keys[0][2]]
+    for (holes, place, _), (next_holes, next_place, j) in pairwise(keys):
+        near = holes == next_holes and next_place - place <= 10 * _ROUNDING * math.sqrt(n)
+        if near and _are_equal(_filled(own[group[0]]), _filled(own[j])):
+            group.append(j)
+            continue
+        if len(group) > 1:
+            yield group
+        group = [j]
+    if len(group) > 1:
+        yield group
+
+
+def _filled(column: RealColumn) -> FloatArray:
+    """Return a column in its own standard deviations from its mean, which holes are at."""
+    center, scale, _ = moments(column.values)
+    return np.nan_to_num(standardised(column.values, center, scale))
+
+
+def _are_equal(a: FloatArray, b: FloatArray) -> bool:
+    return bool(np.max(np.abs(a - b)) <= _ROUNDING or np.max(np.abs(a + b)) <= _ROUNDING)
+
+
+def _equal_categorical(columns: Sequence[tuple[int, CategoricalColumn]]) -> list[list[int]]:
+    """Return groups of columns whose rows are shared out in the same way, by their positions."""
+    groups: dict[bytes, list[int]] = {}
+    for j, column in columns:
+        # Categories by the first row that has them, whatever they are called.
+        first_rows = np.full(len(column.categories) + 1, -1, dtype=np.intp)
+        first_rows[column.codes[::-1]] = np.arange(len(column.codes) - 1, -1, -1)
+        first_rows[-1] = -1  # missing cells
+        groups.setdefault(hashlib.blake2b(first_rows[column.codes].tobytes(), digest_size=16).digest(), []).append(j)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _surprise(column: Column) -> float:
+    """Return minus the log of the probability that another column with the same values in any order is equal to this one."""
+    cells = (
+        column.values[~np.isnan(column.values)] if isinstance(column, RealColumn) else column.codes[column.codes >= 0]
+    )
+    counts = np.unique(cells, return_counts=True)[1].tolist()
+    return math.lgamma(len(cells) + 1) - sum(math.lgamma(own + 1) for own in counts)
