@@ -34,6 +34,7 @@ from ..inference.smc_result import SMCResult
 from ..notebook import brief
 from ..process.evidence import Noise
 from ..process.interface import Process
+from ..process.parameters import parameter_values, with_parameters
 from ..questions.predictor import Predictor
 from ..questions.spread import ask
 from ..streams import as_generator
@@ -50,6 +51,7 @@ from .modelling import (
     COVARIANCES,
     FIRST_NOISE,
     REAL_PROCESSES,
+    column_signals,
     encoded_of,
     first_process,
     matrix_of,
@@ -224,10 +226,28 @@ class CoalescentModel(BaseEstimator):
 
     @property
     def prediction_parameters_(self) -> dict[str, dict[str, Any]]:
-        """The parameters of every column that questions about rows are answered with, by its name and in its units."""
+        """The parameters that questions about rows are answered with, by column and in its units; means over the draws.
+
+        ``signal`` says how much the column owes to descent: the correlation of a cell with the same cell of the row's nearest
+        relative on the tree. Where trees were drawn, ``signal_low`` and ``signal_high`` are the ends of its central 90 %
+        interval. Columns with the largest signal come first.
+        """
         check_is_fitted(self)
-        process = self._predictor.given_process
-        return parameters_by_name(process, encoded_of(self.encoding_, self._matrix), self.encoding_)
+        draws, encoded = self._predictor.ensemble.draws, encoded_of(self.encoding_, self._matrix)
+        mean = draws[0].process
+        if len(draws) > 1:
+            mean = with_parameters(mean, np.mean([parameter_values(draw.process) for draw in draws], axis=0))
+        found = parameters_by_name(mean, encoded, self.encoding_)
+        signals = column_signals(draws, self._matrix.shape[1]) if len(self._matrix) > 1 else np.zeros((1, len(found)))
+        names = (*encoded.real_names, *encoded.categorical_names)
+        for name, own in zip(
+            names, signals.T, strict=False
+        ):  # a table that tells nothing apart has a column without a name
+            found[name]["signal"] = float(own.mean())
+            if len(draws) > 1:
+                low, high = np.quantile(own, [0.05, 0.95])
+                found[name] |= {"signal_low": float(low), "signal_high": float(high)}
+        return dict(sorted(found.items(), key=lambda item: -item[1].get("signal", 0.0)))
 
     def _prediction_rows(self) -> NDArray[np.intp]:
         """Return the rows over which trees are drawn for predictions.

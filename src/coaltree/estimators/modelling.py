@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..inference.posterior_draws import Draw
 from ..process.brownian import Brownian
 from ..process.gaussian import Gaussian
 from ..process.interface import Process
@@ -182,6 +183,33 @@ def _shaped(variances: FloatArray, covariance: str | None) -> FloatArray:
     return np.diag(variances) if covariance == "full" else variances
 
 
+def column_signals(draws: Sequence[Draw], n_columns: int) -> FloatArray:
+    """Return how much each column owes to descent, in each draw; shape ``(draws, n_columns)``.
+
+    It is the correlation, over rows, of a cell with the same cell of the row's nearest relative: Pagel's lambda, or one minus the
+    noise of a categorical column for either of the two, times what is left of a state on the way.
+    """
+    signals = np.empty((len(draws), n_columns))
+    for k, draw in enumerate(draws):
+        tree, process = draw.tree, draw.process
+        way = 2 * tree.heights[tree.parents[: tree.n_leaves]]
+        parts = process.parts if isinstance(process, Mixed) else ((process, tuple(range(n_columns))),)
+        for part, columns in parts:
+            if isinstance(part, Multinomial):
+                rates, noises = (np.broadcast_to(own, len(columns)) for own in (part.rate, part.noise))
+                left = np.exp(-rates[:, None] * way).mean(axis=1)
+                signals[k, columns] = (1 - noises) ** 2 * left
+                continue
+            assert isinstance(part, Gaussian)
+            own, noise = part.deviations(len(columns)) ** 2, part.noise_deviations(len(columns)) ** 2
+            if isinstance(part, OrnsteinUhlenbeck):
+                signals[k, columns] = own / (own + noise) * np.exp(-part.rate * way).mean()
+            else:  # of the variance between rows that merge at the root
+                top = tree.heights[-1]
+                signals[k, columns] = (own * (top - 0.5 * way.mean())) / (own * top + noise)
+    return signals
+
+
 def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encoding) -> dict[str, dict[str, Any]]:
     """Return the parameters of every column that takes part, by its name and in its own units.
 
@@ -203,7 +231,7 @@ def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encodi
                 found[name] = {
                     "process": "brownian" if isinstance(part, Brownian) else "ornstein-uhlenbeck",
                     "sd": float(own),
-                    "noise_sd": float(noises[d] * scales[name]),
+                    "noise_sd": float(noises[d] * scale.unit_at(0.0)),
                 }
                 if isinstance(part, OrnsteinUhlenbeck):
                     mean = float(np.broadcast_to(part.mean, len(encoded.real_names))[d])

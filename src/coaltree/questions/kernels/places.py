@@ -227,7 +227,10 @@ def _fill_run(
 
 
 def _is_whole(known, s, row):
-    return all(known[s, row, d] for d in range(known.shape[2]))
+    for d in range(known.shape[2]):  # noqa: SIM110  compiled code has no generators
+        if not known[s, row, d]:
+            return False
+    return True
 
 
 def find_tops(logs, tops):
