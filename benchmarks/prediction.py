@@ -15,7 +15,7 @@ own units, so that the figures that he published for his programs stand beside o
 - Gaussian mixtures: size, form of the covariance and regularisation by five-fold cross-validation on the training rows, once
   among full and tied ones, once among diagonal and spherical ones. The better of the two on the held-out rows is printed, in
   their favour.
-- Kernel densities: bandwidth by five-fold cross-validation.
+- Kernel densities: bandwidth and kernel, Gaussian or exponential, by five-fold cross-validation.
 - StepMix, for tables with categories, where the two above cannot be used: number of classes by five-fold cross-validation.
 - Independent columns: Gaussians, and shares of the categories, each state counted once more than it occurs.
 
@@ -33,7 +33,8 @@ error of real cells, in standard deviations of the column, and the share of cate
 are on average, in standard deviations of the column.
 
 ``--defaults`` compares the settings in SETTINGS: what is best on one half of the tables is reported on the other half, and
-the other way round, so that what is printed was chosen without the tables that it is printed for.
+the other way round, so that what is printed was chosen without the tables that it is printed for. Where a setting cannot be
+used, as a covariance matrix where there are holes, the default stands in for it.
 """
 
 from __future__ import annotations
@@ -198,7 +199,8 @@ def kernel(n_jobs):
     def run(train, test):
         if real_columns(train) != list(train):
             return None
-        search = GridSearchCV(KernelDensity(), {"bandwidth": BANDWIDTHS}, cv=folds(), n_jobs=n_jobs)
+        grid = {"bandwidth": BANDWIDTHS, "kernel": ("gaussian", "exponential")}
+        search = GridSearchCV(KernelDensity(), grid, cv=folds(), n_jobs=n_jobs)
         return search.fit(train.to_numpy()).best_estimator_.score_samples(test.to_numpy()).mean()
 
     return run
@@ -382,10 +384,12 @@ class Results:
         return float(np.mean(self.figures.get(measure, {}).get(table, {}).get(method, [math.nan])))
 
 
-def measure_densities(name, number, results, n_jobs):
+def measure_densities(name, number, results, n_jobs, methods):
     train, test, log_units = split(name, number)
     print(f"\n{name}: densities, {len(train)} rows and {train.shape[1]} columns, {len(test)} rows held out", flush=True)
     for method, run in density_methods(n_jobs).items():
+        if method not in methods:
+            continue
         density, seconds = timed(run, train, test)
         if density is not None:
             results.add("density", name, method, density + log_units)
@@ -395,12 +399,12 @@ def measure_densities(name, number, results, n_jobs):
         results.add("density", name, method, known.get(name))
 
 
-def measure_imputation(name, number, results, n_jobs, parts):
+def measure_imputation(name, number, results, n_jobs, methods, parts):
     whole = some_rows(load(name))
     holes, hidden = hide(whole, number)
     print(f"\n{name}: {hidden.sum()} cells hidden of {len(whole)} rows and {whole.shape[1]} columns", flush=True)
     for method, run in imputation_methods(n_jobs).items():
-        if "imputation" not in parts and method not in OURS:
+        if method not in methods or ("imputation" not in parts and method not in OURS):
             continue
         (filled, model), seconds = timed(run, holes)
         if filled is None:
@@ -501,7 +505,8 @@ def blocks_of(results):
         part, title = MEASURES[measure][:2]
         lines, last = lines_of(results, measure)
         blocks.setdefault(part, []).append(f"{title}:\n\n{markdown([*lines, *last])}")
-        means.append(f"{title}:\n\n{markdown([lines[0], *last])}")
+        if not measure.endswith("seconds"):
+            means.append(f"{title}:\n\n{markdown([lines[0], *last])}")
     return {part: "\n\n".join(own) for part, own in {**blocks, "means": means}.items()}
 
 
@@ -571,9 +576,11 @@ def choose_settings(names, parts, n_jobs):
 
 def main():
     known = (*DENSITY, *LABELLED)
+    methods = list(dict.fromkeys([*density_methods(None), *imputation_methods(None)]))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"three small tables: {', '.join(QUICK)}")
     parser.add_argument("--tables", type=lambda text: names_in(text, known), help="names, divided by commas")
+    parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--splits", type=int, default=1, help="how many times rows are held out and cells hidden")
     parser.add_argument("--jobs", type=int, default=-1, help="threads and processes, all by default")
@@ -583,15 +590,17 @@ def main():
     names = given.tables or (QUICK if given.quick else known)
     parts = PARTS if given.only is None else (given.only,)
     if given.defaults:
+        if given.only == "coverage":
+            parser.error("settings are compared by densities and imputation, not by coverage")
         choose_settings(names, parts, given.jobs)
         return
     results = Results()
     for name in names:
         for number in range(given.splits):
             if "densities" in parts and (number == 0 or name not in DENSITY):  # these have one split
-                measure_densities(name, number, results, given.jobs)
+                measure_densities(name, number, results, given.jobs, given.methods)
             if "imputation" in parts or ("coverage" in parts and real_columns(load(name))):
-                measure_imputation(name, number, results, given.jobs, parts)
+                measure_imputation(name, number, results, given.jobs, given.methods, parts)
     for measure in results.measures():
         lines, last = lines_of(results, measure)
         print(f"\n{MEASURES[measure][1]}\n\n{plain([*lines, *last])}", flush=True)
