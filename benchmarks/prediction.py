@@ -53,6 +53,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KernelDensity
+from threadpoolctl import threadpool_limits
 
 import coaltree as ct
 from coaltree.errors import InputError
@@ -163,6 +164,11 @@ def folds():
     return KFold(5, shuffle=True, random_state=0)
 
 
+def tell_choice(choice):
+    """Print what cross-validation chose, to see whether it is at the edge of what was tried."""
+    print(f"    chosen: {choice}", flush=True)
+
+
 def is_the_same(options, frame):
     """Whether options only concern real columns, of which there are none."""
     return set(options) == {"covariance"} and not real_columns(frame)
@@ -190,6 +196,8 @@ def mixture(n_jobs):
             GridSearchCV(GaussianMixture(max_iter=200, random_state=0), grid, cv=folds(), n_jobs=n_jobs).fit(X)
             for grid in MIXTURES
         ]
+        for search in searches:
+            tell_choice(f"{search.best_params_}, {search.score(new):.3f}")
         return max(search.score(new) for search in searches)
 
     return run
@@ -201,7 +209,9 @@ def kernel(n_jobs):
             return None
         grid = {"bandwidth": BANDWIDTHS, "kernel": ("gaussian", "exponential")}
         search = GridSearchCV(KernelDensity(), grid, cv=folds(), n_jobs=n_jobs)
-        return search.fit(train.to_numpy()).best_estimator_.score_samples(test.to_numpy()).mean()
+        search.fit(train.to_numpy())
+        tell_choice(f"{search.best_params_['kernel']} kernel, bandwidth {search.best_params_['bandwidth']:.2f}")
+        return search.best_estimator_.score_samples(test.to_numpy()).mean()
 
     return run
 
@@ -231,7 +241,9 @@ def step_mix(train, test):
     def score(count):
         return np.mean([fitted(count, X.iloc[a]).score(X.iloc[b]) for a, b in folds().split(X)])
 
-    return fitted(max(CLASSES, key=score), X).score(new)
+    best = max(CLASSES, key=score)
+    tell_choice(f"{best} classes")
+    return fitted(best, X).score(new)
 
 
 def independent(train, test):
@@ -357,11 +369,17 @@ def interval_figures(whole, holes, hidden, model):
 # -- measuring ----------------------------------------------------------------------------------------------------------
 
 
-def timed(method, *tables):
-    with warnings.catch_warnings():
+def timed(method, *tables, n_threads=None):
+    """Return what a method returns, and the seconds it took."""
+    with warnings.catch_warnings(), threadpool_limits(n_threads):
         warnings.simplefilter("ignore")
         start = time.perf_counter()
         return method(*tables), time.perf_counter() - start
+
+
+def threads_of(method):
+    """Return how many threads linear algebra has: one for the others, whose small matrices more of them make slower."""
+    return None if method in OURS else 1
 
 
 class Results:
@@ -390,7 +408,7 @@ def measure_densities(name, number, results, n_jobs, methods):
     for method, run in density_methods(n_jobs).items():
         if method not in methods:
             continue
-        density, seconds = timed(run, train, test)
+        density, seconds = timed(run, train, test, n_threads=threads_of(method))
         if density is not None:
             results.add("density", name, method, density + log_units)
             results.add("density seconds", name, method, seconds)
@@ -406,7 +424,7 @@ def measure_imputation(name, number, results, n_jobs, methods, parts):
     for method, run in imputation_methods(n_jobs).items():
         if method not in methods or ("imputation" not in parts and method not in OURS):
             continue
-        (filled, model), seconds = timed(run, holes)
+        (filled, model), seconds = timed(run, holes, n_threads=threads_of(method))
         if filled is None:
             continue
         errors = cell_errors(whole, filled, hidden)
@@ -560,9 +578,7 @@ def choose_settings(names, parts, n_jobs):
     even = np.arange(len(names)) % 2 == 0
     for measure, scores in tables.items():
         figures = np.array(list(scores.values()))
-        figures = np.where(
-            np.isnan(figures), figures[0], figures
-        )  # the default stands in where a setting cannot be used
+        figures = np.where(np.isnan(figures), figures[0], figures)
         print(f"\n{measure}: mean of all tables; of even and odd ones")
         for setting, own in zip(scores, figures, strict=True):
             print(f"  {setting:24}{own.mean():8.3f};{own[even].mean():8.3f}{own[~even].mean():8.3f}")
