@@ -71,19 +71,20 @@ JITTER = 0.02
 HIDDEN = 0.15
 N_TRAINING = 500  # of Neal's tables
 LEVEL = 0.9
+REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.3)
 MIXTURES = (
     {
         "n_components": (1, 2, 3, 4, 6, 8),
         "covariance_type": ("full", "tied"),
-        "reg_covar": (1e-4, 1e-3, 1e-2, 1e-1),
+        "reg_covar": REGULARISATIONS,
     },
     {
         "n_components": (1, 2, 4, 8, 12, 16, 24, 32),
         "covariance_type": ("diag", "spherical"),
-        "reg_covar": (1e-4, 1e-3, 1e-2, 1e-1),
+        "reg_covar": REGULARISATIONS,
     },
 )
-BANDWIDTHS = np.geomspace(0.05, 2, 25)
+BANDWIDTHS = np.geomspace(0.02, 2, 30)
 CLASSES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 # mean log densities of the held-out rows that come with Neal's programs
 PUBLISHED = {
