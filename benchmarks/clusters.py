@@ -2,7 +2,7 @@
 
 Run with ``python benchmarks/clusters.py`` (some minutes on two cores); ``--quick`` leaves the larger tables out,
 ``--markdown FILE`` also writes the tables of README.md and docs/comparison.md. It needs ``pip install "coaltree[bench]"``.
-Four tables come with scikit-learn; the others are read from the folder ``tables`` in COALTREE_DATA, or downloaded.
+Four tables come with scikit-learn; the others are read from the folder COALTREE_DATA, or downloaded (`published_tables`).
 
 No method sees a label. Printed for each table: the adjusted Rand index (ARI) with the number of clusters unknown and known, the
 dendrogram purity, the number of clusters found and the seconds taken.
@@ -22,11 +22,7 @@ other half, and the other way round, so that what is printed was chosen without 
 from __future__ import annotations
 
 import argparse
-import gzip
-import hashlib
-import os
 import time
-import urllib.request
 import warnings
 from pathlib import Path
 
@@ -34,7 +30,6 @@ import numpy as np
 import pandas as pd
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
-from sklearn import datasets
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.impute import KNNImputer
 from sklearn.metrics import adjusted_rand_score
@@ -44,113 +39,19 @@ import coaltree as ct
 from coaltree.estimators import modelling
 from coaltree.metrics import dendrogram_purity
 from coaltree.tree.cut import cut_by_count
+from published_tables import LABELLED, labelled_table, names_in
 
-GAGOLEWSKI = (
-    "https://raw.githubusercontent.com/gagolews/clustering-data-v1/27ac73a6fd331fb18181419838d2e753dd1b5f80/uci/"
-)
-# by the name in the folder of the data: address, and checksum of the unpacked content
-SOURCES = {
-    "ecoli.data": (
-        GAGOLEWSKI + "ecoli.data.gz",
-        "6a5f731092c04e6a7e04e6fb21a0dba714881857ab32f64e3078dd2e096a9b57",
-    ),
-    "ecoli.labels": (
-        GAGOLEWSKI + "ecoli.labels0.gz",
-        "7d6cbfda67cb20942cafe51d3f98403a564e03a9bcc418d218ec50ab33af77e4",
-    ),
-    "glass.data": (
-        GAGOLEWSKI + "glass.data.gz",
-        "ff0df47911e82b92da63c21dbd9c0825d3944c8c4748360c04bd65d3a2630cff",
-    ),
-    "glass.labels": (
-        GAGOLEWSKI + "glass.labels0.gz",
-        "b4af227b39d04f669501dfe2f54ebb0a6c18cb63b49de95ccfbc3a7be56c4efb",
-    ),
-    "ionosphere.data": (
-        GAGOLEWSKI + "ionosphere.data.gz",
-        "933b9662b3b89a4fd5fcc791c4c0140bead4744daea9bc5df98838538e45cf06",
-    ),
-    "ionosphere.labels": (
-        GAGOLEWSKI + "ionosphere.labels0.gz",
-        "b49b9727c03cfe190693e00d6b62a36006b6d07546461e2d43684bc5a7010d3d",
-    ),
-    "yeast.data": (
-        GAGOLEWSKI + "yeast.data.gz",
-        "b5b1d03627872e9710393a606f78888c995c85216583563728c9a3c6852b4597",
-    ),
-    "yeast.labels": (
-        GAGOLEWSKI + "yeast.labels0.gz",
-        "06d6e8594116f63a70e5a7bdede2c687c9a92080cfe9298d3bda42a13c57b1d4",
-    ),
-    "statlog.data": (
-        GAGOLEWSKI + "statlog.data.gz",
-        "175ab7900a449c10c2cf0acc6e1e93e7dc740abaeddff5b2216618b488feae72",
-    ),
-    "statlog.labels": (
-        GAGOLEWSKI + "statlog.labels0.gz",
-        "6099707e6565b812317e8a2a6487ec39e8a7cbf3499a74cd83f1c7689d6d1981",
-    ),
-    "votes.data": (
-        "https://raw.githubusercontent.com/1013mbar/KNN/4d03705d4b2dccd1bea9a335e9ddf1492c634ecb/house-votes-84.data",
-        "a95567216788606c4a46e8aad9e177f826cefa0447078a2c5c86e76c7c4eb6b6",
-    ),
-    "hepatitis.data": (
-        "https://raw.githubusercontent.com/superleader13/Clusterisasi-Hepatitis/68d723b1601f4327666f608790d35628bc6f6251/hepatitis.data",
-        "9c6ad7ac2b657e0a81b613ec542cb3a23c8fd2f349db38b591a410af7af2aa1b",
-    ),
-}
 LARGE = ("digits", "yeast", "statlog")
 HOLES = 0.2
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)  # of clusters, that BIC chooses from
 SAMPLED_ROWS = 600  # up to which trees are sampled
 
 
-def content(name):
-    """Return a file of labelled tables: from a folder, or downloaded and checked."""
-    address, checksum = SOURCES[name]
-    folder = os.environ.get("COALTREE_DATA")
-    path = None if folder is None else Path(folder) / "tables" / name
-    if path is not None and path.is_file():
-        data = path.read_bytes()
-    else:
-        with urllib.request.urlopen(address) as answer:
-            data = answer.read()
-        data = gzip.decompress(data) if address.endswith(".gz") else data
-    if hashlib.sha256(data).hexdigest() != checksum:
-        raise ValueError(f"{name} is not the file that was published: its checksum differs.")
-    return data.decode()
-
-
-def rows_of(text, separator=None):
-    """Return the cells of a text, a list for each line."""
-    return [[cell.strip() for cell in line.split(separator)] for line in text.splitlines() if line.strip()]
-
-
-def tables(quick=False):
+def tables(quick=False, names=LABELLED):
     """Yield the name, the table as a frame, and the classes."""
-    for name, load in (
-        ("iris", datasets.load_iris),
-        ("wine", datasets.load_wine),
-        ("breast cancer", datasets.load_breast_cancer),
-        ("digits", datasets.load_digits),
-    ):
+    for name in names:
         if not (quick and name in LARGE):
-            found = load()
-            yield name, pd.DataFrame(found.data.astype(float)), found.target
-    for name in ("ecoli", "glass", "ionosphere", "yeast", "statlog"):
-        if not (quick and name in LARGE):
-            cells = np.array(rows_of(content(f"{name}.data")), dtype=float)
-            yield name, pd.DataFrame(cells), np.array(rows_of(content(f"{name}.labels")))[:, 0]
-    for name, text in (("votes", content("votes.data")), ("hepatitis", content("hepatitis.data"))):
-        header, *rows = rows_of(text, ",")
-        frame = pd.DataFrame(rows, columns=header).replace(["?", "N/A", "NA", ""], None)
-        classes = pd.factorize(frame.pop(header[0]))[0]
-        for column in frame:
-            if frame[column].nunique() == 2:
-                frame[column] = frame[column].astype("category")
-            else:
-                frame[column] = pd.to_numeric(frame[column]).astype(float)
-        yield name, frame, classes
+            yield name, *labelled_table(name)
 
 
 def with_holes(frame):
@@ -339,10 +240,10 @@ def text_of(value, digits=2):
     )
 
 
-def compare(methods, quick):
+def compare(methods, chosen):
     """Print all figures, table by table, and return them: {holes: {method: (tables, 5)}}."""
     results = {False: {}, True: {}}
-    for name, frame, classes in tables(quick):
+    for name, frame, classes in chosen:
         for holes in (False, True):
             seen = with_holes(frame) if holes else frame
             print(
@@ -379,7 +280,7 @@ def summary(results):
     return "\n".join(lines)
 
 
-def choose_defaults(quick):
+def choose_defaults(chosen):
     """Print what the defaults around ours give, the best on one half of the tables reported on the other."""
     tried = [
         (rate, noise, site_noise, resolution)
@@ -389,7 +290,7 @@ def choose_defaults(quick):
     ]
     scores = {setting: [] for setting in tried}
     kept = modelling.RATE, modelling.NOISE, modelling.SITE_RATE, modelling.SITE_NOISE
-    for name, frame, classes in tables(quick):
+    for name, frame, classes in chosen:
         for seen in (frame, with_holes(frame)):
             fitted = {}
             for setting in tried:
@@ -428,11 +329,15 @@ def main():
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--markdown", type=Path, help="file for the table of means")
     parser.add_argument("--defaults", action="store_true", help="try parameters around the defaults instead")
+    parser.add_argument(
+        "--tables", type=lambda text: names_in(text, LABELLED), default=LABELLED, help="names, divided by commas"
+    )
     given = parser.parse_args()
+    chosen = tables(given.quick, given.tables)
     if given.defaults:
-        choose_defaults(given.quick)
+        choose_defaults(chosen)
         return
-    results = compare(given.methods, given.quick)
+    results = compare(given.methods, chosen)
     text = summary(results)
     print("\nmeans over the tables\n" + text)
     if given.markdown:

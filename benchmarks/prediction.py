@@ -1,416 +1,628 @@
-"""How good predictions are: hidden cells and held-out rows of real tables, ours beside scikit-learn's, in one run.
+"""How good are predictions, beside those of other methods? Held-out rows and hidden cells of published tables.
 
-Run with ``python benchmarks/prediction.py``; it takes some minutes on two cores. ``--markdown`` prints the tables of
-docs/prediction.md, ``--quick`` is a smoke run on one small table. Nothing is downloaded: all tables come with scikit-learn.
+Run with ``python benchmarks/prediction.py`` (long; ``--quick`` takes three small tables, ``--tables a,b`` those named,
+``--only`` one part). It needs ``pip install "coaltree[bench]"``. ``--markdown FILE`` also writes the tables: into a new file,
+or between the marks that docs/prediction.md and README.md have for them. Tables come from `published_tables`; of larger ones
+600 random rows are taken. Real columns of which nine tenths are one value are left out, for everybody: their density is a
+matter of how ties are treated.
 
-*The tables.* Iris, wine and breast cancer are as they come. Diabetes has its sex as a category, which densities leave out.
-Digits are the first 600 rows, to keep the run short, without the pixels that are 0 in more than nine rows of ten: their
-few other cells would make up most of any mean over standardised columns. "wine, mixed" has the cultivar and three of the
-measurements, cut into thirds, as categories.
+*Densities.* Two thirds of the rows are for training (``--splits`` says how many times). Real columns are standardised by the
+moments of the training rows, and get Gaussian jitter of sd 0.02 against ties. Printed is the mean log density of a held-out
+row, in these units, missing cells integrated out. Neal's two tables have their own 500 rows for training, no jitter and their
+own units, so that the figures that he published for his programs stand beside ours.
 
-*Hidden cells.* A share of the cells is hidden at random, three times; a row keeps at least one. Errors are in standard
-deviations of the complete column; log scores are natural logarithms of the density of the hidden cell in the same units, a
-mean over cells. Everybody's density is a Gaussian with an sd of at least 0.001, everybody's interval its central 90 %.
+- Ours: `CoalescentClustering` as it comes, and with a covariance matrix where real columns are complete.
+- Gaussian mixtures: size, form of the covariance and regularisation by five-fold cross-validation on the training rows, once
+  among full and tied ones, once among diagonal and spherical ones. The better of the two on the held-out rows is printed, in
+  their favour.
+- Kernel densities: bandwidth and kernel, Gaussian or exponential, by five-fold cross-validation.
+- StepMix, for tables with categories, where the two above cannot be used: number of classes by five-fold cross-validation.
+- Independent columns: Gaussians, and shares of the categories, each state counted once more than it occurs.
 
-- Ours: mean, sd and probabilities of `predictive`, with default settings, with ``noise=0.3`` held instead of fitted, and with
-  the stationary diffusion. "ours, fixed tree" reads the default's cells off its greedy tree by `Beliefs.leaves`, the rows left
-  where they are. A sample of trees ("ours, smc", by race) takes long, so it has tables of its own, of 60 random rows.
-- SimpleImputer: the column's mean and standard deviation, or its shares.
-- KNNImputer and IterativeImputer (Bayesian ridge regressions), default settings, see standardised columns, with a column of
-  zeros and ones for every category but the first. They give no sd, so a further tenth of the observed cells is hidden three
-  times: the sd of a column is the root mean square of what they miss there by, and probabilities are mixed with the column's
-  shares in the proportion that scores best there. "own sd" is what the last round of regressions says with `return_std`.
+*Imputation.* 15 % of the observed cells are hidden at random; a row keeps at least one. Printed is the root mean squared
+error of real cells, in standard deviations of the column, and the share of categorical cells that are wrong.
 
-*Held-out rows.* Five folds; mean log density of a row, in standard deviations of the fold's training rows. Digits get uniform
-noise as wide as the step between their values, for a density of rounded values has no bound. GaussianMixture has one to ten
-components, full and diagonal, chosen by BIC; "best" is the one that is best on the held-out rows themselves, which nobody
-could know. Both mixtures have 0.001 added on the diagonal. KernelDensity chooses its bandwidth by five folds inside.
+- Ours: `CoalescentImputer` as it comes. Cells that the table itself lacks stay missing, for everybody.
+- Nearest neighbours (`KNNImputer`) and regressions (`IterativeImputer`, Bayesian ridge), default settings, on standardised
+  columns with indicators of the categories.
+- Random forests in rounds, in the manner of MissForest: `IterativeImputer` with 100 trees, five rounds, categories as
+  numbers.
+- The column's mean, or its most frequent category.
 
-Standard errors are over repeats, or over folds; they are of each figure by itself, while differences along a line are surer.
+*Coverage.* Share of the hidden real cells that lie in our 90 % intervals (`CoalescentImputer.predictive`), and how wide they
+are on average, in standard deviations of the column.
+
+``--defaults`` compares the settings in SETTINGS: what is best on one half of the tables is reported on the other half, and
+the other way round, so that what is printed was chosen without the tables that it is printed for. Where a setting cannot be
+used, as a covariance matrix where there are holes, the default stands in for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 import warnings
-from typing import NamedTuple
+from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
-from sklearn import datasets
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
-from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KernelDensity
-from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 import coaltree as ct
+from coaltree.errors import InputError
+from published_tables import DENSITY, LABELLED, density_table, labelled_table, names_in
 
-SHARES = (0.1, 0.3)
-REPEATS = 3
-N_JOBS = 2
-REACH = 1.6448536269514722  # half of a central 90 % interval, in standard deviations
-FLOOR = 1e-3  # of a standard deviation: no sd is taken to be smaller
-WORST = -100  # figures below are not worth their digits
+# columns of the tables that are ours, and what --defaults chooses from: keywords of both estimators
+OURS = {"coaltree": {}, "coaltree, full": {"covariance": "full"}}
+SETTINGS = {"diagonal": {}, "full": {"covariance": "full"}}  # the first is the default
 
-
-class Table(NamedTuple):
-    """Real columns and categories as codes, NaN where missing."""
-
-    real: np.ndarray
-    codes: np.ndarray
-    step: float = 0.0  # between the values of rounded columns
-
-    def rows(self, rows):
-        """Return some rows."""
-        return self._replace(real=self.real[rows], codes=self.codes[rows])
-
-    @property
-    def n_states(self):
-        """How many categories each categorical column has."""
-        return [int(np.nanmax(column)) + 1 for column in self.codes.T]
-
-    def frame(self):
-        """Return a frame, as the estimators like it."""
-        columns = {f"r{j}": column for j, column in enumerate(self.real.T)}
-        for j, column in enumerate(self.codes.T):
-            columns[f"c{j}"] = pd.Categorical([None if np.isnan(code) else f"{int(code)}" for code in column])
-        return pd.DataFrame(columns)
-
-
-class Filled(NamedTuple):
-    """What a method says of all cells of a table."""
-
-    mean: np.ndarray
-    sd: np.ndarray
-    probability: list[np.ndarray]  # a matrix for each categorical column; none where nothing is said of them
+PARTS = ("densities", "imputation", "coverage")
+QUICK = ("rdata", "iris", "hepatitis")
+MOST_ROWS = 600
+MOST_TIED = 0.9  # share of a real column that may be one value
+JITTER = 0.02
+HIDDEN = 0.15
+N_TRAINING = 500  # of Neal's tables
+LEVEL = 0.9
+REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.3)
+MIXTURES = (
+    {
+        "n_components": (1, 2, 3, 4, 6, 8),
+        "covariance_type": ("full", "tied"),
+        "reg_covar": REGULARISATIONS,
+    },
+    {
+        "n_components": (1, 2, 4, 8, 12, 16, 24, 32),
+        "covariance_type": ("diag", "spherical"),
+        "reg_covar": REGULARISATIONS,
+    },
+)
+BANDWIDTHS = np.geomspace(0.02, 2, 30)
+CLASSES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
+# mean log densities of the held-out rows that come with Neal's programs
+PUBLISHED = {
+    "diffusion trees (Neal)": {"rdata": -5.088, "bdata": -6.110},
+    "finite mixture (Neal)": {"rdata": -5.172, "bdata": -6.099},
+    "truth": {"bdata": -6.034},
+}
 
 
-def real_table(X, step=0.0):
-    return Table(np.asarray(X, dtype=float), np.empty((len(X), 0)), step)
+# -- tables -------------------------------------------------------------------------------------------------------------
 
 
-def thirds(X):
-    return (X[:, :, None] > np.quantile(X, [1 / 3, 2 / 3], axis=0).T).sum(axis=2).astype(float)
+def is_categorical(column):
+    return isinstance(column.dtype, pd.CategoricalDtype)
 
 
-def all_tables():
-    wine, diabetes = datasets.load_wine(), datasets.load_diabetes(scaled=False)
-    digits = datasets.load_digits().data[:600]
-    cut = np.isin(wine.feature_names, ["malic_acid", "hue", "proline"])
-    sex = np.array(diabetes.feature_names) == "sex"
-    return {
-        "iris": real_table(datasets.load_iris().data),
-        "wine": real_table(wine.data),
-        "wine, mixed": Table(wine.data[:, ~cut], np.column_stack([wine.target, thirds(wine.data[:, cut])])),
-        "breast cancer": real_table(datasets.load_breast_cancer().data),
-        "diabetes": Table(diabetes.data[:, ~sex], (diabetes.data[:, sex] > diabetes.data[:, sex].min()).astype(float)),
-        "digits": real_table(digits[:, (digits == 0).mean(axis=0) <= 0.9], step=1.0),
-    }
+def codes_of(column):
+    """Return the numbers of the categories, NaN where missing."""
+    codes = column.cat.codes.to_numpy(float)
+    return np.where(codes < 0, np.nan, codes)
 
 
-# -- hidden cells -------------------------------------------------------------------------------------------------------
+def real_columns(frame):
+    return [name for name in frame if not is_categorical(frame[name])]
 
 
-def hide(table, share, rng):
-    """Return the table with cells hidden, and which ones were: real ones, then categorical ones."""
-    shown = np.hstack([~np.isnan(table.real), ~np.isnan(table.codes)])
-    hidden = shown & (rng.random(shown.shape) < share)
+def load(name):
+    """Return a table without columns that are nearly constant."""
+    frame = density_table(name) if name in DENSITY else labelled_table(name)[0]
+    frame.columns = [str(column) for column in frame]
+    tied = [c for c in real_columns(frame) if frame[c].value_counts(normalize=True).max() > MOST_TIED]
+    return frame.drop(columns=tied)
+
+
+def some_rows(frame):
+    """Return a table of at most 600 rows."""
+    if len(frame) <= MOST_ROWS:
+        return frame
+    chosen = np.random.default_rng(0).choice(len(frame), MOST_ROWS, replace=False)
+    return frame.iloc[np.sort(chosen)].reset_index(drop=True)
+
+
+def split(name, number):
+    """Return training rows and held-out rows, standardised, and what to add to log densities for the units of the table."""
+    frame = load(name)
+    rng = np.random.default_rng(number)
+    if name in DENSITY:
+        order, n_training = np.arange(len(frame)), N_TRAINING
+    else:
+        frame = some_rows(frame)
+        order, n_training = rng.permutation(len(frame)), round(2 * len(frame) / 3)
+    inside, outside = order[:n_training], order[n_training:]
+    frame = frame[[c for c in frame if frame[c].iloc[inside].nunique() > 1]].copy()
+    real = real_columns(frame)
+    moments = frame[real].iloc[inside]
+    scale = moments.std(ddof=0)
+    jitter = 0.0 if name in DENSITY else JITTER * rng.standard_normal((len(frame), len(real)))
+    frame[real] = (frame[real] - moments.mean()) / scale + jitter
+    log_units = -float(np.log(scale).sum()) if name in DENSITY and real else 0.0
+    train, test = (frame.iloc[rows].reset_index(drop=True) for rows in (inside, outside))
+    return train, test, log_units
+
+
+def hide(frame, number):
+    """Return the table with cells hidden, and which ones were."""
+    rng = np.random.default_rng(number)
+    shown = frame.notna().to_numpy()
+    hidden = shown & (rng.random(shown.shape) < HIDDEN)
     for row in np.flatnonzero(shown.any(axis=1) & ~(shown & ~hidden).any(axis=1)):
         hidden[row, rng.choice(np.flatnonzero(hidden[row]))] = False
-    real, codes = np.split(hidden, [table.real.shape[1]], axis=1)
-    holes = table._replace(real=np.where(real, np.nan, table.real), codes=np.where(codes, np.nan, table.codes))
-    return holes, real, codes
+    return frame.mask(hidden), hidden
 
 
-def shares_of(table):
-    return [np.bincount(own[~np.isnan(own)].astype(int), minlength=2) / (~np.isnan(own)).sum() for own in table.codes.T]
+# -- densities: each method returns the mean log density of the held-out rows, None if it cannot be used ---------------------
 
 
-def ours(holes, **options):
-    """Return what the estimator says, and what its tree says as it stands."""
-    frame = holes.frame()
-    model = ct.CoalescentImputer(**options).fit(frame)
-    cells = list(model.predictive(frame).values())
-    n_real = holes.real.shape[1]
-    said = Filled(
-        np.column_stack([own.mean for own in cells[:n_real]]),
-        np.column_stack([own.sd for own in cells[:n_real]]),
-        [own.probability for own in cells[n_real:]],
-    )
-    center, scale = model.encoding_.center, model.encoding_.scale
-    matrix = np.hstack([(holes.real - center) / scale, holes.codes])
-    leaves = ct.Beliefs(model.tree_, matrix, model.process_).leaves()
-    probability = np.split(leaves.probability, leaves.start[1:-1], axis=1) if n_real < len(cells) else []
-    return said, Filled(center + scale * leaves.mean, scale * leaves.sd, probability)
+def folds():
+    return KFold(5, shuffle=True, random_state=0)
 
 
-def by_column(holes):
-    """Fill in the column's mean and sd, or its shares."""
-    mean = SimpleImputer().fit_transform(holes.real)
-    sd = np.tile(np.nanstd(holes.real, axis=0), (len(mean), 1))
-    return Filled(mean, sd, [np.tile(own, (len(mean), 1)) for own in shares_of(holes)])
+def tell_choice(choice):
+    """Print what cross-validation chose, to see whether it is at the edge of what was tried."""
+    print(f"    chosen: {choice}", flush=True)
 
 
-class Peer:
-    """An imputer of scikit-learn's on standardised columns, its spread found by hiding more."""
+def is_the_same(options, frame):
+    """Whether options only concern real columns, of which there are none."""
+    return set(options) == {"covariance"} and not real_columns(frame)
 
-    def __init__(self, imputer, holes, rng):
-        self.imputer, self.n_states, n = imputer, holes.n_states, holes.real.shape[1]
-        said, self.own_sd = self.fill(holes)
-        squares, counts = np.zeros(n), np.zeros(n)
-        trials = (0.01, 0.03, 0.1, 0.3, 1.0)
-        scores = np.zeros((len(self.n_states), len(trials)))
-        for _ in range(3):
-            more, real, codes = hide(holes, 0.1, rng)
-            again, _ = self.fill(more)
-            squares += np.where(real, (holes.real - again.mean) ** 2, 0.0).sum(axis=0)
-            counts += real.sum(axis=0)
-            for j, (own, shares) in enumerate(zip(again.probability, shares_of(holes), strict=True)):
-                at = np.flatnonzero(codes[:, j])
-                true = holes.codes[at, j].astype(int)
-                scores[j] += [np.log((1 - t) * own[at, true] + t * shares[true] + 1e-12).sum() for t in trials]
-        mixed = []
-        for own, shares, score in zip(said.probability, shares_of(holes), scores, strict=True):
-            t = trials[int(score.argmax())]
-            mixed.append((1 - t) * own + t * shares)
-        sd = np.sqrt(squares / np.maximum(counts, 1))
-        self.said = said._replace(sd=np.tile(sd, (len(said.mean), 1)), probability=mixed)
 
-    def fill(self, holes):
-        """Return what the imputer fills in, and its own sd where it has one."""
-        n = holes.real.shape[1]
-        dummies = [
-            np.where(np.isnan(own)[:, None], np.nan, own[:, None] == np.arange(1, states))
-            for own, states in zip(holes.codes.T, self.n_states, strict=True)
+def ours(options, n_jobs):
+    def run(train, test):
+        if is_the_same(options, train):
+            return None
+        try:
+            model = ct.CoalescentClustering(n_jobs=n_jobs, **options).fit(train)
+            return model.score_samples(test).mean()
+        except InputError:  # a covariance matrix for columns with holes
+            return None
+
+    return run
+
+
+def mixture(n_jobs):
+    def run(train, test):
+        if real_columns(train) != list(train):
+            return None
+        X, new = train.to_numpy(), test.to_numpy()
+        searches = [
+            GridSearchCV(GaussianMixture(max_iter=200, random_state=0), grid, cv=folds(), n_jobs=n_jobs).fit(X)
+            for grid in MIXTURES
         ]
-        scaler = StandardScaler()
-        Z = scaler.fit_transform(np.hstack([holes.real, *dummies]))
-        filled = self.imputer.fit_transform(Z)
-        sd = np.ones_like(Z)
-        # later rounds come after earlier ones
-        for step in {step.feat_idx: step for step in getattr(self.imputer, "imputation_sequence_", [])}.values():
-            rows = np.isnan(Z[:, step.feat_idx])
-            if rows.any():
-                others = filled[rows][:, step.neighbor_feat_idx]
-                sd[rows, step.feat_idx] = step.estimator.predict(others, return_std=True)[1]
-        values = scaler.inverse_transform(filled)
-        probability, start = [], n
-        for states in self.n_states:
-            own = values[:, start : start + states - 1]
-            own = np.clip(np.column_stack([1 - own.sum(axis=1), own]), 0.0, 1.0) + 1e-9
-            probability.append(own / own.sum(axis=1, keepdims=True))
-            start += states - 1
-        return Filled(values[:, :n], np.zeros((len(Z), n)), probability), sd[:, :n] * scaler.scale_[:n]
+        for search in searches:
+            tell_choice(f"{search.best_params_}, {search.score(new):.3f}")
+        return max(search.score(new) for search in searches)
+
+    return run
 
 
-def score_cells(table, said, real, codes):
-    """Return the scores of a method on the hidden cells."""
-    scale = table.real.std(axis=0)
-    gap = ((table.real - said.mean) / scale)[real]
-    sd = np.maximum((said.sd / scale)[real], FLOOR)
-    scores = {
-        "rmse": math.sqrt(np.mean(gap**2)),
-        "log": float(np.mean(-0.5 * np.log(2 * math.pi * sd**2) - 0.5 * (gap / sd) ** 2)),
-        "coverage": float(np.mean(np.abs(gap) <= REACH * sd)),
+def kernel(n_jobs):
+    def run(train, test):
+        if real_columns(train) != list(train):
+            return None
+        grid = {"bandwidth": BANDWIDTHS, "kernel": ("gaussian", "exponential")}
+        search = GridSearchCV(KernelDensity(), grid, cv=folds(), n_jobs=n_jobs)
+        search.fit(train.to_numpy())
+        tell_choice(f"{search.best_params_['kernel']} kernel, bandwidth {search.best_params_['bandwidth']:.2f}")
+        return search.best_estimator_.score_samples(test.to_numpy()).mean()
+
+    return run
+
+
+def step_mix(train, test):
+    from stepmix.stepmix import StepMix
+
+    if real_columns(train) == list(train):
+        return None
+    kinds = {
+        "categorical_nan": [c for c in train if is_categorical(train[c])],
+        "gaussian_diag_nan": real_columns(train),
     }
-    if said.probability:
-        right, logs = [], []
-        for j, own in enumerate(said.probability):
-            at = np.flatnonzero(codes[:, j])
-            true = table.codes[at, j].astype(int)
-            right.extend(own[at].argmax(axis=1) == true)
-            logs.extend(np.log(np.maximum(own[at, true], 1e-12)))
-        scores |= {"accuracy": float(np.mean(right)), "log category": float(np.mean(logs))}
-    return scores
+    measurement = {model: {"model": model, "n_columns": len(columns)} for model, columns in kinds.items() if columns}
+
+    def matrix(frame):
+        return pd.DataFrame(
+            {c: codes_of(frame[c]) if is_categorical(frame[c]) else frame[c] for own in kinds.values() for c in own}
+        )
+
+    def fitted(count, rows):
+        options = {"max_iter": 200, "random_state": 0, "verbose": 0, "progress_bar": 0}
+        return StepMix(count, measurement=measurement, **options).fit(rows)
+
+    X, new = matrix(train), matrix(test)
+
+    def score(count):
+        return np.mean([fitted(count, X.iloc[a]).score(X.iloc[b]) for a, b in folds().split(X)])
+
+    best = max(CLASSES, key=score)
+    tell_choice(f"{best} classes")
+    return fitted(best, X).score(new)
 
 
-def warm_up(table):
-    """Have what is imported late in memory before time is taken."""
-    few, _, _ = hide(table.rows(slice(None, None, max(1, len(table.real) // 20))), 0.2, np.random.default_rng(0))
-    few = few._replace(real=few.real[:, np.nanstd(few.real, axis=0) > 0])
-    for process in ("ornstein-uhlenbeck", "brownian"):
-        ours(few, real_process=process, calibrate=1)
+def independent(train, test):
+    total = 0.0
+    for name in train:
+        old, new = train[name], test[name].dropna()
+        if is_categorical(old):
+            counts = old.value_counts() + 1
+            total += np.log(counts / counts.sum())[new].sum()
+        else:
+            mean, sd = old.mean(), old.std()
+            total += (-0.5 * np.log(2 * math.pi * sd**2) - 0.5 * ((new - mean) / sd) ** 2).sum()
+    return total / len(test)
 
 
-def impute(table, share, repeat, with_sample=False):
-    """Hide cells of a table once; return everybody's scores by name."""
-    warnings.simplefilter("ignore")
-    warm_up(table)
-    rng = np.random.default_rng([repeat, round(100 * share)])
-    holes, real, codes = hide(table, share, rng)
-    said, seconds = {}, {}
-
-    def timed(name, work):
-        start = time.process_time()
-        found = work()
-        seconds[name] = time.process_time() - start
-        return found
-
-    said["ours"], said["ours, fixed tree"] = timed("ours", lambda: ours(holes))
-    said["ours, noise 0.3"], _ = timed("ours, noise 0.3", lambda: ours(holes, noise=0.3))
-    said["ours, stationary"], _ = timed("ours, stationary", lambda: ours(holes, real_process="ornstein-uhlenbeck"))
-    if with_sample:
-        options = {"inference": "smc", "proposal": "race", "random_state": repeat}
-        said["ours, smc"], _ = timed("ours, smc", lambda: ours(holes, **options))
-    said["SimpleImputer"] = timed("SimpleImputer", lambda: by_column(holes))
-    said["KNNImputer"] = timed("KNNImputer", lambda: Peer(KNNImputer(), holes, rng)).said
-    regressions = timed("IterativeImputer", lambda: Peer(IterativeImputer(random_state=0), holes, rng))
-    said["IterativeImputer"] = regressions.said
-    said["IterativeImputer, own sd"] = regressions.said._replace(sd=regressions.own_sd, probability=[])
-    scores = {name: score_cells(table, own, real, codes) for name, own in said.items()}
-    del scores["IterativeImputer, own sd"]["rmse"]  # the same
-    for name, took in seconds.items():
-        scores[name]["seconds"] = took
-    return scores
+def density_methods(n_jobs):
+    return {
+        **{name: ours(options, n_jobs) for name, options in OURS.items()},
+        "Gaussian mixture": mixture(n_jobs),
+        "kernel density": kernel(n_jobs),
+        "StepMix": step_mix,
+        "independent columns": independent,
+    }
 
 
-# -- held-out rows ------------------------------------------------------------------------------------------------------
+# -- imputation: each method returns the filled table, and for ours the model -------------------------------------------
 
 
-def mixture_scores(train, test, most):
-    """Return the held-out score of the mixture that BIC chooses, and of the one that is best held out."""
-    found = []
-    for kind in ("full", "diag"):
-        for k in range(1, most + 1):
-            model = GaussianMixture(k, covariance_type=kind, reg_covar=1e-3, random_state=0).fit(train)
-            found.append((model.bic(train), model.score(test)))
-    return min(found)[1], max(score for _, score in found)
+def our_filling(options, n_jobs):
+    def run(holes):
+        if is_the_same(options, holes):
+            return None, None
+        try:
+            model = ct.CoalescentImputer(n_jobs=n_jobs, **options).fit(holes)
+        except InputError:
+            return None, None
+        return model.transform(holes), model
+
+    return run
 
 
-def densities(X, fold, n_folds, most):
-    """Return everybody's mean log density of the rows of a fold."""
-    warnings.simplefilter("ignore")
-    inside, outside = list(KFold(n_folds, shuffle=True, random_state=0).split(X))[fold]
-    scaler = StandardScaler().fit(X[inside])
-    train, test = scaler.transform(X[inside]), scaler.transform(X[outside])
-    scores = {}
-    for name, options in {
-        "ours": {},
-        "ours, full": {"covariance": "full"},
-        "ours, noise 0.3": {"noise": 0.3},
-        "ours, brownian": {"real_process": "brownian"},
-        "ours, not fitted": {"calibrate": 0},
-        "brownian, not fitted": {"real_process": "brownian", "calibrate": 0},
-    }.items():
-        scores[name] = ct.CoalescentClustering(**options).fit(train).score(test)
-    scores["GaussianMixture, BIC"], scores["GaussianMixture, best"] = mixture_scores(train, test, most)
-    model = BayesianGaussianMixture(n_components=10, reg_covar=1e-3, max_iter=500, random_state=0)
-    scores["BayesianGaussianMixture"] = model.fit(train).score(test)
-    kernel = GridSearchCV(KernelDensity(), {"bandwidth": np.geomspace(0.05, 2, 25)}, cv=5).fit(train)
-    scores["KernelDensity"] = kernel.score(test) / len(test)
-    return {name: {"density": score} for name, score in scores.items()}
+def indicators(column):
+    """Return a column for each category, or one column for two categories."""
+    codes, n_states = codes_of(column), len(column.cat.categories)
+    states = np.arange(1 if n_states == 2 else 0, n_states)
+    return np.where(np.isnan(codes)[:, None], np.nan, codes[:, None] == states)
+
+
+def filling_by(imputer, with_indicators=True):
+    """Return a method that fills standardised columns, with categories as indicators or as numbers."""
+
+    def block(column):
+        if not is_categorical(column):
+            return column.to_numpy(float)[:, None]
+        return indicators(column) if with_indicators else codes_of(column)[:, None]
+
+    def column_of(values, column):
+        if not is_categorical(column):
+            return values[:, 0]
+        if values.shape[1] > 1:
+            codes = values.argmax(axis=1)
+        else:
+            codes = np.clip(np.rint(values[:, 0]), 0, len(column.cat.categories) - 1).astype(int)
+        return pd.Categorical.from_codes(codes, dtype=column.dtype)
+
+    def run(holes):
+        blocks = [block(holes[c]) for c in holes]
+        X = np.hstack(blocks).astype(float)
+        mean, sd = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+        sd[sd == 0] = 1.0
+        filled = mean + sd * imputer.fit_transform((X - mean) / sd)
+        parts = np.split(filled, np.cumsum([own.shape[1] for own in blocks])[:-1], axis=1)
+        return pd.DataFrame({c: column_of(own, holes[c]) for c, own in zip(holes, parts, strict=True)}), None
+
+    return run
+
+
+def column_filling(holes):
+    return pd.DataFrame(
+        {c: holes[c].fillna(holes[c].mode()[0] if is_categorical(holes[c]) else holes[c].mean()) for c in holes}
+    ), None
+
+
+def imputation_methods(n_jobs):
+    forest = RandomForestRegressor(100, max_features="sqrt", random_state=0)  # threads make small forests slower
+    return {
+        **{name: our_filling(options, n_jobs) for name, options in OURS.items()},
+        "nearest neighbours": filling_by(KNNImputer()),
+        "regressions": filling_by(IterativeImputer(random_state=0)),
+        "random forests": filling_by(IterativeImputer(forest, max_iter=5, random_state=0), with_indicators=False),
+        "mean or mode": column_filling,
+    }
+
+
+def cell_errors(whole, filled, hidden):
+    """Return the error of hidden real cells, and the share of hidden categorical cells that are wrong."""
+    gaps, wrong = [], []
+    for j, name in enumerate(whole):
+        at = hidden[:, j]
+        if is_categorical(whole[name]):
+            wrong.extend(whole[name][at].astype(object).to_numpy() != filled[name][at].astype(object).to_numpy())
+        else:
+            gaps.extend((filled[name] - whole[name])[at] / whole[name].std(ddof=0))
+    return {
+        "error": math.sqrt(np.mean(np.square(gaps))) if gaps else math.nan,
+        "wrong": float(np.mean(wrong)) if wrong else math.nan,
+    }
+
+
+def interval_figures(whole, holes, hidden, model):
+    """Return the share of hidden real cells in their intervals, and how wide these are."""
+    cells = model.predictive(holes)
+    covered, widths = [], []
+    for name in real_columns(whole):
+        at = hidden[:, whole.columns.get_loc(name)]
+        low, high = (end[at] for end in cells[name].interval(LEVEL))
+        truth = whole[name].to_numpy()[at]
+        covered.extend((low <= truth) & (truth <= high))
+        widths.extend((high - low) / whole[name].std(ddof=0))
+    return float(np.mean(covered)), float(np.mean(widths))
+
+
+# -- measuring ----------------------------------------------------------------------------------------------------------
+
+
+def timed(method, *tables, n_threads=None):
+    """Return what a method returns, and the seconds it took."""
+    with warnings.catch_warnings(), threadpool_limits(n_threads):
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        return method(*tables), time.perf_counter() - start
+
+
+def threads_of(method):
+    """Return how many threads linear algebra has: one for the others, whose small matrices more of them make slower."""
+    return None if method in OURS else 1
+
+
+class Results:
+    """Figures by measure, table and method, one for each split."""
+
+    def __init__(self):
+        self.figures = {}
+
+    def add(self, measure, table, method, value):
+        """Keep a figure, unless there is none."""
+        if value is not None and not math.isnan(value):
+            self.figures.setdefault(measure, {}).setdefault(table, {}).setdefault(method, []).append(float(value))
+
+    def measures(self):
+        """Return the measures that have figures, in the order of MEASURES."""
+        return [measure for measure in MEASURES if measure in self.figures]
+
+    def mean(self, measure, table, method):
+        """Return the mean over splits, NaN if there is no figure."""
+        return float(np.mean(self.figures.get(measure, {}).get(table, {}).get(method, [math.nan])))
+
+
+def measure_densities(name, number, results, n_jobs, methods):
+    train, test, log_units = split(name, number)
+    print(f"\n{name}: densities, {len(train)} rows and {train.shape[1]} columns, {len(test)} rows held out", flush=True)
+    for method, run in density_methods(n_jobs).items():
+        if method not in methods:
+            continue
+        density, seconds = timed(run, train, test, n_threads=threads_of(method))
+        if density is not None:
+            results.add("density", name, method, density + log_units)
+            results.add("density seconds", name, method, seconds)
+            print(f"  {method:24}{density + log_units:10.3f}{seconds:9.2f} s", flush=True)
+    for method, known in PUBLISHED.items():
+        results.add("density", name, method, known.get(name))
+
+
+def measure_imputation(name, number, results, n_jobs, methods, parts):
+    whole = some_rows(load(name))
+    holes, hidden = hide(whole, number)
+    print(f"\n{name}: {hidden.sum()} cells hidden of {len(whole)} rows and {whole.shape[1]} columns", flush=True)
+    for method, run in imputation_methods(n_jobs).items():
+        if method not in methods or ("imputation" not in parts and method not in OURS):
+            continue
+        (filled, model), seconds = timed(run, holes, n_threads=threads_of(method))
+        if filled is None:
+            continue
+        errors = cell_errors(whole, filled, hidden)
+        line = f"  {method:24}{errors['error']:10.3f}{errors['wrong']:10.3f}{seconds:9.2f} s"
+        if "imputation" in parts:
+            for measure, value in {**errors, "imputation seconds": seconds}.items():
+                results.add(measure, name, method, value)
+        if "coverage" in parts and model is not None and real_columns(whole):
+            covered, width = interval_figures(whole, holes, hidden, model)
+            results.add("coverage", name, f"{method}: covered", covered)
+            results.add("coverage", name, f"{method}: width", width)
+            line += f", intervals cover {covered:.3f}, width {width:.2f}"
+        print(line.replace("nan", "   "), flush=True)
 
 
 # -- tables of figures --------------------------------------------------------------------------------------------------
 
 
-def figure(values, digits):
-    values = [value for value in values if value is not None]
+# by measure: part, title, digits, and which figure is the best
+MEASURES = {
+    "density": ("densities", "Mean log density of a held-out row (higher is better)", 3, max),
+    "density seconds": ("densities", "Seconds for densities, the choice of settings included", 2, None),
+    "error": ("imputation", "Error of hidden real cells, in standard deviations (lower is better)", 3, min),
+    "wrong": ("imputation", "Share of hidden categorical cells that are wrong (lower is better)", 3, min),
+    "imputation seconds": ("imputation", "Seconds for imputation", 2, None),
+    "coverage": ("coverage", "Share of hidden real cells in our 90 % intervals, and mean width of these", 3, None),
+}
+
+
+def text_of(values, digits):
     if not values:
-        return "-"
-    if np.mean(values) < WORST:
-        return f"< {WORST}"
-    error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    shown = f"{np.mean(values):.{digits}f}"
-    return shown if math.isnan(error) else f"{shown} ± {error:.{digits}f}"
+        return ""
+    text = f"{np.mean(values):.{digits}f}"
+    if len(values) == 1:
+        return text
+    return f"{text} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.{digits}f}"
 
 
-def show(title, results, measure, digits, markdown):
-    """Print one measure: a line for each table, a column for each method."""
-    methods = [
-        m
-        for m in next(iter(results.values()))[0]
-        if any(measure in one[m] for runs in results.values() for one in runs)
+def groups_of(measure, tables):
+    """Return the tables that a mean is taken over, by its title."""
+    if measure not in ("density", "density seconds"):
+        return {"mean": list(tables)}
+    kinds = {"mean, real tables": [], "mean, tables with categories": []}
+    for name in tables:
+        if name not in DENSITY:  # they have units of their own
+            kinds["mean, real tables" if name not in ("votes", "hepatitis") else "mean, tables with categories"].append(
+                name
+            )
+    return kinds
+
+
+def mean_lines(results, measure, methods):
+    """Return means over tables, for methods that have all of them, and how often each method is the best."""
+    digits, best = MEASURES[measure][2:]
+    tables = results.figures[measure]
+    lines = []
+    for title, names in groups_of(measure, tables).items():
+        means = [np.mean([results.mean(measure, name, m) for name in names]) if names else math.nan for m in methods]
+        if not np.isnan(means).all():
+            lines.append([title, *("" if np.isnan(mean) else f"{mean:.{digits}f}" for mean in means)])
+    if best is not None:
+        wins = dict.fromkeys(methods, 0)
+        for name, figures in tables.items():
+            measured = {m: results.mean(measure, name, m) for m in figures if m not in PUBLISHED}
+            wins[best(measured, key=measured.get)] += 1
+        lines.append(["tables on which it is best", *("" if m in PUBLISHED else str(wins[m]) for m in methods)])
+    return lines
+
+
+def lines_of(results, measure):
+    """Return the cells of a table of figures: the head, a line for each table, and lines of means."""
+    tables = results.figures[measure]
+    methods = list(dict.fromkeys(m for figures in tables.values() for m in figures if m not in PUBLISHED))
+    methods += [m for m in PUBLISHED if any(m in figures for figures in tables.values())]
+    lines = [
+        [name, *(text_of(figures.get(m, []), MEASURES[measure][2]) for m in methods)]
+        for name, figures in tables.items()
     ]
-    lines = [["", *methods]]
-    for label, runs in results.items():
-        cells = [figure([one[m].get(measure) for one in runs], digits) for m in methods]
-        if any(cell != "-" for cell in cells):
-            lines.append([label, *cells])
-    if len(lines) == 1:
-        return
-    print(f"\n{title}\n")
-    if markdown:
-        lines.insert(1, ["---"] * len(lines[0]))
-        print("\n".join("| " + " | ".join(line) + " |" for line in lines), flush=True)
-    else:
-        widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
-        for line in lines:
-            print("  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]), flush=True)
+    return [["", *methods], *lines], mean_lines(results, measure, methods)
 
 
-def together(jobs):
-    """Do labelled jobs on two cores; return the results of each label in order."""
-    with joblib.parallel_config("loky", n_jobs=N_JOBS, inner_max_num_threads=1):
-        done = joblib.Parallel(verbose=5 if sys.stderr.isatty() else 0)(
-            joblib.delayed(work)(*args) for _, work, args in jobs
-        )
-    results = {}
-    for (label, _, _), one in zip(jobs, done, strict=True):
-        results.setdefault(label, []).append(one)
-    return results
+def plain(lines):
+    widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
+    return "\n".join("  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines)
 
 
-MEASURES = (
-    ("Error of hidden real cells (RMSE, lower is better)", "rmse", 3),
-    ("Log score of hidden real cells (higher is better)", "log", 3),
-    ("Share of hidden real cells in their 90 % interval", "coverage", 3),
-    ("Hidden categories: share filled in right", "accuracy", 3),
-    ("Hidden categories: log score (higher is better)", "log category", 3),
-    ("Seconds of processor time, spread of scikit-learn's included", "seconds", 1),
-)
+def markdown(lines):
+    head, *others = lines
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *others])
+
+
+def blocks_of(results):
+    """Return the tables in Markdown, by part, and the means of all parts."""
+    blocks, means = {}, []
+    for measure in results.measures():
+        part, title = MEASURES[measure][:2]
+        lines, last = lines_of(results, measure)
+        blocks.setdefault(part, []).append(f"{title}:\n\n{markdown([*lines, *last])}")
+        if not measure.endswith("seconds"):
+            means.append(f"{title}:\n\n{markdown([lines[0], *last])}")
+    return {part: "\n\n".join(own) for part, own in {**blocks, "means": means}.items()}
+
+
+def write_markdown(path, blocks):
+    """Write tables between the marks of a file, or a new file with all of them."""
+
+    def marks(part):
+        return f"<!-- begin {part}: benchmarks/prediction.py --markdown -->", f"<!-- end {part} -->"
+
+    if not path.exists():
+        path.write_text("\n\n".join("\n\n".join(marks(part)) for part in blocks) + "\n", encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    found = [part for part in blocks if all(mark in text for mark in marks(part))]
+    if not found:
+        raise SystemExit(f"{path} has no marks for these tables: {', '.join(blocks)}.")
+    for part in found:
+        begin, end = marks(part)
+        before, rest = text.split(begin, 1)
+        text = f"{before}{begin}\n\n{blocks[part]}\n\n{end}{rest.split(end, 1)[1]}"
+    path.write_text(text, encoding="utf-8")
+
+
+# -- settings -----------------------------------------------------------------------------------------------------------
+
+
+def setting_scores(name, options, parts, n_jobs):
+    """Return the log density of a column, and minus the error of a cell, of one setting; NaN where it cannot be used."""
+    scores = {}
+    if "densities" in parts:
+        train, test, log_units = split(name, 0)
+        density, _ = timed(ours(options, n_jobs), train, test)
+        scores["log density of a column"] = math.nan if density is None else (density + log_units) / train.shape[1]
+    if "imputation" in parts:
+        whole = some_rows(load(name))
+        holes, hidden = hide(whole, 0)
+        (filled, _), _ = timed(our_filling(options, n_jobs), holes)
+        errors = {} if filled is None else cell_errors(whole, filled, hidden)
+        known = [error for error in errors.values() if not math.isnan(error)]
+        scores["minus the error of a cell"] = -float(np.mean(known)) if known else math.nan
+    return scores
+
+
+def choose_settings(names, parts, n_jobs):
+    """Print what the settings give, the best on one half of the tables reported on the other."""
+    tables = {}
+    for name in names:
+        for setting, options in SETTINGS.items():
+            for measure, score in setting_scores(name, options, parts, n_jobs).items():
+                tables.setdefault(measure, {}).setdefault(setting, []).append(score)
+                print(f"{name}, {setting}: {measure} {score:.3f}", flush=True)
+    even = np.arange(len(names)) % 2 == 0
+    for measure, scores in tables.items():
+        figures = np.array(list(scores.values()))
+        figures = np.where(np.isnan(figures), figures[0], figures)
+        print(f"\n{measure}: mean of all tables; of even and odd ones")
+        for setting, own in zip(scores, figures, strict=True):
+            print(f"  {setting:24}{own.mean():8.3f};{own[even].mean():8.3f}{own[~even].mean():8.3f}")
+        for half in (even, ~even):
+            best = int(figures[:, half].mean(axis=1).argmax())
+            print(
+                f"  best on one half: {list(scores)[best]}, {figures[best, half].mean():.3f}; on the other "
+                f"{figures[best, ~half].mean():.3f}, where the default has {figures[0, ~half].mean():.3f}"
+            )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one small table, one repeat, two folds")
-    parser.add_argument("--markdown", action="store_true", help="tables for a page")
-    options = parser.parse_args()
-    begin = time.perf_counter()
-    tables = all_tables()
-    shares, repeats, n_folds, most = SHARES, REPEATS, 5, 10
-    if options.quick:
-        tables = {"wine, mixed": tables["wine, mixed"].rows(slice(None, None, 3))}
-        shares, repeats, n_folds, most = (0.1,), 1, 2, 3
-
-    found = together(
-        [
-            (f"{name}, {100 * share:.0f} %", impute, (table, share, repeat))
-            for name, table in tables.items()
-            for share in shares
-            for repeat in range(repeats)
-        ]
-    )
-    for title, measure, digits in MEASURES:
-        show(title, found, measure, digits, options.markdown)
-
-    if not options.quick:
-        small = {name: tables[name] for name in ("iris", "wine")}
-        found = together(
-            [
-                (f"{name}, 60 rows, 20 %", impute, (table.rows(chosen), 0.2, repeat, True))
-                for name, table in small.items()
-                for repeat in range(repeats)
-                for chosen in [np.random.default_rng(repeat).choice(len(table.real), 60, replace=False)]
-            ]
-        )
-        for title, measure, digits in MEASURES:
-            show("With a sample of trees. " + title, found, measure, digits, options.markdown)
-
-    jobs = []
-    for name, table in tables.items():
-        if name == "wine, mixed" and not options.quick:
-            continue
-        X = table.real + table.step * np.random.default_rng(0).random(table.real.shape)
-        jobs.extend((name, densities, (X, fold, n_folds, most)) for fold in range(n_folds))
-    show("Mean log density of held-out rows (higher is better)", together(jobs), "density", 2, options.markdown)
-    print(f"\n{time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    known = (*DENSITY, *LABELLED)
+    methods = list(dict.fromkeys([*density_methods(None), *imputation_methods(None)]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=f"three small tables: {', '.join(QUICK)}")
+    parser.add_argument("--tables", type=lambda text: names_in(text, known), help="names, divided by commas")
+    parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--splits", type=int, default=1, help="how many times rows are held out and cells hidden")
+    parser.add_argument("--jobs", type=int, default=-1, help="threads and processes, all by default")
+    parser.add_argument("--markdown", type=Path, help="a new file for the tables, or one with marks for them")
+    parser.add_argument("--defaults", action="store_true", help="compare the settings in SETTINGS instead")
+    given = parser.parse_args()
+    names = given.tables or (QUICK if given.quick else known)
+    parts = PARTS if given.only is None else (given.only,)
+    if given.defaults:
+        if given.only == "coverage":
+            parser.error("settings are compared by densities and imputation, not by coverage")
+        choose_settings(names, parts, given.jobs)
+        return
+    results = Results()
+    for name in names:
+        for number in range(given.splits):
+            if "densities" in parts and (number == 0 or name not in DENSITY):  # these have one split
+                measure_densities(name, number, results, given.jobs, given.methods)
+            if "imputation" in parts or ("coverage" in parts and real_columns(load(name))):
+                measure_imputation(name, number, results, given.jobs, given.methods, parts)
+    for measure in results.measures():
+        lines, last = lines_of(results, measure)
+        print(f"\n{MEASURES[measure][1]}\n\n{plain([*lines, *last])}", flush=True)
+    if given.markdown:
+        write_markdown(given.markdown, blocks_of(results))
 
 
 if __name__ == "__main__":
