@@ -109,7 +109,7 @@ def structure_process(
 def prediction_process(
     matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float | None
 ) -> Process:
-    """Return the process from which draws for predictions begin: that of the tree, with parameters for each column.
+    """Return the process from which draws for predictions begin, with parameters for each column.
 
     Up to `MOST_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise.
     """

@@ -154,8 +154,8 @@ class Chain:
         found = self.sample()
         return Tree(found.children, np.append(np.zeros(self.n_leaves), found.heights), leaf_names)
 
-    def move(self, count: int) -> None:
-        """Make some moves; then, unless they stay as they are, draw the parameters."""
+    def move(self, count: int, *, hold: bool = False) -> None:
+        """Make some moves; then, unless they stay as they are, draw the parameters, or if these are held the missing cells."""
         uniforms = self._rng.random((count, UNIFORMS))
         make_moves(
             self._forest,
@@ -170,7 +170,11 @@ class Chain:
             self.accepted,
         )
         self._count_up()
-        if self._draws:
+        if self._draws and hold:
+            self._draws.redraw_cells(self.process, self.tree(), self._rng)
+            self._X = self._draws.table
+            self._make_messages(self.process, *self._by_slot())
+        elif self._draws:
             self._draw_parameters(self._draws)
 
     def _draw_parameters(self, draws: ParameterDraws) -> None:

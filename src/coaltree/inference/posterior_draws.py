@@ -26,7 +26,12 @@ from .threads import thread_count
 FloatArray = NDArray[np.float64]
 
 N_CHAINS = 2
-WARM_UP, KEPT = 15, 25  # samples of each chain, each after as many moves as there are rows
+KEPT = 25  # draws of each chain
+HELD = 6  # sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them
+WARM_UP = 0.4  # of all sweeps
+FEWEST_SWEEPS, MOST_SWEEPS = 40, 200
+# By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
+MOVE, COLUMN, TIME = 1.0, 0.2, 60_000.0
 LOOKS = 10  # at how it goes
 MOST_ROUNDING = 0.2  # of a column's variance is put down to rounding at the most
 
@@ -37,6 +42,14 @@ class Draw(NamedTuple):
     tree: Tree
     process: Process
     X: FloatArray  # as given, but for missing cells that are drawn too, and for rounding
+
+
+class Plan(NamedTuple):
+    """How long the chains run."""
+
+    n_sweeps: int
+    warmup: int
+    kept: frozenset[int]  # sweeps after which the chain is recorded
 
 
 def posterior_draws(
@@ -72,17 +85,18 @@ def posterior_draws(
     list of Draw
     """
     seeds = as_generator(random_state).integers(2**63, size=N_CHAINS).tolist()
+    plan = _plan(*X.shape)
     chains = [_begun(X, process, tree, seed, hold_noise) for seed in seeds]
     found: list[list[Draw]] = [[] for _ in chains]
-    bounds = np.unique(np.linspace(0, WARM_UP + KEPT, LOOKS + 1).astype(int))
+    bounds = np.unique(np.linspace(0, plan.n_sweeps, LOOKS + 1).astype(int))
     threads = Threads(thread_count(n_jobs))
     for first, last in pairwise(bounds.tolist()):
-        tasks = [(chain, tree.leaf_names, first, last) for chain in chains]
+        tasks = [(chain, tree.leaf_names, plan, first, last) for chain in chains]
         for number, (chain, draws) in enumerate(threads.run(_stretch, tasks)):
             chains[number] = chain
             found[number].extend(draws)
         if progress:
-            progress(last / (WARM_UP + KEPT))
+            progress(last / plan.n_sweeps)
     return [draw for draws in found for draw in draws]
 
 
@@ -92,14 +106,20 @@ def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: b
     return Chain(draws.table, process, without_ties(tree, rng), rng, draws)
 
 
-def _stretch(chain: Chain, leaf_names: tuple[str, ...], first: int, last: int) -> tuple[Chain, list[Draw]]:
-    """Move a chain from one sample to another; return it, and its draws after the warm-up."""
+def _plan(n: int, n_columns: int) -> Plan:
+    sweeps = int(np.clip(TIME / (n * (MOVE + COLUMN * n_columns)), FEWEST_SWEEPS, MOST_SWEEPS))
+    warmup = int(WARM_UP * sweeps)
+    return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, KEPT).round().astype(int).tolist()))
+
+
+def _stretch(chain: Chain, leaf_names: tuple[str, ...], plan: Plan, first: int, last: int) -> tuple[Chain, list[Draw]]:
+    """Make some sweeps; return the chain, and what is kept."""
     draws = []
     for k in range(first, last):
-        chain.move(chain.n_leaves)
-        if k < WARM_UP:
+        chain.move(chain.n_leaves, hold=k < HELD)
+        if k < plan.warmup:
             chain.tune()
-        else:
+        if k in plan.kept:
             draws.append(Draw(chain.tree(leaf_names), chain.process, chain.table.copy()))
     return chain, draws
 

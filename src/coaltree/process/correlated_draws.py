@@ -156,7 +156,7 @@ class CorrelatedDraws(ParameterDraws):
         noise = np.array(process.white_noise)
         centred = self.table - mean
         Z = centred @ basis
-        room, messages = np.empty((2, tree.n_nodes, width)), np.empty((6, tree.n_nodes, width))
+        room = np.empty((2, tree.n_nodes, width))
         gaps, spans = np.empty((n, width)), np.empty((n, width))
 
         def log_likelihood(rate: float, noise: FloatArray) -> float:
@@ -170,15 +170,8 @@ class CorrelatedDraws(ParameterDraws):
         if self._moves_noise:
             factor = self._noise_factor(noise_covariance, lambda trial: log_likelihood(rate, trial * noise), rng)
             noise, noise_covariance = factor * noise, factor * noise_covariance
-        send_up(tree.children, tree.heights, rate, Z, noise, messages)
-        if len(self._missing):
-            draw_missing(
-                *(tree.children, tree.heights, rate, noise, basis, self._first, self._missing),
-                rng.standard_normal(len(self._missing)),
-                *(messages, centred, Z, np.empty(tree.n_nodes, dtype=np.intp), np.empty(tree.n_nodes, dtype=np.intp)),
-                np.empty((width + 3, width)),
-            )
-            self.table[self._rows, self._missing] = (centred + mean)[self._rows, self._missing]
+        messages = self._messages(tree, rate, noise, basis, centred, Z, rng)
+        self.table[self._rows, self._missing] = (centred + mean)[self._rows, self._missing]
         states = np.empty((tree.n_nodes, width))
         draw_states(tree.children, tree.heights, rate, messages, rng.standard_normal(states.shape), states)
         leaves = np.ascontiguousarray(states[:n])
@@ -193,6 +186,37 @@ class CorrelatedDraws(ParameterDraws):
         covariance = self.diffusion.draw_covariance(gaps / np.sqrt(spans) @ coloured, rng)
         self.diffusion.draw_strength_and_scales(covariance, rng)
         return OrnsteinUhlenbeck(rate, mean, covariance, noise_covariance)
+
+    def redraw_cells(self, process: Process, tree: Tree, rng: np.random.Generator) -> None:
+        """Draw the missing cells alone."""
+        assert isinstance(process, OrnsteinUhlenbeck)
+        if len(self._missing):
+            basis, centred = np.ascontiguousarray(process.basis), self.table - process.mean
+            self._messages(tree, process.rate, np.array(process.white_noise), basis, centred, centred @ basis, rng)
+            self.table[self._rows, self._missing] = (centred + process.mean)[self._rows, self._missing]
+
+    def _messages(
+        self,
+        tree: Tree,
+        rate: float,
+        noise: FloatArray,
+        basis: FloatArray,
+        centred: FloatArray,
+        Z: FloatArray,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Return the messages of all nodes, after the missing cells have been drawn into `centred` and Z."""
+        width = len(basis)
+        messages = np.empty((6, tree.n_nodes, width))
+        send_up(tree.children, tree.heights, rate, Z, noise, messages)
+        if len(self._missing):
+            draw_missing(
+                *(tree.children, tree.heights, rate, noise, basis, self._first, self._missing),
+                rng.standard_normal(len(self._missing)),
+                *(messages, centred, Z, np.empty(tree.n_nodes, dtype=np.intp), np.empty(tree.n_nodes, dtype=np.intp)),
+                np.empty((width + 3, width)),
+            )
+        return messages
 
     def _noise_factor(
         self, covariance: FloatArray, log_likelihood: Callable[[float], float], rng: np.random.Generator

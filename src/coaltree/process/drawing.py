@@ -43,6 +43,9 @@ class ParameterDraws(ABC):
     def go_on_from(self, state: FloatArray) -> None:  # noqa: B027  most draws have no state
         """Take up draws where they were left."""
 
+    def redraw_cells(self, process: Process, tree: Tree, rng: np.random.Generator) -> None:  # noqa: B027  as above
+        """Draw the missing cells alone, where they are not integrated out."""
+
     def first(self, process: Process) -> Process:
         """Return the process with as many numbers as will be drawn."""
         return process

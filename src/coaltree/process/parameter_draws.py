@@ -304,6 +304,13 @@ class _MixedDraws(ParameterDraws):
             *((own.first(part), columns) for own, (part, columns) in zip(self._parts, process.parts, strict=True))
         )
 
+    def redraw_cells(self, process: Process, tree: Tree, rng: np.random.Generator) -> None:
+        """Draw those of all parts."""
+        assert isinstance(process, Mixed)
+        for own, (part, _) in zip(self._parts, process.parts, strict=True):
+            own.redraw_cells(part, tree, rng)
+        self._put_together()
+
     def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
         assert isinstance(process, Mixed)
         pairs = zip(self._parts, process.parts, strict=True)
