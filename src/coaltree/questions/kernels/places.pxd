@@ -60,7 +60,7 @@ cdef void _fill_run(
     const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
     double least, double[:, ::1] logs, Py_ssize_t first, Py_ssize_t last, bint apart,
 ) noexcept nogil
-@cython.locals(d=Py_ssize_t)
+@cython.locals(d=Py_ssize_t, count=Py_ssize_t)
 cdef bint _is_whole(const unsigned char[:, :, ::1] known, Py_ssize_t s, Py_ssize_t row) noexcept nogil
 @cython.locals(p=Py_ssize_t)
 cpdef find_tops(const double[:, ::1] logs, double[::1] tops)

@@ -227,10 +227,10 @@ def _fill_run(
 
 
 def _is_whole(known, s, row):
+    count = 0
     for d in range(known.shape[2]):
-        if not known[s, row, d]:
-            return False
-    return True
+        count += known[s, row, d]
+    return count == known.shape[2]
 
 
 def find_tops(logs, tops):
@@ -275,10 +275,7 @@ def _put_exps(logs, p, top):
         rounded = x * const.LOG2_E + math.ROUNDER
         k = rounded - math.ROUNDER
         r = (x - k * const.LN2_HIGH) - k * const.LN2_LOW
-        q = 1 / 6227020800.0
-        q = q * r + 1 / 479001600.0
-        q = q * r + 1 / 39916800.0
-        q = q * r + 1 / 3628800.0
+        q = 1 / 3628800.0  # the rest of the series is less than 1e-12
         q = q * r + 1 / 362880.0
         q = q * r + 1 / 40320.0
         q = q * r + 1 / 5040.0
