@@ -320,6 +320,19 @@ def test_missing_cells_by_other_words_and_rows_without_names(command, tmp_path):
 # -- input that cannot be used -------------------------------------------------------------------------
 
 
+def test_new_rows_with_a_full_covariance_matrix(command, tmp_path):
+    (tmp_path / "n.csv").write_text("x,y\n1,\n3,2\n")
+    frame = pl.DataFrame({"x": [0.0, 0.4, 3.0, 3.5], "y": [1.0, 0.2, 2.0, 2.6]})
+    model = ct.CoalescentClustering(calibrate=0, covariance="full").fit(frame)
+    model.save(tmp_path / "full")
+    code, _, _ = command("impute", "n.csv", "-o", "o.csv", "--model", "full")
+    assert code == 0
+    filled = pl.read_csv(tmp_path / "o.csv")
+    assert filled["x"].to_list() == [1.0, 3.0]
+    assert filled["y"][1] == 2.0
+    assert 0.0 < filled["y"][0] < 3.0
+
+
 def test_tables_that_cannot_be_filled(command, models, tmp_path):
     check_sentence(command("impute", "no.csv", "-o", "o.csv"), "no.csv does not exist")
     check_sentence(command("impute", "no.xlsx", "-o", "o.csv"), "no.xlsx does not exist")
@@ -332,9 +345,6 @@ def test_tables_that_cannot_be_filled(command, models, tmp_path):
         command("impute", "n.csv", "-o", "o.csv", "--model", models / "imputer.coaltree"),
         "lacks the columns 'c', 'day'",
     )
-    frame = pl.DataFrame({"x": [0.0, 0.4, 3.0, 3.5], "y": [1.0, 0.2, 2.0, 2.6]})
-    ct.CoalescentClustering(calibrate=0, covariance="full").fit(frame).save(tmp_path / "full")
-    check_sentence(command("impute", "n.csv", "-o", "o.csv", "--model", "full"), "full covariance matrix")
     assert not (tmp_path / "o.csv").exists()
     code, out, err = command("impute", "t.csv")
     assert (code, out) == (2, "")

@@ -102,11 +102,14 @@ def test_a_density_by_brute_force(covariance):
     assert placed.log_density[0] == model.score_samples(row[None])[0]
 
 
-def test_a_full_covariance_matrix_needs_complete_rows():
+def test_rows_with_holes_under_a_full_covariance_matrix():
+    """The density of what a row shows is that of the whole row, with the missing cell integrated out."""
     X = np.random.default_rng(0).normal(size=(6, 2))
     model = ct.CoalescentClustering(covariance="full", calibrate=0).fit(X)
-    with pytest.raises(InputError, match=r"missing.*complete"):
-        model.score_samples([[0.0, nan]])
+    y = np.linspace(-40, 40, 4001)
+    whole = np.exp(model.score_samples(np.column_stack([np.full(len(y), 0.3), y])))
+    found = model.score_samples(np.array([[0.3, np.nan]]))[0]
+    assert found == pytest.approx(np.log(np.trapezoid(whole, y)), abs=1e-3)
 
 
 def test_a_row_without_any_cell(model, frame):

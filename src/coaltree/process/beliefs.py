@@ -78,9 +78,9 @@ class Beliefs:
             return Beliefs(self.tree, np.full((1, self._n_columns), np.nan), self.process).leaves()
         found = []
         for start in range(0, n, BLOCK):
-            here = slice(n_nodes + start, n_nodes + min(start + BLOCK, n))  # what comes down to them
-            distance = self.turn[start : start + BLOCK]
-            found.append(self.process.states(read_messages(self.forest, here), distance, True))
+            stop = min(start + BLOCK, n)
+            down = read_messages(self.forest, slice(n_nodes + start, n_nodes + stop))
+            found.append(self.process.states(down, self.turn[start:stop], True))
         return Predictions.stacked(found)
 
     def at(self, nodes: ArrayLike, heights: ArrayLike) -> Predictions:

@@ -32,7 +32,8 @@ class Brownian(Gaussian):
 
     Notes
     -----
-    Missing cells are integrated out. With a full covariance matrix the table has to be complete.
+    Missing cells are integrated out. With a full covariance matrix the table of a tree has to be complete; new
+    rows need not be.
 
     Examples
     --------

@@ -44,7 +44,8 @@ class OrnsteinUhlenbeck(Gaussian):
 
     Notes
     -----
-    Missing cells are integrated out. With a full covariance matrix the table has to be complete.
+    Missing cells are integrated out. With a full covariance matrix the table of a tree has to be complete; new
+    rows need not be.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..process.beliefs import Beliefs
 from ..process.predictions import Predictions
 from ..tree.attachment import SHORTEST, Places, places
-from .draws import Coordinates, Ensemble
+from .draws import Coordinates, Ensemble, PlacedBlend
 from .kernels.places import (
     add_logs,
     add_moments,
@@ -285,8 +285,36 @@ class PlaceGroups:
             own = slice(*self.system_bounds[k : k + 2])
             for blend in coordinates.blends:
                 bounds[:, own] += np.where(rows.known[k, :, blend.real[0]], blend.log_jacobian, 0.0)[:, None]
-            bounds[rows.partial[k], own] = np.inf
-        return bounds
+                self._add_partial_bounds(rows, k, blend, summaries, bounds)
+        return np.maximum(bounds, LEAST_LOG, out=bounds)
+
+    def _add_partial_bounds(
+        self, rows: Rows, system: int, blend: PlacedBlend, summaries: Summaries, bounds: FloatArray
+    ) -> None:
+        """Add for rows that know a blend in part what the log density of its cells cannot exceed in each group.
+
+        Of all covariances in a group, that of the least deviations has the least determinant, and that of the largest gives gaps
+        the least length. The gap to a mean is no less than that to the middle of the means, less the way to any corner.
+        """
+        groups = slice(*self.system_bounds[system : system + 2])
+        low, high, least, largest = (part[blend.real, groups].T for part in summaries[1:5])  # (groups, K)
+        back = np.linalg.inv(blend.blend.basis)
+        for k in np.unique(rows.patterns[rows.partial[system]]):
+            observed = rows.missing[k, blend.real] == 0
+            if observed.all() or not observed.any():
+                continue
+            own = np.flatnonzero(rows.patterns == k)
+            steps = back[:, observed]  # (K, observed)
+            factor = np.linalg.cholesky(np.einsum("gk,ka,kb->gab", largest**2, steps, steps))
+            log_determinants = np.linalg.slogdet(np.einsum("gk,ka,kb->gab", least**2, steps, steps))[1]
+            inverse = np.linalg.inv(factor)
+            corner = (0.5 * (high - low) * np.linalg.norm(inverse @ steps.T, axis=1)).sum(axis=1)
+            gaps = (
+                rows.real[system, own][:, blend.real][:, None] - 0.5 * (high + low)
+            ) @ steps  # (rows, groups, observed)
+            lengths = np.linalg.norm(np.einsum("gab,rgb->rga", inverse, gaps), axis=2)
+            constant = -0.5 * log_determinants - 0.5 * observed.sum() * math.log(2 * math.pi)
+            bounds[own, groups] += constant - 0.5 * np.maximum(lengths - corner, 0.0) ** 2
 
     def _log_densities(self, rows: Rows, needed: BoolArray) -> FloatArray:
         """Return the log densities of rows at the groups that each needs."""

@@ -3,7 +3,7 @@ from coaltree cimport _constants as const
 from coaltree cimport _math as math
 
 cdef double BINS_A_NAT
-cdef Py_ssize_t BINS, TOGETHER
+cdef Py_ssize_t BINS, TOGETHER, PLACES
 cdef double LEAST_SHARE
 
 
@@ -18,11 +18,14 @@ cdef class Stretches:
 
 cdef class Conditional:
     cdef readonly Py_ssize_t[::1] holes
-    cdef readonly double[::1] precision
-    cdef readonly double[::1] gap
-    cdef readonly double[::1] shift
-    cdef readonly double[::1] scratch
     cdef readonly double[:, ::1] lower
+    cdef readonly double[:, ::1] inverse
+    cdef readonly double[:, :, ::1] gains
+    cdef readonly double[:, ::1] variances
+    cdef readonly double[:, ::1] gaps
+    cdef readonly double[:, ::1] shifts
+    cdef readonly double[::1] constants
+    cdef readonly double[::1] squares
 
 
 @cython.locals(n_chosen=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)
@@ -60,7 +63,7 @@ cdef void _fill_run(
     const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
     double least, double[:, ::1] logs, Py_ssize_t first, Py_ssize_t last, bint apart,
 ) noexcept nogil
-@cython.locals(d=Py_ssize_t)
+@cython.locals(d=Py_ssize_t, count=Py_ssize_t)
 cdef bint _is_whole(const unsigned char[:, :, ::1] known, Py_ssize_t s, Py_ssize_t row) noexcept nogil
 @cython.locals(p=Py_ssize_t)
 cpdef find_tops(const double[:, ::1] logs, double[::1] tops)
@@ -80,7 +83,7 @@ cdef double _put_exps(double[:, ::1] logs, Py_ssize_t p, double top) noexcept no
 cpdef whiten(const double[:, ::1] x, const double[:, ::1] basis, const double[::1] origin, double[:, ::1] out)
 @cython.locals(
     own=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
-    slot=Py_ssize_t, pattern=Py_ssize_t, count=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, constant=double,
+    slot=Py_ssize_t, count=Py_ssize_t, start=Py_ssize_t, width=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t,
     value=double,
 )
 cpdef add_partial_logs(
@@ -91,8 +94,9 @@ cpdef add_partial_logs(
 )
 @cython.locals(
     own=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
-    slot=Py_ssize_t, pattern=Py_ssize_t, count=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, row=Py_ssize_t,
-    a=Py_ssize_t, d=Py_ssize_t, ready=bint, share=double, gap=double, before=double,
+    slot=Py_ssize_t, count=Py_ssize_t, start=Py_ssize_t, width=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t,
+    row=Py_ssize_t, a=Py_ssize_t, d=Py_ssize_t, ready=bint, more=double, center=double, squares=double, gap=double,
+    before=double,
 )
 cpdef add_partial_moments(
     const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
@@ -101,22 +105,26 @@ cpdef add_partial_moments(
     const double[:, :, ::1] means, const double[:, :, ::1] halves, double[:, ::1] weight, double[:, ::1] mean,
     double[:, ::1] square,
 )
+@cython.locals(last=Py_ssize_t, pattern=Py_ssize_t)
+cdef Py_ssize_t _end_of_pattern(
+    const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
+    const Py_ssize_t[::1] patterns, Py_ssize_t first,
+) noexcept nogil
 @cython.locals(count=Py_ssize_t, k=Py_ssize_t)
 cdef Py_ssize_t _find_holes(
     Conditional own, const unsigned char[:, ::1] missing, Py_ssize_t pattern, const Py_ssize_t[::1] real
 ) noexcept nogil
-@cython.locals(size=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, log_determinant=double, value=double)
-cdef double _factorise(
+@cython.locals(size=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, value=double)
+cdef void _condition(
     Conditional own, Py_ssize_t count, const double[:, ::1] basis, const double[:, :, ::1] halves, Py_ssize_t slot,
-    Py_ssize_t i, const Py_ssize_t[::1] real,
+    Py_ssize_t place, const Py_ssize_t[::1] real, Py_ssize_t i,
 ) noexcept nogil
-@cython.locals(size=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, total=double, value=double)
-cdef double _solve(
+@cython.locals(size=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, value=double)
+cdef void _solve(
     Conditional own, Py_ssize_t count, const double[:, ::1] basis, const double[:, ::1] x, Py_ssize_t row,
-    const double[:, :, ::1] means, Py_ssize_t slot, Py_ssize_t i, const Py_ssize_t[::1] real,
+    const double[:, :, ::1] means, const double[:, :, ::1] halves, Py_ssize_t slot, Py_ssize_t start, Py_ssize_t width,
+    const Py_ssize_t[::1] real,
 ) noexcept nogil
-@cython.locals(a=Py_ssize_t, b=Py_ssize_t, k=Py_ssize_t, value=double)
-cdef void _invert(Conditional own, Py_ssize_t count) noexcept nogil
 @cython.locals(
     n=Py_ssize_t, slot=Py_ssize_t, g=Py_ssize_t, i=Py_ssize_t, d=Py_ssize_t, s=Py_ssize_t, top=double, total=double,
     half=double, least_half=double, largest_half=double, least_mean=double, largest_mean=double,

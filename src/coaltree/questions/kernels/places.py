@@ -19,6 +19,7 @@ from ... import _math as math
 BINS_A_NAT, BINS = 8, 1024  # of the logarithms of bounds
 TOGETHER = 8  # rows that look at a group at a time
 LEAST_SHARE = 1e-14
+PLACES = 64  # next to each other, at which missing cells are conditioned at a time
 
 
 class Stretches:
@@ -31,12 +32,14 @@ class Stretches:
 
 
 class Conditional:
-    """Scratch for cells that are given others of their row: of a blend of some columns, at one place."""
+    """Scratch for cells that are given others of their row: of a blend of some columns, at some places next to each other."""
 
     def __init__(self, n_columns):
         self.holes = np.empty(n_columns, dtype=np.intp)  # the columns whose cells are missing
-        self.precision, self.gap, self.shift, self.scratch = np.empty((4, n_columns))
-        self.lower = np.empty((n_columns, n_columns))  # the factor of Cholesky of the missing cells' precision matrix
+        self.lower, self.inverse = np.empty((2, n_columns, n_columns))  # of their precision matrix at a place
+        self.gains = np.empty((n_columns, n_columns, PLACES))  # of each missing cell, by the gap of each component
+        self.variances, self.gaps, self.shifts = np.empty((3, n_columns, PLACES))
+        self.constants, self.squares = np.empty((2, PLACES))
 
 
 def add_logs(
@@ -227,10 +230,10 @@ def _fill_run(
 
 
 def _is_whole(known, s, row):
-    for d in range(known.shape[2]):  # noqa: SIM110  compiled code has no generators
-        if not known[s, row, d]:
-            return False
-    return True
+    count = 0
+    for d in range(known.shape[2]):
+        count += known[s, row, d]
+    return count == known.shape[2]
 
 
 def find_tops(logs, tops):
@@ -275,10 +278,7 @@ def _put_exps(logs, p, top):
         rounded = x * const.LOG2_E + math.ROUNDER
         k = rounded - math.ROUNDER
         r = (x - k * const.LN2_HIGH) - k * const.LN2_LOW
-        q = 1 / 6227020800.0
-        q = q * r + 1 / 479001600.0
-        q = q * r + 1 / 39916800.0
-        q = q * r + 1 / 3628800.0
+        q = 1 / 3628800.0  # the rest of the series is less than 1e-12
         q = q * r + 1 / 362880.0
         q = q * r + 1 / 40320.0
         q = q * r + 1 / 5040.0
@@ -328,22 +328,27 @@ def add_partial_logs(
     with cython.nogil:
         first = 0
         while first < n_chosen:
-            slot, pattern = slots[first], patterns[pair_rows[chosen[first]]]
-            last = first + 1
-            while last < n_chosen and slots[last] == slot and patterns[pair_rows[chosen[last]]] == pattern:
-                last += 1
-            count = _find_holes(own, missing, pattern, real)
-            if 0 < count < size:
-                for i in range(n):
-                    if logs[chosen[first], i] == -math.inf:  # a place that the group lacks
-                        continue
-                    constant = 0.5 * count * const.LOG_2PI - _factorise(own, count, basis, halves, slot, i, real)
+            slot, last = slots[first], _end_of_pattern(chosen, slots, pair_rows, patterns, first)
+            count = _find_holes(own, missing, patterns[pair_rows[chosen[first]]], real)
+            start = 0 if 0 < count < size else n
+            while start < n:
+                width = min(n - start, PLACES)
+                for i in range(width):
+                    _condition(own, count, basis, halves, slot, start + i, real, i)
+                    own.constants[i] += 0.5 * count * const.LOG_2PI
                     for k in range(size):
-                        constant += constants[slot, real[k], i]
-                    for k in range(first, last):
-                        p = chosen[k]
-                        value = logs[p, i] + constant - _solve(own, count, basis, x, pair_rows[p], means, slot, i, real)
-                        logs[p, i] = max(value, least)
+                        own.constants[i] += constants[slot, real[k], start + i]
+                for k in range(first, last):
+                    p = chosen[k]
+                    _solve(own, count, basis, x, pair_rows[p], means, halves, slot, start, width, real)
+                    for i in range(width):
+                        value = logs[p, start + i] + own.constants[i] - own.squares[i]
+                        if (
+                            value < least and logs[p, start + i] > -math.inf
+                        ):  # minus infinity: a place that the group lacks
+                            value = least
+                        logs[p, start + i] = value
+                start += PLACES
             first = last
 
 
@@ -366,38 +371,54 @@ def add_partial_moments(
 ):
     """Add chosen pairs to mixtures, one for each missing cell of a blend: weight, mean and squares about it.
 
-    As `add_partial_logs`; `fill` is what stands for missing cells in x. Places with next to no share are passed over.
+    As `add_partial_logs`; `fill` is what stands for missing cells in x. Where places have next to no share they are passed over.
     """
     n, n_chosen, size = shares.shape[1], chosen.shape[0], real.shape[0]
     own = Conditional(size)
     with cython.nogil:
         first = 0
         while first < n_chosen:
-            slot, pattern = slots[first], patterns[pair_rows[chosen[first]]]
-            last = first + 1
-            while last < n_chosen and slots[last] == slot and patterns[pair_rows[chosen[last]]] == pattern:
-                last += 1
-            count = _find_holes(own, missing, pattern, real)
-            for i in range(n):
-                ready = False
+            slot, last = slots[first], _end_of_pattern(chosen, slots, pair_rows, patterns, first)
+            count = _find_holes(own, missing, patterns[pair_rows[chosen[first]]], real)
+            start = 0
+            while start < n:
+                width, ready = min(n - start, PLACES), False
                 for k in range(first, last):
                     p = chosen[k]
-                    row, share = pair_rows[p], shares[p, i]
-                    if share < LEAST_SHARE:
+                    row, more = pair_rows[p], 0.0
+                    for i in range(width):
+                        more += shares[p, start + i]
+                    if more < LEAST_SHARE:
                         continue
                     if not ready:
-                        _factorise(own, count, basis, halves, slot, i, real)
-                        _invert(own, count)
+                        for i in range(width):
+                            _condition(own, count, basis, halves, slot, start + i, real, i)
                         ready = True
-                    _solve(own, count, basis, x, row, means, slot, i, real)
+                    _solve(own, count, basis, x, row, means, halves, slot, start, width, real)
                     for a in range(count):
                         d = real[own.holes[a]]
-                        weight[row, d] += share
-                        gap = fill[own.holes[a]] - own.shift[a] - mean[row, d]
-                        before = mean[row, d]
-                        mean[row, d] = before + gap * (share / weight[row, d])
-                        square[row, d] += share * (own.scratch[a] + gap * (gap - (mean[row, d] - before)))
+                        center = squares = 0.0
+                        for i in range(width):
+                            center += shares[p, start + i] * own.shifts[a, i]
+                        center /= more
+                        for i in range(width):
+                            gap = own.shifts[a, i] - center
+                            squares += shares[p, start + i] * (own.variances[a, i] + gap * gap)
+                        before = weight[row, d]
+                        weight[row, d] = before + more
+                        gap = fill[own.holes[a]] - center - mean[row, d]
+                        mean[row, d] += gap * (more / weight[row, d])
+                        square[row, d] += squares + gap * gap * before * (more / weight[row, d])
+                start += PLACES
             first = last
+
+
+def _end_of_pattern(chosen, slots, pair_rows, patterns, first):
+    """Return where a run of pairs of one slot and pattern ends."""
+    last, pattern = first + 1, patterns[pair_rows[chosen[first]]]
+    while last < chosen.shape[0] and slots[last] == slots[first] and patterns[pair_rows[chosen[last]]] == pattern:
+        last += 1
+    return last
 
 
 def _find_holes(own, missing, pattern, real):
@@ -410,64 +431,71 @@ def _find_holes(own, missing, pattern, real):
     return count
 
 
-def _factorise(own, count, basis, halves, slot, i, real):
-    """Factorise the precision matrix of missing cells at a place; return half its log determinant."""
+def _condition(own, count, basis, halves, slot, place, real, i):
+    """Fill for a place gains and variances of missing cells, and the constant that is half the log of their determinant.
+
+    The precision matrix of all cells is ``basis @ diag(precisions) @ basis.T``; that of the missing ones given the others is
+    their part of it.
+    """
     size = real.shape[0]
-    for k in range(size):
-        own.precision[k] = 2 * halves[slot, real[k], i]
-    log_determinant = 0.0
+    own.constants[i] = 0.0
     for a in range(count):
         for b in range(a + 1):
             value = 0.0
             for k in range(size):
-                value += basis[own.holes[a], k] * basis[own.holes[b], k] * own.precision[k]
+                value += basis[own.holes[a], k] * basis[own.holes[b], k] * halves[slot, real[k], place]
+            value *= 2
             for k in range(b):
                 value -= own.lower[a, k] * own.lower[b, k]
             if a == b:
                 own.lower[a, a] = math.sqrt(value)
-                log_determinant += math.log(own.lower[a, a])
+                own.constants[i] -= math.log(own.lower[a, a])
             else:
                 own.lower[a, b] = value / own.lower[b, b]
-    return log_determinant
-
-
-def _solve(own, count, basis, x, row, means, slot, i, real):
-    """Find by how much the missing cells of a row exceed what they are expected to be; return half the others' square."""
-    size = real.shape[0]
-    for k in range(size):
-        own.gap[k] = x[row, real[k]] - means[slot, real[k], i]
-    for a in range(count):
-        value = 0.0
-        for k in range(size):
-            value += basis[own.holes[a], k] * own.precision[k] * own.gap[k]
-        for b in range(a):
-            value -= own.lower[a, b] * own.shift[b]
-        own.shift[a] = value / own.lower[a, a]
-    for a in range(count - 1, -1, -1):
-        value = own.shift[a]
-        for b in range(a + 1, count):
-            value -= own.lower[b, a] * own.shift[b]
-        own.shift[a] = value / own.lower[a, a]
-    total = 0.0
-    for k in range(size):
-        value = own.gap[k]
-        for a in range(count):
-            value -= own.shift[a] * basis[own.holes[a], k]
-        total += own.precision[k] * value * value
-    return 0.5 * total
-
-
-def _invert(own, count):
-    """Put the variances of the missing cells, given the others, into scratch."""
-    for a in range(count):
-        own.scratch[a] = 0.0
-    for a in range(count):  # column a of the inverse of the factor; the shift is free yet
+    for a in range(count):  # column a of the inverse of the factor
         for b in range(a, count):
             value = 1.0 if b == a else 0.0
             for k in range(a, b):
-                value -= own.lower[b, k] * own.shift[k]
-            own.shift[b] = value / own.lower[b, b]
-            own.scratch[a] += own.shift[b] * own.shift[b]
+                value -= own.lower[b, k] * own.inverse[k, a]
+            own.inverse[b, a] = value / own.lower[b, b]
+    for a in range(count):
+        own.variances[a, i] = 0.0
+        for k in range(size):
+            own.gains[a, k, i] = 0.0
+        for b in range(count):
+            value = 0.0  # their covariance
+            for k in range(max(a, b), count):
+                value += own.inverse[k, a] * own.inverse[k, b]
+            if a == b:
+                own.variances[a, i] = value
+            for k in range(size):
+                own.gains[a, k, i] += value * basis[own.holes[b], k]
+        for k in range(size):
+            own.gains[a, k, i] *= 2 * halves[slot, real[k], place]
+
+
+def _solve(own, count, basis, x, row, means, halves, slot, start, width, real):
+    """Find by how much the missing cells of a row exceed what they are expected to be, and half the square that is left."""
+    size = real.shape[0]
+    for k in range(size):
+        value = x[row, real[k]]
+        for i in range(width):
+            own.gaps[k, i] = value - means[slot, real[k], start + i]
+    for a in range(count):
+        for i in range(width):
+            own.shifts[a, i] = 0.0
+        for k in range(size):
+            for i in range(width):
+                own.shifts[a, i] += own.gains[a, k, i] * own.gaps[k, i]
+    for i in range(width):
+        own.squares[i] = 0.0
+    for k in range(size):
+        for a in range(count):
+            value = basis[own.holes[a], k]
+            for i in range(width):
+                own.gaps[k, i] -= value * own.shifts[a, i]
+        for i in range(width):
+            own.squares[i] += halves[slot, real[k], start + i] * own.gaps[k, i] * own.gaps[k, i]
 
 
 def summarise(
