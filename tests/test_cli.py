@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -261,10 +262,14 @@ def test_as_a_module_in_a_process_of_its_own(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "coaltree", "fit", "t.csv", "-o", "out", "--calibrate", "0"],
         cwd=tmp_path, capture_output=True, timeout=300, check=False,
-        env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1"},
+        env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1", "PYTHONPROFILEIMPORTTIME": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert rb"\u03a9mega" in done.stderr
+    # What takes longer to import than a table to fit is left alone.
+    imported = set(re.findall(r"^import time:.*\| +([\w.]+)\r?$", done.stderr.decode("latin-1"), re.MULTILINE))
+    assert {"polars", "matplotlib.figure"} <= imported
+    assert not imported & {"sklearn", "pandas", "scipy", "matplotlib.pyplot", "rich", "plotly"}
     rows, _, _ = read_results(tmp_path / "out")
     assert [name for name, _ in rows] == ["ä", "b", "c"]
     done = subprocess.run(
