@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -19,6 +20,7 @@ import coaltree
 from coaltree import Tree
 from coaltree.errors import InputWarning
 from coaltree.estimators.clustering import CoalescentClustering
+from coaltree.estimators.clusters import ClusterModel
 from coaltree.output import files
 from command_line import check_sentence, command_in
 
@@ -260,10 +262,14 @@ def test_as_a_module_in_a_process_of_its_own(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "coaltree", "fit", "t.csv", "-o", "out", "--calibrate", "0"],
         cwd=tmp_path, capture_output=True, timeout=300, check=False,
-        env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1"},
+        env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1", "PYTHONPROFILEIMPORTTIME": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert rb"\u03a9mega" in done.stderr
+    # What takes longer to import than a table to fit is left alone.
+    imported = set(re.findall(r"^import time:.*\| +([\w.]+)\r?$", done.stderr.decode("latin-1"), re.MULTILINE))
+    assert {"polars", "matplotlib.figure"} <= imported
+    assert not imported & {"sklearn", "pandas", "scipy", "matplotlib.pyplot", "rich", "plotly"}
     rows, _, _ = read_results(tmp_path / "out")
     assert [name for name, _ in rows] == ["ä", "b", "c"]
     done = subprocess.run(
@@ -345,7 +351,7 @@ def test_kinds_of_columns(fit, tmp_path, text, kinds):
 
 
 def test_other_warnings_are_passed_on(fit, monkeypatch):
-    original = CoalescentClustering._fit
+    original = ClusterModel._fit
 
     def warn(self, *arguments):
         warnings.warn("twice\n  two", InputWarning, stacklevel=1)
@@ -353,7 +359,7 @@ def test_other_warnings_are_passed_on(fit, monkeypatch):
         warnings.warn("of another kind", FutureWarning, stacklevel=1)
         return original(self, *arguments)
 
-    monkeypatch.setattr(CoalescentClustering, "_fit", warn)
+    monkeypatch.setattr(ClusterModel, "_fit", warn)
     with pytest.warns(FutureWarning, match="of another kind") as caught:
         code, _, err = fit(TEXT)
     assert code == 0
@@ -397,7 +403,7 @@ def test_a_run_that_fails_leaves_nothing_half_written(fit, tmp_path, monkeypatch
         assert fit(TEXT, "--n-clusters", "2")[0] == 0
         before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     owner, name = {
-        "fit": (CoalescentClustering, "_fit"),
+        "fit": (ClusterModel, "_fit"),
         "picture": (files, "dendrogram_png"),
         "disk": (os, "fsync"),
     }[place]
@@ -411,7 +417,7 @@ def test_a_run_that_fails_leaves_nothing_half_written(fit, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(("error", "code"), [(RuntimeError("odd"), 1), (KeyboardInterrupt(), 130)])
 def test_debug_shows_where(fit, monkeypatch, error, code):
-    monkeypatch.setattr(CoalescentClustering, "_fit", failing(error))
+    monkeypatch.setattr(ClusterModel, "_fit", failing(error))
     found, _, err = fit(TEXT, "--debug")
     assert found == code
     assert "Traceback (most recent call last)" in err
@@ -420,13 +426,13 @@ def test_debug_shows_where(fit, monkeypatch, error, code):
 
 def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
     shares = []
-    original = CoalescentClustering._fit
+    original = ClusterModel._fit
 
     def spy(self, table, progress, *more):
         assert progress is not None
         return original(self, table, lambda share, word: (shares.append(share), progress(share, word)), *more)
 
-    monkeypatch.setattr(CoalescentClustering, "_fit", spy)
+    monkeypatch.setattr(ClusterModel, "_fit", spy)
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
     monkeypatch.setenv("TERM", "xterm")
     code, out, err = fit(TEXT)

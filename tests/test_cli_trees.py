@@ -223,23 +223,30 @@ def test_what_is_drawn(command, models, tmp_path, monkeypatch):
     """The options reach the drawing, whose own tests say what it does with them."""
     from coaltree.output import pictures
 
-    calls = []
-    draw = pictures.plot_dendrogram
+    calls, named = [], []
+    draw, write = pictures.plot_dendrogram, pictures.write_names
 
     def spy(tree, **options):
         calls.append((tree, options))
         return draw(tree, **options)
 
+    def spy_on_names(ax, drawn, names, *arguments, **options):
+        named.append(names)
+        write(ax, drawn, names, *arguments, **options)
+
     monkeypatch.setattr(pictures, "plot_dendrogram", spy)
+    monkeypatch.setattr(pictures, "write_names", spy_on_names)
     assert command("plot", models / "one.coaltree", "-o", "p.png")[0] == 0
     model = ct.load_model(models / "one.coaltree")
     tree, options = calls.pop()
     assert tree == model.tree_
     assert options["labels"] == [f"cluster {label}" for label in model.labels_]
-    assert (options["leaf_names"], options["collapse"]) == ("auto", "auto")
+    assert options["collapse"] == "auto"
+    assert sorted(named.pop()) == sorted(tree.leaf_names)
     arguments = ("--n-clusters", "4", "--collapse", "5", "--no-names", "--orientation", "top")
     assert command("plot", models / "one.coaltree", "-o", "p.png", *arguments)[0] == 0
     _, options = calls.pop()
+    assert not named
     assert len(set(options["labels"])) == 4
     assert (options["leaf_names"], options["collapse"], options["orientation"]) == (False, 5, "top")
     assert command("plot", models / "many.coaltree", "-o", "p.png")[0] == 0

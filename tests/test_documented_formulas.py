@@ -252,12 +252,13 @@ def test_order_of_merges_that_are_cut_off():
     assert [set(pair) for pair in tree.children.tolist()] == children
 
 
-@formula("8.1", "8.2", "8.3", "8.4", "8.5", "8.6")
-@pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
-def test_weights_estimate_the_evidence(proposal):
-    """The evidence of three rows by two integrals. Six standard errors: false alarms are out of the question."""
-    rows, process = [[0.0], [0.4], [-1.0]], ct.Brownian(noise=0.3)
-    y = np.array(rows)
+THREE_ROWS = [[0.0], [0.4], [-1.0]]
+
+
+@pytest.fixture(scope="module")
+def evidence_of_three_rows():
+    """By two integrals."""
+    y = np.array(THREE_ROWS)
 
     def of_pair(pair, other):
         def first(h):
@@ -270,10 +271,16 @@ def test_weights_estimate_the_evidence(proposal):
 
         return quad(first, 0, 20)[0]
 
-    exact = sum(of_pair(*split) for split in (((0, 1), 2), ((0, 2), 1), ((1, 2), 0)))
-    found = ct.smc(rows, process, proposal, 150, n_runs=50, random_state=0, threshold=0.0)
+    return sum(of_pair(*split) for split in (((0, 1), 2), ((0, 2), 1), ((1, 2), 0)))
+
+
+@formula("8.1", "8.2", "8.3", "8.4", "8.5", "8.6")
+@pytest.mark.parametrize("proposal", ["prior-prior", "prior-post", "post-post", "race"])
+def test_weights_estimate_the_evidence(proposal, evidence_of_three_rows):
+    """Six standard errors: false alarms are out of the question."""
+    found = ct.smc(THREE_ROWS, ct.Brownian(noise=0.3), proposal, 150, n_runs=50, random_state=0, threshold=0.0)
     estimates = np.exp(found.run_log_evidences)
-    assert abs(estimates.mean() - exact) < 6 * estimates.std(ddof=1) / math.sqrt(50)
+    assert abs(estimates.mean() - evidence_of_three_rows) < 6 * estimates.std(ddof=1) / math.sqrt(50)
 
 
 @formula("8.7")

@@ -61,7 +61,7 @@ def test_the_sample_is_one_run_with_the_parameters_of_greedy_rounds(fitted, gree
 
 def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     """The chains begin with the parameters of greedy rounds, and the model takes their means."""
-    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 100}, calibrate="joint").fit(table)
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 60}, calibrate="joint").fit(table)
     sample = joint.sample_
     assert list(sample.parameters) == ["rate", "mean[0]", "mean[1]", "variance[0]", "variance[1]", "noise"]
     kept = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}

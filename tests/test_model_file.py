@@ -17,7 +17,8 @@ from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.estimators.stored import imputer_of, model_bytes, model_of, save_model, state_of
+from coaltree.estimators.saving import model_bytes, save_model, state_of
+from coaltree.estimators.stored import imputer_of, model_of
 from coaltree.output.archive import array_bytes, pack
 from coaltree.output.checked_json import from_json, to_json
 from coaltree.output.model_file import ModelState, read_state

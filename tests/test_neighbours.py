@@ -144,7 +144,7 @@ def test_awkward_shapes(shape, noise, monkeypatch):
 
 def test_work_does_not_grow_with_the_square():
     """Of ten distinct rows, many times over: each round halves what lives, and the exact search gets little."""
-    X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=30_000), None]
+    X = np.arange(10.0)[np.random.default_rng(0).integers(10, size=10_000), None]
     shares = []
     ct.greedy(X, ct.Brownian(1.0, 0.1), search="neighbors", progress=lambda share, live: shares.append(share))
     assert shares[-1] == 1.0

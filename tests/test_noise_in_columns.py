@@ -18,7 +18,7 @@ import coaltree as ct
 import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
-from coaltree.estimators.stored import model_bytes, state_of
+from coaltree.estimators.saving import model_bytes, state_of
 from coaltree.output.stored_parts import read_process, written_process
 from coaltree.process.calibration import log_parameter_prior
 from coaltree.process.layout import SiteColumns

@@ -123,7 +123,7 @@ def test_a_noise_for_each_column_of_brownian_motion():
 
 def test_a_noise_for_each_column_and_one_variance():
     """Noise is at least that of rounding in every column, also in one whose cells have wide steps."""
-    found = chain_of(ct.Brownian(0.5, [0.3, 0.6]), X2, 1_200, 12)
+    found = chain_of(ct.Brownian(0.5, [0.3, 0.6]), X2, 600, 12)
     precision = np.exp(np.linspace(-7, 6, 131))
     in_units = precision * np.nanvar(X2, axis=0).mean()
     of_precision = 0.1 * np.log(in_units) - in_units / 1.1 + np.log(precision)
@@ -262,7 +262,7 @@ def test_equilibria_of_cells_that_are_mostly_noise():
 def test_covariance_matrix_against_weighted_draws_from_its_prior():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, 2)) @ [[1.0, 0.5], [0.0, 0.8]]
-    found = chain_of(ct.Brownian(np.eye(2)), X, 4_000, 4)
+    found = chain_of(ct.Brownian(np.eye(2)), X, 2_000, 4)
     # a Wishart prior of the precision with density |P|^0.1 exp(-tr(P diag(spread)) / 1.1), as sums of outer products
     spread = X.var(axis=0)
     roots = rng.standard_normal((200_000, 2, 2))
@@ -287,8 +287,8 @@ def test_covariance_matrix_against_weighted_draws_from_its_prior():
 # -- together with the tree ------------------------------------------------------------------------
 
 
-def joint_sample(X, process, seed, **settings):
-    sample = ct.mcmc(X, process, 1_700, 2, calibrate=True, warmup=200, thin=4, random_state=seed, **settings)
+def joint_sample(X, process, seed, n_samples=1_700, **settings):
+    sample = ct.mcmc(X, process, n_samples, 2, calibrate=True, warmup=200, thin=4, random_state=seed, **settings)
     kept = {name: trace[:, 200:].ravel() for name, trace in sample.parameters.items()}
     return sample, np.log(sample.traces["root_height"][:, 200:].ravel()), kept
 
@@ -359,7 +359,7 @@ def test_noises_and_height_of_two_real_rows():
 def test_variances_and_height_of_two_real_rows():
     """Each column's gap is normal with variance ``2 h variance``; the precision, a Gamma variable, is integrated out by hand."""
     X = np.array([[0.0, 1.0, 0.0], [0.3, 0.0, 5.0]])
-    _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0, 1.0]), 6)
+    _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0, 1.0]), 6, 900)
     log_density = -HEIGHT + np.log(HEIGHT)
     log_precisions = []
     for gap, spread in zip(X[0] - X[1], X.var(axis=0), strict=True):

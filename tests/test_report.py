@@ -533,7 +533,8 @@ def test_outliers_are_no_cluster(frame):
     model = ct.CoalescentClustering(resolution=0.6, min_cluster_size=3, assign_outliers=False).fit(table)
     beside = model.labels_ == -1
     assert beside[8]
-    shown = Page(page(report_facts(model)))
+    raw = page(report_facts(model))
+    shown = Page(raw)
     outliers = f"{beside.sum()} outlier{'s' if beside.sum() > 1 else ''}"
     assert f"{model.n_clusters_} clusters, at a resolution of 0.6, and {outliers}." in shown.text
     assert "Outliers" in shown.text
@@ -542,5 +543,4 @@ def test_outliers_are_no_cluster(frame):
     labels = np.where(beside, model.n_clusters_, model.labels_)
     assert shown.data["clusters"][: len(table)] == labels.tolist()
     colors = [shown.data["colors"][k] for k in range(model.n_clusters_ + 1)]
-    raw = page(report_facts(model))
     assert re.findall(r'<article class="card" style="--c: (#\w+)">', raw) == colors

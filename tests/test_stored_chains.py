@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.estimators.stored import model_bytes, model_of
+from coaltree.estimators.saving import model_bytes
+from coaltree.estimators.stored import model_of
 from coaltree.output.archive import array_bytes, pack
 from coaltree.output.checked_json import to_json
 from coaltree.output.model_file import ModelState

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Public names and where they live. They are imported when first used: Numba and scikit-learn take longer to import
+# Public names and where they live. They are imported when first used: scikit-learn takes longer to import
 # than many a tree takes to build.
 _HOMES = {
     "Beliefs": "process.beliefs",

@@ -46,7 +46,7 @@ def _ties(facts: dict[str, Any]) -> str:
 
 def _clusters(facts: dict[str, Any]) -> str:
     """Say how many clusters there are, who chose them, and whether there was anything to choose."""
-    from ..output.report.page import FEWEST_ROWS, too_little
+    from ..output.few_rows import FEWEST_ROWS, too_little
 
     reasons = {
         "n_clusters": "as asked for",

@@ -56,7 +56,7 @@ from .results import tell
 from .tables import located, read_table, reading_settings
 
 if TYPE_CHECKING:
-    from ..estimators.clustering import CoalescentClustering
+    from ..estimators.clusters import ClusterModel
     from ..table.columns import Table
     from ..whole import OutputFolder
 
@@ -270,7 +270,7 @@ def fit(
             show_only(rows, source, reasons, as_json, notes, how.parameter)
             return
         # After the table, of which there may be something to say at once.
-        from ..estimators.clustering import CoalescentClustering
+        from ..estimators.clusters import ClusterModel  # without scikit-learn, which takes a second to import
         from ..inference.carriers import opened_client
         from ..whole import OutputFolder
 
@@ -297,7 +297,7 @@ def fit(
                 "assign_outliers": False if label_outliers else None,
             }
         )
-        model = CoalescentClustering(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
+        model = ClusterModel(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
         checkpoint = None if dask is None else _beside(folder_path)
         with OutputFolder(folder_path) as folder, opened_client(dask) as model.client:
@@ -315,7 +315,7 @@ def fit(
 
 
 def fit_and_draw(
-    model: CoalescentClustering,
+    model: ClusterModel,
     table: Table,
     source: str,
     settings: dict[str, Any],
@@ -324,7 +324,7 @@ def fit_and_draw(
     checkpoint: Path | None = None,
 ) -> dict[str, Any]:
     """Fit the model and put the files into the folder; returns what stands in the summary."""
-    from ..estimators.stored import model_bytes
+    from ..estimators.saving import model_bytes
     from ..output.files import cluster_table, dendrogram_png, facts_of, json_text
     from ..tree.summary import SummaryTree
 
@@ -350,7 +350,7 @@ def fit_and_draw(
     return facts
 
 
-def _add_traces(model: CoalescentClustering, folder: OutputFolder) -> None:
+def _add_traces(model: ClusterModel, folder: OutputFolder) -> None:
     """Put a file for each Markov chain into the folder; those of an earlier fit may be more than of this one."""
     from ..inference.mcmc_result import MCMCResult
     from ..output.traces import trace_log
@@ -364,7 +364,7 @@ def _add_traces(model: CoalescentClustering, folder: OutputFolder) -> None:
             folder.leave_out(path.name)
 
 
-def add_report(model: CoalescentClustering, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
+def add_report(model: ClusterModel, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
     """Put the report into the folder; one of an earlier fit would not belong to this one."""
     if not wanted:
         folder.leave_out("report.html")

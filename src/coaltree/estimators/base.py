@@ -1,8 +1,10 @@
-"""What all estimators do: read a table, find its trees with fitted parameters, and ask them about other rows."""
+"""What all estimators do: find the trees of a table with fitted parameters, and ask them about other rows.
+
+Nothing here needs scikit-learn, which takes longer to import than most tables to fit: the command line does without.
+"""
 
 from __future__ import annotations
 
-import copy
 import math
 import sys
 import warnings
@@ -10,13 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..counts import checked_count
 from ..errors import InputError, InputWarning
@@ -31,15 +30,13 @@ from ..inference.refining import refine
 from ..inference.rounds import Calibrated, Found, alternate
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
-from ..notebook import brief
 from ..process.evidence import Noise
 from ..process.interface import Process
 from ..process.parameters import parameter_values, with_parameters
 from ..questions.predictor import Predictor
 from ..questions.spread import ask
 from ..streams import as_generator
-from ..table.blocks import computed
-from ..table.columns import Table, constant_of, missing_cells, read_columns
+from ..table.columns import Table, constant_of, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding
 from ..table.frames import FrameKind
 from ..table.new_rows import read_new_rows
@@ -100,33 +97,45 @@ def most_rounds(calibrate: int | str) -> int:
     return DEFAULT_ROUNDS if calibrate == "joint" else int(calibrate)
 
 
-class CoalescentModel(BaseEstimator):
+def check_fitted(model: Any) -> None:
+    """Raise scikit-learn's NotFittedError unless a model has been fitted."""
+    if not hasattr(model, "tree_"):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(model)
+
+
+class CoalescentModel:
     """A tree, or a sample of trees, over the rows of a table; the estimators add what to do with it."""
+
+    _stored_as: ClassVar[str]  # the name of the estimator in files, of classes that have their own
+
+    inference: str
+    rule: str
+    proposal: str
+    n_particles: int
+    n_runs: int
+    n_chains: int
+    n_samples: int
+    summary: str
+    calibrate: int | Literal["joint"] | None
+    real_process: str
+    covariance: str | None
+    noise: float | None
+    categorical_features: Any
+    unseen_categories: Any
+    standardize: bool | Literal["power"]
+    search: str
+    refine: bool
+    n_jobs: int | None
+    client: Any
+    random_state: Any
+    verbose: int
 
     _matrix: FloatArray  # the encoded table
     _prediction_seed: int  # of the draws that predictions are averaged over
     _question_progress: Progress | None = None  # who is told of these draws, if anyone
     _asked: Predictor | None  # what answers questions about rows, if that has been fitted yet
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the tree of a table.
-
-        Parameters
-        ----------
-        X : frame or array-like of shape (n_samples, n_features)
-            NaN, None, pd.NA and polars' nulls are missing cells. A Dask array is computed block by block.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        X = computed(X)
-        table = read_columns(X, self.categorical_features)
-        validate_data(self, X, skip_check_array=True)
-        self._fit(table, self._shown_progress if self.verbose else None)
-        self._frame_kind = FrameKind.of(X)
-        return self
 
     def _fit(self, table: Table, progress: Progress | None = None, checkpoint: Path | None = None) -> Self:
         """Find the tree of a table that has been read already; a checkpoint keeps its last and longest search."""
@@ -232,7 +241,7 @@ class CoalescentModel(BaseEstimator):
         relative on the tree. Where trees were drawn, ``signal_low`` and ``signal_high`` are the ends of its central 90 %
         interval. Columns with the largest signal come first.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         draws, encoded = self._predictor.ensemble.draws, encoded_of(self.encoding_, self._matrix)
         mean = draws[0].process
         if len(draws) > 1:
@@ -240,9 +249,7 @@ class CoalescentModel(BaseEstimator):
         found = parameters_by_name(mean, encoded, self.encoding_)
         signals = column_signals(draws, self._matrix.shape[1]) if len(self._matrix) > 1 else np.zeros((1, len(found)))
         names = (*encoded.real_names, *encoded.categorical_names)
-        for name, own in zip(
-            names, signals.T, strict=False
-        ):  # a table that tells nothing apart has a column without a name
+        for name, own in zip(names, signals.T, strict=False):  # where no column takes part there is one without a name
             found[name]["signal"] = float(own.mean())
             if len(draws) > 1:
                 low, high = np.quantile(own, [0.05, 0.95])
@@ -290,12 +297,18 @@ class CoalescentModel(BaseEstimator):
         path : str or Path
             The file, for example ``"model.coaltree"``; an earlier one of that name is replaced.
         """
-        from .stored import save_model  # it knows the estimators, which are made of this class
+        from .saving import save_model  # it knows the models, which are made of this class
 
         save_model(self, path)
 
-    def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
-        """Set what follows from trees, table and process alone."""
+    def _settle(
+        self,
+        found: GreedyResult | TreeSample,
+        matrix: FloatArray,
+        process: Process,
+        labels: NDArray[np.intp] | None = None,
+    ) -> None:
+        """Set what follows from trees, table and process alone; `labels` are the flat clusters, where they are known already."""
         if isinstance(found, TreeSample):
             summary = found.mcc() if self.summary == "mcc" else found.consensus()
             result = explain(summary, matrix, process)
@@ -446,7 +459,7 @@ class CoalescentModel(BaseEstimator):
 
     def _new_rows(self, X: Any) -> NewRows:
         """Read new rows, whose columns are matched with those of the fit."""
-        check_is_fitted(self)
+        check_fitted(self)
         table = read_new_rows(X, self.encoding_, unseen=self.unseen_categories, estimator=type(self).__name__)
         return self._encoded(table)
 
@@ -506,19 +519,6 @@ class CoalescentModel(BaseEstimator):
                 f"calibrate is {rounds!r}; it must be None, a whole number of rounds, 0 for none, or 'joint'."
             )
 
-    def __sklearn_clone__(self) -> Self:
-        """Let a copy share the connection to a cluster, which cannot be copied."""
-        bare = copy.copy(self)
-        bare.client = None
-        twin: Self = super(CoalescentModel, bare).__sklearn_clone__()
-        twin.client = self.client
-        return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the connection to a cluster, which is this process's own; an address stays."""
-        state: dict[str, Any] = super().__getstate__()
-        return state | {"client": self.client if isinstance(self.client, str) else None}
-
     def _shown_progress(self, share: float, word: str) -> None:
         end = "\n" if share >= 1 else ""
         print(f"\r[{type(self).__name__}] {100 * share:3.0f} % {word}", end=end, file=sys.stderr, flush=True)
@@ -532,22 +532,3 @@ class CoalescentModel(BaseEstimator):
         if isinstance(sample := getattr(self, "sample_", None), MCMCResult):
             facts["chains converged"] = "yes" if sample.converged else "no"
         return facts | ({"log evidence": self.log_evidence_} if hasattr(self, "log_evidence_") else {})
-
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + self._facts_html()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        return bundle | ({"text/html": bundle["text/html"] + self._facts_html()} if "text/html" in bundle else {})
-
-    def _facts_html(self) -> str:
-        if not hasattr(self, "tree_"):
-            return ""
-        return f"<div>{', '.join(f'{name} {brief(value)}' for name, value in self._facts().items())}</div>"
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ..counts import checked_count
 from ..errors import InputError
-from ..inference.flat_clusters import check_min_cluster_size, flat_clusters, smallest_size
-from ..inference.greedy import GreedyResult
-from ..inference.stray_rows import stray_rows
-from ..process.interface import Process
+from ..inference.flat_clusters import check_min_cluster_size
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
-from ..table.encoding import EncodedTable
 from ..table.frames import FrameKind
-from ..tree.cut import check_cut, cut_by_agreement
-from ..tree.sample import TreeSample
-from ..tree.tree import Tree
+from ..tree.cut import check_cut
 from ..whole import check_place, checked_path, write_whole
-from .base import CoalescentModel, FloatArray
-from .modelling import RESOLUTION, check_resolution, height_of
+from .base import FloatArray, check_fitted
+from .clusters import ClusterModel, IntArray
+from .modelling import check_resolution
 from .reporting import report_page
+from .scikit import ScikitModel
 
-IntArray = NDArray[np.intp]
 
-
-class CoalescentClustering(ClusterMixin, CoalescentModel):
+class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     """Hierarchical clustering with Kingman's coalescent.
 
     Rows are leaves of a binary tree; real columns diffuse along its branches, categorical columns mutate. Missing cells
@@ -182,75 +174,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
     [1]
     """
 
-    def __init__(
-        self,
-        *,
-        inference: str = "greedy",
-        rule: str = "rate1",
-        proposal: str = "post-post",
-        n_particles: int = 50,
-        n_runs: int = 1,
-        n_chains: int = 4,
-        n_samples: int = 1000,
-        summary: str = "mcc",
-        calibrate: int | Literal["joint"] | None = None,
-        real_process: str = "ornstein-uhlenbeck",
-        covariance: str | None = None,
-        noise: float | None = None,
-        categorical_features: Any = "from_dtype",
-        unseen_categories: str = "missing",
-        standardize: bool | Literal["power"] = True,
-        resolution: float | None = None,
-        n_clusters: int | None = None,
-        height_threshold: float | None = None,
-        min_cluster_size: float = 0.02,
-        assign_outliers: bool = True,
-        search: str = "auto",
-        refine: bool = False,
-        n_jobs: int | None = None,
-        client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.inference = inference
-        self.rule = rule
-        self.proposal = proposal
-        self.n_particles = n_particles
-        self.n_runs = n_runs
-        self.n_chains = n_chains
-        self.n_samples = n_samples
-        self.summary = summary
-        self.calibrate = calibrate
-        self.real_process = real_process
-        self.covariance = covariance
-        self.noise = noise
-        self.categorical_features = categorical_features
-        self.unseen_categories = unseen_categories
-        self.standardize = standardize
-        self.resolution = resolution
-        self.n_clusters = n_clusters
-        self.height_threshold = height_threshold
-        self.min_cluster_size = min_cluster_size
-        self.assign_outliers = assign_outliers
-        self.search = search
-        self.refine = refine
-        self.n_jobs = n_jobs
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _set_apart(self, tree: Tree, encoded: EncodedTable) -> dict[str, IntArray]:
-        min_size = smallest_size(self.min_cluster_size, tree.n_leaves, self.n_clusters)
-        found = stray_rows(tree, encoded.real, min_size)
-        return {encoded.real_names[column]: rows for column, rows in found.items()}
-
-    def _settle(self, found: GreedyResult | TreeSample, matrix: FloatArray, process: Process) -> None:
-        super()._settle(found, matrix, process)
-        self.labels_ = self._cut(self.n_clusters, self.height_threshold, self.resolution, self.min_cluster_size)
-        self.n_clusters_ = int(self.labels_.max()) + 1
-        self.linkage_ = self.tree_.to_linkage()
-        self.children_ = self.tree_.children
-        self.distances_ = self.tree_.merge_heights
+    _stored_as = "CoalescentClustering"
 
     def cut(
         self,
@@ -287,33 +211,13 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         >>> model.cut(height_threshold=float("inf")).tolist()
         [0, 0, 0, 0]
         """
-        check_is_fitted(self)
+        check_fitted(self)
         check_cut(n_clusters, height_threshold, self.tree_.n_leaves)
         resolution = self.resolution if resolution is None else resolution
         min_cluster_size = self.min_cluster_size if min_cluster_size is None else min_cluster_size
         check_resolution(resolution)
         check_min_cluster_size(min_cluster_size)
         return self._cut(n_clusters, height_threshold, resolution, min_cluster_size)
-
-    def _cut(
-        self, n_clusters: int | None, height: float | None, resolution: float | None, min_cluster_size: float
-    ) -> IntArray:
-        """Return the flat clusters: of one tree by a cut, of a sample by what most of its trees agree on."""
-        if hasattr(self, "sample_"):
-            together = self.sample_.co_clustering(n_clusters=n_clusters, height=height)
-            return cut_by_agreement(together, n_clusters)
-        if n_clusters is None and height is None and resolution is not None:
-            height = height_of(resolution)
-        return flat_clusters(
-            self.tree_,
-            self._matrix,
-            self.process_,
-            n_clusters=n_clusters,
-            height=height,
-            otherwise=height_of(RESOLUTION),
-            min_cluster_size=min_cluster_size,
-            assign_outliers=self.assign_outliers,
-        )
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable cluster of new rows.
@@ -427,7 +331,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         >>> CoalescentClustering(n_clusters=2).fit(table).to_frame()["cluster"].to_dict()
         {7: 0, 8: 0, 9: 1, 10: 1}
         """
-        check_is_fitted(self)
+        check_fitted(self)
         merge_heights = self.tree_.heights[self.tree_.parents[: self.tree_.n_leaves]]
         return self._frame_kind.frame({"cluster": self.labels_, "merge_height": merge_heights})
 
@@ -465,7 +369,7 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
         ...     "<h1>Four rows</h1>" in Path(folder, "report.html").read_text(encoding="utf-8")
         True
         """
-        check_is_fitted(self)
+        check_fitted(self)
         check_place(checked_path(path))
         write_whole(path, report_page(self, title))
 
@@ -479,11 +383,3 @@ class CoalescentClustering(ClusterMixin, CoalescentModel):
                 if informative:
                     total += np.where(np.isnan(column.values), 0.0, scale.log_slope(column.values))
         return total
-
-    def _check_parameters(self, n_rows: int) -> None:
-        super()._check_parameters(n_rows)
-        check_cut(self.n_clusters, self.height_threshold, n_rows)
-        check_resolution(self.resolution)
-        check_min_cluster_size(self.min_cluster_size)
-        if not isinstance(self.assign_outliers, (bool, np.bool_)):
-            raise InputError(f"assign_outliers is {self.assign_outliers!r}; it must be True or False.")

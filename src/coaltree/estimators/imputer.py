@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in
 
 from ..counts import checked_count
 from ..errors import InputError
@@ -20,13 +20,14 @@ from ..table.blocks import computed
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.filling import fill_cells, take_columns
 from ..table.scaling import ColumnScale
-from .base import CoalescentModel, FloatArray, NewRows
+from .base import FloatArray, NewRows, check_fitted
+from .scikit import ScikitModel
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
 
-class CoalescentImputer(TransformerMixin, CoalescentModel):
+class CoalescentImputer(TransformerMixin, ScikitModel):
     """Fill missing cells from a tree over the rows.
 
     Each row with missing cells is placed in the tree by what is observed of it, over all places by their probability, and filled
@@ -131,6 +132,8 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     True
     """
 
+    _stored_as = "CoalescentImputer"
+
     def __init__(
         self,
         *,
@@ -183,7 +186,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
     @property
     def indicator_features_(self) -> IntArray:
         """The columns that had missing cells in the fit."""
-        check_is_fitted(self)
+        check_fitted(self)
         return np.array(self._with_holes, dtype=np.intp)
 
     def transform(self, X: Any) -> Any:
@@ -303,7 +306,7 @@ class CoalescentImputer(TransformerMixin, CoalescentModel):
         -------
         ndarray of str
         """
-        check_is_fitted(self)
+        check_fitted(self)
         names = _check_feature_names_in(self, input_features)
         if not self.add_indicator:
             return np.asarray(names, dtype=object)

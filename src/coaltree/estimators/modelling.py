@@ -22,6 +22,7 @@ from ..table.encoding import EncodedTable, Encoding
 FloatArray = NDArray[np.float64]
 
 FIRST_NOISE = 0.1  # where the search for it begins
+FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # of categorical columns, where draws begin
 # The process that trees and clusters are found with. Nothing of it is fitted: parameters that predict best see too little noise
 # for clusters. `python benchmarks/clusters.py --defaults` tries others: what is best on one half of its tables is no better than
 # these on the other.
@@ -128,7 +129,7 @@ def prediction_process(
             return OrnsteinUhlenbeck(RATE, middle, np.diag(rest), np.diag(share * spread))
         return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, shape), ratio)
 
-    return _process_of(matrix, encoded, real, SITE_RATE, np.full(encoded.codes.shape[1], SITE_NOISE))
+    return _process_of(matrix, encoded, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], FIRST_SITE_NOISE))
 
 
 def first_process(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
 from ..inference.mcmc_result import MCMCResult
 from ..inference.smc_result import SMCResult
 from ..output.drawn import MOST_LEAVES
+from ..output.few_rows import FEWEST_ROWS
 from ..output.files import clusters_chosen_by
 from ..output.fitted import encoded_columns
 from ..output.report.facts import (
@@ -26,21 +26,21 @@ from ..output.report.facts import (
     ReportFacts,
     SampleFacts,
 )
-from ..output.report.page import FEWEST_ROWS, check_packages, page
+from ..output.report.page import check_packages, page
 from ..process.predictions import Predictions
 from ..questions.predictor import Predictor
 from ..table.encoding import Encoding
 from ..table.wording import count
-from .base import MOST_CALIBRATED, most_rounds
+from .base import MOST_CALIBRATED, check_fitted, most_rounds
 from .examining import OffTree, take_off
 
 if TYPE_CHECKING:
-    from .clustering import CoalescentClustering
+    from .clusters import ClusterModel
 
 FloatArray = NDArray[np.float64]
 
 
-def report_page(model: CoalescentClustering, title: str | None = None) -> str:
+def report_page(model: ClusterModel, title: str | None = None) -> str:
     """Return the report on a fitted model as one HTML page.
 
     Parameters
@@ -53,12 +53,12 @@ def report_page(model: CoalescentClustering, title: str | None = None) -> str:
     -------
     str
     """
-    check_is_fitted(model)
+    check_fitted(model)
     check_packages()
     return page(report_facts(model, title))
 
 
-def report_facts(model: CoalescentClustering, title: str | None = None) -> ReportFacts:
+def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
     """Collect what a report on a fitted model tells.
 
     Parameters
@@ -173,7 +173,7 @@ def _chains(sample: MCMCResult) -> ChainFacts:
     )
 
 
-def _sample(model: CoalescentClustering) -> SampleFacts:
+def _sample(model: ClusterModel) -> SampleFacts:
     sample = model.sample_
     found = SampleFacts(
         len(sample), sample.n_distinct, sample.effective_size, float(model.log_evidence_), None, None

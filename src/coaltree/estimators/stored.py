@@ -1,4 +1,4 @@
-"""Fitted estimators in files."""
+"""Fitted estimators from files."""
 
 from __future__ import annotations
 
@@ -7,44 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..inference.greedy import explain
-from ..output.files import clusters_chosen_by
 from ..output.model_file import ModelState, later, read_state, unusable
 from ..questions.predictor import Predictor
 from ..tree.sample import TreeSample
-from ..whole import write_whole
 from .base import CoalescentModel
 from .clustering import CoalescentClustering
 from .imputer import CoalescentImputer
 from .modelling import encoded_of, parameters_by_name
+from .saving import parameter_names
 
 ESTIMATORS: dict[str, type[CoalescentModel]] = {
     "CoalescentClustering": CoalescentClustering,
     "CoalescentImputer": CoalescentImputer,
 }
-
-
-def save_model(model: CoalescentModel, path: str | Path) -> None:
-    """Write a fitted estimator into a file, whole or not at all; an earlier file of that name is replaced.
-
-    Nothing in the file is pickled, and the same model makes the same file. A ``random_state`` that is a generator is not
-    kept.
-
-    Parameters
-    ----------
-    model : CoalescentClustering or CoalescentImputer, fitted
-    path : str or Path
-        The file, for example ``"model.coaltree"``.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written.
-    """
-    write_whole(path, model_bytes(model))
 
 
 def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
@@ -98,7 +76,7 @@ def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
     if n_jobs is not None:
         state = replace(state, parameters=state.parameters | {"n_jobs": n_jobs})
     if state.estimator == "CoalescentClustering":
-        own = {*CoalescentClustering._get_param_names()} - {*CoalescentImputer._get_param_names()}
+        own = {*parameter_names(CoalescentClustering)} - {*parameter_names(CoalescentImputer)}
         state = replace(
             state,
             estimator="CoalescentImputer",
@@ -111,55 +89,12 @@ def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
     return model
 
 
-def model_bytes(model: CoalescentModel) -> bytes:
-    """Return what `save_model` writes."""
-    check_is_fitted(model)
-    if type(model) not in ESTIMATORS.values():
-        raise InputError(f"A {type(model).__name__} cannot be saved: only {' and '.join(ESTIMATORS)} themselves can.")
-    return state_of(model).to_bytes()
-
-
-def state_of(model: CoalescentModel) -> ModelState:
-    """Return all that has to be kept of a fitted estimator."""
-    encoding = model.encoding_
-    sample = getattr(model, "sample_", None)
-    # The command line reads tables itself, and its columns have names.
-    named = getattr(model, "feature_names_in_", None if hasattr(model, "n_features_in_") else encoding.column_names)
-    state = ModelState(
-        type(model).__name__,
-        {name: value for name, value in model.get_params(deep=False).items() if name != "client"},
-        encoding,
-        model.process_,
-        model._matrix,
-        model.tree_ if sample is None else sample,
-        model.log_joints_,
-        tuple(model.remarks_),
-        tuple(
-            float(own) if kind == "real" and own is not None else None
-            for own, kind in zip(model._constants, encoding.kinds, strict=True)
-        ),
-        model._with_holes,
-        None if named is None else tuple(map(str, named)),
-        getattr(model, "log_evidence_", None),
-        search=getattr(model, "search_", None),
-        neighbors_held=getattr(model, "neighbors_held_", None),
-        id_column=model._id_column,
-        prediction_seed=model._prediction_seed,
-    )
-    if model._predicts_apart and model._asked is not None:
-        draws = model._asked.ensemble.draws
-        state = replace(state, prediction_rows=model._prediction_rows(), prediction=tuple(draws))
-    if isinstance(model, CoalescentClustering):
-        return replace(state, labels=model.labels_, clusters_chosen_by=clusters_chosen_by(model))
-    return state
-
-
 def model_of(state: ModelState, source: str) -> CoalescentClustering | CoalescentImputer:
     """Return the estimator whose state it is; `source` is where it comes from, for messages."""
     if state.estimator not in ESTIMATORS:
         raise unusable(source, InputError(f"it is a {state.estimator!r}, which is not known"))
     kind = ESTIMATORS[state.estimator]
-    unknown = sorted(set(state.parameters) - set(kind._get_param_names()))
+    unknown = sorted(set(state.parameters) - set(parameter_names(kind)))
     if unknown:  # a parameter that was added since has changed nothing in how the file is written
         raise later(source, state.version)
     try:
@@ -181,22 +116,21 @@ def _restored(model: Any, state: ModelState) -> Any:
     model.parameters_ = parameters_by_name(state.process, encoded_of(encoding, state.matrix), encoding)
     model.remarks_ = list(state.remarks)
     found = state.found
+    if isinstance(model, CoalescentClustering) and state.labels is None:
+        raise InputError("it has no labels")
     if isinstance(found, TreeSample):
         model.sample_ = found
         if state.log_evidence is not None:
             model.log_evidence_ = state.log_evidence
-        model._settle(found, state.matrix, state.process)
+        result: Any = found
     else:
         model.search_, model.neighbors_held_ = state.search, state.neighbors_held
-        model._settle(explain(found, state.matrix, state.process), state.matrix, state.process)
+        result = explain(found, state.matrix, state.process)
+    model._settle(result, state.matrix, state.process, state.labels)
     model._prediction_seed = state.prediction_seed
     if state.prediction_rows is not None and model._predicts_apart:
         weights = np.ones(len(state.prediction))
         model._asked = Predictor(state.prediction, weights, state.matrix[state.prediction_rows], model.n_jobs)
-    if isinstance(model, CoalescentClustering):
-        if state.labels is None:
-            raise InputError("it has no labels")
-        model.labels_, model.n_clusters_ = state.labels, int(state.labels.max()) + 1
     model._with_holes = state.indicator_features
     model._constants = _constants(state)
     model._id_column = state.id_column

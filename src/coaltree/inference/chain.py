@@ -151,8 +151,8 @@ class Chain:
 
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
         """Return the tree as it is."""
-        found = self.sample()
-        return Tree(found.children, np.append(np.zeros(self.n_leaves), found.heights), leaf_names)
+        children, heights, _ = self._in_order()
+        return Tree(children, np.append(np.zeros(self.n_leaves), heights), leaf_names)
 
     def move(self, count: int, *, hold: bool = False) -> None:
         """Make some moves; then, unless they stay as they are, draw the parameters, or if these are held the missing cells."""
@@ -214,20 +214,25 @@ class Chain:
             self._stretch = min(max(self._stretch * math.exp(share - WANTED), 1e-4), 5.0)
             self.tried[:] = self.accepted[:] = 0
 
-    def sample(self) -> Sample:
-        """Return the tree as it is."""
+    def _in_order(self) -> tuple[IntArray, FloatArray, IntArray]:
+        """Return children and heights of the merges, most recent first, and their slots."""
         children, _, heights = self._by_slot()
-        n = len(self._X)
+        n = self.n_leaves
         put_in_order(self._history)
         slots = np.asarray(self._history.order)
         slots = slots[np.argsort(heights[slots], kind="stable")]
         number = np.arange(2 * n - 1)
         number[slots] = np.arange(n, 2 * n - 1)
+        return np.sort(number[children[slots]], axis=1), heights[slots], slots
+
+    def sample(self) -> Sample:
+        """Return the tree as it is."""
+        children, heights, slots = self._in_order()
         return Sample(
-            np.sort(number[children[slots]], axis=1),
-            heights[slots],
+            children,
+            heights,
             self.log_joint,
-            np.asarray(self._history.log_ratio)[slots - n],
+            np.asarray(self._history.log_ratio)[slots - self.n_leaves],
             self._parameters(),
             self._draws.log_prior(self.process) if self._draws else 0.0,
             self._draws.missing_cells() if self._draws else np.zeros(0),

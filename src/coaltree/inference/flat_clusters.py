@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..process.interface import Process
-from ..process.kernels.messages import Pair, load_pair, log_z, merge
+from ..process.kernels.passes import best_partners, pass_up
+from ..process.likelihood import AT_ONCE
 from ..tree.cut import cut_into_large, numbered, split_heights
 from ..tree.tree import Tree
 
@@ -133,17 +134,13 @@ def _nearest(tree: Tree, X: FloatArray, process: Process, clusters: list[int], r
     """Return the cluster of each row that is left over."""
     n = tree.n_leaves
     forest = process.forest(X, 2 * n - 1)
-    pair = Pair(forest)
-    for node, (i, j) in enumerate(tree.children.tolist(), start=n):
-        merge(forest, i, j, tree.heights[node], node, pair)
-        forest.height[node] = tree.heights[node]
-    sizes = tree.leaf_counts[clusters].tolist()
-    top = float(tree.heights[clusters].max())
+    for first in range(0, n - 1, AT_ONCE):  # so that Ctrl-C gets its turn
+        pass_up(forest, tree.children, tree.heights, first, min(first + AT_ONCE, n - 1))
+    nodes = np.array(clusters, dtype=np.intp)
+    log_sizes = np.log(tree.leaf_counts[nodes])
+    top = float(tree.heights[nodes].max())
     found = np.empty(len(rest), dtype=np.intp)
-    for k, row in enumerate(rest.tolist()):
-        scores = []
-        for node, size in zip(clusters, sizes, strict=True):
-            load_pair(forest, row, node, pair)
-            scores.append(log_z(forest, pair, top) + math.log(size))
-        found[k] = int(np.argmax(scores))
+    for first in range(0, len(rest), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        best_partners(forest, rest[part], nodes, log_sizes, top, found[part])
     return found

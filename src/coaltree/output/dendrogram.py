@@ -215,11 +215,19 @@ def _frame(ax: Axes, drawn: Drawn, orientation: Orientation, height_label: str) 
 
 
 def write_names(
-    ax: Axes, drawn: Drawn, names: list[str], orientation: Orientation, points: float | None, *, insist: bool
+    ax: Axes,
+    drawn: Drawn,
+    names: list[str],
+    orientation: Orientation,
+    points: float | None,
+    *,
+    insist: bool,
+    ticks: bool = True,
 ) -> None:
     """Write the names beside their tips, in a size in which they do not touch.
 
-    ``points`` is the room for all of them, if known better than from the axes as they stand.
+    ``points`` is the room for all of them, if known better than from the axes as they stand. Without ``ticks`` names are texts
+    beside a tree whose root is on the left or right: a picture of hundreds of them is drawn in a third of the time.
     """
     if not names:
         return
@@ -238,6 +246,9 @@ def write_names(
         places, names = places[kept], [names[k] for k in kept]
     elif not insist and room < _SMALLEST_FONT:
         return
+    if not ticks:
+        _write_texts(ax, places, names, size, orientation)
+        return
     axis = ax.yaxis if sideways else ax.xaxis
     # Names are text: a dollar sign in one does not begin a formula.
     axis.set_ticks(places.tolist(), labels=names, fontsize=size, parse_math=False)
@@ -250,6 +261,28 @@ def write_names(
     if not sideways:
         for text in axis.get_ticklabels():
             text.set_rotation(90)
+
+
+def _write_texts(
+    ax: Axes, places: NDArray[np.float64], names: list[str], size: float, orientation: Orientation
+) -> None:
+    """Write names where the labels of ticks would stand, which are dearer: each is five objects, measured many times."""
+    from matplotlib.transforms import ScaledTranslation
+
+    right = orientation == "left"
+    pad = ScaledTranslation((3 if right else -3) / 72, 0.0, ax.figure.dpi_scale_trans)
+    transform = ax.get_yaxis_transform() + pad
+    for place, name in zip(places.tolist(), names, strict=True):
+        ax.text(
+            1.0 if right else 0.0,
+            place,
+            name,
+            transform=transform,
+            fontsize=size,
+            ha="left" if right else "right",
+            va="center_baseline",
+            parse_math=False,
+        )
 
 
 def _apart(places: NDArray[np.float64], counts: NDArray[np.intp], distance: float) -> list[int]:

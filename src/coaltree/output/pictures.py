@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import MissingDependencyError
+from ..tree.summary import SummaryTree
 from ..tree.tree import Tree
-from .dendrogram import Orientation, extent, plot_dendrogram
+from .dendrogram import Orientation, extent, plot_dendrogram, write_names
 from .drawn import Drawn, drawn_part
 from .fonts import any_script
 
@@ -20,6 +21,9 @@ _DPI = 150
 _ACROSS, _LONGEST = 6.0, 8.0  # inches from root to leaves, and along leaves without names
 # What a file would tell of when it was made.
 _TIMELESS = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+_MARGIN = 0.2  # inches around all that is drawn
+_LIGHT: dict[str, dict[str, Any]] = {"png": {"pil_kwargs": {"compress_level": 4}}}  # as small, in half the time
 
 PictureKind = Literal["png", "svg", "pdf"]
 
@@ -65,10 +69,11 @@ def dendrogram_bytes(
         raise MissingDependencyError(
             'Dendrograms are drawn with matplotlib, which is not installed: pip install "coaltree[cli]".'
         ) from error
-    usual = _usual_size(drawn_part(tree, collapse), orientation, names)
+    drawn = drawn_part(tree, collapse)
+    usual = _usual_size(drawn, orientation, names)
     fixed = width is not None or height is not None
     figure = Figure(figsize=(width or usual[0], height or usual[1]), dpi=_DPI, layout="constrained" if fixed else None)
-    FigureCanvasAgg(figure)
+    canvas = FigureCanvasAgg(figure)
     clusters = None
     if labels is not None:
         clusters = ["outliers" if label == -1 else f"cluster {label}" for label in np.asarray(labels).tolist()]
@@ -76,20 +81,29 @@ def dendrogram_bytes(
         # Unless the size is given the axes fill the figure, so that names find their size, and the picture is cut around all
         # that is drawn.
         ax = figure.add_subplot() if fixed else figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        named = names and drawn.n_tips <= MAX_NAMED_LEAVES
+        as_texts = named and orientation in ("left", "right")
         plot_dendrogram(
             tree,
             labels=clusters,
             ax=ax,
             orientation=orientation,
-            leaf_names="auto" if names else False,
+            leaf_names="auto" if named and not as_texts else False,
             max_leaf_names=MAX_NAMED_LEAVES,
+            support=named and isinstance(tree, SummaryTree),
             collapse=collapse,
         )
+        if as_texts:
+            write_names(ax, drawn, drawn.texts(), orientation, None, insist=False, ticks=False)
         if title:
             _write_title(ax, title, fixed)
         picture = io.BytesIO()
-        cut: dict[str, Any] = {} if fixed else {"bbox_inches": "tight", "pad_inches": 0.2}
-        figure.savefig(picture, format=kind, dpi=_DPI, metadata=_TIMELESS[kind], **cut)
+        # What "tight" would find, but for drawing everything twice.
+        renderer = canvas.get_renderer()  # type: ignore[no-untyped-call, unused-ignore]
+        box = None if fixed else figure.get_tightbbox(renderer).padded(_MARGIN)
+        figure.savefig(
+            picture, format=kind, dpi=_DPI, metadata=_TIMELESS[kind], bbox_inches=box, **_LIGHT.get(kind, {})
+        )
     return picture.getvalue()
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import multigammaln
 
 from ..tree.tree import Tree
 from .drawing import ParameterDraws
@@ -65,9 +64,8 @@ class CovariancePrior:
         freedom = strength + width + 1
         _, log_determinant = np.linalg.slogdet(covariance)
         precisions = np.diag(np.linalg.inv(covariance))
-        wishart = 0.5 * freedom * float(np.sum(np.log(0.5 * strength * self.scales))) - multigammaln(
-            0.5 * freedom, width
-        )
+        wishart = 0.5 * freedom * float(np.sum(np.log(0.5 * strength * self.scales)))
+        wishart -= _log_multigamma(0.5 * freedom, width)
         wishart -= 0.5 * (freedom + width + 1) * float(log_determinant)
         wishart -= 0.5 * strength * float(np.sum(self.scales * precisions))
         away = (math.log(strength) - math.log(width)) / LOG_STRENGTH_SD
@@ -91,6 +89,11 @@ class CovariancePrior:
         drawn = rng.standard_gamma(1 + 0.5 * self.freedom, len(rates)) / rates
         possible = (drawn > SCALE_RANGE[0] * self.expected) & (drawn < SCALE_RANGE[1] * self.expected)
         self.scales = np.where(possible, drawn, self.scales)
+
+
+def _log_multigamma(a: float, width: int) -> float:
+    """Return the logarithm of the multivariate Gamma function, up to a constant that depends on the width alone."""
+    return math.fsum(math.lgamma(a - 0.5 * k) for k in range(width))
 
 
 def draw_inverse_wishart(freedom: float, scale: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh
 
 from ..errors import InputError
 from ..tree.tree import Tree
@@ -79,6 +78,8 @@ class Gaussian(Process):
     def _basis(self) -> tuple[FloatArray, FloatArray]:
         """Return V, such that the columns of ``x @ V`` are independent with variance 1, and their noises."""
         if self.noise.ndim == 2:
+            from scipy.linalg import eigh  # takes its time to import
+
             # both matrices at once: V' variance V is the identity, and V' noise V is diagonal
             noises, basis = eigh(self.noise, self.variance)
             return basis, np.maximum(noises, SMALLEST_NOISE)

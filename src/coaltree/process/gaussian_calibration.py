@@ -12,8 +12,6 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
-from scipy.stats import wishart
 
 from ..errors import InputError
 from .brownian import Brownian
@@ -128,6 +126,8 @@ class GaussianPrior(NamedTuple):
         """Return a variance drawn given contrasts, eq. (13.4), of the same shape; the given one where a draw is ruled out."""
         least = self.least_variance(noise)
         if variance.ndim == 2:
+            from scipy.stats import wishart  # only draws of full matrices need it, and it takes long to import
+
             # the Wishart distribution of the precision whose mode `best_variance` returns
             scale = np.linalg.inv(2 / SCALE * np.diag(self.spread) + squares)
             freedom = 2 * SHAPE - 1 + counts[0] + len(scale)
@@ -379,6 +379,8 @@ def _best_mean_and_variance(
 
 def _best_two(function: Callable[[float, float], float], process: OrnsteinUhlenbeck) -> tuple[float, float]:
     """Return the rate and the noise where a function of both is largest, from those of a process on."""
+    from scipy.optimize import minimize  # only fits of parameters need it, and it takes long to import
+
     noise = float(process.noise) if process.noisy else 0.1
     start = np.log([np.clip(process.rate, *RATE_RANGE), np.clip(noise, *NOISE_RANGE)])
     found = minimize(  # type: ignore[call-overload, unused-ignore]
@@ -399,6 +401,8 @@ def _best_two(function: Callable[[float, float], float], process: OrnsteinUhlenb
 
 def _best_positive(function: Callable[[float], float], start: float, allowed: tuple[float, float]) -> float:
     """Return where a function of a positive number is largest: near the start if there is one, else anywhere."""
+    from scipy.optimize import minimize_scalar
+
     low, high = math.log(allowed[0]), math.log(allowed[1])
     if start > 0:
         middle = min(max(math.log(start), low), high)

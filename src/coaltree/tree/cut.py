@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 
 from ..errors import InputError
 from .tree import Tree
@@ -150,6 +148,9 @@ def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> In
     apart = 1 - np.asarray(similarity, dtype=np.float64)
     if len(apart) == 1:
         return np.zeros(1, dtype=np.intp)
+    from scipy.cluster.hierarchy import linkage  # only samples need it, and it takes long to import
+    from scipy.spatial.distance import squareform
+
     tree = Tree.from_linkage(linkage(np.clip(squareform(apart, checks=False), 0.0, 1.0), "average"))
     return cut_by_height(tree, 0.5) if n_clusters is None else cut_by_count(tree, n_clusters)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...extras import need
 from ...table.wording import count
+from ..few_rows import FEWEST_ROWS, too_little
 from ..palette import PALETTE
 from .clusters import cluster_views
 from .facts import ReportFacts
@@ -20,7 +21,6 @@ from .picture import picture
 from .surprises import odd_cells, odd_rows
 from .words import how_examined, odds, shortened, support_view, verdicts
 
-FEWEST_ROWS = 3  # that anything can be said of
 MOST_POINTS = 300  # of a line, which is as many units wide
 _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "search.js", "page.js")
 _CHOICES = {
@@ -30,19 +30,6 @@ _CHOICES = {
     "tree": "by the model",
     "likelihood ratio": "where the model prefers one tree to two",
 }
-
-
-def too_little(n_rows: int) -> str:
-    """Say that there are too few rows to cluster.
-
-    Examples
-    --------
-    >>> too_little(1)
-    'one row is too little to cluster: there is nothing to compare it with'
-    """
-    if n_rows == 1:
-        return "one row is too little to cluster: there is nothing to compare it with"
-    return "two rows are too little to cluster: they meet at one merge, and there is nothing to compare it with"
 
 
 def check_packages() -> None:

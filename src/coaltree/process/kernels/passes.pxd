@@ -14,6 +14,27 @@ cdef void _climb(
 ) noexcept nogil
 
 @cython.locals(pair=op.Pair)
+cpdef pass_up(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t first, Py_ssize_t last
+)
+@cython.locals(k=Py_ssize_t, n=Py_ssize_t)
+cdef void _pass_up(
+    op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t first, Py_ssize_t last,
+    op.Pair pair,
+) noexcept nogil
+
+@cython.locals(pair=op.Pair)
+cpdef best_partners(
+    op.Forest forest, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] others, const double[::1] log_weights, double height,
+    Py_ssize_t[::1] found,
+)
+@cython.locals(k=Py_ssize_t, c=Py_ssize_t, best=double, score=double)
+cdef void _best_partners(
+    op.Forest forest, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] others, const double[::1] log_weights, double height,
+    Py_ssize_t[::1] found, op.Pair pair,
+) noexcept nogil
+
+@cython.locals(pair=op.Pair)
 cpdef pass_up_and_down(op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, double[::1] turn)
 @cython.locals(
     k=Py_ssize_t, n=Py_ssize_t, n_nodes=Py_ssize_t, side=Py_ssize_t, node=Py_ssize_t, sibling=Py_ssize_t, above=Py_ssize_t

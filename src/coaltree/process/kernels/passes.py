@@ -39,6 +39,38 @@ def _climb(forest, children, heights, slot, log_z, log_ratios, first, last, pair
         log_ratios[k] = log_z[k] + op.root_log_density(forest, i) - apart
 
 
+def pass_up(forest, children, heights, first, last):
+    """Make merges first <= k < last of a tree in a forest of ``2n - 1`` slots: slot b gets what lies at and below node b."""
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _pass_up(forest, children, heights, first, last, pair)
+
+
+def _pass_up(forest, children, heights, first, last, pair):
+    n = children.shape[0] + 1
+    for k in range(first, last):
+        op.merge(forest, children[k, 0], children[k, 1], heights[n + k], n + k, pair)
+        forest.height[n + k] = heights[n + k]
+
+
+def best_partners(forest, slots, others, log_weights, height, found):
+    """Put down which of some other slots each slot goes with best at a height: the first with the largest weighted ratio."""
+    pair = op.Pair(forest)
+    with cython.nogil:
+        _best_partners(forest, slots, others, log_weights, height, found, pair)
+
+
+def _best_partners(forest, slots, others, log_weights, height, found, pair):
+    for k in range(slots.shape[0]):
+        best = -math.inf
+        found[k] = 0
+        for c in range(others.shape[0]):
+            op.load_pair(forest, slots[k], others[c], pair)
+            score = op.log_z(forest, pair, height) + log_weights[c]
+            if score > best:
+                best, found[k] = score, c
+
+
 def pass_up_and_down(forest, children, heights, turn):
     """Fill a forest of ``4n - 3`` slots that holds the leaves' messages in its first n.
 
@@ -53,9 +85,7 @@ def pass_up_and_down(forest, children, heights, turn):
 def _pass_up_and_down(forest, children, heights, turn, pair):
     n = children.shape[0] + 1
     n_nodes = 2 * n - 1
-    for k in range(n - 1):
-        op.merge(forest, children[k, 0], children[k, 1], heights[n + k], n + k, pair)
-        forest.height[n + k] = heights[n + k]
+    _pass_up(forest, children, heights, 0, n - 1, pair)
     for k in range(n - 2, -1, -1):
         top = heights[n + k]
         for side in range(2):
