@@ -148,6 +148,12 @@ class CorrelatedDraws(ParameterDraws):
             own = state[n_missing + k * (width + 1) :][: width + 1]
             prior.scales, prior.strength = own[:-1].copy(), float(own[-1])
 
+    def first(self, process: Process) -> Process:
+        """Return the process with a mean for each column."""
+        assert isinstance(process, OrnsteinUhlenbeck)
+        mean = np.array(np.broadcast_to(process.mean, self.table.shape[1]))
+        return OrnsteinUhlenbeck(process.rate, mean, process.variance, process.noise)
+
     def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
         """Return the process with other parameters, and draw the missing cells; the posterior given the tree stays as it is."""
         assert isinstance(process, OrnsteinUhlenbeck)
