@@ -177,14 +177,8 @@ class CorrelatedDraws(ParameterDraws):
             factor = self._noise_factor(noise_covariance, lambda trial: log_likelihood(rate, trial * noise), rng)
             noise, noise_covariance = factor * noise, factor * noise_covariance
         send_up(tree.children, tree.heights, rate, Z, noise, messages)
-        if len(self._missing):
-            draw_missing(
-                *(tree.children, tree.heights, rate, noise, basis, self._first, self._missing),
-                rng.standard_normal(len(self._missing)),
-                *(messages, centred, Z, np.empty(tree.n_nodes, dtype=np.intp), np.empty(tree.n_nodes, dtype=np.intp)),
-                np.empty((width + 3, width)),
-            )
-            self.table[self._rows, self._missing] = (centred + mean)[self._rows, self._missing]
+        self._draw_cells(tree, rate, noise, basis, messages, centred, Z, rng)
+        self.table[self._rows, self._missing] = (centred + mean)[self._rows, self._missing]
         states = np.empty((tree.n_nodes, width))
         draw_states(tree.children, tree.heights, rate, messages, rng.standard_normal(states.shape), states)
         leaves = np.ascontiguousarray(states[:n])
@@ -199,6 +193,28 @@ class CorrelatedDraws(ParameterDraws):
         covariance = self.diffusion.draw_covariance(gaps / np.sqrt(spans) @ coloured, rng)
         self.diffusion.draw_strength_and_scales(covariance, rng)
         return OrnsteinUhlenbeck(rate, mean, covariance, noise_covariance)
+
+    def _draw_cells(
+        self,
+        tree: Tree,
+        rate: float,
+        noise: FloatArray,
+        basis: FloatArray,
+        messages: FloatArray,
+        centred: FloatArray,
+        Z: FloatArray,
+        rng: np.random.Generator,
+    ) -> None:
+        """Draw the missing cells of a table less its mean, and its components, after `send_up`."""
+        if len(self._missing) == 0:
+            return
+        width = len(basis)
+        stack, stage = np.empty((2, tree.n_nodes), dtype=np.intp)
+        draw_missing(
+            *(tree.children, tree.heights, rate, noise, basis, self._first, self._missing),
+            rng.standard_normal(len(self._missing)),
+            *(messages, centred, Z, stack, stage, np.empty((width + 3, width))),
+        )
 
     def _noise_factor(
         self, covariance: FloatArray, log_likelihood: Callable[[float], float], rng: np.random.Generator
