@@ -219,10 +219,6 @@ def test_density_of_a_covariance_matrix():
         wanted += stats.norm.logpdf(np.log(prior.strength), np.log(3), 2)
         wanted += stats.expon.logpdf(prior.scales, scale=expected).sum()
         gaps.append(prior.log_density(covariance) - wanted)
-        other = 3.7
-        by_argument = prior.log_density(covariance, other)
-        prior.strength = other
-        assert by_argument == prior.log_density(covariance)
     assert np.ptp(gaps) < 1e-9
 
 
@@ -338,6 +334,18 @@ def test_tables_and_parameters_in_turn_leave_the_prior_as_it_is():
     assert np.abs((batches.mean(axis=0) - wanted.mean(axis=0)) / errors).max() < 5.5
 
 
+def test_a_slower_clock_changes_the_density_of_the_rate_alone():
+    """What is said of slowing at once is what the densities of all parameters and the Jacobian say."""
+    X, process = problem()
+    draws = CorrelatedDraws(X, hold_noise=False)
+    process = draws.redrawn(draws.first(process), ct.simulate_tree(6, 0), np.random.default_rng(0))
+    for log_factor in (-1.3, 0.0, 0.4):
+        slow, gain = draws.slowed(process, log_factor)
+        assert slow.rate == close(process.rate * math.exp(-log_factor))
+        assert gain == close(draws.log_prior(slow) - draws.log_prior(process) - log_factor)
+    assert draws.slowed(process, 30.0)[1] == -math.inf
+
+
 def check_same(pairs):
     """Differences have mean 0, within 5 standard errors."""
     gaps = np.diff(pairs, axis=1)[:, 0]
@@ -441,7 +449,7 @@ def check_uniform(found, n_draws, bins, level):
 @pytest.mark.usefixtures("_narrow_mean")
 def test_ranks_of_the_truth_among_draws(monkeypatch):
     """A small version of the next one: eight tests with a level of 1e-4, one choice of seeds in 1,250."""
-    check_uniform(ranks(20, 4, 3, 12, 1, monkeypatch), 3, 2, 1e-4)
+    check_uniform(ranks(20, 4, 3, 8, 1, monkeypatch), 3, 2, 1e-4)
 
 
 @pytest.mark.slow
@@ -512,7 +520,7 @@ def test_trees_and_missing_cells_by_enumeration(name, monkeypatch):
     truth = exact_posterior.integrals(X, HELD)
     draws, rng = CellDraws(X, hold_noise=True), np.random.default_rng(4)
     chain, found = Chain(X, HELD, without_ties(ct.simulate_tree(3, rng), rng), rng, draws), []
-    for _ in range(4_000):
+    for _ in range(2_400):
         chain.move(4)
         found.append(chain.sample())
     check_mean([own.heights[-1] for own in found], sum(own.moment for own in truth.histories) / truth.evidence, "root")
@@ -613,4 +621,4 @@ def test_draws_stay_finite(name):
         found = chain.sample()
         assert np.all(np.isfinite([*found.parameters, *draws.state(), *found.heights, found.log_joint]))
         assert math.isfinite(found.log_parameter_prior)
-        np.testing.assert_array_equal(draws.table[observed], X[observed])
+        assert np.array_equal(draws.table[observed], X[observed])

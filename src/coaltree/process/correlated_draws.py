@@ -21,6 +21,7 @@ from .evidence import RATE_RANGE, SCALE, SHAPE
 from .interface import Process
 from .kernels.components import contrasts, draw_missing, draw_states, send_up
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck
+from .scales import slowed
 from .slice_sampling import positive_slice_step, slice_step
 
 FloatArray = NDArray[np.float64]
@@ -58,17 +59,17 @@ class CovariancePrior:
         """Degrees of freedom."""
         return self.strength + len(self.expected) + 1
 
-    def log_density(self, covariance: FloatArray, strength: float | None = None) -> float:
+    def log_density(self, covariance: FloatArray) -> float:
         """Return the log density of a covariance matrix, its strength and its scales, up to a constant."""
-        strength = self.strength if strength is None else strength
+        return self._log_density(*_determinant_and_precisions(covariance), self.strength)
+
+    def _log_density(self, log_determinant: float, precisions: FloatArray, strength: float) -> float:
         width = len(self.expected)
         freedom = strength + width + 1
-        _, log_determinant = np.linalg.slogdet(covariance)
-        precisions = np.diag(np.linalg.inv(covariance))
         wishart = 0.5 * freedom * float(np.sum(np.log(0.5 * strength * self.scales))) - multigammaln(
             0.5 * freedom, width
         )
-        wishart -= 0.5 * (freedom + width + 1) * float(log_determinant)
+        wishart -= 0.5 * (freedom + width + 1) * log_determinant
         wishart -= 0.5 * strength * float(np.sum(self.scales * precisions))
         away = (math.log(strength) - math.log(width)) / LOG_STRENGTH_SD
         return float(wishart - 0.5 * away**2 - np.sum(self.scales / self.expected))
@@ -80,17 +81,23 @@ class CovariancePrior:
 
     def draw_strength_and_scales(self, covariance: FloatArray, rng: np.random.Generator) -> None:
         """Draw them given the matrix."""
+        log_determinant, precisions = _determinant_and_precisions(covariance)
         log_strength = slice_step(
-            lambda log: self.log_density(covariance, math.exp(log)),
+            lambda log: self._log_density(log_determinant, precisions, math.exp(log)),
             math.log(self.strength),
             (math.log(STRENGTH_RANGE[0]), math.log(STRENGTH_RANGE[1])),
             rng,
         )
         self.strength = math.exp(log_strength)
-        rates = 1 / self.expected + 0.5 * self.strength * np.diag(np.linalg.inv(covariance))
+        rates = 1 / self.expected + 0.5 * self.strength * precisions
         drawn = rng.standard_gamma(1 + 0.5 * self.freedom, len(rates)) / rates
         possible = (drawn > SCALE_RANGE[0] * self.expected) & (drawn < SCALE_RANGE[1] * self.expected)
         self.scales = np.where(possible, drawn, self.scales)
+
+
+def _determinant_and_precisions(covariance: FloatArray) -> tuple[float, FloatArray]:
+    """Return the log determinant, and the diagonal of the inverse."""
+    return float(np.linalg.slogdet(covariance)[1]), np.diag(np.linalg.inv(covariance))
 
 
 def draw_inverse_wishart(freedom: float, scale: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -242,6 +249,12 @@ class CorrelatedDraws(ParameterDraws):
     def clock_powers(self, process: Process) -> float | None:
         """Return minus one: only the rate is slowed."""
         return -1.0
+
+    def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
+        """Return the process by another clock, and the log ratio of densities: all but the rate stays, and so do its densities."""
+        assert isinstance(process, OrnsteinUhlenbeck)
+        gain = rate_log_prior(process.rate / math.exp(log_factor)) - rate_log_prior(process.rate) - log_factor
+        return (slowed(process, math.exp(log_factor)), gain) if math.isfinite(gain) else (process, -math.inf)
 
     def log_prior(self, process: Process) -> float:
         """Return the log density of the parameters, of the strengths and scales, up to a constant."""
