@@ -424,9 +424,7 @@ def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
         X = process.simulate(tree, rng) + table_with_holes(n_leaves)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
-            sample = ct.mcmc(
-                X, start, (n_draws + 2) * thin, 1, warmup=thin, calibrate=True, n_jobs=1, random_state=rng
-            )
+            sample = ct.mcmc(X, start, (n_draws + 2) * thin, 1, warmup=thin, calibrate=True, n_jobs=1, random_state=rng)
         names = ("rate", "variance[0,0]", "variance[0,1]", "noise[1,1]", "noise[0,1]")
         strengths = np.transpose(made[-1].strengths)
         drawn = np.array([sample.traces["root_height"][0], *(sample.parameters[name][0] for name in names), *strengths])
@@ -465,9 +463,7 @@ def test_ranks_of_the_truth_among_many_draws(n_leaves, monkeypatch):
 
 # -- missing cells and trees, parameters held ----------------------------------------------------------------------
 
-HELD = ct.OrnsteinUhlenbeck(
-    RATE, [0.2, -0.3], [[1.5, 0.9], [0.9, 0.8]], [[0.2, -0.1], [-0.1, 0.3]]
-)
+HELD = ct.OrnsteinUhlenbeck(RATE, [0.2, -0.3], [[1.5, 0.9], [0.9, 0.8]], [[0.2, -0.1], [-0.1, 0.3]])
 THREE_ROWS = {
     "two cells": np.array([[0.1, 1.0], [nan, 0.8], [-1.4, nan]]),
     "an empty row": np.array([[0.1, nan], [nan, nan], [-1.0, -0.7]]),

@@ -251,7 +251,7 @@ class CorrelatedDraws(ParameterDraws):
         return -1.0
 
     def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
-        """Return the process by another clock, and the log ratio of densities: all but the rate stays, and so do its densities."""
+        """Return the process by another clock, and the log ratio of densities: nothing but the rate changes."""
         assert isinstance(process, OrnsteinUhlenbeck)
         gain = rate_log_prior(process.rate / math.exp(log_factor)) - rate_log_prior(process.rate) - log_factor
         return (slowed(process, math.exp(log_factor)), gain) if math.isfinite(gain) else (process, -math.inf)
