@@ -16,8 +16,10 @@ from scipy.optimize import minimize_scalar
 
 import coaltree as ct
 from coaltree.inference.rounds import Found, clock_factor
+from coaltree.process.correlated_draws import CovariancePrior, draw_inverse_wishart
 from coaltree.process.evidence import Evidence
 from coaltree.process.gaussian_calibration import fit_brownian
+from coaltree.process.kernels.components import draw_missing, send_up
 from coaltree.process.multinomial_calibration import _best_equilibria, _best_noise, _best_rates, redraws
 from coaltree.process.parameter_draws import _drawn_noise
 from coaltree.process.predictions import Predictions
@@ -591,6 +593,68 @@ def test_draws_of_noise_given_its_events():
     beta = stats.beta(1 + 7, 5 + 33)
     assert np.mean(drawn) == pytest.approx(beta.mean(), abs=6 * beta.std() / np.sqrt(4000))
     assert stats.kstest(drawn, beta.cdf).pvalue > 1e-6
+
+
+@formula("13.9")
+def test_covariance_given_contrasts_of_states():
+    """Prior times normal densities of the contrasts is in proportion to the inverse Wishart density, for any matrix."""
+    rng = np.random.default_rng(0)
+    n, width, strength, scales = 4, 2, 3.5, np.array([0.5, 2.0])
+    gaps, spans = rng.standard_normal((n, width)), np.array([0.5, 2.0, 1.1, 0.3])
+    freedom, scale = strength + width + 1, strength * np.diag(scales)
+    assert stats.invwishart(freedom, scale).mean() == pytest.approx(np.diag(scales))
+    drawn = stats.invwishart(freedom + n, scale + sum(np.outer(u, u) / v for u, v in zip(gaps, spans, strict=True)))
+    offsets = []
+    for _ in range(4):
+        covariance = drawn.rvs(random_state=rng)
+        both = stats.invwishart.logpdf(covariance, freedom, scale)
+        both += sum(stats.multivariate_normal.logpdf(u, cov=v * covariance) for u, v in zip(gaps, spans, strict=True))
+        offsets.append(both - drawn.logpdf(covariance))
+    assert np.ptp(offsets) < 1e-9
+    prior = CovariancePrior(scales)
+    prior.strength = strength
+    found = prior.draw_covariance(gaps / np.sqrt(spans)[:, None], np.random.default_rng(1))
+    again = draw_inverse_wishart(drawn.df, drawn.scale, np.random.default_rng(1))
+    np.testing.assert_allclose(found, again)
+    # a scale, given the matrix: exponential prior times the inverse Wishart density
+    s = np.array([0.1, 0.7, 3.0])
+    with_scale = [stats.invwishart.logpdf(covariance, freedom, strength * np.diag([own, 2.0])) - own / 0.9 for own in s]
+    rate = 1 / 0.9 + strength * np.linalg.inv(covariance)[0, 0] / 2
+    np.testing.assert_allclose(np.diff(with_scale), np.diff(_log_gamma_density(s, 1 + freedom / 2, rate)))
+
+
+@formula("13.10")
+def test_missing_cells_of_a_row_given_all_others():
+    """On a cherry, by the Gaussian distribution of all cells; and by the kernel, without its normal numbers."""
+    rng = np.random.default_rng(0)
+    variance, noise = (own @ own.T + 0.1 * np.eye(3) for own in rng.standard_normal((2, 3, 3)))
+    rate, height, mean, table = 0.7, 0.4, np.array([0.3, -1.0, 2.0]), rng.standard_normal((2, 3))
+    known, missing = [1], [0, 2]  # cells of the first row
+    kept = np.exp(-2 * rate * height)
+    whole = np.kron([[1, kept], [kept, 1]], variance) + np.kron(np.eye(2), noise)
+    given = [1, 3, 4, 5]
+    gain = np.linalg.solve(whole[np.ix_(given, given)], whole[np.ix_(given, missing)]).T
+    expected = gain @ (table - mean).ravel()[given]
+    covariance = whole[np.ix_(missing, missing)] - gain @ whole[np.ix_(given, missing)]
+
+    process = ct.OrnsteinUhlenbeck(rate, mean, variance, noise)
+    V, e = process.basis, process.white_noise
+    m, w = kept / (1 + e) * (V.T @ (table[1] - mean)), 1 - kept**2 / (1 + e)
+    C = np.diag(1 / (w + e))
+    A = V[missing] @ C @ V[missing].T
+    found = np.linalg.solve(A, V[missing] @ C @ (m - V[known].T @ (table[0] - mean)[known]))
+    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(np.linalg.inv(A), covariance)
+
+    X, basis, tree = table - mean, np.ascontiguousarray(V), ct.Tree([[0, 1]], [0.0, 0.0, height])
+    Z, messages, first, columns = X @ basis, np.empty((6, 3, 3)), np.array([0, 2, 2]), np.array(missing)
+    stack, stage = np.empty((2, 3), dtype=np.intp)
+    send_up(tree.children, tree.heights, rate, Z, e, messages)
+    draw_missing(
+        *(tree.children, tree.heights, rate, e, basis, first, columns, np.zeros(2)),
+        *(messages, X, Z, stack, stage, np.empty((6, 3))),
+    )
+    np.testing.assert_allclose(X[0, missing], expected)
 
 
 def test_every_formula_is_worked_out_and_numbered_in_order():

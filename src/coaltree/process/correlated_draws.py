@@ -20,6 +20,7 @@ from .evidence import RATE_RANGE, SCALE, SHAPE
 from .interface import Process
 from .kernels.components import contrasts, draw_missing, draw_states, send_up
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck
+from .scales import slowed
 from .slice_sampling import positive_slice_step, slice_step
 
 FloatArray = NDArray[np.float64]
@@ -57,16 +58,16 @@ class CovariancePrior:
         """Degrees of freedom."""
         return self.strength + len(self.expected) + 1
 
-    def log_density(self, covariance: FloatArray, strength: float | None = None) -> float:
+    def log_density(self, covariance: FloatArray) -> float:
         """Return the log density of a covariance matrix, its strength and its scales, up to a constant."""
-        strength = self.strength if strength is None else strength
+        return self._log_density(*_determinant_and_precisions(covariance), self.strength)
+
+    def _log_density(self, log_determinant: float, precisions: FloatArray, strength: float) -> float:
         width = len(self.expected)
         freedom = strength + width + 1
-        _, log_determinant = np.linalg.slogdet(covariance)
-        precisions = np.diag(np.linalg.inv(covariance))
         wishart = 0.5 * freedom * float(np.sum(np.log(0.5 * strength * self.scales)))
         wishart -= _log_multigamma(0.5 * freedom, width)
-        wishart -= 0.5 * (freedom + width + 1) * float(log_determinant)
+        wishart -= 0.5 * (freedom + width + 1) * log_determinant
         wishart -= 0.5 * strength * float(np.sum(self.scales * precisions))
         away = (math.log(strength) - math.log(width)) / LOG_STRENGTH_SD
         return float(wishart - 0.5 * away**2 - np.sum(self.scales / self.expected))
@@ -78,14 +79,15 @@ class CovariancePrior:
 
     def draw_strength_and_scales(self, covariance: FloatArray, rng: np.random.Generator) -> None:
         """Draw them given the matrix."""
+        log_determinant, precisions = _determinant_and_precisions(covariance)
         log_strength = slice_step(
-            lambda log: self.log_density(covariance, math.exp(log)),
+            lambda log: self._log_density(log_determinant, precisions, math.exp(log)),
             math.log(self.strength),
             (math.log(STRENGTH_RANGE[0]), math.log(STRENGTH_RANGE[1])),
             rng,
         )
         self.strength = math.exp(log_strength)
-        rates = 1 / self.expected + 0.5 * self.strength * np.diag(np.linalg.inv(covariance))
+        rates = 1 / self.expected + 0.5 * self.strength * precisions
         drawn = rng.standard_gamma(1 + 0.5 * self.freedom, len(rates)) / rates
         possible = (drawn > SCALE_RANGE[0] * self.expected) & (drawn < SCALE_RANGE[1] * self.expected)
         self.scales = np.where(possible, drawn, self.scales)
@@ -94,6 +96,11 @@ class CovariancePrior:
 def _log_multigamma(a: float, width: int) -> float:
     """Return the logarithm of the multivariate Gamma function, up to a constant that depends on the width alone."""
     return math.fsum(math.lgamma(a - 0.5 * k) for k in range(width))
+
+
+def _determinant_and_precisions(covariance: FloatArray) -> tuple[float, FloatArray]:
+    """Return the log determinant, and the diagonal of the inverse."""
+    return float(np.linalg.slogdet(covariance)[1]), np.diag(np.linalg.inv(covariance))
 
 
 def draw_inverse_wishart(freedom: float, scale: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -150,6 +157,12 @@ class CorrelatedDraws(ParameterDraws):
         for k, prior in enumerate((self.diffusion, self.noise)):
             own = state[n_missing + k * (width + 1) :][: width + 1]
             prior.scales, prior.strength = own[:-1].copy(), float(own[-1])
+
+    def first(self, process: Process) -> Process:
+        """Return the process with a mean for each column."""
+        assert isinstance(process, OrnsteinUhlenbeck)
+        mean = np.array(np.broadcast_to(process.mean, self.table.shape[1]))
+        return OrnsteinUhlenbeck(process.rate, mean, process.variance, process.noise)
 
     def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
         """Return the process with other parameters, and draw the missing cells; the posterior given the tree stays as it is."""
@@ -213,11 +226,11 @@ class CorrelatedDraws(ParameterDraws):
         messages = np.empty((6, tree.n_nodes, width))
         send_up(tree.children, tree.heights, rate, Z, noise, messages)
         if len(self._missing):
+            stack, stage = np.empty((2, tree.n_nodes), dtype=np.intp)
             draw_missing(
                 *(tree.children, tree.heights, rate, noise, basis, self._first, self._missing),
                 rng.standard_normal(len(self._missing)),
-                *(messages, centred, Z, np.empty(tree.n_nodes, dtype=np.intp), np.empty(tree.n_nodes, dtype=np.intp)),
-                np.empty((width + 3, width)),
+                *(messages, centred, Z, stack, stage, np.empty((width + 3, width))),
             )
         return messages
 
@@ -247,6 +260,12 @@ class CorrelatedDraws(ParameterDraws):
     def clock_powers(self, process: Process) -> float | None:
         """Return minus one: only the rate is slowed."""
         return -1.0
+
+    def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
+        """Return the process by another clock, and the log ratio of densities: nothing but the rate changes."""
+        assert isinstance(process, OrnsteinUhlenbeck)
+        gain = rate_log_prior(process.rate / math.exp(log_factor)) - rate_log_prior(process.rate) - log_factor
+        return (slowed(process, math.exp(log_factor)), gain) if math.isfinite(gain) else (process, -math.inf)
 
     def log_prior(self, process: Process) -> float:
         """Return the log density of the parameters, of the strengths and scales, up to a constant."""
