@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.interface import Process
+from ..inference.posterior_draws import Draw
 from ..process.predictions import Predictions
-from ..questions.held_out import takes_holes
 from ..questions.predictor import Predictor
 from ..tree.pruning import without_leaves
 from ..tree.tree import Tree
@@ -19,7 +18,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MOST_ROWS = 1_000_000
-MOST_CELLS, FEWEST_OPENED = 20_000, 500  # that are hidden; rows whose cells are hidden however many they are
+MOST_DRAWS = 3  # that rows are taken off
+MOST_CELLS, FEWEST_OPENED = 2_000, 100  # that are hidden; rows whose cells are hidden however many they are
 ODDEST = 20  # rows whose cells are hidden in any case
 ALL_LEAVES = 50_000  # of all the trees that rows are taken off, if two trees are not more
 MOST_HIDDEN = 8  # times that cells of a row are hidden; in a wide table several at a time
@@ -37,20 +37,19 @@ class OffTree(NamedTuple):
     cells: Predictions  # (opened,), of each cell, given others of its row
 
 
-def take_off(tree: Tree, X: FloatArray, n_real: int, process: Process, n_jobs: int | None = None) -> OffTree:
-    """Take rows off a tree, some at a time, and ask it about them.
+def take_off(tree: Tree, predictor: Predictor, n_real: int, n_jobs: int | None = None) -> OffTree:
+    """Take rows off the trees of a predictor, some at a time, and ask the rest about them.
 
     All rows are scored; of more than a million so many, evenly along the leaves as they are drawn. Cells are hidden in all
-    rows of a table of up to 20,000 cells or 500 rows; of a larger one in some, evenly as well, and in those of the lowest scores.
+    rows of a table of up to 2,000 cells or 100 rows; of a larger one in some, evenly as well, and in those of the lowest scores.
 
     Parameters
     ----------
     tree : Tree
-        Of at least two leaves.
-    X : ndarray of shape (n_leaves, n_columns)
-        Real columns first.
+        Of at least two leaves: the one that is drawn.
+    predictor : Predictor
+        Over the same rows, real columns first. Of more than a few draws some are asked, evenly.
     n_real : int
-    process : Process
     n_jobs : int, optional
         Threads.
 
@@ -58,8 +57,11 @@ def take_off(tree: Tree, X: FloatArray, n_real: int, process: Process, n_jobs: i
     -------
     OffTree
     """
+    X = predictor.X
     n, n_columns = X.shape
-    n_groups = min(n_columns, MOST_HIDDEN) if takes_holes(process) else 0
+    n_groups = min(n_columns, MOST_HIDDEN)
+    every = predictor.ensemble.draws
+    draws = [every[k] for k in np.linspace(0, len(every) - 1, min(len(every), MOST_DRAWS)).astype(int).tolist()]
     rows = _evenly(tree.leaf_order, MOST_ROWS)
     even = _evenly(rows, max(FEWEST_OPENED, MOST_CELLS // n_columns))
     scores = np.empty(n)
@@ -70,23 +72,23 @@ def take_off(tree: Tree, X: FloatArray, n_real: int, process: Process, n_jobs: i
         opened.append(chosen)
         cells.append(_expected(rest, X[chosen], n_groups))
 
-    for part, rest in _parts(tree, X, process, n_jobs, rows):
+    for part, rest in _parts(draws, X, n_jobs, rows):
         scores[part] = rest.log_density(X[part])
         open_rows(part[np.isin(part, even)], rest)
     rows = np.sort(rows)
     scores -= _usual(X, n_real)
     oddest = rows[np.argsort(np.round(scores[rows], 9), kind="stable")[:ODDEST]]
-    for part, rest in _parts(tree, X, process, n_jobs, np.setdiff1d(oddest, even)):
+    for part, rest in _parts(draws, X, n_jobs, np.setdiff1d(oddest, even)):
         open_rows(part, rest)
     which = np.concatenate(opened)
     order = np.argsort(which)
     return OffTree(
         rows,
         scores[rows],
-        -(-len(rows) // _n_parts(n, len(rows))),
+        -(-len(rows) // _n_parts(n * len(draws), len(rows))),
         which[order],
         np.isin(which[order], even),
-        -(-n_columns // n_groups) if n_groups else 0,
+        -(-n_columns // n_groups),
         Predictions.stacked(cells).take(order),
     )
 
@@ -101,16 +103,14 @@ def _n_parts(n_leaves: int, n_rows: int) -> int:
 
 
 def _parts(
-    tree: Tree, X: FloatArray, process: Process, n_jobs: int | None, rows: IntArray
+    draws: Sequence[Draw], X: FloatArray, n_jobs: int | None, rows: IntArray
 ) -> Iterator[tuple[IntArray, Predictor]]:
-    """Yield some of the rows, and what is left when they are off the tree, until all have been off."""
-    n_parts = _n_parts(len(X), len(rows))
+    """Yield some of the rows, and what is left when they are off the trees, until all have been off."""
+    n_parts = _n_parts(len(X) * len(draws), len(rows))
     for k in range(n_parts):
         part = rows[k::n_parts]  # neighbours are in different ones
-        yield (
-            part,
-            Predictor.of_trees([without_leaves(tree, part)], np.ones(1), np.delete(X, part, axis=0), process, n_jobs),
-        )
+        rest = [Draw(without_leaves(own.tree, part), own.process, np.delete(own.X, part, axis=0)) for own in draws]
+        yield part, Predictor(rest, np.ones(len(rest)), np.delete(X, part, axis=0), n_jobs)
 
 
 def _usual(X: FloatArray, n_real: int) -> FloatArray:

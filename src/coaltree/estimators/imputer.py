@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
@@ -20,7 +21,7 @@ from ..table.blocks import computed
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.filling import fill_cells, take_columns
 from ..table.scaling import ColumnScale
-from .base import FloatArray, NewRows, check_fitted
+from .base import FloatArray, NewRows, Progress, check_fitted
 from .scikit import ScikitModel
 
 BoolArray = NDArray[np.bool_]
@@ -53,12 +54,11 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample in `tree_`; cells are filled from all, or from 200 trees of Markov chains, taken evenly.
-    calibrate : int or "joint", default 10
-        Rounds, at most, in which the parameters of the process are fitted and a tree is found with them. With "joint", which is
-        for ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
-    real_process : {"brownian", "ornstein-uhlenbeck"}, default "brownian"
-        How real columns diffuse: freely, which predicts cells about as well and is the faster one; or pulled back to their
-        mean.
+    calibrate : int or "joint", optional
+        Fill cells from one tree instead, or from the sample of trees, with parameters that are fitted in so many rounds at most.
+        With "joint", which is for ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
+    real_process : {"brownian", "ornstein-uhlenbeck"}, default "ornstein-uhlenbeck"
+        How real columns diffuse: freely, or pulled back to their mean.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first, for up to 100 real columns.
@@ -189,6 +189,11 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         check_fitted(self)
         return np.array(self._with_holes, dtype=np.intp)
 
+    def _fit(self, table: Table, progress: Progress | None = None, checkpoint: Path | None = None) -> Self:
+        super()._fit(table, progress, checkpoint)
+        self._predictor  # noqa: B018  what cells are filled from is made here, not at the first question
+        return self
+
     def transform(self, X: Any) -> Any:
         """Fill the missing cells of a table.
 
@@ -291,7 +296,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
             distinct, place = np.unique(known[old], return_inverse=True)
             drawn[:, old] = predictor.draw_fitted(distinct, int(n_draws), rng)[:, place]
         if len(new):
-            drawn[:, new] = predictor.draw(rows.matrix[at[new]], int(n_draws), rng)
+            drawn[:, new] = predictor.few.draw(rows.matrix[at[new]], int(n_draws), rng)
         return [_filled(X, rows, self._fills_from(rows.table, at, table)) for table in drawn]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

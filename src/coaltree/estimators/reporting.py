@@ -73,17 +73,20 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
     """
     encoding, tree = model.encoding_, model.tree_
     matrix, predictor = model._matrix, model._predictor
-    # of a sample, the tree that stands for it; else the tree that predictions are made with
-    asked, process = predictor.trees[0] if len(predictor.trees) == 1 else tree, predictor.given_process
+    if not model._predicts_apart and len(predictor.trees) > 1:  # of a sample, the tree that stands for it
+        predictor = Predictor.of_trees([tree], np.ones(1), matrix, predictor.given_process, model.n_jobs)
+    asked = model._prediction_rows() if model._predicts_apart else np.arange(tree.n_leaves)
     holes, filled, off = np.zeros(0, dtype=np.intp), None, None
     if encoding.informative.any():
         if tree.n_leaves <= MOST_LEAVES:
             holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
         if len(holes):
-            filled = Predictor.of_trees([asked], np.ones(1), matrix, process, model.n_jobs).fitted_cells(holes)
+            filled = predictor.fitted_cells(holes)
         if tree.n_leaves >= FEWEST_ROWS:
             n_real = sum(column.real for column in encoded_columns(encoding))
-            off = take_off(asked, matrix, n_real, process, model.n_jobs)
+            part = tree if len(asked) == tree.n_leaves else predictor.trees[0]
+            off = take_off(part, predictor, n_real, model.n_jobs)
+            off = off._replace(rows=asked[off.rows], opened=asked[off.opened])
     sample = getattr(model, "sample_", None)
     rounds = len(model.log_joints_)
     return ReportFacts(

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..process.beliefs import Beliefs
-from ..questions.held_out import takes_holes
 from ..table.wording import listing
 from .axes import SMALL_FONT, check_axes, need_matplotlib, new_axes, write_label
 from .drawn import MOST_CLADES, drawn_part
@@ -82,11 +81,6 @@ def plot_density(
         raise InputError(f"resolution is {resolution!r}; it must be a whole number of points from 2 to 1000.")
     inside = _checked_shares(shares)
     table = encoded_table(fitted)
-    if table.shape[1] > 2 and not takes_holes(fitted.process_):
-        raise InputError(
-            "The columns other than these two cannot be integrated out under covariance='full'; fit with covariance='diagonal', "
-            "or a table of the two columns alone."
-        )
     need_matplotlib()
     ax = new_axes((5.6, 5.0)) if ax is None else ax
     units = [_grid(column.scale.decode(table[:, column.position]), int(resolution)) for column in (across, along)]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.gaussian import Gaussian
-from ..process.interface import Process
-from ..process.mixed import Mixed
 from .predictor import Predictor
 
 FloatArray = NDArray[np.float64]
@@ -18,11 +15,8 @@ COLUMN_GROUPS = 5
 def cell_log_scores(predictor: Predictor, X: FloatArray) -> FloatArray:
     """Return for each row how well its cells are predicted: the log density of some given all others, over all groups of cells.
 
-    Every cell is in one of a few groups; neighbouring rows and columns are in different ones. A process with a covariance matrix
-    takes no rows with holes: there it is the log density of the whole row.
+    Every cell is in one of a few groups; neighbouring rows and columns are in different ones.
     """
-    if not takes_holes(predictor.given_process):
-        return predictor.log_density(X)
     rows, columns = np.indices(X.shape)
     count = min(COLUMN_GROUPS, X.shape[1])
     whole = predictor.log_density(X)
@@ -30,9 +24,3 @@ def cell_log_scores(predictor: Predictor, X: FloatArray) -> FloatArray:
     for group in range(count):
         scores += whole - predictor.log_density(np.where((rows + columns) % count == group, np.nan, X))
     return scores
-
-
-def takes_holes(process: Process) -> bool:
-    """Say whether cells may be missing."""
-    parts = [part for part, _ in process.parts] if isinstance(process, Mixed) else [process]
-    return not any(isinstance(part, Gaussian) and part.variance.ndim == 2 for part in parts)

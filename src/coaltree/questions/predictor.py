@@ -27,6 +27,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
+MOST_LEAVES, FEWEST_DRAWS = (
+    5_000,
+    3,
+)  # of all trees together, and of draws, that are asked about rows that are known in part
 FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
 DRAW_FOLDS = SAMPLE_FOLDS = 20
 
@@ -117,6 +121,22 @@ class Predictor:
     def trees(self) -> list[Tree]:
         """The tree of each draw."""
         return [draw.tree for draw in self.ensemble.draws]
+
+    @cached_property
+    def few(self) -> Predictor:
+        """What is asked about rows that know some cells of a covariance matrix only: that takes long, so it has fewer draws."""
+        every = self.ensemble.draws
+        count = min(max(MOST_LEAVES // len(self.X), FEWEST_DRAWS), len(every))
+        if count == len(every) or not any(draw.process.blends() for draw in every):
+            return self
+        which = np.linspace(0, len(every) - 1, count).round().astype(np.intp)
+        return Predictor([every[k] for k in which.tolist()], self.weights[which], self.X, self.n_threads)
+
+    def known_in_part(self, X: FloatArray) -> NDArray[np.bool_]:
+        """Say which rows have holes in columns of a covariance matrix."""
+        blends = self.ensemble.draws[0].process.blends()
+        missing = np.isnan(X)
+        return np.logical_or.reduce([missing[:, own.columns].any(axis=1) for own in blends] or [np.zeros(len(X), bool)])
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be computed again."""

@@ -19,6 +19,8 @@ ROWS_AT_ONCE = 2_000  # of fewer, sending takes longer than answering
 def ask(predictor: Predictor, question: str, X: NDArray[np.float64], *arguments: Any, client: Any = None) -> Any:
     """Ask a predictor about rows; of many, workers of a client answer some each, in the same words.
 
+    Rows that are known in part are asked of fewer draws, see `Predictor.few`.
+
     Parameters
     ----------
     predictor : Predictor
@@ -33,6 +35,12 @@ def ask(predictor: Predictor, question: str, X: NDArray[np.float64], *arguments:
     -------
     ndarray, Predictions or Placed
     """
+    in_part = predictor.known_in_part(X)
+    if in_part.any() and predictor.few is not predictor:
+        order = np.argsort(np.concatenate([np.flatnonzero(in_part), np.flatnonzero(~in_part)]))
+        parts = [(predictor.few, X[in_part]), (predictor, X[~in_part])]
+        answers = [ask(asked, question, rows, *arguments, client=client) for asked, rows in parts if len(rows)]
+        return _taken(_joined(answers), order)
     if client is None or len(X) <= ROWS_AT_ONCE:
         return getattr(predictor, question)(X, *arguments)
     sent = copy.copy(predictor)
@@ -48,6 +56,13 @@ def answered(asked: tuple[Predictor, str, tuple[Any, ...]], X: NDArray[np.float6
     """Answer a question about some rows."""
     predictor, question, arguments = asked
     return getattr(predictor, question)(X, *arguments)
+
+
+def _taken(answer: Any, order: NDArray[np.intp]) -> Any:
+    """Put answers about rows into another order."""
+    if isinstance(answer, Predictions):
+        return answer.take(order)
+    return type(answer)(*(own[order] for own in answer)) if isinstance(answer, tuple) else answer[order]
 
 
 def _joined(answers: list[Any]) -> Any:

@@ -18,12 +18,14 @@ class RealParameters(NamedTuple):
     mean: str  # empty for Brownian motion, which has none
     sd: str
     observed_sd: str
+    signal: str
 
 
 class SharedParameters(NamedTuple):
     """What was fitted to all real columns together."""
 
-    noise: str  # its share of a cell's variance; for Brownian motion the height over which as much is drifted
+    # its share of a cell's variance; for Brownian motion the height over which as much is drifted; empty if columns differ
+    noise: str
     half_height: str  # of a common ancestor of which rows keep half; empty for Brownian motion
 
 
@@ -32,6 +34,7 @@ class CategoricalParameters(NamedTuple):
 
     column: str
     half_height: str
+    signal: str
     shares: list[tuple[str, str]]  # of the most frequent categories
     n_more: int  # categories
 
@@ -42,10 +45,10 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
         return None
     own = facts.parameters[facts.real[0].name]
     noise = (float(own["noise_sd"]) / float(own["sd"])) ** 2
-    pulled = "rate" in own
-    return SharedParameters(
-        percent(noise / (1 + noise)) if pulled else written(significant(noise, 3)), _half_height(own)
-    )
+    if "signal_low" in own:  # drawn, for each column its own
+        return SharedParameters("", _half_height(own))
+    told = percent(noise / (1 + noise)) if "rate" in own else written(significant(noise, 3))
+    return SharedParameters(told, _half_height(own))
 
 
 def real_parameters(facts: ReportFacts) -> list[RealParameters]:
@@ -55,7 +58,11 @@ def real_parameters(facts: ReportFacts) -> list[RealParameters]:
         own = facts.parameters[column.name]
         sd = float(own["sd"])
         mean = column.told(float(own["mean"]), sd) if "mean" in own else ""
-        found.append(RealParameters(column.name, mean, column.distance(sd), column.distance(column.compared_sd)))
+        found.append(
+            RealParameters(
+                column.name, mean, column.distance(sd), column.distance(column.compared_sd), told_signal(own)
+            )
+        )
     return found
 
 
@@ -66,8 +73,17 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
         own = facts.parameters[column.name]
         shares = sorted(zip(column.categories, own["equilibrium"].values(), strict=True), key=lambda pair: -pair[1])
         told = [(category, percent(float(share))) for category, share in shares[:MOST_SHARES]]
-        found.append(CategoricalParameters(column.name, _half_height(own), told, len(shares) - len(told)))
+        found.append(
+            CategoricalParameters(column.name, _half_height(own), told_signal(own), told, len(shares) - len(told))
+        )
     return found
+
+
+def told_signal(own: dict[str, Any]) -> str:
+    """Return how much a column owes to descent, with its interval if trees were drawn."""
+    if "signal_low" not in own:
+        return f"{own['signal']:.2f}"
+    return f"{own['signal']:.2f} ({own['signal_low']:.2f} to {own['signal_high']:.2f})"
 
 
 def _half_height(own: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from ...tree.summary import SummaryTree
 from ...tree.zero_heights import told_apart, zero_heights
 from .facts import ChainFacts, ReportFacts, SampleFacts
 from .numbers import percent, significant, written
+from .parameters import told_signal
 from .surprises import RARE, OddCells, OddRows
 
 WEAK = 0.5
@@ -22,6 +23,7 @@ NAMED = 4  # leaves of a clade that are named
 SMALL_GAIN = 0.5  # of the log joint density over the last rounds, below which fitting is called settled
 LEAST_FALL = 0.01  # of the log joint density, as a share of it, from which fitting is said to go downhill ...
 LEAST_FALL_NATS = 10.0  # ... and in nats, whichever is more
+WEAK_SIGNAL = 0.2  # of a column that is said to have next to nothing to do with the tree
 MUCH_WIDER = 3.0  # factor between standard deviations that are called different
 BY_CHANCE = 0.1  # probability of so many odd cells, below which there are too many of them
 
@@ -37,7 +39,7 @@ class Verdict(NamedTuple):
 
 def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict]:
     """Answer the questions that a reader should ask of a fit."""
-    found = [_found(facts), _settled(facts), *_spread(facts)]
+    found = [_found(facts), _settled(facts), *([_signal(facts)] if facts.predicts_apart else _spread(facts))]
     if len(facts.examined.rows):
         found.append(_outliers(facts, rows))
     if cells.n_cells:
@@ -114,8 +116,8 @@ def _settled(facts: ReportFacts) -> Verdict:
             "Which parameters were used?",
             "plain",
             "The tree and the clusters were found with fixed parameters, for which much of every column is noise: nothing was "
-            "fitted. What is said of columns, odd rows and missing cells is by parameters that were fitted afterwards to predict "
-            "well, with a tree of their own.",
+            "fitted. What is said of columns, odd rows and missing cells is averaged over trees that were drawn afterwards, each "
+            "together with parameters of its own.",
         )
     if not rounds:
         return Verdict(question, "plain", "Parameters were not fitted; the tree was built with those that were given.")
@@ -151,6 +153,22 @@ def _settled(facts: ReportFacts) -> Verdict:
     )
 
 
+def _signal(facts: ReportFacts) -> Verdict:
+    """Say which columns matter for the tree."""
+    question = "Which columns matter for the tree?"
+    own = sorted(facts.parameters.items(), key=lambda item: -item[1]["signal"])
+    if not own:
+        return Verdict(question, "plain", "None: no column has two different values.")
+    most = ", ".join(f"{shortened(name)} {told_signal(of)}" for name, of in own[:NAMED])
+    told = f"By their signal, the correlation of a cell with that of the row's nearest relative, most of all {most}."
+    weak = [name for name, of in own[NAMED:] if of.get("signal_high", of["signal"]) < WEAK_SIGNAL]
+    if weak:
+        named = ", ".join(shortened(name) for name in weak[-NAMED:])
+        rest = f" and {count(len(weak) - NAMED, 'more column')}" if len(weak) > NAMED else ""
+        told += f" Next to nothing to do with it: {named}{rest}."
+    return Verdict(question, "plain", told)
+
+
 def _spread(facts: ReportFacts) -> list[Verdict]:
     """Warn of columns whose cells drift much further, or much less far, than they spread in the table."""
     found = []
@@ -169,8 +187,7 @@ def _spread(facts: ReportFacts) -> list[Verdict]:
         f"Not in {', '.join(found[:NAMED])}{more}, where the standard deviations differ more than threefold: the fitted "
         "parameters describe how cells vary along the tree, not how they spread in the table."
     )
-    if not facts.predicts_apart:  # clusters depend on them
-        told += " Take the clusters with care then, and compare with those of calibrate=0."
+    told += " Take the clusters with care then, and compare with those of calibrate=0."
     return [Verdict("Are the fitted parameters those of the table?", "look", told)]
 
 
@@ -215,8 +232,6 @@ def how_examined(facts: ReportFacts) -> str:
     which = "Each row was" if all_rows else f"To save time, {len(examined.rows):,} of the {n:,} rows were"
     together = "" if examined.at_once == 1 else f", up to {examined.at_once:,} of them at a time,"
     text = f"{which} taken off the tree{together} and compared with what the other rows say of {'it' if all_rows else 'them'}."
-    if not examined.hidden_at_once:
-        return text + " With a full covariance matrix no cell can be hidden, so cells were not examined."
     n_even = int(np.sum(examined.evenly))
     of_rows = "" if n_even == n else f" of {n_even:,} rows, taken evenly from all, and of the oddest rows"
     if examined.hidden_at_once == 1:
