@@ -136,7 +136,10 @@ class Predictor:
         """Say which rows have holes in columns of a covariance matrix."""
         blends = self.ensemble.draws[0].process.blends()
         missing = np.isnan(X)
-        return np.logical_or.reduce([missing[:, own.columns].any(axis=1) for own in blends] or [np.zeros(len(X), bool)])
+        found = np.zeros(len(X), dtype=np.bool_)
+        for own in blends:
+            found |= missing[:, own.columns].any(axis=1)
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be computed again."""
