@@ -31,7 +31,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?", ""], try_parse_dates=True).drop("id", "note")
     frame = frame.with_columns(pl.col("z").cast(pl.String), pl.col("y").str.strip_chars().cast(float))
-    ct.CoalescentClustering(calibrate=0, real_process="brownian").fit(frame).save(folder / "clustering.coaltree")
+    ct.CoalescentClustering(calibrate=0).fit(frame).save(folder / "clustering.coaltree")
     ct.CoalescentImputer(calibrate=0, add_indicator=True).fit(frame).save(folder / "imputer.coaltree")
     array = frame.select("x", "y").to_numpy()
     ct.CoalescentClustering(calibrate=0).fit(array).save(folder / "array.coaltree")

@@ -65,7 +65,7 @@ def new_rows(frame):
 
 @pytest.fixture(scope="module")
 def greedy(frame):
-    return ct.CoalescentClustering(calibrate=1, noise=0.1, n_jobs=1, real_process="brownian").fit(frame)
+    return ct.CoalescentClustering(calibrate=1, noise=0.1, n_jobs=1).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def test_nothing_is_pickled_and_the_file_says_what_it_is(sampled):
                 np.load(io.BytesIO(archive.read(info)), allow_pickle=False)
         facts = json.loads(archive.read("model.json").decode(errors="surrogatepass"))
     assert facts["format"] == "coaltree model"
-    assert facts["format_version"] == 1
+    assert facts["format_version"] == 2
     assert facts["coaltree_version"] == ct.__version__
     assert "load_model" in facts["about"]
     assert facts["clusters_chosen_by"] == "likelihood ratio"
@@ -417,8 +417,12 @@ def zipped(members, **options):
         (zipped({"model.json": '{"format": "coaltree model"}'}), "model.json has no 'format_version'"),
         (zipped({"model.json": "{}"}, compression=zipfile.ZIP_DEFLATED), "it is compressed"),
         (
-            zipped({"model.json": '{"format": "coaltree model", "format_version": 2, "coaltree_version": "9.1"}'}),
+            zipped({"model.json": '{"format": "coaltree model", "format_version": 3, "coaltree_version": "9.1"}'}),
             r"was written by a later version of coaltree \(9.1, and this is .*\): update",
+        ),
+        (
+            zipped({"model.json": '{"format": "coaltree model", "format_version": 1, "coaltree_version": "0.0.9"}'}),
+            r"written by an earlier version of coaltree \(0.0.9\).*fit it again",
         ),
         (
             zipped({"model.json": '{"format": "coaltree model", "format_version": 99}'}),

@@ -237,7 +237,7 @@ def test_a_category_with_a_long_name_is_shortened():
     cover = [long, "b", "b", "a", "a", long] * 4
     raw = report_page(ct.CoalescentClustering(calibrate=0).fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4})))
     (row,) = [row for row in Page(raw).tables_headed("Column", "Half height")[0] if row[0] == "c"]
-    assert "<b>xxxxxxxxxxxxxxxxxxxx…xxxx the end 33.3 %" in row[2]
+    assert "<b>xxxxxxxxxxxxxxxxxxxx…xxxx the end 33.3 %" in row[3]
     assert f'<span title="{long.replace("<", "&lt;").replace(">", "&gt;")}">' in raw
     words = [word for table in Page(raw).tables for line in table for cell in line for word in cell.split()]
     assert max(map(len, words)) < 40
@@ -321,24 +321,24 @@ def test_a_row_without_any_cell(frame):
 def test_categories_alone(frame):
     shown = report_of(frame[["cover", "flies"]])
     assert [column["name"] for column in shown.data["columns"]] == ["cover", "flies"]
-    assert shown.tables_headed("Column", "Half height", "Long-run shares")
+    assert shown.tables_headed("Column", "Half height", "Signal", "Long-run shares")
     assert not shown.tables_headed("Column", "Mean")
 
 
 def test_numbers_alone(frame):
     complete = frame[["mass", "length"]].dropna()
     shown = report_of(complete)
-    assert not shown.tables_headed("Column", "Half height", "Long-run shares")
+    assert not shown.tables_headed("Column", "Half height", "Signal", "Long-run shares")
     assert "no missing cell" in shown.text
     brownian = report_of(complete, real_process="brownian")
     assert brownian.tables_headed("Column", "Fitted standard deviation", "In the table")
     assert "half height" not in brownian.text
 
 
-def test_a_full_covariance_hides_no_cells(frame):
+def test_cells_are_hidden_under_a_full_covariance(frame):
     shown = report_of(frame[["mass", "length"]].dropna(), covariance="full")
-    assert "no cell can be hidden" in shown.text
-    assert not shown.tables_headed("Row", "Column", "Value")
+    assert "was hidden in turn" in shown.text
+    assert "Which columns matter for the tree?" not in shown.text  # one tree with parameters that were given
 
 
 def test_parameters_are_in_units(model, frame, shown):
@@ -347,7 +347,8 @@ def test_parameters_are_in_units(model, frame, shown):
     assert number(rows["mass"][0]) == pytest.approx(own["mean"], abs=0.06 * own["sd"])
     assert number(rows["mass"][1]) == pytest.approx(own["sd"], rel=0.01)
     assert number(rows["mass"][2]) == pytest.approx(frame["mass"].std(ddof=0), rel=0.01)
-    assert len(rows["mass"]) == 3
+    assert number(rows["mass"][3]) == pytest.approx(model.prediction_parameters_["mass"]["signal"], abs=0.01)
+    assert len(rows["mass"]) == 4
 
 
 def test_parameters_are_plain_numbers(model):
@@ -516,6 +517,9 @@ def test_the_tree_of_the_default_has_parameters_of_its_own(frame):
     model = ct.CoalescentClustering(n_clusters=3).fit(frame)
     shown = Page(page(report_facts(model)))
     assert "Which parameters were used?" in shown.text
+    own = max(model.prediction_parameters_.items(), key=lambda item: item[1]["signal"])
+    assert "Which columns matter for the tree?" in shown.text
+    assert f"most of all {own[0]} {own[1]['signal']:.2f} ({own[1]['signal_low']:.2f} to" in shown.text
     assert "settle" not in shown.text
     assert "Held together" not in shown.text
     tree = model.tree_

@@ -142,7 +142,8 @@ class CoalescentModel:
         self._check_parameters(table.n_rows)
         for name in ("sample_", "log_evidence_", "search_", "neighbors_held_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        self._prediction_seed = int(as_generator(self.random_state).integers(2**63))
+        # without a random state a greedy fit is the same each time, and so are its answers
+        self._prediction_seed = 0 if self.random_state is None else int(as_generator(self.random_state).integers(2**63))
         encoding = fit_encoding(table, self.standardize)
         encoded = encode(table, encoding)
         matrix = matrix_of(encoded)

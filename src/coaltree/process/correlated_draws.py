@@ -135,7 +135,7 @@ class CorrelatedDraws(ParameterDraws):
         self._middle = np.where(missing, 0.0, X).sum(axis=0) / counts
         spread = (np.where(missing, 0.0, X - self._middle) ** 2).sum(axis=0) / counts
         self._spread = np.where(spread > 0, spread, 1.0)
-        super().__init__(np.where(missing, self._middle, X))
+        super().__init__(np.ascontiguousarray(np.where(missing, self._middle, X)))
         self._first = np.concatenate([[0], np.cumsum(missing.sum(axis=1))]).astype(np.intp)
         self._rows, self._missing = (np.ascontiguousarray(own) for own in np.nonzero(missing))
         self._moves_noise = not hold_noise

@@ -7,7 +7,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import boxcox1p, inv_boxcox1p
 
 FloatArray = NDArray[np.float64]
 
@@ -111,6 +110,8 @@ class PowerTransform(NamedTuple):
         """Return the values whose transforms are given, always finite; NaN stays NaN."""
         knot = self._knot
         with np.errstate(all="ignore"):
+            from scipy.special import inv_boxcox1p
+
             upper = inv_boxcox1p(np.maximum(made, 0.0), self.exponent)
             own = np.where(made >= 0, upper, -inv_boxcox1p(np.maximum(-made, 0.0), 2 - self.exponent))
             if knot is not None:
@@ -147,6 +148,8 @@ class _Knot(NamedTuple):
 
 
 def _yeo_johnson(own: FloatArray, exponent: float) -> FloatArray:
+    from scipy.special import boxcox1p  # only for those who ask for it
+
     upper = boxcox1p(np.maximum(own, 0.0), exponent)
     return np.asarray(np.where(own >= 0, upper, -boxcox1p(np.maximum(-own, 0.0), 2 - exponent)))
 
