@@ -439,7 +439,7 @@ def test_correlated_columns_fill_each_other():
     """A column that is another one's double but for noise is filled from it, however rows are related."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=80)
-    X = np.column_stack([x, 2 * x + 0.05 * rng.normal(size=80), rng.normal(size=80)])
+    X = np.column_stack([x, 2 * x + 0.05 * rng.normal(size=80), rng.normal(size=(80, 4))])
     holes = X.copy()
     holes[::4, 1] = np.nan
     filled = {
