@@ -60,8 +60,8 @@ from coaltree.errors import InputError
 from published_tables import DENSITY, LABELLED, density_table, labelled_table, names_in
 
 # columns of the tables that are ours, and what --defaults chooses from: keywords of both estimators
-OURS = {"coaltree": {}, "coaltree, full": {"covariance": "full"}}
-SETTINGS = {"diagonal": {}, "full": {"covariance": "full"}}  # the first is the default
+OURS = {"coaltree": {}, "coaltree, diagonal": {"covariance": "diagonal"}}
+SETTINGS = {"full": {}, "diagonal": {"covariance": "diagonal"}}  # the first is the default
 
 PARTS = ("densities", "imputation", "coverage")
 QUICK = ("rdata", "iris", "hepatitis")
