@@ -29,6 +29,7 @@ N_CHAINS = 2
 KEPT = 25  # draws of each chain
 HELD = 10  # sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them
 WARM_UP = 0.4  # of all sweeps
+CELL_DRAWS = 10  # of missing cells before the first move: the tree was found without them, and filled otherwise they would mislead
 FEWEST_SWEEPS, MOST_SWEEPS = 50, 200
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
 MOVE, COLUMN, TIME = 1.0, 0.2, 60_000.0
@@ -103,7 +104,10 @@ def posterior_draws(
 def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: bool) -> Chain:
     rng = np.random.default_rng(seed)
     draws = parameter_draws(process, _unrounded(X, process, rng), hold_noise)
-    return Chain(draws.table, process, without_ties(tree, rng), rng, draws)
+    tree = without_ties(tree, rng)
+    for _ in range(CELL_DRAWS):
+        draws.redraw_cells(process, tree, rng)
+    return Chain(draws.table, process, tree, rng, draws)
 
 
 def _plan(n: int, n_columns: int) -> Plan:

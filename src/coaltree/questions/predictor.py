@@ -31,6 +31,8 @@ MOST_LEAVES, FEWEST_DRAWS = (
     5_000,
     3,
 )  # of all trees together, and of draws, that are asked about rows that are known in part
+# Draws on which rows of the fit are placed anew, and what that may cost: rows with holes times rows times columns squared.
+MOST_ANEW, WORK_ANEW = 10, 1.5e8
 FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
 DRAW_FOLDS = SAMPLE_FOLDS = 20
 
@@ -163,18 +165,31 @@ class Predictor:
     def fitted_cells(self, rows: IntArray) -> Predictions:
         """Return what cells of rows of the fit would show, over all draws.
 
-        In draws from the posterior, a row's place is known, and all other rows with it. One tree, or a sample that has
-        forgotten all but one of its early merges, is too sure of the rows' places: each row is taken off the trees, and placed
-        anew by what was observed of it. For trees from the posterior that changes nothing on average, as a step of Gibbs
-        sampling does not.
+        One tree, or a sample that has forgotten all but one of its early merges, is too sure of the rows' places: each row is
+        taken off the trees, and placed anew by what was observed of it. For trees from the posterior that changes nothing on
+        average, as a step of Gibbs sampling does not; but short chains are slow to move a row whose missing cells they have
+        drawn for the place where it is, so rows are placed anew on some of their trees, if that does not take too long. Else
+        they are taken where the draws have them.
         """
-        if not self.places_anew:
-            found = [self._at_leaf(k, rows) for k in range(len(self.trees))]
-        elif len(self.X) == 1:
+        if len(self.X) == 1:
             found = [beliefs.leaves().take(rows) for beliefs in self.groups.beliefs]
+        elif self.places_anew:
+            found = [self._placed_anew(draw, rows) for draw in self.ensemble.draws]
+        elif which := self._placed_anew_on():
+            found = [self._placed_anew(self.ensemble.draws[k], rows) for k in which]
+            return _mixture(found, self.weights[which] / self.weights[which].sum())
         else:
-            found = [self._placed_anew(tree, rows) for tree in self.trees]
+            found = [self._at_leaf(k, rows) for k in range(len(self.trees))]
         return _mixture(found, self.weights)
+
+    def _placed_anew_on(self) -> list[int]:
+        """Return on which draws rows of the fit are placed anew; none if that takes too long."""
+        n, width = self.X.shape
+        work = (
+            float(np.isnan(self.X).any(axis=1).sum()) * n * width**2
+        )  # of one draw: the square is that of hidden cells
+        count = min(MOST_ANEW, int(WORK_ANEW / max(work, 1.0)), len(self.trees))
+        return np.linspace(0, len(self.trees) - 1, count).round().astype(int).tolist() if count >= FEWEST_DRAWS else []
 
     def _at_leaf(self, k: int, rows: IntArray) -> Predictions:
         """Return what cells of rows would show where a draw has them, by all other rows and the row's observed cells."""
@@ -183,14 +198,14 @@ class Predictor:
         coordinates = groups.coordinates[int(groups.draw_systems[k])]
         return coordinates.given(found, self.X[rows])
 
-    def _placed_anew(self, tree: Tree, rows: IntArray) -> Predictions:
+    def _placed_anew(self, draw: Draw, rows: IntArray) -> Predictions:
         found: list[Predictions] = []
         order: list[IntArray] = []
         whole = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
         for group in [*self._groups(FOLDS if len(self.trees) == 1 else SAMPLE_FOLDS), *whole[:, None]]:
             asked = np.flatnonzero(np.isin(rows, group))
             if len(asked):
-                found.append(self._held_out(tree, group).cells(self.X[rows[asked]]))
+                found.append(self._held_out(draw, group).cells(self.X[rows[asked]]))
                 order.append(asked)
         return Predictions.stacked(found).take(np.argsort(np.concatenate(order), kind="stable"))
 
@@ -207,7 +222,7 @@ class Predictor:
         for k, draw in enumerate(self.ensemble.draws[t] for t in chosen):
             tree = draw.tree
             for group in groups:
-                held_out = self._held_out(tree, group)
+                held_out = self._held_out(draw._replace(tree=tree), group)
                 at, heights = held_out.draw_places(self.X[group], rng)
                 tree = with_leaves(held_out.trees[0], at, heights, group, tree.leaf_names)
             drawn = Beliefs(tree, draw.X, draw.process).draw(1, rng)[0]
@@ -225,9 +240,9 @@ class Predictor:
         """Say whether a table is that of the fit."""
         return X.shape == self.X.shape and np.array_equal(X, self.X, equal_nan=True)
 
-    def _held_out(self, tree: Tree, rows: IntArray) -> Predictor:
-        rest = np.delete(self.X, rows, axis=0)
-        return Predictor.of_trees([without_leaves(tree, rows)], np.ones(1), rest, self.given_process)
+    def _held_out(self, draw: Draw, rows: IntArray) -> Predictor:
+        rest = Draw(without_leaves(draw.tree, rows), draw.process, np.delete(draw.X, rows, axis=0))
+        return Predictor([rest], np.ones(1), np.delete(self.X, rows, axis=0), self.n_threads)
 
     # -- places ---------------------------------------------------------------------------------------------------
 
