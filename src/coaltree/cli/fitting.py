@@ -197,7 +197,8 @@ def fit(
         Covariance | None,
         typer.Option(
             metavar="HOW",
-            help="Real columns: diagonal (default), a variance each; spherical, one for all; full, for complete tables.",
+            help="Real columns in predictions: full (default for up to 100 columns), covariance matrices; diagonal, a variance "
+            "each; spherical, one for all.",
             rich_help_panel=MODEL,
         ),
     ] = None,

@@ -134,7 +134,7 @@ def impute(
         Inference | None,
         typer.Option(
             metavar="HOW",
-            help="greedy (default): one good tree; smc or mcmc: a sample of trees.",
+            help="greedy (default): one good tree, and 50 drawn from there on; smc or mcmc: a sample of trees.",
             rich_help_panel=MODEL,
         ),
     ] = None,

@@ -212,8 +212,9 @@ CalibrateOption = Annotated[
     typer.Option(
         parser=_rounds,
         metavar="N|joint",
-        help="Rounds, at most, of fitting the model's parameters, 0 for none; by default 10, but none for the tree of fit with "
-        "--inference greedy. With --inference mcmc, joint samples them together with the trees.",
+        help="Rounds, at most, of fitting the model's parameters, 0 for none. By default 10 with --inference smc or mcmc; greedy "
+        "trees have fixed ones, and predictions are averaged over 50 trees, drawn with theirs. With --inference mcmc, joint "
+        "samples them together with the trees.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -229,8 +230,8 @@ NoiseOption = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree of fit, and "
-        "fitted where parameters are.",
+        help="Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for greedy trees, drawn "
+        "for predictions, and fitted where parameters are.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -193,7 +193,7 @@ class CoalescentModel:
 
     @property
     def _predicts_apart(self) -> bool:
-        """Whether questions about rows are answered by a tree with parameters of its own, fitted when the first is asked."""
+        """Whether questions about rows are answered by draws of trees with their parameters, made when the first is asked."""
         return self.calibrate is None and self.inference == "greedy"
 
     def _found(

@@ -32,8 +32,9 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     it does not hang on single cells; merges that the data cannot order are at their expected heights. Rows are in one flat
     cluster if what they share explains enough of the rest, see `resolution`.
 
-    What is asked of the model about rows (`score_samples`, `predict`, `place`, the report) needs other parameters, which predict
-    well. They are fitted when the first question is asked.
+    What is asked of the model about rows (`score_samples`, `predict`, `place`, the report) is averaged over 50 trees, each with
+    parameters of its own. Two short Markov chains that begin at the tree draw them when the first question is asked, over at most
+    3,000 rows, a random part of more. They are kept, and stored by `save`.
 
     Parameters
     ----------
@@ -56,18 +57,22 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
     calibrate : int or "joint", optional
-        By default, the tree of greedy inference is found with fixed parameters and questions about rows are answered with
-        parameters of their own; for samples of trees it is 10. A number is that of the rounds, at most, in which parameters are
-        fitted and a tree is found with them, for everything; the best round is kept. With 0 nothing is fitted, also for
-        questions. With "joint", which is for ``inference="mcmc"``, the chains sample the parameters together with the trees.
+        By default, the tree of greedy inference is found with fixed parameters, and questions about rows are averaged over draws
+        of trees with parameters of their own; for samples of trees it is 10. A number is that of the rounds, at most, in which
+        parameters are fitted and a tree is found with them; the best round is kept, and its tree answers questions too. With 0
+        nothing is fitted or drawn, also for questions. With "joint", which is for ``inference="mcmc"``, the chains sample the
+        parameters together with the trees.
     real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
         How real columns diffuse: with a pull towards the mean, or freely, as in the paper.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
-        for all. By default the first, for up to 100 real columns.
+        for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
+        variance each instead. The tree itself is found without matrices. With `calibrate` and for samples of trees it is about
+        everything: one variance each by default, and "full" is a matrix of the diffusion, for complete tables only.
     noise : float, optional
-        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and what predicts
-        rows left out best where parameters are fitted. With 0, categorical columns have no noise either.
+        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, drawn for
+        predictions, and what predicts rows left out best where parameters are fitted. With 0, categorical columns of the tree
+        have no noise either.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
@@ -103,7 +108,8 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on this machine. What a text
         opens is closed after each fit or question. The result does not depend on it. A model's file does not keep it.
     random_state : int, Generator, RandomState or None, default None
-        Source of randomness of sequential Monte Carlo and of Markov chains. Greedy inference uses none.
+        Source of randomness of sequential Monte Carlo, of Markov chains, and of the draws that predictions are averaged over. For
+        these draws None counts as a fixed seed, so that the same table gives the same answers. Greedy trees do not depend on it.
     verbose : int, default 0
         Above 0, progress is shown on standard error.
 
@@ -129,7 +135,10 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     parameters_ : dict
         The parameters of every column that the tree was found with, by its name and in its units.
     prediction_parameters_ : dict
-        The same of the parameters that questions about rows are answered with; they are fitted when first asked for.
+        The same of the parameters that questions about rows are answered with: means over the draws, which are made when first
+        asked for. ``signal`` is the correlation of a cell with the same cell of the row's nearest relative on the tree, and
+        ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, where trees were drawn. Columns with the
+        largest signal come first.
     log_joints_ : ndarray
         How the rounds of fitting went: ``log p(x, tree)`` of each round's tree, of a sample its log evidence. The first round has
         the parameters that fitting begins with, by another clock, and is not comparable with the others. The best of the
@@ -256,8 +265,8 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     def score_samples(self, X: Any) -> FloatArray:
         """Return the log predictive density of new rows, in the units of the table.
 
-        Over all places where a row may attach, and all trees of a sample. Missing cells are integrated out: a row without any
-        observed cell has density 1. Columns that did not vary in the fit take no part.
+        Over all places where a row may attach, and all trees that were drawn or sampled. Missing cells are integrated out:
+        a row without any observed cell has density 1. Columns that did not vary in the fit take no part.
 
         Parameters
         ----------
@@ -301,7 +310,8 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         Returns
         -------
         Placements
-            Of each row the most probable branch, its probability, the height at which the row attaches, and the nearest leaves.
+            Of each row the most probable branch of `tree_`, its probability, the height at which the row attaches, and the
+            nearest leaves. Heights are by the clock of the trees that were drawn.
         """
         n_nearest = checked_count(n_nearest, "n_nearest", 0)
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
@@ -341,8 +351,8 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a report for people: one HTML file that works offline, whole or not at all.
 
-        The tree beside the table, the clusters and what sets them apart, support, the fitted parameters in plain words, and rows
-        and cells that do not fit the rest. The same model makes the same file.
+        The tree beside the table, the clusters and what sets them apart, support, which columns matter, the parameters in plain
+        words, and rows and cells that do not fit the rest. The same model makes the same file.
 
         Parameters
         ----------

@@ -29,11 +29,13 @@ IntArray = NDArray[np.intp]
 
 
 class CoalescentImputer(TransformerMixin, ScikitModel):
-    """Fill missing cells from a tree over the rows.
+    """Fill missing cells from trees over the rows.
 
-    Each row with missing cells is placed in the tree by what is observed of it, over all places by their probability, and filled
-    from there: real cells with their mean (their median under ``standardize="power"``), categorical ones with their most
-    probable category. Integers stay integers, categories keep their labels, and other cells are not touched.
+    A tree is found as by `CoalescentClustering`, and two short Markov chains that begin there draw 50 trees, each with parameters
+    of its own, over at most 3,000 rows, a random part of more. A row of the fit is filled where each of these trees has it; other
+    rows are placed in each by what is observed of them, over all places by their probability. Real cells get their mean (their
+    median under ``standardize="power"``), categorical ones their most probable category. Integers stay integers, categories keep
+    their labels, and other cells are not touched.
 
     Parameters
     ----------
@@ -55,16 +57,20 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample in `tree_`; cells are filled from all, or from 200 trees of Markov chains, taken evenly.
     calibrate : int or "joint", optional
-        Fill cells from one tree instead, or from the sample of trees, with parameters that are fitted in so many rounds at most.
-        With "joint", which is for ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
+        By default, cells are filled from draws of trees with parameters of their own; for samples of trees it is 10. A number is
+        that of the rounds, at most, in which parameters are fitted: cells are filled from one tree, on which rows with missing
+        cells are placed anew, or from the sample of trees. With 0 nothing is fitted or drawn. With "joint", which is for
+        ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
     real_process : {"brownian", "ornstein-uhlenbeck"}, default "ornstein-uhlenbeck"
         How real columns diffuse: freely, or pulled back to their mean.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
-        for all. By default the first, for up to 100 real columns.
+        for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
+        variance each instead. The tree itself is found without matrices. With `calibrate` and for samples of trees it is about
+        everything: one variance each by default, and "full" is a matrix of the diffusion, for complete tables only.
     noise : float, optional
-        Variance of the noise on real cells, as a share of the columns' variance; by default it is what predicts rows left out
-        best.
+        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, drawn for
+        predictions, and what predicts rows left out best where parameters are fitted.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
@@ -88,7 +94,8 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on this machine. What a text
         opens is closed after each fit or question. The result does not depend on it. A model's file does not keep it.
     random_state : int, Generator, RandomState or None, default None
-        Source of randomness of sequential Monte Carlo and of Markov chains.
+        Source of randomness of sequential Monte Carlo, of Markov chains, and of the draws that cells are filled from. For these
+        draws None counts as a fixed seed, so that the same table is filled in the same way.
     verbose : int, default 0
         Above 0, progress is shown on standard error.
 
@@ -99,7 +106,10 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
     process_ : Process
         The process with its parameters, over the encoded columns.
     parameters_ : dict
-        The fitted parameters of every column, by its name and in its units.
+        The parameters of every column that the tree was found with, by its name and in its units.
+    prediction_parameters_ : dict
+        The same of the parameters that cells are filled with: means over the draws, and each column's ``signal``, see
+        `CoalescentClustering`.
     log_joint_ : float
         ``log p(x, tree)`` of the encoded table and of `tree_`, with the parameters that were kept.
     log_joints_ : ndarray
@@ -197,7 +207,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
     def transform(self, X: Any) -> Any:
         """Fill the missing cells of a table.
 
-        Rows of the fit, known by their cells, are filled as the fit has them; all others are placed in its tree.
+        Rows of the fit, known by their cells, are filled as the fit has them; all others are placed in its trees.
 
         Parameters
         ----------
@@ -269,8 +279,9 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
     def sample(self, X: Any, n_draws: int = 5, random_state: Any = None) -> list[Any]:
         """Draw the missing cells, for multiple imputation.
 
-        All cells of a draw belong together: rows of the fit are drawn jointly on a tree of their own for each draw, on which they
-        have been placed anew; other rows each from one place in the tree.
+        All cells of a table belong together. Each table has one of the trees that were drawn, with its parameters, on which rows
+        of the fit are drawn jointly; other rows are drawn each from one place in one of the trees. With `calibrate` and for
+        samples of trees, rows of the fit are placed anew first.
 
         Parameters
         ----------

@@ -2,7 +2,7 @@
 
 A chain begins at the greedy tree, thrown into disorder in a way of its own. Its moves leave the posterior as it is, eq. (13.1)
 to (13.3), so that in the long run trees are visited in proportion to ``p(tree | x)``; whether the run was long enough, chains
-tell that began at different places. The parameters of the process may be drawn in turn with the tree, eq. (13.4) to (13.7).
+tell that began at different places. The parameters of the process may be drawn in turn with the tree, eq. (13.4) to (13.10).
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def mcmc(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows are leaves; NaN is a missing cell. Nothing is rescaled.
+        Rows are leaves; NaN is a missing cell. Nothing is rescaled. With a full covariance matrix no cell may be missing, unless
+        the noise of an `OrnsteinUhlenbeck` is a matrix too and parameters are drawn: then the cells are drawn as well.
     process : Process
         `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
     n_samples : int, default 1000
@@ -107,7 +108,8 @@ def mcmc(
         Independent chains.
     calibrate : bool, default False
         Draw the process's parameters too, in turn with the trees: the sample is from the posterior of both. They begin as the
-        process has them, and their priors are the weak ones of `ct.calibrate`.
+        process has them, and their priors are the weak ones of `ct.calibrate`. Covariance matrices of the diffusion and of the
+        noise, where an `OrnsteinUhlenbeck` has both, are shrunk towards diagonal ones.
     hold_noise : bool, default False
         Leave the noise as it is. Noise of 0 always stays; where a real column has none, that of all real columns stays.
     warmup : int, optional

@@ -26,14 +26,14 @@ class Brownian(Gaussian):
     ----------
     variance : float, array-like of shape (D,) or (D, D), default 1.0
         :math:`\Lambda` per unit of time: the same for all columns, one a column, or a full covariance matrix.
-    noise : float or array-like of shape (D,), default 0.0
+    noise : float or array-like of shape (D,) or (D, D), default 0.0
         Each observation is its lineage's state plus noise of variance ``noise * variance``: one number for all columns, or
-        one a column. Any noise makes the density of identical rows finite.
+        one a column. Any noise makes the density of identical rows finite. Where `variance` is a matrix, a matrix is the
+        covariance of the noise itself, in the columns' own units; Markov chains do not draw it.
 
     Notes
     -----
-    Missing cells are integrated out. With a full covariance matrix the table of a tree has to be complete; new
-    rows need not be.
+    Missing cells are integrated out. With a full covariance matrix the table of a tree has to be complete; new rows need not be.
 
     Examples
     --------
