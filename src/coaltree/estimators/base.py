@@ -33,6 +33,7 @@ from ..inference.smc_result import SMCResult
 from ..process.evidence import Noise
 from ..process.interface import Process
 from ..process.parameters import parameter_values, with_parameters
+from ..process.predictions import Predictions
 from ..questions.predictor import Predictor
 from ..questions.spread import ask
 from ..streams import as_generator
@@ -266,6 +267,23 @@ class CoalescentModel:
         if n <= MOST_DRAWN_ROWS:
             return np.arange(n)
         return np.sort(np.random.default_rng(self._prediction_seed).permutation(n)[:MOST_DRAWN_ROWS])
+
+    def _asked_rows(self) -> NDArray[np.intp]:
+        """Return the rows that the trees which answer questions are over."""
+        return self._prediction_rows() if self._predicts_apart else np.arange(len(self._matrix))
+
+    def _expected_cells(self, X: FloatArray) -> Predictions:
+        """Return what the cells of rows would show; rows of the fit are known by their cells."""
+        predictor = self._predictor
+        known = predictor.rows_of_fit(X)
+        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        parts = []
+        if len(old):
+            distinct, place = np.unique(known[old], return_inverse=True)
+            parts.append(predictor.fitted_cells(distinct).take(place))
+        if len(new) or not len(old):
+            parts.append(self._ask("cells", X[new]))
+        return Predictions.stacked(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
     def _fit_predictor(self) -> Predictor:
         """Draw trees with their parameters for predictions: those that clusters are found with see too much noise."""

@@ -15,6 +15,7 @@ from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
 from ..table.frames import FrameKind
 from ..tree.cut import check_cut
+from ..tree.pruning import ancestor, without_leaves
 from ..whole import check_place, checked_path, write_whole
 from .base import FloatArray, check_fitted
 from .clusters import ClusterModel, IntArray
@@ -259,7 +260,9 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         rows = self._new_rows(X)
         beside = self.labels_ < 0  # outliers count for no cluster
         labels = np.where(beside, self.n_clusters_, self.labels_)
-        shares: FloatArray = self._ask("cluster_shares", rows.matrix, labels)[:, : self.n_clusters_]
+        found: FloatArray = self._ask("cluster_shares", rows.matrix, labels[self._asked_rows()])[:, : self.n_clusters_]
+        shares = np.zeros((len(found), self.n_clusters_))
+        shares[:, : found.shape[1]] = found  # the rows that trees were drawn over may lack the last clusters
         return shares / shares.sum(axis=1, keepdims=True) if beside.any() else shares
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -317,7 +320,11 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
-        placed = self._ask("place", rows.matrix, self.tree_, n_nearest, float(level))
+        asked = self._asked_rows()
+        part = without_leaves(self.tree_, np.setdiff1d(np.arange(self.tree_.n_leaves), asked))
+        placed = self._ask("place", rows.matrix, part, n_nearest, float(level))
+        nodes = [ancestor(self.tree_, asked[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
+        placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=asked[placed.nearest])
         log_density = placed.log_density + self._log_slopes(rows.table)
         return Placements.of(
             placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index

@@ -330,17 +330,8 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
 
     def _cells(self, rows: NewRows) -> tuple[IntArray, Predictions]:
         """Return the rows with missing cells in the columns that take part, and what the model says of their cells."""
-        predictor = self._predictor
         at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
-        known = predictor.rows_of_fit(rows.matrix)[at]
-        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
-        parts = []
-        if len(old):
-            distinct, place = np.unique(known[old], return_inverse=True)
-            parts.append(predictor.fitted_cells(distinct).take(place))
-        if len(new) or not len(old):
-            parts.append(self._ask("cells", rows.matrix[at[new]]))
-        return at, Predictions.stacked(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+        return at, self._expected_cells(rows.matrix[at])
 
     def _columns_of(self, found: Predictions) -> dict[int, int]:
         """Return for each column of the table that takes part where it begins in the predictions."""

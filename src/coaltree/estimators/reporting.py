@@ -81,7 +81,7 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
         if tree.n_leaves <= MOST_LEAVES:
             holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
         if len(holes):
-            filled = predictor.fitted_cells(holes)
+            filled = model._expected_cells(matrix[holes])
         if tree.n_leaves >= FEWEST_ROWS:
             n_real = sum(column.real for column in encoded_columns(encoding))
             part = tree if len(asked) == tree.n_leaves else predictor.trees[0]

@@ -110,7 +110,7 @@ def _filled(model: FittedModel, table: FloatArray) -> FloatArray:
     rows = np.flatnonzero(np.isnan(table).any(axis=1))
     if not len(rows):
         return table
-    found = model._predictor.fitted_cells(rows)
+    found = model._expected_cells(table[rows])
     best = np.empty((len(rows), table.shape[1]))
     best[:, found.real] = found.mean
     for k, column in enumerate(found.categorical):

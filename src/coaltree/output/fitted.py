@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..process.interface import Process
+from ..process.predictions import Predictions
 from ..questions.predictor import Predictor
 from ..table.encoding import Encoding
 from ..table.scaling import ColumnScale
@@ -27,6 +28,8 @@ class FittedModel(Protocol):
 
     @property
     def _predictor(self) -> Predictor: ...
+
+    def _expected_cells(self, X: FloatArray) -> Predictions: ...
 
 
 class EncodedColumn(NamedTuple):

@@ -104,3 +104,11 @@ def with_leaves(
     number[n + order] = np.arange(n, 2 * n - 1)
     children = number[np.array(sides, dtype=np.intp).reshape(-1, 2)[order]]
     return Tree(children, np.concatenate([np.zeros(n), np.array(ages)[order]]), names)
+
+
+def ancestor(tree: Tree, leaf: int, height: float) -> int:
+    """Return the last node on the way up from a leaf that is not above a height."""
+    node, root = int(leaf), tree.n_nodes - 1
+    while node != root and tree.heights[tree.parents[node]] <= height:
+        node = int(tree.parents[node])
+    return node

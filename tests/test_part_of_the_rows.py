@@ -1,0 +1,52 @@
+"""Questions to a model whose trees for predictions are drawn over a part of its rows."""
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+from coaltree.estimators import base
+
+
+@pytest.fixture
+def blobs(monkeypatch):
+    monkeypatch.setattr(base, "MOST_DRAWN_ROWS", 40)
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    return 6.0 * labels[:, None] * [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal((90, 3)), labels
+
+
+def test_clusters_of_new_rows(blobs):
+    X, labels = blobs
+    model = ct.CoalescentClustering(n_clusters=3).fit(X)
+    assert len(model._predictor.X) == 40
+    new = np.array([[0.1, 0.0, 0.1], [6.0, -6.1, 3.0], [12.1, -12.0, np.nan]])
+    expected = [model.labels_[labels == k][0] for k in range(3)]
+    assert model.predict(new).tolist() == expected
+    np.testing.assert_allclose(model.predict_proba(new).sum(axis=1), 1.0)
+    assert np.isfinite(model.score_samples(new)).all()
+
+
+def test_places_are_told_by_the_whole_tree(blobs):
+    X, labels = blobs
+    model = ct.CoalescentClustering(n_clusters=3).fit(X)
+    placed = model.place(X[:6] + 0.01, n_nearest=4)
+    for k, names in enumerate(placed.nearest):
+        assert {int(labels[int(name)]) for name in names} == {int(labels[k])}
+    below = [model.tree_.leaves_below(node) for node in placed.branch.tolist()]
+    assert [len(rows) for rows in below] == placed.n_below.tolist()
+    assert all(set(labels[rows]) == {labels[k]} for k, rows in enumerate(below) if len(rows) <= 30)
+
+
+def test_missing_cells_of_all_rows(blobs, tmp_path):
+    X, _ = blobs
+    holes = X.copy()
+    holes[::2, 1] = np.nan
+    filled = ct.CoalescentImputer().fit_transform(holes)
+    assert np.abs(filled - X).max() < 2
+    model = ct.CoalescentClustering().fit(holes)
+    model.report(tmp_path / "report.html")
+    ct.plot_heatmap(model, missing="fill")
+    model.save(tmp_path / "m")
+    again = ct.load_model(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict_proba(holes), model.predict_proba(holes))
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
