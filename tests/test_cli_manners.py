@@ -253,8 +253,8 @@ def test_verbose(command, model):
         assert sum(line.startswith(f"{step}: ") and line.endswith(" s") for line in lines) == 1
     assert out.startswith("missing ")
     for arguments, steps in (
-        (("score", model, "t.csv"), ("loading", "reading", "scoring")),
-        (("place", model, "t.csv"), ("loading", "reading", "placing")),
+        (("score", model, "t.csv"), ("loading", "reading", "drawing trees", "scoring")),
+        (("place", model, "t.csv"), ("loading", "reading", "drawing trees", "placing")),
         (("impute", "t.csv", "-o", "o.csv", "--model", model), ("loading", "reading", "filling")),
         (("convert", model, "t.nwk"), ("reading",)),
         (("plot", "t.nwk", "-o", "p.png"), ("reading", "drawing")),

@@ -56,7 +56,7 @@ def demo(
         model = CoalescentClustering(n_jobs=-1)
         with OutputFolder(outdir) as folder:
             introduce(table, "wine", {}, notes)
-            facts = fit_and_draw(model, table, "wine", settings, notes, folder)
+            facts = fit_and_draw(model, table, "wine", settings, notes, folder, True)
             add_report(model, f"{len(classes)} wines", True, notes, folder)
         agreement = _agreement(model, table, classes)
         if as_json:

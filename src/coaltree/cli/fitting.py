@@ -14,6 +14,7 @@ from ..table.wording import count
 from .application import app
 from .checks import check_belonging, check_cut, check_dask, check_jobs, check_number, check_whole, given_only
 from .closing import closing_words
+from .models import draw_trees
 from .options import (
     MODEL,
     OUTPUT,
@@ -305,7 +306,7 @@ def fit(
             introduce(rows, source, reasons, notes)
             if model.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {model.client.dashboard_link}")
-            facts = fit_and_draw(model, rows, source, settings | told, notes, folder, checkpoint)
+            facts = fit_and_draw(model, rows, source, settings | told, notes, folder, report, checkpoint)
             add_report(model, source, report, notes, folder)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
@@ -322,15 +323,21 @@ def fit_and_draw(
     settings: dict[str, Any],
     notes: Notes,
     folder: OutputFolder,
+    asked: bool,
     checkpoint: Path | None = None,
 ) -> dict[str, Any]:
-    """Fit the model and put the files into the folder; returns what stands in the summary."""
+    """Fit the model and put the files into the folder; returns what stands in the summary.
+
+    If questions will be `asked` of the model, the trees that answer them are drawn first, so that its file holds them.
+    """
     from ..estimators.saving import model_bytes
     from ..output.files import cluster_table, dendrogram_png, facts_of, json_text
     from ..tree.summary import SummaryTree
 
     with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
         model._fit(table, report, checkpoint)
+    if asked:
+        draw_trees(model, notes)
     notes.add(model.remarks_)
     notes.detail(parameter_listing(model.parameters_))
     facts = facts_of(model, table, source=source, remarks=notes.sentences, settings=settings)

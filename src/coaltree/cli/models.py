@@ -6,13 +6,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..console import Notes, progress_bar
 from ..errors import InputError
 from .options import STANDARD_STREAM
 from .tables import STANDARD_INPUT
 
 if TYPE_CHECKING:
+    from ..estimators.base import CoalescentModel
     from ..estimators.clustering import CoalescentClustering
     from ..output.model_file import ModelState
+
+
+def draw_trees(model: CoalescentModel, notes: Notes) -> None:
+    """Draw the trees that answer questions about rows, unless the model has them, and show how it goes."""
+    with notes.timed("drawing trees"), notes.taken(), progress_bar(not notes.quiet) as report:
+        model._draw_trees(report)
 
 
 def read_model_state(path: Path) -> tuple[ModelState, str]:

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..table.wording import count
 from .application import app
 from .checks import check_one_reader, check_one_writer, check_whole
-from .models import load_clustering
+from .models import draw_trees, load_clustering
 from .new_rows import remarks_on_rows
 from .options import (
     OUTPUT,
@@ -67,6 +67,7 @@ def score(
         _check_files(model, table, output, as_json)
         with hushed(quiet):
             fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            draw_trees(fitted, notes)
             with notes.timed("scoring"), notes.taken():
                 densities = fitted.score_samples(frame)
                 names = names or [str(i) for i in range(len(densities))]
@@ -113,6 +114,7 @@ def place(
         _check_files(model, table, output, as_json)
         with hushed(quiet):
             fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            draw_trees(fitted, notes)
             with notes.timed("placing"), notes.taken():
                 placements = fitted.place(frame, n_nearest=nearest, level=level)
                 shares = fitted.predict_proba(frame)

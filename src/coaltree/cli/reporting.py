@@ -10,7 +10,7 @@ import typer
 from ..console import Notes, hushed, reported
 from ..table.wording import count
 from .application import app
-from .models import load_clustering
+from .models import draw_trees, load_clustering
 from .options import OUTPUT, DebugOption, ModelArgument, QuietOption, VerboseOption, named
 from .results import check_result, deliver
 
@@ -50,6 +50,7 @@ def report(
         with hushed(quiet):
             with notes.timed("loading"):
                 fitted = load_clustering(model)
+            draw_trees(fitted, notes)
             from ..estimators.reporting import report_page
 
             with notes.timed("report"):

@@ -268,6 +268,14 @@ class CoalescentModel:
             return np.arange(n)
         return np.sort(np.random.default_rng(self._prediction_seed).permutation(n)[:MOST_DRAWN_ROWS])
 
+    def _draw_trees(self, progress: Progress | None) -> None:
+        """Draw the trees that questions are answered with, if they have not been drawn, and tell how it goes."""
+        self._question_progress = progress
+        try:
+            self._predictor  # noqa: B018  it is made when it is asked for
+        finally:
+            self._question_progress = None
+
     def _asked_rows(self) -> NDArray[np.intp]:
         """Return the rows that the trees which answer questions are over."""
         return self._prediction_rows() if self._predicts_apart else np.arange(len(self._matrix))

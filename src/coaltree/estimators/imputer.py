@@ -21,11 +21,13 @@ from ..table.blocks import computed
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.filling import fill_cells, take_columns
 from ..table.scaling import ColumnScale
-from .base import FloatArray, NewRows, Progress, check_fitted
+from .base import FloatArray, Means, NewRows, Progress, check_fitted
 from .scikit import ScikitModel
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
+
+TREE_SHARE = 0.2  # of the work of a fit is thought to be that of the tree; the rest draws others
 
 
 class CoalescentImputer(TransformerMixin, ScikitModel):
@@ -200,8 +202,9 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         return np.array(self._with_holes, dtype=np.intp)
 
     def _fit(self, table: Table, progress: Progress | None = None, checkpoint: Path | None = None) -> Self:
-        super()._fit(table, progress, checkpoint)
-        self._predictor  # noqa: B018  what cells are filled from is made here, not at the first question
+        means = Means(progress)
+        super()._fit(table, means.stretched(0.0, TREE_SHARE).progress, checkpoint)
+        self._draw_trees(means.stretched(TREE_SHARE, 1.0).progress)  # here, not at the first question
         return self
 
     def transform(self, X: Any) -> Any:
