@@ -611,10 +611,10 @@ def simulated(kind, n_real, seed):
 @pytest.mark.parametrize(
     ("kind", "n_real", "n_tables"),
     [
-        ("brownian", 6, 6),
-        pytest.param("brownian", 12, 3, marks=pytest.mark.slow),
+        ("ornstein-uhlenbeck", 12, 3),
         pytest.param("ornstein-uhlenbeck", 6, 6, marks=pytest.mark.slow),
-        pytest.param("ornstein-uhlenbeck", 12, 3, marks=pytest.mark.slow),
+        pytest.param("brownian", 6, 6, marks=pytest.mark.slow),
+        pytest.param("brownian", 12, 3, marks=pytest.mark.slow),
         pytest.param("mixed", 8, 4, marks=pytest.mark.slow),
     ],
 )
