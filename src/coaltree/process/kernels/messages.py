@@ -82,17 +82,18 @@ class Forest:
 
 
 class Rows:
-    """Scratch: rows of numbers, one for each site."""
+    """Scratch: rows of numbers, one for each site, and two with one for each real column."""
 
-    def __init__(self, n_sites):
+    def __init__(self, n_sites, n_real=0):
         self.rows = np.empty((ROWS, n_sites))
+        self.real = np.empty((2, max(n_real, 1)))
 
 
 class Pair(Rows):
     """Two slots that might merge; room for one is made once and loaded many times."""
 
     def __init__(self, forest):
-        super().__init__(forest.n_sites)  # the first row has the agreements
+        super().__init__(forest.n_sites, forest.n_real)  # the first row has the agreements
         # real columns that both have: Brownian ones first, then those of each group
         self.d2 = np.empty(max(forest.n_real, 1))  # squared difference of the means
         self.product = np.empty(max(forest.n_real, 1))  # product of the means, of stationary columns
@@ -108,7 +109,7 @@ class Place(Rows):
     """A branch, from a point of which a third slot may hang."""
 
     def __init__(self, forest):
-        super().__init__(forest.n_sites)
+        super().__init__(forest.n_sites, forest.n_real)
         self.below = self.beyond = self.third = 0  # slots
         self.turn = self.height_below = self.height_third = 0.0
         # complete layout: products of the differences of two means to the third, and of the third itself
@@ -201,13 +202,38 @@ def _lost_of(precision):
     return 1 / ((1 + precision) * (1 + f))
 
 
-def _join_stationary(a_i, lost_i, kept_i, gone_i, a_j, lost_j, kept_j, gone_j):
-    """Return ``a`` and ``lost`` of two messages that meet after climbs that keep and lose so much."""
-    precision_i, weight_i = _weights(lost_i, kept_i, gone_i)
-    precision_j, weight_j = _weights(lost_j, kept_j, gone_j)
-    precision = precision_i + precision_j
-    scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
-    return (weight_i * a_i + weight_j * a_j) * scale, _lost_of(precision)
+def _half_total(scratch, first, last):
+    """Return half of the sum of row 1 of some real columns, less the logarithms of row 0, which are not above 1.
+
+    Four sums at a time do not wait for each other, and a logarithm is taken of the product of many values.
+    """
+    total, d = 0.0, first
+    while d < last:
+        start, end = d, min(d + const.COLUMN_BLOCK, last)
+        one = two = three = four = 1.0
+        sum_one = sum_two = sum_three = sum_four = 0.0
+        while d + 4 <= end:
+            one *= scratch.real[0, d]
+            two *= scratch.real[0, d + 1]
+            three *= scratch.real[0, d + 2]
+            four *= scratch.real[0, d + 3]
+            sum_one += scratch.real[1, d]
+            sum_two += scratch.real[1, d + 1]
+            sum_three += scratch.real[1, d + 2]
+            sum_four += scratch.real[1, d + 3]
+            d += 4
+        while d < end:
+            one *= scratch.real[0, d]
+            sum_one += scratch.real[1, d]
+            d += 1
+        product = (one * two) * (three * four)
+        total += (sum_one + sum_two) + (sum_three + sum_four)
+        if product > const.SMALLEST:
+            total -= math.log(product)
+        else:
+            for c in range(start, end):
+                total -= math.log(scratch.real[0, c]) if scratch.real[0, c] > 0 else -math.inf
+    return 0.5 * total
 
 
 # -- rows of sites ---------------------------------------------------------------------------------------------------------
@@ -370,7 +396,10 @@ def log_z(forest, pair, h):
         kept, gone = math.exp(-forest.rate[group] * g), -math.expm1(-forest.rate[group] * g)
         for k in range(pair.end[group], pair.end[group + 1]):
             rho = pair.kept[k] * kept
-            total += _log_ratio(1, pair.d2[k], pair.product[k], rho, pair.lost[k] + pair.kept[k] * gone)
+            one = (pair.lost[k] + pair.kept[k] * gone) * (1 + rho)
+            pair.real[0, k] = one
+            pair.real[1, k] = 2 * pair.product[k] * rho / (1 + rho) - pair.d2[k] * rho * rho / one
+        total += _half_total(pair, pair.end[group], pair.end[group + 1])
     if forest.n_sites:
         set_decay(forest, pair, g, 1, 2)
         for d in range(forest.n_sites):
@@ -757,28 +786,44 @@ def merge(forest, i, j, h, into, scratch):
         forest.mean[into, d], forest.spread[into, d] = y, v
         least = min(least, v)
     for k in range(forest.n_groups):
-        rate, least_lost = forest.rate[k], 1.0
-        kept_i, gone_i = math.exp(-rate * climb_i), -math.expm1(-rate * climb_i)
-        kept_j, gone_j = math.exp(-rate * climb_j), -math.expm1(-rate * climb_j)
-        for d in range(forest.group[k], forest.group[k + 1]):
-            a, lost = _join_stationary(
-                forest.mean[i, d],
-                forest.spread[i, d],
-                kept_i,
-                gone_i,
-                forest.mean[j, d],
-                forest.spread[j, d],
-                kept_j,
-                gone_j,
-            )
-            forest.mean[into, d], forest.spread[into, d] = a, lost
-            least_lost = min(least_lost, lost)
-        least = min(least, path_of(rate, least_lost))
+        least_lost = _merge_stationary(forest, k, i, j, climb_i, climb_j, into, scratch)
+        least = min(least, path_of(forest.rate[k], least_lost))
     forest.least[into] = least
     if forest.n_sites:
         _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
     if forest.growth.shape[1]:
         _set_growth(forest, into, h)
+
+
+def _merge_stationary(forest, group, i, j, climb_i, climb_j, into, scratch):
+    """Merge the messages of the stationary columns of one rate; return the least that any of them has lost.
+
+    With ``n`` for f at the meeting point and ``q = 1 - n^2``, precisions are ``n^2 / q`` and weights ``n / q``. Both sides are
+    multiplied by ``q_i q_j``, so that one that is known exactly, or says nothing, needs no branch.
+    """
+    first, last, rate = forest.group[group], forest.group[group + 1], forest.rate[group]
+    kept_i, gone_i = math.exp(-rate * climb_i), -math.expm1(-rate * climb_i)
+    kept_j, gone_j = math.exp(-rate * climb_j), -math.expm1(-rate * climb_j)
+    for d in range(first, last):
+        n_i, n_j = (1 - forest.spread[i, d]) * kept_i, (1 - forest.spread[j, d]) * kept_j
+        q_i = (forest.spread[i, d] + (1 - forest.spread[i, d]) * gone_i) * (1 + n_i)
+        q_j = (forest.spread[j, d] + (1 - forest.spread[j, d]) * gone_j) * (1 + n_j)
+        weight_i, weight_j = n_i * q_j, n_j * q_i
+        neither, some = q_i * q_j, n_i * weight_i + n_j * weight_j
+        whole = 1 / (neither + some)
+        f = math.sqrt(some * whole)
+        joint = (weight_i * forest.mean[i, d] + weight_j * forest.mean[j, d]) * whole
+        scratch.real[0, d] = joint / max(f, const.FLATTEST)
+        scratch.real[1, d] = neither * whole / (1 + f)
+    # not written at once: the slot may be one of the two, and the loop would not be vectorised
+    least = 1.0
+    for d in range(first, last):
+        forest.mean[into, d] = scratch.real[0, d]
+    for d in range(first, last):
+        forest.spread[into, d] = scratch.real[1, d]
+    for d in range(first, last):
+        least = min(least, scratch.real[1, d])
+    return least
 
 
 def _merge_complete(forest, i, j, climb_i, climb_j, into):
@@ -963,31 +1008,38 @@ def log_z_at(forest, place, h):
             s, gap = v + forest.spread[third, d] + across, y - forest.mean[third, d]
             total -= 0.5 * (const.LOG_2PI + math.log(s) + gap * gap / s) + forest.log_scale[d]
     for k in range(forest.n_groups):
-        rate = forest.rate[k]
-        kept_up, gone_up = math.exp(-rate * up), -math.expm1(-rate * up)
-        kept_down, gone_down = math.exp(-rate * down), -math.expm1(-rate * down)
-        kept, gone = math.exp(-rate * across), -math.expm1(-rate * across)
-        for d in range(forest.group[k], forest.group[k + 1]):
-            if forest.spread[third, d] == 1:
-                continue
-            a, lost = _join_stationary(
-                forest.mean[below, d],
-                forest.spread[below, d],
-                kept_up,
-                gone_up,
-                forest.mean[beyond, d],
-                forest.spread[beyond, d],
-                kept_down,
-                gone_down,
-            )
-            other = forest.spread[third, d]
-            f = (1 - lost) * (1 - other)
-            if f > 0:
-                gap, product = a - forest.mean[third, d], a * forest.mean[third, d]
-                total += _log_ratio(1, gap * gap, product, f * kept, lost + (1 - lost) * other + f * gone)
+        total += _stationary_log_z_at(forest, k, place, up, down, across)
     if forest.n_sites:
         total += _site_log_z_at(forest, place, max(up, 0.0), max(down, 0.0), across)
     return total
+
+
+def _stationary_log_z_at(forest, group, place, up, down, across):
+    """Return what the stationary columns of one rate contribute to `log_z_at`.
+
+    The third message is the number ``a``, drawn from ``N(n z, q)`` given the state z at the point, see `_merge_stationary`. Of z
+    the other two say that it is normal, so that a is normal too, and ``log Z`` is the log ratio of its density there and that
+    at equilibrium, where it is ``N(0, 1)``.
+    """
+    rate, below, beyond, third = forest.rate[group], place.below, place.beyond, place.third
+    kept_up, gone_up = math.exp(-rate * up), -math.expm1(-rate * up)
+    kept_down, gone_down = math.exp(-rate * down), -math.expm1(-rate * down)
+    kept, gone = math.exp(-rate * across), -math.expm1(-rate * across)
+    for d in range(forest.group[group], forest.group[group + 1]):
+        n_i, n_j = (1 - forest.spread[below, d]) * kept_up, (1 - forest.spread[beyond, d]) * kept_down
+        n = (1 - forest.spread[third, d]) * kept
+        q_i = (forest.spread[below, d] + (1 - forest.spread[below, d]) * gone_up) * (1 + n_i)
+        q_j = (forest.spread[beyond, d] + (1 - forest.spread[beyond, d]) * gone_down) * (1 + n_j)
+        q = (forest.spread[third, d] + (1 - forest.spread[third, d]) * gone) * (1 + n)
+        weight_i, weight_j = n_i * q_j, n_j * q_i
+        neither, some = q_i * q_j, n_i * weight_i + n_j * weight_j
+        whole = 1 / max(neither + some, const.POLE)
+        variance = max((neither + some * q) * whole, const.POLE)
+        joint = (weight_i * forest.mean[below, d] + weight_j * forest.mean[beyond, d]) * whole
+        gap = forest.mean[third, d] - n * joint
+        place.real[0, d] = variance
+        place.real[1, d] = forest.mean[third, d] * forest.mean[third, d] - gap * gap / variance
+    return _half_total(place, forest.group[group], forest.group[group + 1])
 
 
 def _complete_log_z_at(forest, place, up, down, across):
