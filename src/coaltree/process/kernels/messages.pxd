@@ -67,6 +67,7 @@ cdef (double, double) _stationary_drop_falls(
 cdef double _stationary_highest(double rate, double d2, double apart, double c) noexcept nogil
 cpdef double path_of(double rate, double lost) noexcept nogil
 cdef (double, double) _join_brownian(double y_i, double w_i, double y_j, double w_j) noexcept nogil
+cdef (double, double) _decay(double x) noexcept nogil
 cdef (double, double) _weights(double lost, double kept, double gone) noexcept nogil
 cdef double _lost_of(double precision) noexcept nogil
 @cython.locals(
