@@ -1041,21 +1041,25 @@ def _stationary_log_z_at(forest, group, place, up, down, across):
     kept_up, gone_up = _decay(rate * up)
     kept_down, gone_down = _decay(rate * down)
     kept, gone = _decay(rate * across)
-    for d in range(forest.group[group], forest.group[group + 1]):
+    first, last = forest.group[group], forest.group[group + 1]
+    # mean and variance of z: in a loop of its own, as with all six arrays that are read none would be vectorised
+    for d in range(first, last):
         n_i, n_j = (1 - forest.spread[below, d]) * kept_up, (1 - forest.spread[beyond, d]) * kept_down
-        n = (1 - forest.spread[third, d]) * kept
         q_i = (forest.spread[below, d] + (1 - forest.spread[below, d]) * gone_up) * (1 + n_i)
         q_j = (forest.spread[beyond, d] + (1 - forest.spread[beyond, d]) * gone_down) * (1 + n_j)
-        q = (forest.spread[third, d] + (1 - forest.spread[third, d]) * gone) * (1 + n)
         weight_i, weight_j = n_i * q_j, n_j * q_i
-        neither, some = q_i * q_j, n_i * weight_i + n_j * weight_j
-        whole = 1 / max(neither + some, const.POLE)
-        variance = max((neither + some * q) * whole, const.POLE)
-        joint = (weight_i * forest.mean[below, d] + weight_j * forest.mean[beyond, d]) * whole
-        gap = forest.mean[third, d] - n * joint
+        neither = q_i * q_j
+        whole = 1 / (neither + (n_i * weight_i + n_j * weight_j) + const.POLE)
+        place.real[0, d] = neither * whole
+        place.real[1, d] = (weight_i * forest.mean[below, d] + weight_j * forest.mean[beyond, d]) * whole
+    for d in range(first, last):
+        n, a = (1 - forest.spread[third, d]) * kept, forest.mean[third, d]
+        q = (forest.spread[third, d] + (1 - forest.spread[third, d]) * gone) * (1 + n)
+        variance = q + n * n * place.real[0, d] + const.POLE
+        gap = a - n * place.real[1, d]
         place.real[0, d] = variance
-        place.real[1, d] = forest.mean[third, d] * forest.mean[third, d] - gap * gap / variance
-    return _half_total(place, forest.group[group], forest.group[group + 1])
+        place.real[1, d] = a * a - gap * gap / variance
+    return _half_total(place, first, last)
 
 
 def _complete_log_z_at(forest, place, up, down, across):
