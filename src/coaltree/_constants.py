@@ -14,6 +14,7 @@ SHORTEST = 1e-285  # stands for a path of length 0 between sites, so that produc
 POLE = 1e-290  # stands for 0 in a denominator: SHORTEST / POLE is large, and products of poles are finite
 OVER_POLE = 1 / POLE  # of what agrees so little that it cannot be
 SMALLEST, LARGEST = 1e-290, 1e290  # a product beyond may have lost its digits
+FLATTEST = 1e-150  # stands for f = 0 of a stationary message, below what f^2 can tell from 0
 LARGEST_EXPONENT = 600.0  # its exponential is finite
 MOST_NEGATIVE = -700.0  # exp of it is about 1e-304: as good as 0, and a normal number
 STEEPEST_RHO, STEEPEST_FALL = 2 - sqrt(3), 1 / (6 * sqrt(3))  # where rho / (1 + rho)^2 falls fastest with h
@@ -24,3 +25,4 @@ BUCKET = 16  # points of a bucket, at most
 BLOCK = 128  # points of a block, where there are no boxes
 FAN = 8  # boxes that make a larger one
 LIST_LENGTH = 5  # of a list of best partners
+COLUMN_BLOCK = 32  # real columns of whose variances a product is taken

@@ -25,7 +25,7 @@ IntArray = NDArray[np.intp]
 MOVES = ("subtree", "near", "leaf", "height", "scale")  # as `coaltree.inference.kernels.moves` numbers them
 UNIFORMS = 6  # numbers that a move takes
 SHARES = {"subtree": 0.3, "near": 0.35, "leaf": 0.05, "height": 0.28, "scale": 0.02}
-WIDE_MOVES, WIDE_UP_TO = ("subtree", "leaf"), 20  # those that look at a whole tree are the rarer the more rows it has
+WIDE_UP_TO = {"subtree": 20, "leaf": 20, "scale": 500}  # rows: in a tree of more, what looks at all of it is rarer
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
 FIRST_STRETCH = 1.0
 WANTED = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
@@ -67,8 +67,7 @@ def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, Any, Any]:
 
 def move_shares(n: int) -> FloatArray:
     """Return the probabilities of the moves, in the order of `MOVES`, for a tree of n leaves."""
-    wide = min(1.0, WIDE_UP_TO / n)
-    shares = np.array([SHARES[move] * (wide if move in WIDE_MOVES else 1.0) for move in MOVES])
+    shares = np.array([SHARES[move] * min(1.0, WIDE_UP_TO.get(move, n) / n) for move in MOVES])
     return np.asarray(shares / shares.sum())
 
 

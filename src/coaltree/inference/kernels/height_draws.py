@@ -37,7 +37,7 @@ def sweep_heights(forest, history, free, uniforms, totals):
     pair, place = op.Pair(forest), op.Place(forest)
     with cython.nogil:
         for sweep in range(uniforms.shape[0]):
-            tree.set_area(history, 0)  # clears rounding errors away
+            tree.set_area(history, 0, history.n - 1)  # clears rounding errors away
             _sweep(forest, history, free, uniforms, sweep, pair, place)
             for k in range(history.n - 1):
                 totals[k] += forest.height[history.n + k]

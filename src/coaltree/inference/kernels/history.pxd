@@ -15,17 +15,15 @@ cdef class History:
     cdef readonly double[::1] turn
     cdef readonly Py_ssize_t[::1] path
     cdef readonly Py_ssize_t[::1] order
-    cdef readonly double[::1] old_height
-    cdef readonly double[::1] old_ladder
 
 
 cdef void merge_children(op.Forest forest, History history, Py_ssize_t node, op.Rows scratch) noexcept nogil
 cdef void merge_up_to(op.Forest forest, History history, Py_ssize_t node, Py_ssize_t last, op.Rows scratch) noexcept nogil
 @cython.locals(k=Py_ssize_t, below=double, before=double)
-cdef void set_area(History history, Py_ssize_t first) noexcept nogil
-@cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
+cdef void set_area(History history, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+@cython.locals(low=Py_ssize_t, left=Py_ssize_t, half=Py_ssize_t)
 cdef Py_ssize_t rung_at(History history, double h) noexcept nogil
-@cython.locals(k=Py_ssize_t, first=Py_ssize_t)
+@cython.locals(k=Py_ssize_t, first=Py_ssize_t, end=Py_ssize_t)
 cdef void move_rung(History history, double old, double new) noexcept nogil
 @cython.locals(k=Py_ssize_t)
 cdef double lineages_up_to(History history, double h) noexcept nogil
@@ -42,5 +40,11 @@ cdef void send_down_to(op.Forest forest, History history, Py_ssize_t b, op.Rows 
 cpdef double log_likelihood_of(op.Forest forest, History history)
 @cython.locals(k=Py_ssize_t, node=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, total=double, log_z=double, apart=double)
 cdef double climb_tree(op.Forest forest, History history, op.Pair pair) noexcept nogil
+@cython.locals(
+    k=Py_ssize_t, n=Py_ssize_t, n_nodes=Py_ssize_t, node=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, total=double, h=double
+)
+cdef double climb_scaled_tree(op.Forest forest, History history, double factor, op.Pair pair) noexcept nogil
+@cython.locals(k=Py_ssize_t, n=Py_ssize_t, n_nodes=Py_ssize_t)
+cdef void scale_tree(op.Forest forest, History history, double factor) noexcept nogil
 @cython.locals(k=Py_ssize_t, done=Py_ssize_t, side=Py_ssize_t, child=Py_ssize_t)
 cpdef void put_in_order(History history) noexcept nogil

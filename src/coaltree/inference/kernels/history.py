@@ -37,8 +37,6 @@ class History:
         # scratch
         self.path = np.zeros(2 * n - 1, dtype=np.intp)  # (nodes,)
         self.order = np.zeros(n - 1, dtype=np.intp)  # (merges,)
-        self.old_height = np.zeros(n - 1)  # (merges,)
-        self.old_ladder = np.zeros(n - 1)  # (merges,)
 
 
 def slots_of(n):
@@ -76,12 +74,12 @@ def merge_up_to(forest, history, node, last, scratch):
         node = history.parent[node]
 
 
-def set_area(history, first):
-    """Add up the live lineages anew from a rung of the ladder on."""
+def set_area(history, first, last):
+    """Add up the live lineages anew from a rung of the ladder up to, but not with, another."""
     below = before = 0.0
     if first > 0:
         below, before = history.ladder[first - 1], history.area[first - 1]
-    for k in range(first, history.n - 1):
+    for k in range(first, last):
         before += (history.n - k) * (history.ladder[k] - below)
         below = history.ladder[k]
         history.area[k] = before
@@ -89,14 +87,12 @@ def set_area(history, first):
 
 def rung_at(history, h):
     """Return the first rung that is not below a height."""
-    low, high = 0, history.n - 1
-    while low < high:
-        middle = (low + high) // 2
-        if history.ladder[middle] < h:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    low, left = 0, history.n - 1
+    while left > 1:  # no branches, which a processor could not foretell
+        half = left // 2
+        low = low + half if history.ladder[low + half - 1] < h else low
+        left -= half
+    return low + 1 if history.ladder[low] < h else low
 
 
 def move_rung(history, old, new):
@@ -110,7 +106,11 @@ def move_rung(history, old, new):
         history.ladder[k] = history.ladder[k - 1]
         k -= 1
     history.ladder[k] = new
-    set_area(history, min(first, k))
+    end = max(first, k) + 1
+    set_area(history, min(first, k), end)
+    more = new - old  # so much longer has a lineage lived, as seen from above
+    for k in range(end, history.n - 1):
+        history.area[k] += more
 
 
 def lineages_up_to(history, h):
@@ -198,7 +198,7 @@ def log_likelihood_of(forest, history):
 
 def climb_tree(forest, history, pair):
     """Return `log_likelihood_of`, with a pair for scratch."""
-    set_area(history, 0)
+    set_area(history, 0, history.n - 1)
     put_in_order(history)
     total = 0.0
     for k in range(history.n - 1):
@@ -211,6 +211,35 @@ def climb_tree(forest, history, pair):
         history.log_ratio[node - history.n] = log_z + op.root_log_density(forest, node) - apart
         total += log_z
     return total
+
+
+def climb_scaled_tree(forest, history, factor, pair):
+    """Return the log likelihood ratio of the tree with all heights multiplied by a factor.
+
+    The tree stays as it is: messages go into the slots of those that come down, which are made on demand.
+    """
+    put_in_order(history)
+    total, n, n_nodes = 0.0, history.n, history.n_nodes
+    for k in range(n - 1):
+        node = history.order[k]
+        a, b = history.children[node, 0], history.children[node, 1]
+        a, b = a if a < n else n_nodes + a, b if b < n else n_nodes + b
+        h = factor * forest.height[node]
+        op.load_pair(forest, a, b, pair)
+        total += op.log_z(forest, pair, h)
+        op.merge(forest, a, b, h, n_nodes + node, pair)
+        forest.height[n_nodes + node] = h
+    return total
+
+
+def scale_tree(forest, history, factor):
+    """Multiply all heights by a factor after `climb_scaled_tree`, which has made the messages."""
+    n, n_nodes = history.n, history.n_nodes
+    for k in range(n - 1):
+        op.move(forest, n_nodes + n + k, n + k)
+        forest.height[n + k] = forest.height[n_nodes + n + k]
+        history.ladder[k] *= factor
+    set_area(history, 0, n - 1)
 
 
 def put_in_order(history):

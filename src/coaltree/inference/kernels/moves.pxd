@@ -29,7 +29,7 @@ cdef Py_ssize_t _climb(
     op.Forest forest, tree.History history, regrafting.BranchSegments segments, Py_ssize_t first, Py_ssize_t last,
     double least_gain,
 ) noexcept nogil
-@cython.locals(k=Py_ssize_t, n=Py_ssize_t, gain=double, accepted=bint)
+@cython.locals(accepted=bint)
 cdef (bint, double) _scale(
     op.Forest forest, tree.History history, op.Pair pair, double log_joint, double factor, double u
 ) noexcept nogil

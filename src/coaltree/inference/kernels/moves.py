@@ -82,16 +82,9 @@ def _climb(forest, history, segments, first, last, least_gain):
 
 def _scale(forest, history, pair, log_joint, factor, u):
     """Multiply all heights by a factor, eq. (13.3); return whether that was accepted, and the gain."""
-    n = history.n
-    for k in range(n - 1):
-        history.old_height[k], history.old_ladder[k] = forest.height[n + k], history.ladder[k]
-        forest.height[n + k] = factor * history.old_height[k]
-        history.ladder[k] = factor * history.old_ladder[k]
-    gain = tree.climb_tree(forest, history, pair) + tree.log_prior_of(history) - log_joint
-    accepted = math.log(u) < gain + (n - 1) * math.log(factor)
+    gain = tree.climb_scaled_tree(forest, history, factor, pair) + factor * tree.log_prior_of(history) - log_joint
+    accepted = math.log(u) < gain + (history.n - 1) * math.log(factor)
     if not accepted:
-        gain = 0.0
-        for k in range(n - 1):
-            forest.height[n + k], history.ladder[k] = history.old_height[k], history.old_ladder[k]
-        tree.climb_tree(forest, history, pair)
-    return accepted, gain
+        return False, 0.0
+    tree.scale_tree(forest, history, factor)
+    return True, gain

@@ -73,6 +73,8 @@ def log_f_at(forest, history, segments, s, b, h):
         else:
             op.load_place(forest, b, history.n_nodes + b, history.turn[b], s, segments.place)
     log_z = op.log_z(forest, segments.pair, h) if at_root else op.log_z_at(forest, segments.place, h)
+    if h == segments.lowest:  # so begin all branches that were there already
+        return log_z
     # the parent that was taken out still counts in the ladder, as a lineage more up to its height
     more = min(h, segments.parent_height) - segments.lowest
     return log_z - (tree.lineages_up_to(history, h) - segments.lineages_below - more)

@@ -43,7 +43,7 @@ def _load(work, history, pair, particles, p, k):
         history.parent[b] = NONE
     for j in range(n - 1):
         history.ladder[j] = particles.heights[p, j] if j <= k else math.inf
-    tree.set_area(history, 0)
+    tree.set_area(history, 0, history.n - 1)
     for j in range(k + 1):
         for side in range(2):
             child = particles.children[p, j, side]

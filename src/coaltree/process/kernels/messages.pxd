@@ -34,6 +34,7 @@ cdef class Forest:
 
 cdef class Rows:
     cdef readonly double[:, ::1] rows
+    cdef readonly double[:, ::1] real
 
 
 cdef class Pair(Rows):
@@ -66,11 +67,14 @@ cdef (double, double) _stationary_drop_falls(
 cdef double _stationary_highest(double rate, double d2, double apart, double c) noexcept nogil
 cpdef double path_of(double rate, double lost) noexcept nogil
 cdef (double, double) _join_brownian(double y_i, double w_i, double y_j, double w_j) noexcept nogil
+cdef (double, double) _decay(double x) noexcept nogil
 cdef (double, double) _weights(double lost, double kept, double gone) noexcept nogil
 cdef double _lost_of(double precision) noexcept nogil
-cdef (double, double) _join_stationary(
-    double a_i, double lost_i, double kept_i, double gone_i, double a_j, double lost_j, double kept_j, double gone_j
-) noexcept nogil
+@cython.locals(
+    d=Py_ssize_t, c=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, total=double, one=double, two=double, three=double, four=double,
+    sum_one=double, sum_two=double, sum_three=double, sum_four=double,
+)
+cdef double _half_total(Rows scratch, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 @cython.locals(d=Py_ssize_t)
 cpdef void set_decay(Forest forest, Rows scratch, double g, Py_ssize_t kept, Py_ssize_t lost) noexcept nogil
@@ -127,8 +131,12 @@ cdef void _set_scanned_slopes(
 @cython.locals(d=Py_ssize_t)
 cdef double _slope_of_sites(Forest forest, Py_ssize_t j, Pair pair) noexcept nogil
 
-@cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double, least_lost=double)
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, least=double)
 cpdef void merge(Forest forest, Py_ssize_t i, Py_ssize_t j, double h, Py_ssize_t into, Rows scratch) noexcept nogil
+@cython.locals(d=Py_ssize_t, least=double)
+cdef double _merge_stationary(
+    Forest forest, Py_ssize_t group, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into, Rows scratch
+) noexcept nogil
 @cython.locals(d=Py_ssize_t, scale=double)
 cdef void _merge_complete(
     Forest forest, Py_ssize_t i, Py_ssize_t j, double climb_i, double climb_j, Py_ssize_t into
@@ -155,6 +163,10 @@ cpdef void load_place(
 cdef void _load_site_place(Forest forest, Place place) noexcept nogil
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, total=double)
 cpdef double log_z_at(Forest forest, Place place, double h) noexcept nogil
+@cython.locals(d=Py_ssize_t)
+cdef double _stationary_log_z_at(
+    Forest forest, Py_ssize_t group, Place place, double up, double down, double across
+) noexcept nogil
 @cython.locals(scale=double)
 cdef double _complete_log_z_at(Forest forest, Place place, double up, double down, double across) noexcept nogil
 @cython.locals(d=Py_ssize_t, n=Py_ssize_t)

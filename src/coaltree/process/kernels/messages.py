@@ -82,17 +82,18 @@ class Forest:
 
 
 class Rows:
-    """Scratch: rows of numbers, one for each site."""
+    """Scratch: rows of numbers, one for each site, and two with one for each real column."""
 
-    def __init__(self, n_sites):
+    def __init__(self, n_sites, n_real=0):
         self.rows = np.empty((ROWS, n_sites))
+        self.real = np.empty((2, max(n_real, 1)))
 
 
 class Pair(Rows):
     """Two slots that might merge; room for one is made once and loaded many times."""
 
     def __init__(self, forest):
-        super().__init__(forest.n_sites)  # the first row has the agreements
+        super().__init__(forest.n_sites, forest.n_real)  # the first row has the agreements
         # real columns that both have: Brownian ones first, then those of each group
         self.d2 = np.empty(max(forest.n_real, 1))  # squared difference of the means
         self.product = np.empty(max(forest.n_real, 1))  # product of the means, of stationary columns
@@ -108,7 +109,7 @@ class Place(Rows):
     """A branch, from a point of which a third slot may hang."""
 
     def __init__(self, forest):
-        super().__init__(forest.n_sites)
+        super().__init__(forest.n_sites, forest.n_real)
         self.below = self.beyond = self.third = 0  # slots
         self.turn = self.height_below = self.height_third = 0.0
         # complete layout: products of the differences of two means to the third, and of the third itself
@@ -189,6 +190,15 @@ def _join_brownian(y_i, w_i, y_j, w_j):
     return (w_j * y_i + w_i * y_j) / (w_i + w_j), w_i * w_j / (w_i + w_j)
 
 
+def _decay(x):
+    """Return ``exp(-x)`` and ``1 - exp(-x)``, both to the last digits: the smaller of the two, and what is left of 1."""
+    if x > const.LN2_HIGH:
+        kept = math.exp(-x)
+        return kept, 1 - kept
+    gone = -math.expm1(-x)
+    return 1 - gone, gone
+
+
 def _weights(lost, kept, gone):
     """Return the precision of a stationary message at the top of a climb, and the weight of its ``a``."""
     f = (1 - lost) * kept
@@ -201,13 +211,38 @@ def _lost_of(precision):
     return 1 / ((1 + precision) * (1 + f))
 
 
-def _join_stationary(a_i, lost_i, kept_i, gone_i, a_j, lost_j, kept_j, gone_j):
-    """Return ``a`` and ``lost`` of two messages that meet after climbs that keep and lose so much."""
-    precision_i, weight_i = _weights(lost_i, kept_i, gone_i)
-    precision_j, weight_j = _weights(lost_j, kept_j, gone_j)
-    precision = precision_i + precision_j
-    scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
-    return (weight_i * a_i + weight_j * a_j) * scale, _lost_of(precision)
+def _half_total(scratch, first, last):
+    """Return half of the sum of row 1 of some real columns, less the logarithms of row 0, which are not above 1.
+
+    Four sums at a time do not wait for each other, and a logarithm is taken of the product of many values.
+    """
+    total, d = 0.0, first
+    while d < last:
+        start, end = d, min(d + const.COLUMN_BLOCK, last)
+        one = two = three = four = 1.0
+        sum_one = sum_two = sum_three = sum_four = 0.0
+        while d + 4 <= end:
+            one *= scratch.real[0, d]
+            two *= scratch.real[0, d + 1]
+            three *= scratch.real[0, d + 2]
+            four *= scratch.real[0, d + 3]
+            sum_one += scratch.real[1, d]
+            sum_two += scratch.real[1, d + 1]
+            sum_three += scratch.real[1, d + 2]
+            sum_four += scratch.real[1, d + 3]
+            d += 4
+        while d < end:
+            one *= scratch.real[0, d]
+            sum_one += scratch.real[1, d]
+            d += 1
+        product = (one * two) * (three * four)
+        total += (sum_one + sum_two) + (sum_three + sum_four)
+        if product > const.SMALLEST:
+            total -= math.log(product)
+        else:
+            for c in range(start, end):
+                total -= math.log(scratch.real[0, c]) if scratch.real[0, c] > 0 else -math.inf
+    return 0.5 * total
 
 
 # -- rows of sites ---------------------------------------------------------------------------------------------------------
@@ -220,8 +255,7 @@ def set_decay(forest, scratch, g, kept, lost):
     so that `lost` keeps its digits where it is small. A call of ``exp`` for each site would not be vectorised.
     """
     if forest.common_rate > 0:
-        x = -forest.common_rate * g
-        whole, rest = math.exp(x), -math.expm1(x)
+        whole, rest = _decay(forest.common_rate * g)
         for d in range(forest.n_sites):
             scratch.rows[kept, d] = whole
             scratch.rows[lost, d] = rest
@@ -367,10 +401,13 @@ def log_z(forest, pair, h):
             s = pair.lost[k] + g
             total -= 0.5 * (const.LOG_2PI + math.log(s) + pair.d2[k] / s)
     for group in range(forest.n_groups):
-        kept, gone = math.exp(-forest.rate[group] * g), -math.expm1(-forest.rate[group] * g)
+        kept, gone = _decay(forest.rate[group] * g)
         for k in range(pair.end[group], pair.end[group + 1]):
             rho = pair.kept[k] * kept
-            total += _log_ratio(1, pair.d2[k], pair.product[k], rho, pair.lost[k] + pair.kept[k] * gone)
+            one = (pair.lost[k] + pair.kept[k] * gone) * (1 + rho)
+            pair.real[0, k] = one
+            pair.real[1, k] = 2 * pair.product[k] * rho / (1 + rho) - pair.d2[k] * rho * rho / one
+        total += _half_total(pair, pair.end[group], pair.end[group + 1])
     if forest.n_sites:
         set_decay(forest, pair, g, 1, 2)
         for d in range(forest.n_sites):
@@ -383,8 +420,8 @@ def _complete_log_z(forest, pair, g):
     if forest.n_brownian:
         s = pair.lost[0] + g
         return -0.5 * forest.n_real * (const.LOG_2PI + math.log(s)) - forest.total_log_scale - pair.d2[0] / (2 * s)
-    rho = pair.kept[0] * math.exp(-forest.rate[0] * g)
-    gap = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g)
+    kept, gone = _decay(forest.rate[0] * g)
+    rho, gap = pair.kept[0] * kept, pair.lost[0] + pair.kept[0] * gone
     return _log_ratio(forest.n_real, pair.d2[0], pair.product[0], rho, gap)
 
 
@@ -436,7 +473,7 @@ def slopes(forest, pair, h):
         drop_falls += 2 * r * r
     for group in range(forest.n_groups):
         rate = forest.rate[group]
-        kept, gone = math.exp(-rate * g), -math.expm1(-rate * g)
+        kept, gone = _decay(rate * g)
         one = two = three = four = 0.0
         for k in range(pair.end[group], pair.end[group + 1]):
             rho = pair.kept[k] * kept
@@ -471,8 +508,8 @@ def _complete_slopes(forest, pair, g):
         rise, drop = pair.d2[0] / (s * s), forest.n_real / s
         return rise, drop, 4 * rise / s, 2 * drop / s
     twice = 2 * forest.rate[0]
-    rho = pair.kept[0] * math.exp(-forest.rate[0] * g)
-    gap = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g)
+    kept, gone = _decay(forest.rate[0] * g)
+    rho, gap = pair.kept[0] * kept, pair.lost[0] + pair.kept[0] * gone
     own = _stationary_slopes(forest.n_real, pair.d2[0], pair.product[0], rho, gap)
     return twice * own[0], twice * own[1], twice * twice * own[2], twice * twice * own[3]
 
@@ -493,8 +530,8 @@ def least_slope(forest, pair, low, high, shift):
         total += pair.d2[k] * min(ratio * r_low * r_low, r_high * r_high) - r_high
     for group in range(forest.n_groups):
         rate = forest.rate[group]
-        kept_low, gone_low = math.exp(-rate * g_low), -math.expm1(-rate * g_low)
-        kept_high, gone_high = math.exp(-rate * g_high), -math.expm1(-rate * g_high)
+        kept_low, gone_low = _decay(rate * g_low)
+        kept_high, gone_high = _decay(rate * g_high)
         for k in range(pair.end[group], pair.end[group + 1]):
             f, lost = pair.kept[k], pair.lost[k]
             own = _stationary_least_slope(
@@ -541,10 +578,17 @@ def _complete_least_slope(forest, pair, g_low, g_high, ratio):
         r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
         return pair.d2[0] * min(ratio * r_low * r_low, r_high * r_high) - forest.n_real * r_high
     rate, f, lost = forest.rate[0], pair.kept[0], pair.lost[0]
-    rho_low, gap_low = f * math.exp(-rate * g_low), lost - f * math.expm1(-rate * g_low)
-    rho_high, gap_high = f * math.exp(-rate * g_high), lost - f * math.expm1(-rate * g_high)
+    kept_low, gone_low = _decay(rate * g_low)
+    kept_high, gone_high = _decay(rate * g_high)
     own = _stationary_least_slope(
-        forest.n_real, pair.d2[0], pair.product[0], ratio, rho_low, gap_low, rho_high, gap_high
+        forest.n_real,
+        pair.d2[0],
+        pair.product[0],
+        ratio,
+        f * kept_low,
+        lost + f * gone_low,
+        f * kept_high,
+        lost + f * gone_high,
     )
     return 2 * rate * own
 
@@ -557,12 +601,12 @@ def drop_falls_range(forest, pair, low, high):
         r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
         return 2 * forest.n_real * r_high * r_high, 2 * forest.n_real * r_low * r_low
     if forest.complete:
-        twice = 2 * forest.rate[0]
-        rho_low = pair.kept[0] * math.exp(-forest.rate[0] * g_low)
-        rho_high = pair.kept[0] * math.exp(-forest.rate[0] * g_high)
-        gap_low = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g_low)
-        gap_high = pair.lost[0] - pair.kept[0] * math.expm1(-forest.rate[0] * g_high)
-        own = _stationary_drop_falls(forest.n_real, pair.product[0], rho_low, gap_low, rho_high, gap_high)
+        twice, f, lost = 2 * forest.rate[0], pair.kept[0], pair.lost[0]
+        kept_low, gone_low = _decay(forest.rate[0] * g_low)
+        kept_high, gone_high = _decay(forest.rate[0] * g_high)
+        own = _stationary_drop_falls(
+            forest.n_real, pair.product[0], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
+        )
         return twice * twice * own[0], twice * twice * own[1]
     for k in range(pair.end[0]):
         r_low, r_high = 1 / (pair.lost[k] + g_low), 1 / (pair.lost[k] + g_high)
@@ -570,8 +614,8 @@ def drop_falls_range(forest, pair, low, high):
         most += 2 * r_low * r_low
     for group in range(forest.n_groups):
         rate = forest.rate[group]
-        kept_low, gone_low = math.exp(-rate * g_low), -math.expm1(-rate * g_low)
-        kept_high, gone_high = math.exp(-rate * g_high), -math.expm1(-rate * g_high)
+        kept_low, gone_low = _decay(rate * g_low)
+        kept_high, gone_high = _decay(rate * g_high)
         for k in range(pair.end[group], pair.end[group + 1]):
             f, lost = pair.kept[k], pair.lost[k]
             own = _stationary_drop_falls(
@@ -666,8 +710,8 @@ def scan_slope(forest, i, j, low, high, shift, pair):
         pair.term[d] = gap * gap * min(ratio * r_low * r_low, r_high * r_high) - r_high
     for k in range(forest.n_groups):
         rate = forest.rate[k]
-        kept_low, gone_low = math.exp(-rate * g_low), -math.expm1(-rate * g_low)
-        kept_high, gone_high = math.exp(-rate * g_high), -math.expm1(-rate * g_high)
+        kept_low, gone_low = _decay(rate * g_low)
+        kept_high, gone_high = _decay(rate * g_high)
         for d in range(forest.group[k], forest.group[k + 1]):
             gap = forest.mean[j, d] - forest.mean[i, d]
             f_i = 1 - forest.spread[i, d]
@@ -757,28 +801,44 @@ def merge(forest, i, j, h, into, scratch):
         forest.mean[into, d], forest.spread[into, d] = y, v
         least = min(least, v)
     for k in range(forest.n_groups):
-        rate, least_lost = forest.rate[k], 1.0
-        kept_i, gone_i = math.exp(-rate * climb_i), -math.expm1(-rate * climb_i)
-        kept_j, gone_j = math.exp(-rate * climb_j), -math.expm1(-rate * climb_j)
-        for d in range(forest.group[k], forest.group[k + 1]):
-            a, lost = _join_stationary(
-                forest.mean[i, d],
-                forest.spread[i, d],
-                kept_i,
-                gone_i,
-                forest.mean[j, d],
-                forest.spread[j, d],
-                kept_j,
-                gone_j,
-            )
-            forest.mean[into, d], forest.spread[into, d] = a, lost
-            least_lost = min(least_lost, lost)
-        least = min(least, path_of(rate, least_lost))
+        least_lost = _merge_stationary(forest, k, i, j, climb_i, climb_j, into, scratch)
+        least = min(least, path_of(forest.rate[k], least_lost))
     forest.least[into] = least
     if forest.n_sites:
         _merge_sites(forest, i, j, max(climb_i, 0.0), max(climb_j, 0.0), into, scratch)
     if forest.growth.shape[1]:
         _set_growth(forest, into, h)
+
+
+def _merge_stationary(forest, group, i, j, climb_i, climb_j, into, scratch):
+    """Merge the messages of the stationary columns of one rate; return the least that any of them has lost.
+
+    With ``n`` for f at the meeting point and ``q = 1 - n^2``, precisions are ``n^2 / q`` and weights ``n / q``. Both sides are
+    multiplied by ``q_i q_j``, so that one that is known exactly, or says nothing, needs no branch.
+    """
+    first, last, rate = forest.group[group], forest.group[group + 1], forest.rate[group]
+    kept_i, gone_i = _decay(rate * climb_i)
+    kept_j, gone_j = _decay(rate * climb_j)
+    for d in range(first, last):
+        n_i, n_j = (1 - forest.spread[i, d]) * kept_i, (1 - forest.spread[j, d]) * kept_j
+        q_i = (forest.spread[i, d] + (1 - forest.spread[i, d]) * gone_i) * (1 + n_i)
+        q_j = (forest.spread[j, d] + (1 - forest.spread[j, d]) * gone_j) * (1 + n_j)
+        weight_i, weight_j = n_i * q_j, n_j * q_i
+        neither, some = q_i * q_j, n_i * weight_i + n_j * weight_j
+        whole = 1 / (neither + some)
+        f = math.sqrt(some * whole)
+        joint = (weight_i * forest.mean[i, d] + weight_j * forest.mean[j, d]) * whole
+        scratch.real[0, d] = joint / max(f, const.FLATTEST)
+        scratch.real[1, d] = neither * whole / (1 + f)
+    # not written at once: the slot may be one of the two, and the loop would not be vectorised
+    least = 1.0
+    for d in range(first, last):
+        forest.mean[into, d] = scratch.real[0, d]
+    for d in range(first, last):
+        forest.spread[into, d] = scratch.real[1, d]
+    for d in range(first, last):
+        least = min(least, scratch.real[1, d])
+    return least
 
 
 def _merge_complete(forest, i, j, climb_i, climb_j, into):
@@ -790,9 +850,10 @@ def _merge_complete(forest, i, j, climb_i, climb_j, into):
         forest.spread[into, 0] = w_i * w_j / s
         forest.least[into] = w_i * w_j / s
         return
-    x_i, x_j = -forest.rate[0] * climb_i, -forest.rate[0] * climb_j
-    precision_i, weight_i = _weights(forest.spread[i, 0], math.exp(x_i), -math.expm1(x_i))
-    precision_j, weight_j = _weights(forest.spread[j, 0], math.exp(x_j), -math.expm1(x_j))
+    kept_i, gone_i = _decay(forest.rate[0] * climb_i)
+    kept_j, gone_j = _decay(forest.rate[0] * climb_j)
+    precision_i, weight_i = _weights(forest.spread[i, 0], kept_i, gone_i)
+    precision_j, weight_j = _weights(forest.spread[j, 0], kept_j, gone_j)
     precision = precision_i + precision_j
     scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
     for d in range(forest.n_real):
@@ -963,31 +1024,42 @@ def log_z_at(forest, place, h):
             s, gap = v + forest.spread[third, d] + across, y - forest.mean[third, d]
             total -= 0.5 * (const.LOG_2PI + math.log(s) + gap * gap / s) + forest.log_scale[d]
     for k in range(forest.n_groups):
-        rate = forest.rate[k]
-        kept_up, gone_up = math.exp(-rate * up), -math.expm1(-rate * up)
-        kept_down, gone_down = math.exp(-rate * down), -math.expm1(-rate * down)
-        kept, gone = math.exp(-rate * across), -math.expm1(-rate * across)
-        for d in range(forest.group[k], forest.group[k + 1]):
-            if forest.spread[third, d] == 1:
-                continue
-            a, lost = _join_stationary(
-                forest.mean[below, d],
-                forest.spread[below, d],
-                kept_up,
-                gone_up,
-                forest.mean[beyond, d],
-                forest.spread[beyond, d],
-                kept_down,
-                gone_down,
-            )
-            other = forest.spread[third, d]
-            f = (1 - lost) * (1 - other)
-            if f > 0:
-                gap, product = a - forest.mean[third, d], a * forest.mean[third, d]
-                total += _log_ratio(1, gap * gap, product, f * kept, lost + (1 - lost) * other + f * gone)
+        total += _stationary_log_z_at(forest, k, place, up, down, across)
     if forest.n_sites:
         total += _site_log_z_at(forest, place, max(up, 0.0), max(down, 0.0), across)
     return total
+
+
+def _stationary_log_z_at(forest, group, place, up, down, across):
+    """Return what the stationary columns of one rate contribute to `log_z_at`.
+
+    The third message is the number ``a``, drawn from ``N(n z, q)`` given the state z at the point, see `_merge_stationary`. Of z
+    the other two say that it is normal, so that a is normal too, and ``log Z`` is the log ratio of its density there and that
+    at equilibrium, where it is ``N(0, 1)``.
+    """
+    rate, below, beyond, third = forest.rate[group], place.below, place.beyond, place.third
+    kept_up, gone_up = _decay(rate * up)
+    kept_down, gone_down = _decay(rate * down)
+    kept, gone = _decay(rate * across)
+    first, last = forest.group[group], forest.group[group + 1]
+    # mean and variance of z: in a loop of its own, as with all six arrays that are read none would be vectorised
+    for d in range(first, last):
+        n_i, n_j = (1 - forest.spread[below, d]) * kept_up, (1 - forest.spread[beyond, d]) * kept_down
+        q_i = (forest.spread[below, d] + (1 - forest.spread[below, d]) * gone_up) * (1 + n_i)
+        q_j = (forest.spread[beyond, d] + (1 - forest.spread[beyond, d]) * gone_down) * (1 + n_j)
+        weight_i, weight_j = n_i * q_j, n_j * q_i
+        neither = q_i * q_j
+        whole = 1 / (neither + (n_i * weight_i + n_j * weight_j) + const.POLE)
+        place.real[0, d] = neither * whole
+        place.real[1, d] = (weight_i * forest.mean[below, d] + weight_j * forest.mean[beyond, d]) * whole
+    for d in range(first, last):
+        n, a = (1 - forest.spread[third, d]) * kept, forest.mean[third, d]
+        q = (forest.spread[third, d] + (1 - forest.spread[third, d]) * gone) * (1 + n)
+        variance = q + n * n * place.real[0, d] + const.POLE
+        gap = a - n * place.real[1, d]
+        place.real[0, d] = variance
+        place.real[1, d] = a * a - gap * gap / variance
+    return _half_total(place, first, last)
 
 
 def _complete_log_z_at(forest, place, up, down, across):
@@ -999,8 +1071,11 @@ def _complete_log_z_at(forest, place, up, down, across):
         s = share * w_below + forest.spread[place.third, 0] + across
         return -0.5 * forest.n_real * (const.LOG_2PI + math.log(s)) - forest.total_log_scale - d2 / (2 * s)
     rate = forest.rate[0]
-    precision_i, weight_i = _weights(forest.spread[place.below, 0], math.exp(-rate * up), -math.expm1(-rate * up))
-    precision_j, weight_j = _weights(forest.spread[place.beyond, 0], math.exp(-rate * down), -math.expm1(-rate * down))
+    kept_up, gone_up = _decay(rate * up)
+    kept_down, gone_down = _decay(rate * down)
+    kept, gone = _decay(rate * across)
+    precision_i, weight_i = _weights(forest.spread[place.below, 0], kept_up, gone_up)
+    precision_j, weight_j = _weights(forest.spread[place.beyond, 0], kept_down, gone_down)
     precision = precision_i + precision_j
     scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
     below, beyond = weight_i * scale, weight_j * scale
@@ -1011,19 +1086,18 @@ def _complete_log_z_at(forest, place, up, down, across):
     product = below * place.below_third + beyond * place.beyond_third + (1 + more) * place.third_third
     lost, third = _lost_of(precision), forest.spread[place.third, 0]
     f, both = (1 - lost) * (1 - third), lost + (1 - lost) * third
-    rho, gap = f * math.exp(-rate * across), both - f * math.expm1(-rate * across)
-    return _log_ratio(forest.n_real, max(d2, 0.0), product, rho, gap)
+    return _log_ratio(forest.n_real, max(d2, 0.0), product, f * kept, both + f * gone)
 
 
 def _site_log_z_at(forest, place, up, down, across):
     n = forest.n_sites
     if forest.common_rate > 0:
-        rate = -forest.common_rate
-        keep, lose = math.exp(rate * across), -math.expm1(rate * across)
-        keep_up, lose_up = math.exp(rate * up), -keep * math.expm1(rate * up)
-        keep_down, lose_down = math.exp(rate * down), -math.expm1(rate * down)
+        rate = forest.common_rate
+        keep, lose = _decay(rate * across)
+        keep_up, lose_up = _decay(rate * up)
+        keep_down, lose_down = _decay(rate * down)
         both, one = keep * keep_up * keep_down, keep * keep_up * lose_down
-        two, neither = lose_up * keep_down, lose_up * lose_down
+        two, neither = keep * lose_up * keep_down, keep * lose_up * lose_down
         for d in range(n):
             place.rows[6, d] = (
                 lose
