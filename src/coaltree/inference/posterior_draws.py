@@ -30,9 +30,9 @@ KEPT = 25  # draws of each chain
 HELD = 10  # sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them
 WARM_UP = 0.4  # of all sweeps
 CELL_DRAWS = 10  # of missing cells before the first move: filled otherwise they would mislead it
-FEWEST_SWEEPS, MOST_SWEEPS = 50, 200
+FEWEST_SWEEPS, MOST_SWEEPS = 80, 300
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
-MOVE, COLUMN, TIME = 1.0, 0.2, 60_000.0
+MOVE, COLUMN, TIME = 1.0, 0.05, 60_000.0
 LOOKS = 10  # at how it goes
 MOST_ROUNDING = 0.2  # of a column's variance is put down to rounding at the most
 
