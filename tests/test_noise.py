@@ -85,12 +85,3 @@ def test_small_tables_with_holes_and_constant_parts(n):
     X[: n // 2, 2] = np.nan
     found = noise_share(predictive_noise(ct.Brownian(np.ones(3), 0.1), X, 3), X)
     assert 0 < found < 1
-
-
-def test_a_covariance_matrix_is_judged_by_whole_rows():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 1)) + 0.3 * rng.normal(size=(60, 3))
-    model = ct.CoalescentClustering(covariance="full").fit(X)
-    assert 0 < noise_share(model.process_, X) < 1
-    found = cell_log_scores(model._predictor, X[:4])
-    np.testing.assert_array_equal(found, model._predictor.log_density(X[:4]))

@@ -1,4 +1,4 @@
-"""Questions to a model whose trees for predictions are drawn over a part of its rows."""
+"""Questions to models whose trees for predictions are drawn over a part of the rows, or over columns that repeat each other."""
 
 import numpy as np
 import pytest
@@ -50,3 +50,18 @@ def test_missing_cells_of_all_rows(blobs, tmp_path):
     again = ct.load_model(tmp_path / "m")
     np.testing.assert_array_equal(again.predict_proba(holes), model.predict_proba(holes))
     np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_columns_that_depend_on_each_other(seed):
+    """Totals, other units and copies make covariance matrices nearly singular; holes in them are filled exactly."""
+    x, y = np.random.default_rng(seed).normal(size=(2, 40))
+    for X in (np.c_[x, 2 * x, -3 * x], np.c_[x, y, x + y], np.c_[x, x, x]):
+        holes = X.copy()
+        holes[39, 1] = holes[0, 0] = np.nan
+        filled = ct.CoalescentImputer(random_state=seed).fit_transform(holes)
+        np.testing.assert_allclose(filled, X, atol=0.1)
+        model = ct.CoalescentClustering(random_state=seed).fit(X)
+        assert np.isfinite(model.score_samples(X)).all()
+        assert np.isfinite(model.predict_proba(X[:2])).all()

@@ -32,7 +32,7 @@ MEAN_SPREAD = 100.0
 NOISE_SHARE = 0.05  # of a column's variance: what noise is expected to have before the table is looked at
 STRENGTH_RANGE = (1.0, 1e6)
 LOG_STRENGTH_SD = 2.0  # of the prior of a strength's logarithm; in the middle it counts as much as there are columns
-SCALE_RANGE = (1e-8, 1e8)  # in units of what is expected
+SCALE_RANGE = (1e-6, 1e6)  # in units of what is expected
 NOISE_FACTORS = (1e-6, 1e6)  # by which all noise is multiplied at once
 
 
@@ -99,8 +99,10 @@ def _log_multigamma(a: float, width: int) -> float:
 
 
 def _determinant_and_precisions(covariance: FloatArray) -> tuple[float, FloatArray]:
-    """Return the log determinant, and the diagonal of the inverse."""
-    return float(np.linalg.slogdet(covariance)[1]), np.diag(np.linalg.inv(covariance))
+    """Return the log determinant, and the diagonal of the inverse; of nearly singular matrices, too, that is positive."""
+    lower = np.linalg.cholesky(covariance)
+    root = np.linalg.solve(lower, np.eye(len(lower)))
+    return 2 * float(np.sum(np.log(np.diag(lower)))), np.sum(root**2, axis=0)
 
 
 def draw_inverse_wishart(freedom: float, scale: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -239,7 +241,9 @@ class CorrelatedDraws(ParameterDraws):
     ) -> float:
         """Draw a number by which all noise is multiplied, the states at the leaves integrated out: they would hold it fast."""
         width = len(covariance)
-        traces = 0.5 * self.noise.strength * float(np.sum(self.noise.scales * np.diag(np.linalg.inv(covariance))))
+        traces = (
+            0.5 * self.noise.strength * float(np.sum(self.noise.scales * _determinant_and_precisions(covariance)[1]))
+        )
 
         def log_density(factor: float) -> float:
             # the inverse Wishart density, times the Jacobian of multiplying all D (D + 1) / 2 entries by a factor
@@ -252,10 +256,12 @@ class CorrelatedDraws(ParameterDraws):
         self, root: FloatArray, left: float, covariance: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """Draw the mean, from which the root's state is off by `left` times the covariance, eq. (13.5)."""
-        inverse, prior = np.linalg.inv(covariance) / left, 1 / (MEAN_SPREAD * self._spread)
-        weight = inverse + np.diag(prior)
-        middle = np.linalg.solve(weight, inverse @ root + prior * self._middle)
-        return np.asarray(middle + np.linalg.solve(np.linalg.cholesky(weight).T, rng.standard_normal(len(root))))
+        # A mean and a root's state are drawn from their prior, and the mean is moved by what the root's state is off (Matheron's
+        # rule): no inverse of a covariance matrix is needed, which is nearly singular where columns repeat each other.
+        spread = MEAN_SPREAD * self._spread
+        mean = self._middle + np.sqrt(spread) * rng.standard_normal(len(root))
+        state = mean + math.sqrt(left) * np.linalg.cholesky(covariance) @ rng.standard_normal(len(root))
+        return np.asarray(mean + spread * np.linalg.solve(np.diag(spread) + left * covariance, root - state))
 
     def clock_powers(self, process: Process) -> float | None:
         """Return minus one: only the rate is slowed."""

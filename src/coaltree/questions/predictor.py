@@ -27,10 +27,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Answer = TypeVar("Answer")
 
-MOST_LEAVES, FEWEST_DRAWS = (
-    5_000,
-    3,
-)  # of all trees together, and of draws, that are asked about rows that are known in part
+# Leaves of all trees together, and draws, that are asked about rows that are known in part; the former of few columns.
+MOST_LEAVES, FEWEST_DRAWS, FEW_COLUMNS = 5_000, 3, 10
 # Draws on which rows of the fit are placed anew, and what that may cost: rows with holes times rows times columns squared.
 MOST_ANEW, WORK_ANEW = 10, 1.5e8
 FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
@@ -128,7 +126,8 @@ class Predictor:
     def few(self) -> Predictor:
         """What is asked about rows that know some cells of a covariance matrix only: that takes long, so it has fewer draws."""
         every = self.ensemble.draws
-        count = min(max(MOST_LEAVES // len(self.X), FEWEST_DRAWS), len(every))
+        wide = max(self.X.shape[1] / FEW_COLUMNS, 1.0)  # the work grows as the square of the number of columns
+        count = min(max(int(MOST_LEAVES / (len(self.X) * wide**2)), FEWEST_DRAWS), len(every))
         if count == len(every) or not any(draw.process.blends() for draw in every):
             return self
         which = np.linspace(0, len(every) - 1, count).round().astype(np.intp)
@@ -171,11 +170,11 @@ class Predictor:
         drawn for the place where it is, so rows are placed anew on some of their trees, if that does not take too long. Else
         they are taken where the draws have them.
         """
-        if len(self.X) == 1:
+        if self.places_anew and len(self.X) == 1:
             found = [beliefs.leaves().take(rows) for beliefs in self.groups.beliefs]
         elif self.places_anew:
             found = [self._placed_anew(draw, rows) for draw in self.ensemble.draws]
-        elif which := self._placed_anew_on():
+        elif len(self.X) > 1 and (which := self._placed_anew_on()):
             found = [self._placed_anew(self.ensemble.draws[k], rows) for k in which]
             return _mixture(found, self.weights[which] / self.weights[which].sum())
         else:
