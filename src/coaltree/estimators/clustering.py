@@ -320,11 +320,14 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
-        asked = self._asked_rows()
-        part = without_leaves(self.tree_, np.setdiff1d(np.arange(self.tree_.n_leaves), asked))
+        tree, asked = self.tree_, self._asked_rows()
+        part = (
+            tree if len(asked) == tree.n_leaves else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), asked))
+        )
         placed = self._ask("place", rows.matrix, part, n_nearest, float(level))
-        nodes = [ancestor(self.tree_, asked[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
-        placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=asked[placed.nearest])
+        if part is not tree:
+            nodes = [ancestor(tree, asked[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
+            placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=asked[placed.nearest])
         log_density = placed.log_density + self._log_slopes(rows.table)
         return Placements.of(
             placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index

@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..inference.posterior_draws import Draw
 from ..process.brownian import Brownian
 from ..process.gaussian import Gaussian
+from ..process.gaussian_calibration import column_moments
 from ..process.interface import Process
 from ..process.mixed import Mixed
 from ..process.multinomial import Multinomial, smoothed_shares
@@ -161,21 +162,13 @@ def _process_of(
         return real(np.zeros(1), np.ones(1))
     parts: list[tuple[Process, NDArray[np.intp]]] = []
     if n_real:
-        parts.append((real(*_moments(matrix[:, :n_real])), np.arange(n_real)))
+        parts.append((real(*column_moments(matrix[:, :n_real])), np.arange(n_real)))
     if n_categorical:
         codes = matrix[:, n_real:]
         shares = [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
         sites = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
         parts.append((sites, np.arange(n_real, n_real + n_categorical)))
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
-
-
-def _moments(real: FloatArray) -> tuple[FloatArray, FloatArray]:
-    observed = ~np.isnan(real)
-    counts = np.maximum(observed.sum(axis=0), 1)
-    middle = np.where(observed, real, 0.0).sum(axis=0) / counts
-    spread = (np.where(observed, real - middle, 0.0) ** 2).sum(axis=0) / counts
-    return middle, np.where(spread > 0, spread, 1.0)
 
 
 def _shaped(variances: FloatArray, covariance: str | None) -> FloatArray:

@@ -186,7 +186,7 @@ class Chain:
             def log_density(log_factor: float) -> float:
                 # on a tree as much higher a slower process says the same: only the priors have to be weighed
                 tree_gain = (n - 1) * log_factor - math.expm1(log_factor) * total
-                return tree_gain + draws.slowed(process, log_factor)[1]
+                return tree_gain + draws.clock_gain(process, log_factor)
 
             log_factor = slice_step(log_density, 0.0, CLOCK_RANGE, self._rng)
             process, factor = draws.slowed(process, log_factor)[0], math.exp(log_factor)

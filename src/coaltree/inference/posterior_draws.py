@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.gaussian import Gaussian
+from ..process.gaussian_calibration import MOST_ROUNDING
 from ..process.interface import Process
 from ..process.mixed import Mixed
 from ..process.parameter_draws import parameter_draws
@@ -34,7 +35,6 @@ FEWEST_SWEEPS, MOST_SWEEPS = 80, 300
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
 MOVE, COLUMN, TIME = 1.0, 0.05, 60_000.0
 LOOKS = 10  # at how it goes
-MOST_ROUNDING = 0.2  # of a column's variance is put down to rounding at the most
 
 
 class Draw(NamedTuple):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..tree.tree import Tree
 from .drawing import ParameterDraws
 from .evidence import RATE_RANGE, SCALE, SHAPE
+from .gaussian_calibration import column_moments
 from .interface import Process
 from .kernels.components import contrasts, draw_missing, draw_states, send_up
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck
@@ -133,10 +134,7 @@ class CorrelatedDraws(ParameterDraws):
 
     def __init__(self, X: FloatArray, hold_noise: bool) -> None:
         missing = np.isnan(X)
-        counts = np.maximum((~missing).sum(axis=0), 1)
-        self._middle = np.where(missing, 0.0, X).sum(axis=0) / counts
-        spread = (np.where(missing, 0.0, X - self._middle) ** 2).sum(axis=0) / counts
-        self._spread = np.where(spread > 0, spread, 1.0)
+        self._middle, self._spread = column_moments(X)
         super().__init__(np.ascontiguousarray(np.where(missing, self._middle, X)))
         self._first = np.concatenate([[0], np.cumsum(missing.sum(axis=1))]).astype(np.intp)
         self._rows, self._missing = (np.ascontiguousarray(own) for own in np.nonzero(missing))
@@ -267,10 +265,14 @@ class CorrelatedDraws(ParameterDraws):
         """Return minus one: only the rate is slowed."""
         return -1.0
 
-    def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
-        """Return the process by another clock, and the log ratio of densities: nothing but the rate changes."""
+    def clock_gain(self, process: Process, log_factor: float) -> float:
+        """Return the log ratio of densities: nothing but the rate changes."""
         assert isinstance(process, OrnsteinUhlenbeck)
-        gain = rate_log_prior(process.rate / math.exp(log_factor)) - rate_log_prior(process.rate) - log_factor
+        return rate_log_prior(process.rate / math.exp(log_factor)) - rate_log_prior(process.rate) - log_factor
+
+    def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
+        """Return the process by another clock, and `clock_gain`."""
+        gain = self.clock_gain(process, log_factor)
         return (slowed(process, math.exp(log_factor)), gain) if math.isfinite(gain) else (process, -math.inf)
 
     def log_prior(self, process: Process) -> float:

@@ -62,6 +62,10 @@ class ParameterDraws(ABC):
     def clock_powers(self, process: Process) -> float | None:
         """Return c's exponent in the Jacobian of slowing the process by c; None if it cannot be slowed."""
 
+    def clock_gain(self, process: Process, log_factor: float) -> float:
+        """Return what `slowed` returns as its second, for those who only weigh clocks."""
+        return self.slowed(process, log_factor)[1]
+
     def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
         """Return the process by another clock, and the log ratio of the densities of their parameters; see eq. (13.7)."""
         powers = self.clock_powers(process)

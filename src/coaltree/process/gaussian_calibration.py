@@ -49,10 +49,7 @@ class GaussianPrior(NamedTuple):
         otherwise be explained by states that repeat exactly, at a density that has no bound.
         """
         observed = ~np.isnan(X)
-        counts = np.maximum(observed.sum(axis=0), 1)
-        middle = np.where(observed, X, 0.0).sum(axis=0) / counts
-        spread = (np.where(observed, X - middle, 0.0) ** 2).sum(axis=0) / counts
-        spread = np.where(spread > 0, spread, 1.0)
+        middle, spread = column_moments(X)
         steps = np.zeros(X.shape[1])
         for d, column in enumerate(X.T):
             gaps = np.diff(np.unique(column[observed[:, d]]))
@@ -140,6 +137,15 @@ class GaussianPrior(NamedTuple):
             least = self._for_one_variance(least, noise)
         drawn = (spread / SCALE + 0.5 * own) / rng.standard_gamma(SHAPE + 0.5 * counts)
         return np.asarray(np.where(drawn >= least, drawn, variance))
+
+
+def column_moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance of each column's observed cells; 0 where there are none, and 1 where they do not vary."""
+    observed = ~np.isnan(X)
+    counts = np.maximum(observed.sum(axis=0), 1)
+    middle = np.where(observed, X, 0.0).sum(axis=0) / counts
+    spread = (np.where(observed, X - middle, 0.0) ** 2).sum(axis=0) / counts
+    return middle, np.where(spread > 0, spread, 1.0)
 
 
 def noise_log_prior(noise: FloatArray | float) -> float:

@@ -326,3 +326,8 @@ class _MixedDraws(ParameterDraws):
         assert isinstance(process, Mixed)
         powers = [own.clock_powers(part) for own, (part, _) in zip(self._parts, process.parts, strict=True)]
         return None if None in powers else sum(powers)  # type: ignore[arg-type]
+
+    def clock_gain(self, process: Process, log_factor: float) -> float:
+        """Return the sum over the parts."""
+        assert isinstance(process, Mixed)
+        return sum(own.clock_gain(part, log_factor) for own, (part, _) in zip(self._parts, process.parts, strict=True))
