@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..inference.posterior_draws import Draw
 from ..process.predictions import Predictions
 from ..questions.predictor import Predictor
-from ..tree.pruning import without_leaves
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -37,7 +36,7 @@ class OffTree(NamedTuple):
     cells: Predictions  # (opened,), of each cell, given others of its row
 
 
-def take_off(tree: Tree, predictor: Predictor, n_real: int, n_jobs: int | None = None) -> OffTree:
+def take_off(tree: Tree, predictor: Predictor, n_real: int) -> OffTree:
     """Take rows off the trees of a predictor, some at a time, and ask the rest about them.
 
     All rows are scored; of more than a million so many, evenly along the leaves as they are drawn. Cells are hidden in all
@@ -50,8 +49,6 @@ def take_off(tree: Tree, predictor: Predictor, n_real: int, n_jobs: int | None =
     predictor : Predictor
         Over the same rows, real columns first. Of more than a few draws some are asked, evenly.
     n_real : int
-    n_jobs : int, optional
-        Threads.
 
     Returns
     -------
@@ -72,13 +69,13 @@ def take_off(tree: Tree, predictor: Predictor, n_real: int, n_jobs: int | None =
         opened.append(chosen)
         cells.append(_expected(rest, X[chosen], n_groups))
 
-    for part, rest in _parts(draws, X, n_jobs, rows):
+    for part, rest in _parts(predictor, draws, rows):
         scores[part] = rest.log_density(X[part])
         open_rows(part[np.isin(part, even)], rest)
     rows = np.sort(rows)
     scores -= _usual(X, n_real)
     oddest = rows[np.argsort(np.round(scores[rows], 9), kind="stable")[:ODDEST]]
-    for part, rest in _parts(draws, X, n_jobs, np.setdiff1d(oddest, even)):
+    for part, rest in _parts(predictor, draws, np.setdiff1d(oddest, even)):
         open_rows(part, rest)
     which = np.concatenate(opened)
     order = np.argsort(which)
@@ -102,15 +99,12 @@ def _n_parts(n_leaves: int, n_rows: int) -> int:
     return min(max(ALL_LEAVES // n_leaves, 2), n_rows)
 
 
-def _parts(
-    draws: Sequence[Draw], X: FloatArray, n_jobs: int | None, rows: IntArray
-) -> Iterator[tuple[IntArray, Predictor]]:
+def _parts(predictor: Predictor, draws: Sequence[Draw], rows: IntArray) -> Iterator[tuple[IntArray, Predictor]]:
     """Yield some of the rows, and what is left when they are off the trees, until all have been off."""
-    n_parts = _n_parts(len(X) * len(draws), len(rows))
+    n_parts = _n_parts(len(predictor.X) * len(draws), len(rows))
     for k in range(n_parts):
         part = rows[k::n_parts]  # neighbours are in different ones
-        rest = [Draw(without_leaves(own.tree, part), own.process, np.delete(own.X, part, axis=0)) for own in draws]
-        yield part, Predictor(rest, np.ones(len(rest)), np.delete(X, part, axis=0), n_jobs)
+        yield part, predictor.without_rows(part, draws)
 
 
 def _usual(X: FloatArray, n_real: int) -> FloatArray:

@@ -75,7 +75,7 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
     matrix, predictor = model._matrix, model._predictor
     if not model._predicts_apart and len(predictor.trees) > 1:  # of a sample, the tree that stands for it
         predictor = Predictor.of_trees([tree], np.ones(1), matrix, predictor.given_process, model.n_jobs)
-    asked = model._prediction_rows() if model._predicts_apart else np.arange(tree.n_leaves)
+    asked = model._asked_rows()
     holes, filled, off = np.zeros(0, dtype=np.intp), None, None
     if encoding.informative.any():
         if tree.n_leaves <= MOST_LEAVES:
@@ -85,7 +85,7 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
         if tree.n_leaves >= FEWEST_ROWS:
             n_real = sum(column.real for column in encoded_columns(encoding))
             part = tree if len(asked) == tree.n_leaves else predictor.trees[0]
-            off = take_off(part, predictor, n_real, model.n_jobs)
+            off = take_off(part, predictor, n_real)
             off = off._replace(rows=asked[off.rows], opened=asked[off.opened])
     sample = getattr(model, "sample_", None)
     rounds = len(model.log_joints_)

@@ -130,8 +130,13 @@ class Predictor:
         count = min(max(int(MOST_LEAVES / (len(self.X) * wide**2)), FEWEST_DRAWS), len(every))
         if count == len(every) or not any(draw.process.blends() for draw in every):
             return self
-        which = np.linspace(0, len(every) - 1, count).round().astype(np.intp)
-        return Predictor([every[k] for k in which.tolist()], self.weights[which], self.X, self.n_threads)
+        which = self._evenly(count)
+        return Predictor([every[k] for k in which], self.weights[which], self.X, self.n_threads)
+
+    def _evenly(self, count: int) -> list[int]:
+        """Return so many draws, evenly from all."""
+        which: list[int] = np.linspace(0, len(self.trees) - 1, count).round().astype(int).tolist()
+        return which
 
     def known_in_part(self, X: FloatArray) -> NDArray[np.bool_]:
         """Say which rows have holes in columns of a covariance matrix."""
@@ -184,11 +189,10 @@ class Predictor:
     def _placed_anew_on(self) -> list[int]:
         """Return on which draws rows of the fit are placed anew; none if that takes too long."""
         n, width = self.X.shape
-        work = (
-            float(np.isnan(self.X).any(axis=1).sum()) * n * width**2
-        )  # of one draw: the square is that of hidden cells
+        with_holes = float(np.isnan(self.X).any(axis=1).sum())
+        work = with_holes * n * width**2  # of one draw: the square is that of hidden cells
         count = min(MOST_ANEW, int(WORK_ANEW / max(work, 1.0)), len(self.trees))
-        return np.linspace(0, len(self.trees) - 1, count).round().astype(int).tolist() if count >= FEWEST_DRAWS else []
+        return self._evenly(count) if count >= FEWEST_DRAWS else []
 
     def _at_leaf(self, k: int, rows: IntArray) -> Predictions:
         """Return what cells of rows would show where a draw has them, by all other rows and the row's observed cells."""
@@ -204,7 +208,7 @@ class Predictor:
         for group in [*self._groups(FOLDS if len(self.trees) == 1 else SAMPLE_FOLDS), *whole[:, None]]:
             asked = np.flatnonzero(np.isin(rows, group))
             if len(asked):
-                found.append(self._held_out(draw, group).cells(self.X[rows[asked]]))
+                found.append(self.without_rows(group, [draw]).cells(self.X[rows[asked]]))
                 order.append(asked)
         return Predictions.stacked(found).take(np.argsort(np.concatenate(order), kind="stable"))
 
@@ -221,7 +225,7 @@ class Predictor:
         for k, draw in enumerate(self.ensemble.draws[t] for t in chosen):
             tree = draw.tree
             for group in groups:
-                held_out = self._held_out(draw._replace(tree=tree), group)
+                held_out = self.without_rows(group, [draw._replace(tree=tree)])
                 at, heights = held_out.draw_places(self.X[group], rng)
                 tree = with_leaves(held_out.trees[0], at, heights, group, tree.leaf_names)
             drawn = Beliefs(tree, draw.X, draw.process).draw(1, rng)[0]
@@ -239,9 +243,10 @@ class Predictor:
         """Say whether a table is that of the fit."""
         return X.shape == self.X.shape and np.array_equal(X, self.X, equal_nan=True)
 
-    def _held_out(self, draw: Draw, rows: IntArray) -> Predictor:
-        rest = Draw(without_leaves(draw.tree, rows), draw.process, np.delete(draw.X, rows, axis=0))
-        return Predictor([rest], np.ones(1), np.delete(self.X, rows, axis=0), self.n_threads)
+    def without_rows(self, rows: IntArray, draws: Sequence[Draw]) -> Predictor:
+        """Return a predictor of draws over the same rows after some have been taken off."""
+        rest = [Draw(without_leaves(own.tree, rows), own.process, np.delete(own.X, rows, axis=0)) for own in draws]
+        return Predictor(rest, np.ones(len(rest)), np.delete(self.X, rows, axis=0), self.n_threads)
 
     # -- places ---------------------------------------------------------------------------------------------------
 
