@@ -28,7 +28,7 @@ LONGEST = 900  # seconds
 
 
 def cells():
-    from coaltree.inference.carriers import Threads
+    from coaltree.inference.executors import Threads
     from coaltree.inference.neighbours import nearest
 
     return lambda X: nearest(np.ascontiguousarray(X.T), K, Threads(N_JOBS), 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from coaltree.extras import need
+from coaltree._optional import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import coaltree as ct
-from coaltree.output.palette import MIXED, PALETTE, PLAIN
+from coaltree.plot.style import MIXED, PALETTE, PLAIN
 from coaltree.tree.layout import elbows, node_positions
 
 from .drawing import new_figure, title_panels

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 import coaltree as ct
-from coaltree.output.palette import PALETTE, PLAIN
+from coaltree.plot.style import PALETTE, PLAIN
 
 from .drawing import new_figure, title_panels
 from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from coaltree._atomic import OutputFolder
 from coaltree.errors import InputError
-from coaltree.whole import OutputFolder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from coaltree._atomic import write_together
 from coaltree.errors import InputError
-from coaltree.whole import write_together
 
 from . import tables
 from .verdicts import verdicts

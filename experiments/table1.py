@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import coaltree as ct
-from coaltree import datasets, metrics, rivals
-from coaltree.output.palette import PALETTE
+from coaltree import baselines as baselines
+from coaltree import datasets, metrics
+from coaltree.plot.style import PALETTE
 
 from . import paper
 from .drawing import new_figure, title_panels
@@ -105,8 +106,8 @@ def _real_methods(scaled: bool, slow: bool) -> list[Method]:
         ]
         return [*methods, Method("CoalescentClustering()", _estimated)] if scaled else methods
     methods = [
-        Method("average link", rivals.linkage_tree),
-        Method("Ward", partial(rivals.linkage_tree, method="ward")),
+        Method("average link", baselines.linkage_tree),
+        Method("Ward", partial(baselines.linkage_tree, method="ward")),
         *_genie_if_installed(),
         Method("coalescent, 0 rounds", partial(_brownian, rounds=0)),
         Method("coalescent, 1 round", partial(_brownian, rounds=1)),
@@ -129,8 +130,8 @@ def _binary_methods(slow: bool) -> list[Method]:
             Method("CoalescentClustering()", partial(_estimated, categorical=True)),
         ]
     return [
-        Method("average link", rivals.linkage_tree),
-        Method("Ward", partial(rivals.linkage_tree, method="ward")),
+        Method("average link", baselines.linkage_tree),
+        Method("Ward", partial(baselines.linkage_tree, method="ward")),
         *_genie_if_installed(),
         *(Method(f"BHC, {rows:g} prior rows", partial(_bhc, state_strength=rows)) for rows in (0.5, 2.0, 8.0)),
         Method("coalescent, 0 rounds", partial(_mutating, rounds=0)),
@@ -162,7 +163,7 @@ def _sampled(X: FloatArray, process: ct.Process) -> ct.Tree:
 
 def _bhc(X: FloatArray, **options: Any) -> ct.Tree:
     model = "bernoulli" if "state_strength" in options else "gaussian"
-    tree: ct.Tree = rivals.BayesianHierarchicalClustering(model=model, **options).fit(X).tree_
+    tree: ct.Tree = baselines.BayesianHierarchicalClustering(model=model, **options).fit(X).tree_
     return tree
 
 

@@ -1,4 +1,4 @@
-"""Figure 3b: hidden cells of the language atlas told from the others, by a tree and by its rivals."""
+"""Figure 3b: hidden cells of the language atlas told from the others, by a tree and by its baselines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import coaltree as ct
-from coaltree import datasets, rivals
-from coaltree.output.palette import PALETTE
-from coaltree.process.predictions import Predictions
-from coaltree.questions.predictor import Predictor
-from coaltree.rivals.cells import CellRival
+from coaltree import baselines as baselines
+from coaltree import datasets
+from coaltree.baselines.imputation import CellRival
+from coaltree.plot.style import PALETTE
+from coaltree.predict.predictor import Predictor
+from coaltree.process.base import Predictions
 
 from .drawing import new_figure, title_panels
 from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by
@@ -33,7 +34,7 @@ ATLAS, DRAWN = "atlas", "drawn from the model"
 ROUNDS = 3
 COMPONENTS = (5, 10, 20, 40)
 SAMPLES, WARM_UP, MOVES = 250, 80, 2  # of one chain; those left out; moves for each row from one to the next
-LEAST_PROBABILITY = 1e-3  # rivals are often sure and wrong, which would cost them an infinite log score
+LEAST_PROBABILITY = 1e-3  # baselines are often sure and wrong, which would cost them an infinite log score
 
 #: Ours: languages where they stand in the tree; each taken off and placed anew, as the imputer does; trees and parameters of a
 #: Markov chain that begins there.
@@ -120,15 +121,15 @@ Restore = Callable[[Task], list[FloatArray]]
 def _methods(task: Task) -> dict[str, Restore]:
     found = _fitted(task.X)
     methods: dict[str, Restore] = {
-        "mode": partial(_by_rival, rival=rivals.ColumnMode()),
-        "nearest neighbour": partial(_by_rival, rival=rivals.NearestRow()),
-        "average link": partial(_by_rival, rival=rivals.NearestInTree()),
+        "mode": partial(_by_rival, rival=baselines.ColumnMode()),
+        "nearest neighbour": partial(_by_rival, rival=baselines.NearestRow()),
+        "average link": partial(_by_rival, rival=baselines.NearestInTree()),
         TREE: partial(_by_trees, trees=[found.tree], weights=np.ones(1), process=found.process),
         ANEW: partial(_placed_anew, found=found),
         SAMPLE: partial(_by_chain, process=found.process),
     }
     for k in COMPONENTS:
-        components = rivals.PrincipalComponentCells(k, max_rounds=100, tolerance=1e-4)
+        components = baselines.PrincipalComponentCells(k, max_rounds=100, tolerance=1e-4)
         methods[f"PPCA, {k} dimensions"] = partial(_by_rival, rival=components)
     return methods
 

@@ -547,11 +547,11 @@ class GreedyReference:
                 a, b = self.live[pair[0]], self.live[pair[1]]
                 keys[pair] = CUT_OFF - self.model.log_cosine(a, b, best.height)
         pair = min(keys, key=lambda each: (keys[each], each))
-        rivals = [each for each in keys if each != pair and keys[each] - keys[pair] < self.margin]
+        baselines = [each for each in keys if each != pair and keys[each] - keys[pair] < self.margin]
         # Heights cut off at a lineage's own are equal to the last digit, so that the rule for ties decides.
-        exact = all(self._is_cut_off(each, heights[each]) for each in [pair, *rivals])
-        exact &= self.rule != "max-prob" and all(keys[each] == keys[pair] for each in rivals)
-        clear &= not rivals or exact
+        exact = all(self._is_cut_off(each, heights[each]) for each in [pair, *baselines])
+        exact &= self.rule != "max-prob" and all(keys[each] == keys[pair] for each in baselines)
+        clear &= not baselines or exact
         shortfall = {each: keys[each] - keys[pair] for each in keys}
         return Choice(pair, max(heights[pair], self.clock), clear, shortfall, most)
 

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 
-from coaltree.output.report.surprises import odd_cells, odd_rows
-from coaltree.output.report.words import verdicts
+from coaltree.report.sections import odd_cells, odd_rows
+from coaltree.report.text import verdicts
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from coaltree.tree.attachment import Survival, places
-from coaltree.tree.kingman import simulate_tree
-from coaltree.tree.pruning import without_leaves
+from coaltree.tree.coalescent import simulate_tree
+from coaltree.tree.edit import Survival, places, without_leaves
 from coaltree.tree.tree import Tree
 
 

@@ -14,8 +14,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import coaltree as ct
-from coaltree.rivals import BayesianHierarchicalClustering
-from coaltree.rivals.bhc import Hyperparameters, Rows, merge_all
+from coaltree.baselines import BayesianHierarchicalClustering
+from coaltree.baselines.bhc import Hyperparameters, Rows, merge_all
 from named import refused
 
 

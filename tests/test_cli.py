@@ -21,7 +21,7 @@ from coaltree import Tree
 from coaltree.errors import InputWarning
 from coaltree.estimators.clustering import CoalescentClustering
 from coaltree.estimators.clusters import ClusterModel
-from coaltree.output import files
+from coaltree.persist import results as files
 from command_line import check_sentence, command_in
 
 # The package under test, for processes of their own that start in another folder.

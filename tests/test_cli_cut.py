@@ -10,8 +10,8 @@ import pytest
 from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
-from coaltree.cli.closing import closing_words
-from coaltree.output.files import facts_of
+from coaltree.cli.messages import closing_words
+from coaltree.persist.results import facts_of
 from coaltree.table.columns import read_columns
 from command_line import command_in
 from named import check_named

@@ -15,7 +15,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 
 import coaltree as ct
 from coaltree.errors import InputWarning
-from coaltree.output.tree_json import tree_from_json, tree_to_json
+from coaltree.persist.tree_files import tree_from_json, tree_to_json
 from coaltree.tree.sample import TreeSample
 from command_line import command_in, contents
 
@@ -221,7 +221,7 @@ def test_the_size_of_a_picture(command, tmp_path):
 
 def test_what_is_drawn(command, models, tmp_path, monkeypatch):
     """The options reach the drawing, whose own tests say what it does with them."""
-    from coaltree.output import pictures
+    from coaltree.plot import dendrogram as pictures
 
     calls, named = [], []
     draw, write = pictures.plot_dendrogram, pictures.write_names

@@ -17,9 +17,10 @@ from sklearn.base import clone
 import coaltree as ct
 from coaltree.errors import ClusterError, InputError
 from coaltree.inference import neighbours
-from coaltree.inference.carriers import Threads
-from coaltree.questions import groups, spread
-from coaltree.table.blocks import computed
+from coaltree.inference.executors import Threads
+from coaltree.predict import groups
+from coaltree.predict import predictor as spread
+from coaltree.table.inputs import computed
 from command_line import check_sentence, command_in
 from named import refused
 from test_neighbours import PROCESSES, simulated
@@ -29,7 +30,7 @@ distributed = pytest.importorskip("distributed", reason="clusters need distribut
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
-cluster = importlib.import_module("coaltree.inference.cluster")
+cluster = importlib.import_module("coaltree.inference.dask_executor")
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
 
 pytestmark = pytest.mark.filterwarnings(

@@ -17,8 +17,9 @@ import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputWarning
 from coaltree.inference.chain import Chain, without_ties
-from coaltree.process import correlated_draws, parameter_draws
-from coaltree.process.correlated_draws import CorrelatedDraws, CovariancePrior, draw_inverse_wishart
+from coaltree.process import covariance_sampling as correlated_draws
+from coaltree.process import sampling as parameter_draws
+from coaltree.process.covariance_sampling import CorrelatedDraws, CovariancePrior, draw_inverse_wishart
 from coaltree.process.kernels.components import contrasts, draw_missing, draw_states, send_down, send_up
 from test_mcmc import check_mean
 

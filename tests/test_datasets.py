@@ -11,7 +11,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 import coaltree as ct
-from coaltree.datasets.sources import SOURCES, Source
+from coaltree.datasets.download import SOURCES, Source
 from coaltree.errors import InputError
 from named import refused
 

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from scipy.cluster.hierarchy import fcluster
 
 from coaltree.errors import InputError, MissingDependencyError
-from coaltree.output.dendrogram import plot_dendrogram
-from coaltree.output.palette import MIXED, PALETTE
-from coaltree.tree.kingman import simulate_tree
+from coaltree.plot.dendrogram import plot_dendrogram
+from coaltree.plot.style import MIXED, PALETTE
+from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.layout import elbows, node_positions
 from coaltree.tree.tree import Tree
 

@@ -15,17 +15,16 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 import coaltree as ct
-from coaltree.inference.rounds import Found, clock_factor
-from coaltree.process.correlated_draws import CovariancePrior, draw_inverse_wishart
-from coaltree.process.evidence import Evidence
+from coaltree.inference.alternate import Found, clock_factor
+from coaltree.predict.predictor import Predictor
+from coaltree.process.base import Evidence, Predictions
+from coaltree.process.covariance_sampling import CovariancePrior, draw_inverse_wishart
 from coaltree.process.gaussian_calibration import fit_brownian
 from coaltree.process.kernels.components import draw_missing, send_up
 from coaltree.process.multinomial_calibration import _best_equilibria, _best_noise, _best_rates, redraws
-from coaltree.process.parameter_draws import _drawn_noise
-from coaltree.process.predictions import Predictions
-from coaltree.questions.predictor import Predictor
-from coaltree.tree.attachment import Survival
-from coaltree.tree.kingman import pair_counts
+from coaltree.process.sampling import _drawn_noise
+from coaltree.tree.coalescent import pair_counts
+from coaltree.tree.edit import Survival
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "mathematics.md").read_text()

@@ -12,9 +12,9 @@ from scipy import stats
 
 import coaltree as ct
 import reference
-from coaltree.process.beliefs import Beliefs
-from coaltree.questions.predictor import Predictor
-from coaltree.tree.pruning import with_leaves
+from coaltree.predict.predictor import Predictor
+from coaltree.process.likelihood import Beliefs
+from coaltree.tree.edit import with_leaves
 
 Z_BOUND = 5.0
 nan = np.nan

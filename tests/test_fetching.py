@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from coaltree.datasets import fetching
-from coaltree.datasets.sources import SOURCES, Source
+from coaltree.datasets import download as fetching
+from coaltree.datasets.download import SOURCES, Source
 from coaltree.errors import InputError, MissingDependencyError
 from named import refused
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from coaltree import Tree
+from coaltree._atomic import OutputFolder, check_place, write_together, write_whole
 from coaltree.errors import InputError, MissingDependencyError
-from coaltree.output import files
-from coaltree.output.files import cluster_table, csv_text, dendrogram_png, json_text
-from coaltree.whole import OutputFolder, check_place, write_together, write_whole
+from coaltree.persist import results as files
+from coaltree.persist.results import cluster_table, csv_text, dendrogram_png, json_text
 from named import refused
 
 

@@ -13,8 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.modelling import height_of
-from coaltree.inference.flat_clusters import flat_clusters, smallest_size
-from coaltree.inference.stray_rows import stray_rows
+from coaltree.inference.flat_clusters import flat_clusters, smallest_size, stray_rows
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_into_large, numbered
 
 

@@ -413,7 +413,7 @@ def check_scanned_slopes(problem, start, log_width):
 def replay(process, X, tree):
     """Weigh all live pairs before every merge of a `rate1` tree.
 
-    Returns how many merges had rivals of exactly the same best height, in how many of these the pair was not the smaller
+    Returns how many merges had baselines of exactly the same best height, in how many of these the pair was not the smaller
     one, and how many took a pair whose best height is larger than the least in the last digits only.
     """
     n = len(X)

@@ -14,18 +14,19 @@ PACKAGE = Path(coaltree.__file__).parent
 # Earlier layers know nothing of later ones.
 LAYERS = [
     ["errors"],
-    ["counts", "extras", "notebook", "streams", "whole", "_constants", "_math", "_nocython", "_extensions"],
+    ["_validation", "_optional", "_html", "_random", "_atomic", "_constants", "_math", "_nocython", "_extensions"],
     ["datasets"],
     ["tree"],
     ["table"],
     ["process"],
     ["inference"],
-    ["questions"],
+    ["predict"],
     ["metrics"],
-    ["rivals"],
-    ["output"],
+    ["baselines"],
+    ["plot"],
+    ["report"],
+    ["persist"],
     ["estimators"],
-    ["console"],
     ["cli"],
     ["__main__", "__init__"],
 ]
@@ -99,7 +100,7 @@ def test_dask_is_for_those_who_ask_for_it():
     program = (
         "import coaltree as ct\n"
         "for name in ct.__all__: getattr(ct, name)\n"
-        "import coaltree.cli.fitting\n"
+        "import coaltree.cli.fit\n"
         "ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0], [3.0]]).score_samples([[0.5]])\n"
         "import sys; print([m for m in ('dask', 'distributed') if m in sys.modules])"
     )

@@ -15,8 +15,8 @@ ROWS = b"".join(b"row%d,%d.5,%d.25\n" % (i, i % 997, i % 89) for i in range(50_0
 
 WRITER = """
 import sys
-from coaltree.console import reported
-from coaltree.whole import OutputFolder, write_together
+from coaltree.cli.console import reported
+from coaltree._atomic import OutputFolder, write_together
 from pathlib import Path
 
 # So many files, each forced onto the disk, that the writing is never over before the interrupt.

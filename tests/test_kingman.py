@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from coaltree.tree.kingman import log_prior, pair_counts, simulate_tree
+from coaltree.tree.coalescent import log_prior, pair_counts, simulate_tree
 from coaltree.tree.tree import Tree
 from named import refused
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from coaltree.errors import InputError
-from coaltree.table import lines
+from coaltree.table import delimited as lines
 from coaltree.table.delimited import check_text
-from coaltree.table.filled_file import fill_file
-from coaltree.table.reading import read_file
+from coaltree.table.fill_file import fill_file
+from coaltree.table.read_file import read_file
 from named import refused
 
 # Whatever a cell may be without quotes; the second column is numbers in all cells that are not missing.

@@ -9,11 +9,11 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 
 from coaltree import metrics
-from coaltree.output.files import cluster_table, dendrogram_png
+from coaltree.persist.results import cluster_table, dendrogram_png
 from coaltree.tree.clades import robinson_foulds
+from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_by_ratio
-from coaltree.tree.kingman import simulate_tree
-from coaltree.tree.pruning import without_leaves
+from coaltree.tree.edit import without_leaves
 from coaltree.tree.tree import Tree
 
 N = 50_000

@@ -10,7 +10,7 @@ import pytest
 import coaltree as ct
 import reference
 from coaltree.errors import InputError, MissingDependencyError
-from coaltree.tree import libraries
+from coaltree.tree import convert as libraries
 from tree_samples import clade_of, heights_of_clades, related_sample
 
 ODD = ("<script>alert(1)</script>", "a,b", 'it\'s "quoted"', "two\nlines", "🦊")

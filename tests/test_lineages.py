@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from scipy.linalg import expm
 
 import coaltree as ct
-from coaltree.tree.lineages import DRAWS, expected_lineages, live_lineages, prior_band, sample_band
+from coaltree.tree.coalescent import DRAWS, expected_lineages, live_lineages, prior_band, sample_band
 from named import refused
 from tree_samples import related_sample
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 
 from coaltree.errors import InputError
-from coaltree.tree.kingman import simulate_tree
+from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.tree import Tree
 from named import refused
 

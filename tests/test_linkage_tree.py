@@ -5,9 +5,9 @@ import pytest
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
+from coaltree.baselines import linkage_tree
+from coaltree.baselines.linkage import disagreement
 from coaltree.errors import InputError
-from coaltree.rivals import linkage_tree
-from coaltree.rivals.shared_cells import disagreement
 from named import refused
 
 

@@ -12,10 +12,10 @@ import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.chain import Chain, without_ties
-from coaltree.inference.convergence import Topologies, effective_samples, r_hat, warm_up
-from coaltree.inference.recorded import Checkpoint
+from coaltree.inference.checkpoint import Checkpoint
+from coaltree.inference.mcmc_result import Topologies, effective_samples, r_hat, warm_up
 from coaltree.process.likelihood import merge_log_likelihoods
-from coaltree.process.parameter_draws import parameter_draws
+from coaltree.process.sampling import parameter_draws
 from coaltree.tree.clades import clade_masks
 from named import refused
 

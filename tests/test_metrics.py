@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coaltree.errors import InputError
 from coaltree.metrics import dendrogram_purity, leave_one_out_accuracy, subtree_score
-from coaltree.tree.kingman import simulate_tree
+from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.tree import Tree
 from named import refused
 

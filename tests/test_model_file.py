@@ -19,10 +19,9 @@ import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.saving import model_bytes, save_model, state_of
 from coaltree.estimators.stored import imputer_of, model_of
-from coaltree.output.archive import array_bytes, pack
-from coaltree.output.checked_json import from_json, to_json
-from coaltree.output.model_file import ModelState, read_state
-from coaltree.output.stored_parts import read_columns, read_process, written_columns, written_process
+from coaltree.persist.archive import array_bytes, from_json, pack, to_json
+from coaltree.persist.model import ModelState, read_state
+from coaltree.persist.schema import read_columns, read_process, written_columns, written_process
 from coaltree.table import columns
 from coaltree.table.encoding import fit_encoding
 from named import refused

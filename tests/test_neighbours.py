@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.inference.carriers import Threads
+from coaltree.inference.executors import Threads
 from coaltree.inference.neighbours import CELL, nearest
 
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name

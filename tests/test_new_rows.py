@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
-from coaltree.questions import predictor as predictor_module
+from coaltree.predict import predictor as predictor_module
 from named import refused
 from test_predictor import BruteForce
 

@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError
-from coaltree.tree.newick_reader import Reader, numbered_by_height
-from coaltree.tree.plain_newick import read_plain
+from coaltree.tree.newick import Reader, numbered_by_height, read_plain
 from coaltree.tree.tree import Tree
 from named import refused
 

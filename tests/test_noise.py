@@ -6,9 +6,8 @@ from scipy.integrate import quad
 
 import coaltree as ct
 from coaltree.estimators.noise import FEWEST_ROWS, MOST_ROWS, _parts, predictive_noise
-from coaltree.process.scales import noise_share
-from coaltree.questions.held_out import cell_log_scores
-from coaltree.questions.predictor import Predictor
+from coaltree.predict.predictor import Predictor, cell_log_scores
+from coaltree.process.parameters import noise_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 

@@ -19,13 +19,13 @@ import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
 from coaltree.estimators.saving import model_bytes, state_of
-from coaltree.output.stored_parts import read_process, written_process
+from coaltree.persist.schema import read_process, written_process
+from coaltree.predict.predictor import Predictor
 from coaltree.process.calibration import log_parameter_prior
 from coaltree.process.layout import SiteColumns
 from coaltree.process.multinomial_calibration import gradients
-from coaltree.process.scales import noise_share, slowed
-from coaltree.questions.predictor import Predictor
-from coaltree.tree.pruning import without_leaves
+from coaltree.process.parameters import noise_share, slowed
+from coaltree.tree.edit import without_leaves
 from test_calibration import middles, rounding, spreads, variance_log_prior
 from test_mcmc import chain_of, check_mean, samples_of
 from test_predictor import grid

@@ -8,8 +8,8 @@ import pytest
 import sklearn
 
 import coaltree as ct
-from coaltree.notebook import brief, facts_html, rows_html
-from coaltree.questions.cells import CategoricalCells, RealCells
+from coaltree._html import brief, facts_html, rows_html
+from coaltree.predict.cells import CategoricalCells, RealCells
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 

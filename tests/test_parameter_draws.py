@@ -10,9 +10,9 @@ import pytest
 from scipy.special import logsumexp
 
 import coaltree as ct
-from coaltree.process.parameter_draws import parameter_draws
 from coaltree.process.parameters import named_parameters, with_parameters
-from coaltree.process.slice_sampling import positive_slice_step, slice_step
+from coaltree.process.sampler import positive_slice_step, slice_step
+from coaltree.process.sampling import parameter_draws
 
 TREE = ct.Tree.from_newick("((a:0.3,b:0.3):0.9,(c:0.7,d:0.7):0.5);")
 BATCHES, MOST_ERRORS = 40, 4.5

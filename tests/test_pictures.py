@@ -13,12 +13,11 @@ from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
 from coaltree.errors import InputError, MissingDependencyError
-from coaltree.output import density as density_module
-from coaltree.output import heatmap as heatmap_module
-from coaltree.output.cell_colors import LIMIT
-from coaltree.output.fitted import checked_model, encoded_columns
-from coaltree.output.fonts import any_script
-from coaltree.output.palette import LIGHT, MIXED
+from coaltree.plot import density as density_module
+from coaltree.plot import heatmap as heatmap_module
+from coaltree.plot.fitted import checked_model, encoded_columns
+from coaltree.plot.panels import LIMIT
+from coaltree.plot.style import LIGHT, MIXED, any_script
 from coaltree.process.likelihood import merge_log_likelihoods
 from named import refused
 

@@ -6,10 +6,10 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 import coaltree as ct
-from coaltree.questions import groups as groups_module
-from coaltree.questions.predictor import Predictor
-from coaltree.tree.attachment import places
+from coaltree.predict import groups as groups_module
+from coaltree.predict.predictor import Predictor
 from coaltree.tree.cut import cut_by_count
+from coaltree.tree.edit import places
 
 nan = np.nan
 N_LEAVES, N_ROWS = 3000, 12

@@ -13,8 +13,8 @@ from scipy.stats import multivariate_normal
 
 import coaltree as ct
 import reference
-from coaltree.questions import groups as groups_module
-from coaltree.questions.predictor import Draw, Predictor
+from coaltree.predict import groups as groups_module
+from coaltree.predict.predictor import Draw, Predictor
 from test_predictor import OTHER, TREE, grid
 
 nan = np.nan

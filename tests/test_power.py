@@ -14,7 +14,7 @@ from sklearn.preprocessing import PowerTransformer
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.output.fitted import encoded_columns
+from coaltree.plot.fitted import encoded_columns
 from coaltree.table.scaling import ColumnScale, PowerTransform
 from command_line import check_sentence, command_in
 
@@ -220,7 +220,7 @@ def test_draws_have_the_quantiles_of_the_intervals(imputer, holes):
 def test_a_report_has_the_values_of_the_table(clustering, holes):
     pytest.importorskip("jinja2")
     from coaltree.estimators.reporting import report_facts
-    from coaltree.output.report.page import page
+    from coaltree.report.page import page
 
     facts = report_facts(clustering)
     for column in facts.real:

@@ -16,10 +16,10 @@ from scipy.special import logsumexp
 
 import coaltree as ct
 import reference
-from coaltree.questions import groups as groups_module
-from coaltree.questions import predictor as predictor_module
-from coaltree.questions.predictor import Predictor
-from coaltree.tree.pruning import with_leaves, without_leaves
+from coaltree.predict import groups as groups_module
+from coaltree.predict import predictor as predictor_module
+from coaltree.predict.predictor import Predictor
+from coaltree.tree.edit import with_leaves, without_leaves
 
 nan = np.nan
 TREE = ct.Tree.from_newick("(((a:0.2,b:0.2):0.5,(c:0.4,d:0.4):0.3):0.6,e:1.3);")

@@ -6,8 +6,8 @@ from scipy.stats import multivariate_normal
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
+from coaltree.baselines import ProbabilisticPCA
 from coaltree.errors import InputError
-from coaltree.rivals import ProbabilisticPCA
 from named import refused
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from coaltree.tree.kingman import simulate_tree
-from coaltree.tree.pruning import with_leaves, without_leaves
+from coaltree.tree.coalescent import simulate_tree
+from coaltree.tree.edit import with_leaves, without_leaves
 from coaltree.tree.tree import Tree
 from named import refused
 from tree_samples import heights_of_clades

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 import coaltree as ct
-from coaltree.datasets.sources import SOURCES
+from coaltree.datasets.download import SOURCES
 
 
 def test_checksums(published_data):

@@ -14,10 +14,9 @@ import coaltree as ct
 from coaltree.errors import MissingDependencyError
 from coaltree.estimators.reporting import report_facts, report_page
 from coaltree.estimators.stored import imputer_of
-from coaltree.output.model_file import read_state
-from coaltree.output.report.numbers import held_together, set_apart
-from coaltree.output.report.page import embedded_json, page
-from coaltree.output.report.picture import picture
+from coaltree.persist.model import read_state
+from coaltree.report.numbers import held_together, set_apart
+from coaltree.report.page import embedded_json, page, picture
 from command_line import check_sentence, command_in, contents
 from named import check_named, refused
 from report_pages import HOSTILE, Page, mixed_frame, number

@@ -11,8 +11,8 @@ import pytest
 
 import coaltree as ct
 from coaltree.estimators.reporting import report_facts
-from coaltree.output.report.facts import RealFacts
-from coaltree.output.report.page import page
+from coaltree.report.facts import RealFacts
+from coaltree.report.page import page
 from coaltree.tree.cut import cut_by_count
 from report_pages import HOSTILE, mixed_frame
 

@@ -11,12 +11,12 @@ import pytest
 import coaltree as ct
 from coaltree.estimators.examining import take_off
 from coaltree.estimators.reporting import report_facts
-from coaltree.output.report.facts import Examined, RealFacts
-from coaltree.output.report.page import page
-from coaltree.output.report.surprises import OddCells, OddRows, Surprise, odd_cells, odd_rows
-from coaltree.output.report.words import how_examined, support_view, verdicts
-from coaltree.questions.predictor import Predictor
-from coaltree.tree.pruning import without_leaves
+from coaltree.predict.predictor import Predictor
+from coaltree.report.facts import Examined, RealFacts
+from coaltree.report.page import page
+from coaltree.report.sections import OddCells, OddRows, Surprise, odd_cells, odd_rows
+from coaltree.report.text import how_examined, support_view, verdicts
+from coaltree.tree.edit import without_leaves
 from report_pages import HOSTILE, Page, mixed_frame, odd, verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coaltree.inference.resampling import SCHEMES, copies, moves
+from coaltree.inference.smc import SCHEMES, copies, moves
 
 WEIGHTS = np.array([0.5, 0.0, 0.26, 0.2, 0.04])
 

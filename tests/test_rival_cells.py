@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from coaltree.baselines import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells
 from coaltree.errors import InputError
-from coaltree.rivals import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells
 from named import refused
 
 RIVALS = [ColumnMode(), NearestRow(), NearestInTree(), PrincipalComponentCells(2)]

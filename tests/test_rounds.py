@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
-from coaltree.inference.rounds import Found, alternate, clock_factor
+from coaltree.inference.alternate import Found, alternate, clock_factor
 from coaltree.process.calibration import log_parameter_prior
-from coaltree.process.scales import noise_share, slowed, with_noise_share
+from coaltree.process.parameters import noise_share, slowed, with_noise_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 

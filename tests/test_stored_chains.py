@@ -11,9 +11,8 @@ import pytest
 import coaltree as ct
 from coaltree.estimators.saving import model_bytes
 from coaltree.estimators.stored import model_of
-from coaltree.output.archive import array_bytes, pack
-from coaltree.output.checked_json import to_json
-from coaltree.output.model_file import ModelState
+from coaltree.persist.archive import array_bytes, pack, to_json
+from coaltree.persist.model import ModelState
 from named import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

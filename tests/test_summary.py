@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.tree.clade_heights import shortest_interval, weighted_median
 from coaltree.tree.sample import TreeSample
-from coaltree.tree.summary import SummaryTree, lay_out
+from coaltree.tree.summary import SummaryTree, lay_out, shortest_interval, weighted_median
 from tree_samples import NAMES, clade_of, dendropy, heights_of_clades, related_sample
 
 seeds = st.integers(0, 10**6)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coaltree.errors import InputError, InputWarning
 from coaltree.table.columns import MAX_CATEGORIES, CategoricalColumn, RealColumn, read_columns
 from coaltree.table.encoding import describe, encode, fit_encoding
-from coaltree.table.names import distinct_names
+from coaltree.table.messages import distinct_names
 from named import refused
 
 NAN = np.nan

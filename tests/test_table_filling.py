@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from coaltree.errors import InputError
 from coaltree.table.columns import CategoricalColumn, RealColumn, read_columns
-from coaltree.table.filling import fill_cells
+from coaltree.table.fill import fill_cells
 from named import refused
 
 NAN = np.nan

@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError, InputWarning
-from coaltree.table.columns import CategoricalColumn, RealColumn, read_columns
-from coaltree.table.encoding import encode, fit_encoding
-from coaltree.table.new_rows import read_new_rows
-from coaltree.table.recoding import category_finder
+from coaltree.table.columns import CategoricalColumn, RealColumn, category_finder, read_columns
+from coaltree.table.encoding import encode, fit_encoding, read_new_rows
 from named import refused
 
 FIT = pd.DataFrame({

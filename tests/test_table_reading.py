@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from coaltree.errors import InputError, InputWarning, MissingDependencyError
 from coaltree.table.columns import read_columns
 from coaltree.table.delimited import check_text
-from coaltree.table.reading import read_file
+from coaltree.table.read_file import read_file
 from named import refused
 
 

@@ -9,8 +9,8 @@ import pytest
 import coaltree as ct
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.estimators.reporting import report_facts
-from coaltree.output.report.page import page
-from coaltree.output.report.words import support_view
+from coaltree.report.page import page
+from coaltree.report.text import support_view
 from named import refused
 from report_pages import Page, verdict
 

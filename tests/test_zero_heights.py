@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.tree.zero_heights import merges_at_zero, zero_heights
+from coaltree.tree.traversal import merges_at_zero, zero_heights
 
 
 def caterpillar(n, at_zero):

@@ -12,7 +12,7 @@ GROUPS = {
     "tree": "Trees and samples of trees",
     "process": "Processes",
     "inference": "Inference",
-    "output": "Pictures",
+    "plot": "Pictures",
     "": "Modules",
 }
 NAMES, COMMANDS = "<!-- all public names -->", "<!-- all commands -->"

@@ -6,33 +6,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import datasets, errors, metrics, rivals
+    from . import baselines, datasets, errors, metrics
     from .estimators.clustering import CoalescentClustering
     from .estimators.imputer import CoalescentImputer
     from .estimators.stored import load_model
     from .inference.greedy import GreedyResult, greedy
     from .inference.mcmc import mcmc
     from .inference.mcmc_result import MCMCResult
-    from .inference.refining import refine
+    from .inference.refine import refine
     from .inference.smc import smc
     from .inference.smc_result import SMCResult
-    from .output.co_clustering import plot_co_clustering
-    from .output.dendrogram import plot_dendrogram
-    from .output.density import plot_density
-    from .output.evidence import plot_evidence
-    from .output.heatmap import plot_heatmap
-    from .output.lineages import plot_lineages
-    from .output.traces import plot_traces
-    from .process.beliefs import Beliefs
+    from .plot.co_clustering import plot_co_clustering
+    from .plot.dendrogram import plot_dendrogram
+    from .plot.density import plot_density
+    from .plot.evidence import plot_evidence
+    from .plot.heatmap import plot_heatmap
+    from .plot.lineages import plot_lineages
+    from .plot.traces import plot_traces
+    from .process.base import Process
     from .process.brownian import Brownian
     from .process.calibration import calibrate
-    from .process.interface import Process
-    from .process.likelihood import log_joint
+    from .process.likelihood import Beliefs, log_joint
     from .process.mixed import Mixed
     from .process.multinomial import Multinomial
     from .process.ornstein_uhlenbeck import OrnsteinUhlenbeck
     from .tree.clades import robinson_foulds
-    from .tree.kingman import log_prior, simulate_tree
+    from .tree.coalescent import log_prior, simulate_tree
     from .tree.sample import TreeSample
     from .tree.summary import SummaryTree
     from .tree.tree import Tree
@@ -42,7 +41,7 @@ __version__ = "0.1.0"
 # Public names and where they live. They are imported when first used: scikit-learn takes longer to import
 # than many a tree takes to build.
 _HOMES = {
-    "Beliefs": "process.beliefs",
+    "Beliefs": "process.likelihood",
     "Brownian": "process.brownian",
     "CoalescentClustering": "estimators.clustering",
     "CoalescentImputer": "estimators.imputer",
@@ -51,7 +50,7 @@ _HOMES = {
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
     "OrnsteinUhlenbeck": "process.ornstein_uhlenbeck",
-    "Process": "process.interface",
+    "Process": "process.base",
     "SMCResult": "inference.smc_result",
     "SummaryTree": "tree.summary",
     "Tree": "tree.tree",
@@ -62,20 +61,20 @@ _HOMES = {
     "greedy": "inference.greedy",
     "load_model": "estimators.stored",
     "log_joint": "process.likelihood",
-    "log_prior": "tree.kingman",
+    "log_prior": "tree.coalescent",
     "mcmc": "inference.mcmc",
     "metrics": "",
-    "plot_co_clustering": "output.co_clustering",
-    "plot_dendrogram": "output.dendrogram",
-    "plot_density": "output.density",
-    "plot_evidence": "output.evidence",
-    "plot_heatmap": "output.heatmap",
-    "plot_lineages": "output.lineages",
-    "plot_traces": "output.traces",
-    "refine": "inference.refining",
-    "rivals": "",
+    "plot_co_clustering": "plot.co_clustering",
+    "plot_dendrogram": "plot.dendrogram",
+    "plot_density": "plot.density",
+    "plot_evidence": "plot.evidence",
+    "plot_heatmap": "plot.heatmap",
+    "plot_lineages": "plot.lineages",
+    "plot_traces": "plot.traces",
+    "refine": "inference.refine",
+    "baselines": "",
     "robinson_foulds": "tree.clades",
-    "simulate_tree": "tree.kingman",
+    "simulate_tree": "tree.coalescent",
     "smc": "inference.smc",
 }
 
@@ -94,6 +93,7 @@ __all__ = [
     "SummaryTree",
     "Tree",
     "TreeSample",
+    "baselines",
     "calibrate",
     "datasets",
     "errors",
@@ -111,7 +111,6 @@ __all__ = [
     "plot_lineages",
     "plot_traces",
     "refine",
-    "rivals",
     "robinson_foulds",
     "simulate_tree",
     "smc",

@@ -4,7 +4,7 @@ What takes long to import is imported inside the commands, so that ``coaltree --
 """
 
 # they register their commands
-from . import converting, cutting, demo, fitting, imputing, plotting, questions, reporting, simulating  # noqa: F401
-from .application import app, run
+from . import convert, demo, fit, impute, plot, query, simulate  # noqa: F401
+from .app import app, run
 
 __all__ = ["app", "run"]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..console import Notes, reported
-from .application import app
-from .closing import closing_words
-from .fitting import add_report, checked_folder, fit_and_draw
+from .app import app
+from .console import Notes, reported
+from .fit import add_report, checked_folder, fit_and_draw
+from .io import tell
+from .messages import closing_words, introduce
 from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, named
-from .overview import introduce
-from .results import tell
 
 if TYPE_CHECKING:
     from ..estimators.clustering import CoalescentClustering
@@ -46,9 +45,9 @@ def demo(
     with reported(debug):
         outdir = checked_folder(outdir)
         notes = Notes(quiet, verbose)
+        from .._atomic import OutputFolder
         from ..estimators.clustering import CoalescentClustering
-        from ..output.report.page import check_packages
-        from ..whole import OutputFolder
+        from ..report.page import check_packages
 
         check_packages()
         table, classes = _demo_table()

@@ -1,9 +1,8 @@
 """Data sets of the paper's experiments, downloaded once and checked."""
 
-from .components import principal_components
 from .mnist import Mnist, load_mnist
 from .nips import Nips, load_nips
-from .samples import balanced_rows
+from .preparation import balanced_rows, principal_components
 from .spambase import Spambase, binary_attributes, load_spambase
 from .wals import Wals, densest, indo_european, load_wals
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .fetching import damaged, fetch
+from .download import damaged, fetch
 
 SIDE = 28
 _UNSIGNED_BYTES = 8  # the code of the type in an IDX file

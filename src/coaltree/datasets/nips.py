@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..counts import checked_count
+from .._validation import checked_count
 from ..errors import InputError
-from .fetching import damaged, fetch, text_lines
+from .download import damaged, fetch, text_lines
 
 FIRST_YEAR = 1987
 _ARCHIVE = "nips/nips-corpus-20111211.zip"

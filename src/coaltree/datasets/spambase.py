@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .fetching import damaged, text_lines
+from .download import damaged, text_lines
 
 N_ATTRIBUTES = 57
 N_RUN_LENGTHS = 3  # the last attributes, which are never 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .fetching import damaged, text_lines
+from .download import damaged, text_lines
 
 EDITIONS = ("2008", "2020")
 NEWEST_CLASSIFICATION = "2020.4"

@@ -17,34 +17,30 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..counts import checked_count
+from .._random import as_generator
+from .._validation import checked_count
 from ..errors import InputError, InputWarning
+from ..inference.alternate import Calibrated, Found, alternate
 from ..inference.averaging import average_trees
-from ..inference.carriers import opened_client
+from ..inference.executors import opened_client
 from ..inference.expected_heights import expected_heights
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import posterior_draws
-from ..inference.refining import refine
-from ..inference.rounds import Calibrated, Found, alternate
+from ..inference.refine import refine
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
-from ..process.evidence import Noise
-from ..process.interface import Process
+from ..predict.predictor import Predictor, ask
+from ..process.base import Noise, Predictions, Process
 from ..process.parameters import parameter_values, with_parameters
-from ..process.predictions import Predictions
-from ..questions.predictor import Predictor
-from ..questions.spread import ask
-from ..streams import as_generator
 from ..table.columns import Table, constant_of, missing_cells
-from ..table.encoding import EncodedTable, describe, encode, fit_encoding
-from ..table.frames import FrameKind
-from ..table.new_rows import read_new_rows
-from ..tree.pruning import without_leaves
+from ..table.encoding import EncodedTable, describe, encode, fit_encoding, read_new_rows
+from ..table.inputs import FrameKind
+from ..tree.edit import without_leaves
 from ..tree.sample import TreeSample
+from ..tree.traversal import merges_at_zero, zero_heights
 from ..tree.tree import Tree
-from ..tree.zero_heights import merges_at_zero, zero_heights
 from .modelling import (
     COVARIANCES,
     FIRST_NOISE,
@@ -529,7 +525,7 @@ class CoalescentModel:
                 "is noise."
             )
         if self.client is not None:
-            from ..inference.cluster import check_client  # and Dask with it
+            from ..inference.dask_executor import check_client  # and Dask with it
 
             check_client(self.client)
         as_generator(self.random_state)

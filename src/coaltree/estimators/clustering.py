@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from ..counts import checked_count
+from .._atomic import check_place, checked_path, write_whole
+from .._validation import checked_count
 from ..errors import InputError
 from ..inference.flat_clusters import check_min_cluster_size
-from ..questions.placements import Placements
+from ..predict.placements import Placements
 from ..table.columns import RealColumn, Table
-from ..table.frames import FrameKind
+from ..table.inputs import FrameKind
 from ..tree.cut import check_cut
-from ..tree.pruning import ancestor, without_leaves
-from ..whole import check_place, checked_path, write_whole
+from ..tree.edit import ancestor, without_leaves
 from .base import FloatArray, check_fitted
 from .clusters import ClusterModel, IntArray
 from .modelling import check_resolution

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..inference.flat_clusters import check_min_cluster_size, flat_clusters, smallest_size
+from ..inference.flat_clusters import check_min_cluster_size, flat_clusters, smallest_size, stray_rows
 from ..inference.greedy import GreedyResult
-from ..inference.stray_rows import stray_rows
-from ..process.interface import Process
+from ..process.base import Process
 from ..table.encoding import EncodedTable
 from ..tree.cut import check_cut, cut_by_agreement
 from ..tree.sample import TreeSample

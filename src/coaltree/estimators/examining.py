@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.posterior_draws import Draw
-from ..process.predictions import Predictions
-from ..questions.predictor import Predictor
+from ..predict.predictor import Predictor
+from ..process.base import Predictions
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]

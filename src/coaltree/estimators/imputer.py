@@ -12,14 +12,14 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in
 
-from ..counts import checked_count
+from .._random import as_generator
+from .._validation import checked_count
 from ..errors import InputError
-from ..process.predictions import Predictions
-from ..questions.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
-from ..streams import as_generator
-from ..table.blocks import computed
+from ..predict.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
+from ..process.base import Predictions
 from ..table.columns import RealColumn, Table, missing_cells
-from ..table.filling import fill_cells, take_columns
+from ..table.fill import fill_cells, take_columns
+from ..table.inputs import computed
 from ..table.scaling import ColumnScale
 from .base import FloatArray, Means, NewRows, Progress, check_fitted
 from .scikit import ScikitModel

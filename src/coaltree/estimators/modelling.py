@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..inference.posterior_draws import Draw
+from ..process.base import Process
 from ..process.brownian import Brownian
 from ..process.gaussian import Gaussian
 from ..process.gaussian_calibration import column_moments
-from ..process.interface import Process
 from ..process.mixed import Mixed
 from ..process.multinomial import Multinomial, smoothed_shares
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck

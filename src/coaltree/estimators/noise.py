@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inference.alternate import Found, alternate
 from ..inference.greedy import GreedyResult, greedy
-from ..inference.rounds import Found, alternate
+from ..predict.predictor import Predictor, cell_log_scores
+from ..process.base import Process
 from ..process.gaussian_calibration import GaussianPrior, noise_log_prior
-from ..process.interface import Process
-from ..process.scales import noise_share, rounding_share, with_noise_share
-from ..questions.held_out import cell_log_scores
-from ..questions.predictor import Predictor
+from ..process.parameters import noise_share, rounding_share, with_noise_share
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..inference.mcmc_result import MCMCResult
 from ..inference.smc_result import SMCResult
-from ..output.drawn import MOST_LEAVES
-from ..output.few_rows import FEWEST_ROWS
-from ..output.files import clusters_chosen_by
-from ..output.fitted import encoded_columns
-from ..output.report.facts import (
+from ..persist.results import clusters_chosen_by
+from ..plot.fitted import encoded_columns
+from ..plot.visible_tree import MOST_LEAVES
+from ..predict.predictor import Predictor
+from ..process.base import Predictions
+from ..report.facts import (
+    FEWEST_ROWS,
     CategoricalFacts,
     ChainFacts,
     ColumnFacts,
@@ -26,11 +28,9 @@ from ..output.report.facts import (
     ReportFacts,
     SampleFacts,
 )
-from ..output.report.page import check_packages, page
-from ..process.predictions import Predictions
-from ..questions.predictor import Predictor
+from ..report.page import check_packages, page
 from ..table.encoding import Encoding
-from ..table.wording import count
+from ..table.messages import count
 from .base import MOST_CALIBRATED, check_fitted, most_rounds
 from .examining import OffTree, take_off
 

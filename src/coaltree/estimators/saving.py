@@ -6,10 +6,10 @@ import inspect
 from dataclasses import replace
 from pathlib import Path
 
+from .._atomic import write_whole
 from ..errors import InputError
-from ..output.files import clusters_chosen_by
-from ..output.model_file import ModelState
-from ..whole import write_whole
+from ..persist.model import ModelState
+from ..persist.results import clusters_chosen_by
 from .base import CoalescentModel, check_fitted
 from .clusters import ClusterModel
 

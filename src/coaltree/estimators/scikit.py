@@ -9,10 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from ..notebook import brief
-from ..table.blocks import computed
+from .._html import brief
 from ..table.columns import read_columns
-from ..table.frames import FrameKind
+from ..table.inputs import FrameKind, computed
 from .base import CoalescentModel
 
 

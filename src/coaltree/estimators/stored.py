@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..inference.greedy import explain
-from ..output.model_file import ModelState, later, read_state, unusable
-from ..questions.predictor import Predictor
+from ..persist.model import ModelState, later, read_state, unusable
+from ..predict.predictor import Predictor
 from ..tree.sample import TreeSample
 from .base import CoalescentModel
 from .clustering import CoalescentClustering

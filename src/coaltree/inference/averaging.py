@@ -35,17 +35,16 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from ..process.interface import Process
+from .._random import RandomState, as_generator
+from ..process.base import Process
 from ..process.kernels.messages import Forest, set_log_norms
 from ..process.kernels.passes import climb
 from ..process.layout import Parameters
-from ..streams import RandomState, as_generator
-from ..tree.spans import first_positions, leaf_counts
+from ..tree.traversal import first_positions, leaf_counts
 from ..tree.tree import Tree
+from .executors import Merges, new_merges, thread_count
 from .greedy import merge_exactly
 from .kernels.partners import Partners, slots_for
-from .steps import Merges, new_merges
-from .threads import thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

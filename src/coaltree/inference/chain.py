@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.drawing import ParameterDraws
-from ..process.interface import Process
+from ..process.base import Process
 from ..process.parameters import named_parameters, parameter_values, with_parameters
-from ..process.slice_sampling import slice_step
-from ..tree.kingman import log_prior
+from ..process.sampler import ParameterDraws, slice_step
+from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .kernels.history import History, log_likelihood_of, put_in_order, set_children, set_heights, slots_of
 from .kernels.moves import climb, make_moves

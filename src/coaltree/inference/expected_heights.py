@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.interface import Process
+from ..process.base import Process
 from ..process.kernels.messages import Forest
-from ..tree.kingman import pair_counts
+from ..tree.coalescent import pair_counts
 from ..tree.tree import Tree
 from .kernels.height_draws import UNIFORMS, sweep_heights
 from .kernels.history import History, log_likelihood_of, set_children, set_heights, slots_of

@@ -12,36 +12,40 @@ Three rules say which pair is best (`c` is the weight of waiting, ``delta`` the 
 The best height of a pair is that of eq. (6.1). Where it would be below the younger lineage's, they merge as soon as that one
 has appeared; under ``rate1``, where cells have noise and there are many such pairs, those whose messages are most alike first,
 eq. (7.4). Other ties go to the smaller pair of node numbers.
+
+Equal rows without noise merge before all others, at height 0; that needs no search.
+
+In a search they would all have the same few partners on their lists, which are soon used up.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import facts_html
 from ..errors import InputError, InputWarning
-from ..notebook import facts_html
+from ..process.base import Process, as_matrix, check_process
 from ..process.brownian import Brownian
-from ..process.interface import Process, as_matrix, check_process
 from ..process.kernels.messages import Forest, set_log_norms
 from ..process.likelihood import merge_log_likelihoods
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
-from ..tree.kingman import log_prior
+from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
-from .carriers import Threads, carrier_of, opened_client
-from .checkpoints import told_how_to_go_on
-from .equal_rows import merge_equal_rows
-from .kept_rounds import KeptRounds, Round
+from .checkpoint import KeptRounds, Round, told_how_to_go_on
+from .executors import Merges, Threads, carrier_of, in_steps, new_merges, opened_client, thread_count
 from .kernels.neighbours import slots_for as neighbour_slots_for
 from .kernels.partners import (
     Partners,
@@ -54,8 +58,65 @@ from .kernels.partners import (
     start_tournament,
 )
 from .neighbours import merge_neighbours
-from .steps import Merges, in_steps, new_merges
-from .threads import thread_count
+
+IntArray = NDArray[np.intp]
+
+BLOCK = 100_000  # rows compared at a time
+
+
+class Distinct(NamedTuple):
+    """The lineages that are left when equal rows have merged, by age."""
+
+    nodes: IntArray  # number in the tree
+    rows: IntArray  # one of the rows below each
+    counts: IntArray  # how many there are
+
+
+def merge_equal_rows(X: NDArray[np.float64], merges: Merges) -> Distinct:
+    """Merge equal rows, of all pairs the one with the smallest numbers first, as the search does with ties.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Without missing cells.
+    merges : Merges
+        Where the merges go, which are the first ones.
+
+    Returns
+    -------
+    Distinct
+    """
+    n = len(X)
+    order = np.lexsort(X.T)
+    new = np.ones(n, dtype=bool)
+    for p in range(1, n, BLOCK):
+        rows = X[order[p - 1 : p + BLOCK]]
+        new[p : p + BLOCK] = np.any(rows[1:] != rows[:-1], axis=1)
+    starts = np.flatnonzero(new)
+    counts = np.diff(np.append(starts, n))
+    nodes = order[starts]
+    # np.lexsort is stable, so the members of a group are in order
+    groups = {
+        int(nodes[g]): (g, deque(order[starts[g] : starts[g] + counts[g]].tolist()))
+        for g in np.flatnonzero(counts > 1).tolist()
+    }
+    ready = sorted(groups)
+    done = 0
+    while ready:
+        first = heapq.heappop(ready)
+        g, members = groups.pop(first)
+        members.popleft()
+        merges.children[done] = first, members.popleft()
+        members.append(n + done)
+        done += 1
+        if len(members) > 1:
+            groups[members[0]] = g, members
+            heapq.heappush(ready, members[0])
+        else:
+            nodes[g] = members[0]
+    by_age = np.argsort(nodes)
+    return Distinct(nodes[by_age], order[starts][by_age], counts[by_age])
+
 
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact", "neighbors")
@@ -68,7 +129,6 @@ SCAN_ROWS = 100  # rows a thread takes at a time, on average
 ALONE = 500  # rows that one thread takes care of
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
 Progress = Callable[[float, int], None]  # share of the work done, live lineages
 
 

@@ -16,21 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..counts import checked_count
+from .._random import RandomState, as_generator
+from .._validation import checked_count
 from ..errors import InputError, InputWarning
-from ..process.drawing import ParameterDraws
-from ..process.interface import Process, as_matrix, check_process
-from ..process.parameter_draws import parameter_draws
-from ..streams import RandomState, as_generator
+from ..process.base import Process, as_matrix, check_process
+from ..process.sampler import ParameterDraws
+from ..process.sampling import parameter_draws
 from ..tree.tree import Tree
-from .carriers import Threads, carrier_of, opened_client
 from .chain import MOVES, Chain, Sample, without_ties
-from .checkpoints import fingerprint, told_how_to_go_on
-from .convergence import effective_samples, r_hat, warm_up
+from .checkpoint import Checkpoint, Recorded, fingerprint, told_how_to_go_on
+from .executors import Threads, carrier_of, opened_client, thread_count
 from .greedy import greedy
-from .mcmc_result import MCMCResult
-from .recorded import Checkpoint, Recorded
-from .threads import thread_count
+from .mcmc_result import MCMCResult, effective_samples, r_hat, warm_up
 
 FloatArray = NDArray[np.float64]
 McmcProgress = Callable[

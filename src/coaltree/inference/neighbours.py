@@ -21,11 +21,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.interface import Process
+from ..process.base import Process
 from ..process.kernels.messages import Forest
 from ..process.layout import read_messages
-from .carriers import Division, Threads
-from .kept_rounds import KeptRounds, Round
+from .checkpoint import KeptRounds, Round
+from .executors import Division, Merges, Threads, in_steps
 from .kernels.neighbours import (
     Lists,
     best_keys,
@@ -36,7 +36,6 @@ from .kernels.neighbours import (
     start_heap,
     weigh_neighbours,
 )
-from .steps import Merges, in_steps
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -13,16 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._random import RandomState, as_generator
+from ..process.base import Process
 from ..process.gaussian import Gaussian
 from ..process.gaussian_calibration import MOST_ROUNDING
-from ..process.interface import Process
 from ..process.mixed import Mixed
-from ..process.parameter_draws import parameter_draws
-from ..streams import RandomState, as_generator
+from ..process.sampling import parameter_draws
 from ..tree.tree import Tree
-from .carriers import Threads
 from .chain import Chain, without_ties
-from .threads import thread_count
+from .executors import Threads, thread_count
 
 FloatArray = NDArray[np.float64]
 

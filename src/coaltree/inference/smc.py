@@ -29,27 +29,68 @@ import numpy as np
 from joblib import parallel
 from numpy.typing import ArrayLike, NDArray
 
-from ..counts import checked_count
+from .._random import RandomState, as_generator
+from .._validation import checked_count
 from ..errors import InputError, InputWarning
-from ..process.interface import Process, as_matrix, check_process
+from ..process.base import Process, as_matrix, check_process
 from ..process.kernels.messages import Forest
-from ..streams import RandomState, as_generator
 from ..tree.tree import Tree
-from .carriers import carrier_of, opened_client
 from .chain import room_for_chain
-from .checkpoints import told_how_to_go_on
+from .checkpoint import told_how_to_go_on
+from .executors import carrier_of, opened_client, thread_count
 from .kernels import particles as kernels
 from .kernels.rejuvenation import regraft_particles
-from .resampling import SCHEMES, copies, moves
 from .smc_result import FinishedParticles, Run, SMCResult, normalised
-from .threads import thread_count
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+SCHEMES = ("systematic", "stratified", "residual", "multinomial")
+
+
+def copies(scheme: str, weights: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw the number of copies of each particle.
+
+    Parameters
+    ----------
+    scheme : {"systematic", "stratified", "residual", "multinomial"}
+        One uniform number for all, one for each of n equal strata, whole parts first and chance for the rest, or chance alone.
+    weights : ndarray of shape (n,)
+        Non-negative, with sum 1.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        With sum n; the expectation of entry i is ``n weights[i]``.
+    """
+    n = len(weights)
+    if scheme == "multinomial":
+        return rng.multinomial(n, weights).astype(np.intp)
+    if scheme == "residual":
+        whole = np.floor(n * weights).astype(np.intp)
+        left = n - int(whole.sum())
+        if left <= 0:
+            return whole
+        rest = n * weights - whole
+        return whole + rng.multinomial(left, rest / rest.sum())
+    offsets = rng.random() if scheme == "systematic" else rng.random(n)
+    places = (np.arange(n) + offsets) / n
+    ends = np.cumsum(weights)
+    ends[-1] = 1.0  # rounding must not leave a place beyond the last end
+    return np.bincount(np.searchsorted(ends, places, side="right"), minlength=n).astype(np.intp)
+
+
+def moves(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return which particles are copied where, those with a copy staying in place: sources and targets."""
+    return np.repeat(np.arange(len(counts)), np.maximum(counts - 1, 0)), np.flatnonzero(counts == 0)
+
 
 PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
 REGRAFTED_AT_ONCE = 16  # particles
 UNIFORMS = 4  # numbers that a move takes
 PAIRS_AT_ONCE = 20_000  # in one call of a kernel, so that Ctrl-C and other threads get their turn
 
-FloatArray = NDArray[np.float64]
 #: Called with the share of the work done, the effective sample size and the log evidence so far.
 SmcProgress = Callable[[float, float, float], None]
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.interface import Process
-from ..tree.kingman import log_prior
+from ..process.base import Process
+from ..tree.coalescent import log_prior
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from .kernels.particles import Particles

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import brief
+from .._random import RandomState, as_generator
 from ..errors import InputError
-from ..notebook import brief
-from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
+from .base import Predictions
 from .gaussian import Gaussian, check_size, in_single_precision, least_noise
 from .layout import Columns, GaussianColumns, GaussianMessages, Messages
-from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
 

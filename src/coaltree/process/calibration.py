@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from ..tree.sample import TreeSample
-from ..tree.sample_invariants import checked_trees, checked_weights
+from ..tree.sample import TreeSample, checked_trees, checked_weights
 from ..tree.tree import Tree
+from .base import Evidence, Noise, Process, as_matrix, check_process
 from .brownian import Brownian
-from .evidence import Evidence, Noise
 from .gaussian import Gaussian
 from .gaussian_calibration import GaussianPrior, fit_brownian, fit_stationary
-from .interface import Process, as_matrix, check_process
 from .mixed import Mixed
 from .multinomial import Multinomial
 from .multinomial_calibration import fit_multinomial, multinomial_log_prior

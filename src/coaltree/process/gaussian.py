@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ..tree.tree import Tree
-from .blend import Blend
-from .interface import Process, check_width, checked_column_count
+from .base import Blend, Process, check_width, checked_column_count
 from .layout import GaussianMessages, Messages
 
 FloatArray = NDArray[np.float64]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .base import RATE_RANGE, SCALE, SHAPE, Evidence, Noise
 from .brownian import Brownian
-from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence, Noise
 from .gaussian import Gaussian
 from .kernels.passes import contrasts
 from .layout import GaussianMessages, read_messages

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from ..tree.kingman import log_prior
-from ..tree.tree import Tree
-from .interface import Process, as_matrix
-from .kernels.passes import climb
+from ..tree.coalescent import log_prior
+from ..tree.tree import Tree, checked_tree
+from .base import Predictions, Process, as_matrix, check_process
+from .kernels.passes import climb, meet, pass_up_and_down
+from .layout import read_messages
 
 FloatArray = NDArray[np.float64]
 
@@ -75,3 +77,136 @@ def log_joint(tree: Tree, X: ArrayLike, process: Process) -> float:
     -3.265512
     """
     return process.log_likelihood(tree, X) + log_prior(tree)
+
+
+IntArray = NDArray[np.intp]
+
+BLOCK = 4096  # points of branches whose messages are in memory at the same time
+
+
+class Beliefs:
+    """The distribution of the state at every node and at any point of a branch, given the whole table.
+
+    One pass up the tree and one down, eq. (9.1), ``O(n D)``; the memory is that of four tables.
+
+    Parameters
+    ----------
+    tree : Tree
+    X : array-like of shape (n_leaves, n_columns)
+        Row i belongs to leaf i; NaN is a missing cell.
+    process : Process
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+    >>> beliefs = ct.Beliefs(tree, [[0.0], [1.0], [float("nan")]], ct.Brownian())
+    >>> states = beliefs.nodes()
+    >>> states.mean.ravel().tolist()  # a, b, c, their parents
+    [0.0, 1.0, 0.5, 0.5, 0.5]
+    >>> beliefs.at([0], [0.5]).mean.tolist()  # halfway up the branch above a
+    [[0.25]]
+    """
+
+    def __init__(self, tree: Tree, X: ArrayLike, process: Process) -> None:
+        check_process(process)
+        checked_tree(tree)
+        matrix = as_matrix(X)
+        if len(matrix) != tree.n_leaves:
+            raise InputError(
+                f"The table has {len(matrix)} row(s) and the tree {tree.n_leaves} leaves; row i is leaf i."
+            )
+        self.tree = tree
+        self._n_columns = matrix.shape[1]
+        self.process = process.resolve(matrix)
+        self._block = min(BLOCK, 2 * tree.n_nodes)
+        self._first = 2 * tree.n_nodes - 1  # the first of the slots that points take
+        slots = self._first + self._block
+        self.forest = self.process.forest(matrix, slots)
+        self.turn = np.zeros(tree.n_nodes)
+        pass_up_and_down(self.forest, tree.children, tree.heights, self.turn)
+
+    def nodes(self) -> Predictions:
+        """Return the states at all nodes, leaves first; where a cell was observed, of the state behind its noise."""
+        return self.at(np.arange(self.tree.n_nodes), self.tree.heights)
+
+    def leaves(self) -> Predictions:
+        """Return what cells of the leaves would show, noise included: for missing cells, what to fill in."""
+        n = self.tree.n_leaves
+        return Predictions.stacked(list(self._blocks(np.arange(n), np.zeros(n), np.zeros(n), True)))
+
+    def others(self) -> Predictions:
+        """Return what cells of the leaves would show by all other leaves, noise included, as if their own rows had no cell."""
+        n, n_nodes = self.tree.n_leaves, self.tree.n_nodes
+        if n == 1:
+            return Beliefs(self.tree, np.full((1, self._n_columns), np.nan), self.process).leaves()
+        found = []
+        for start in range(0, n, BLOCK):
+            stop = min(start + BLOCK, n)
+            down = read_messages(self.forest, slice(n_nodes + start, n_nodes + stop))
+            found.append(self.process.states(down, self.turn[start:stop], True))
+        return Predictions.stacked(found)
+
+    def at(self, nodes: ArrayLike, heights: ArrayLike) -> Predictions:
+        """Return the states at points of the branches above some nodes.
+
+        Parameters
+        ----------
+        nodes : array-like of int, shape (k,)
+        heights : array-like of shape (k,)
+            Not below the node nor above its parent; above the root, any height.
+
+        Returns
+        -------
+        Predictions
+            With a row for each point.
+        """
+        try:
+            given, at_heights = (np.asarray(values, dtype=np.float64).ravel() for values in (nodes, heights))
+            whole = bool(np.all(given == np.floor(given)))
+        except (TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise InputError(f"nodes are {nodes!r} and heights {heights!r}; they must be whole numbers and numbers.")
+        at_nodes = given.astype(np.intp)
+        self._check_points(at_nodes, at_heights)
+        return Predictions.stacked(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
+
+    def new_leaves(self, nodes: IntArray, heights: FloatArray) -> Iterator[Predictions]:
+        """Yield block by block what the cells of a new leaf would show that hangs from points of branches."""
+        return self._blocks(nodes, heights, heights, True)
+
+    def _blocks(
+        self, nodes: IntArray, heights: FloatArray, distances: FloatArray, observed: bool
+    ) -> Iterator[Predictions]:
+        """Yield the states at the ends of paths that leave the branches at some points."""
+        root = self.tree.n_nodes - 1
+        for start in range(0, max(len(nodes), 1), self._block):
+            here = slice(start, start + self._block)
+            inside = np.flatnonzero(nodes[here] != root)
+            slots = np.full(len(nodes[here]), root)
+            slots[inside] = self._first + np.arange(len(inside))
+            meet(self.forest, nodes[here][inside], heights[here][inside], self.turn, self._first)
+            # what the root says has to go up the stem first
+            stem = np.where(nodes[here] == root, heights[here] - self.tree.heights[root], 0.0)
+            yield self.process.states(read_messages(self.forest, slots), distances[here] + stem, observed)
+
+    def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw tables given all that was observed; see `Process.draw`."""
+        messages = read_messages(self.forest, slice(0, self.tree.n_nodes))
+        return self.process.draw(messages, self.tree, size, rng)
+
+    def _check_points(self, nodes: IntArray, heights: FloatArray) -> None:
+        tree = self.tree
+        if len(nodes) != len(heights):
+            raise InputError(f"There are {len(nodes)} nodes and {len(heights)} heights; they must be as many.")
+        if np.any((nodes < 0) | (nodes >= tree.n_nodes)):
+            raise InputError(f"nodes must be from 0 to {tree.n_nodes - 1}, the root.")
+        tops = np.append(tree.heights[tree.parents[:-1]], np.inf)[nodes]
+        wrong = np.flatnonzero(~((heights >= tree.heights[nodes]) & (heights <= tops) & np.isfinite(heights)))
+        if len(wrong):
+            node = int(nodes[wrong[0]])
+            raise InputError(
+                f"Height {heights[wrong[0]]:g} is not on the branch above node {node}, which goes from {tree.heights[node]:g} to "
+                f"{tops[wrong[0]]:g}."
+            )

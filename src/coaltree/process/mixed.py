@@ -8,14 +8,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import facts_html
+from .._random import RandomState, as_generator
 from ..errors import InputError
-from ..notebook import facts_html
-from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
-from .blend import Blend
-from .interface import Process, check_width, checked_column_count
+from .base import Blend, Predictions, Process, check_width, checked_column_count
 from .layout import Columns, Messages
-from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
 

@@ -10,13 +10,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import brief
+from .._random import RandomState, as_generator
 from ..errors import InputError
-from ..notebook import brief
-from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
-from .interface import Process, check_width, checked_column_count
+from .base import Predictions, Process, check_width, checked_column_count
 from .layout import Columns, Messages, SiteColumns, SiteMessages
-from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
 

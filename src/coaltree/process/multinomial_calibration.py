@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..tree.tree import Tree
-from .beliefs import Beliefs
-from .evidence import RATE_RANGE, SCALE, SHAPE, Evidence, Noise
-from .interface import as_matrix
+from .base import RATE_RANGE, SCALE, SHAPE, Evidence, Noise, as_matrix
 from .kernels.passes import expected_redraws
+from .likelihood import Beliefs
 from .multinomial import Multinomial
 
 FloatArray = NDArray[np.float64]

@@ -8,14 +8,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import brief
+from .._random import RandomState, as_generator
 from ..errors import InputError
-from ..notebook import brief
-from ..streams import RandomState, as_generator
 from ..tree.tree import Tree, checked_tree
+from .base import Predictions, check_width
 from .gaussian import LARGEST_VALUE, Gaussian, check_size, in_single_precision, least_noise
-from .interface import check_width
 from .layout import Columns, GaussianColumns, GaussianMessages, Messages
-from .predictions import Predictions
 
 FloatArray = NDArray[np.float64]
 

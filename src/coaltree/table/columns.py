@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -12,12 +13,123 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, InputWarning
 from .cells import Category, Cells, FloatArray, IntArray, TextCells, TimeCells
-from .doubts import PLAINLY, looks_like_identifier, warn_identifiers, written_number
-from .names import distinct_names
-from .recoding import recode
-from .selection import CategoricalFeatures, Role, resolve_roles
-from .sources import Source, open_source
-from .wording import Place, count, listing, row_label
+from .inputs import CategoricalFeatures, Role, Source, open_source, resolve_roles
+from .messages import Place, count, distinct_names, listing, row_label
+from .text_types import example_of_numbers
+
+Meaning: TypeAlias = float | str | None
+
+
+def category_finder(known: Sequence[Category]) -> Callable[[Category], int]:
+    """Find out which known category a value is, of whatever type it comes.
+
+    The same column of a file is text in one file and numbers, or truth values, in another that happens to hold
+    nothing else. Text and text are the same only letter by letter: 7 and 007 may be two categories.
+
+    Parameters
+    ----------
+    known : sequence
+        The categories.
+
+    Returns
+    -------
+    callable
+        Gives the position in `known` of a value; -1 if it is not among them.
+    """
+    by_value = {value: code for code, value in enumerate(known)}
+    by_text = {str(value): code for code, value in enumerate(known)}
+    by_meaning: dict[tuple[bool, Meaning], int] = {}
+    for code, value in enumerate(known):
+        by_meaning.setdefault((isinstance(value, str), _meaning(value)), code)
+
+    def find(value: Category) -> int:
+        code = by_value.get(value, by_text.get(str(value), -1))
+        meaning = _meaning(value)
+        if code >= 0 or meaning is None:
+            return code
+        return by_meaning.get((not isinstance(value, str), meaning), -1)
+
+    return find
+
+
+def _meaning(value: Category) -> Meaning:
+    """Bring a number and its text, or a truth value and its text, to the same thing; None for other text."""
+    text = str(value).lower()
+    if text in ("true", "false"):
+        return text
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    # Python reads 1_0 as ten, and people do not.
+    return number if math.isfinite(number) and "_" not in text else None
+
+
+def recode(
+    codes: IntArray, categories: Sequence[Category], known: Sequence[Category]
+) -> tuple[IntArray, IntArray, list[str]]:
+    """Encode a column by the categories of the fit.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+        Codes of the cells; -1 is missing.
+    categories : sequence
+        What the codes stand for.
+    known : sequence
+        The categories of the fit.
+
+    Returns
+    -------
+    codes : ndarray of int, shape (n_rows,)
+        Positions in `known`; -1 is missing or not among them.
+    unseen : ndarray of int
+        Rows of the cells that are not missing and hold none of the known categories.
+    found : list of str
+        The categories that are not known, each with the number of its rows.
+    """
+    new_codes = list(map(category_finder(known), categories))
+    # The last entry is what the code -1 of a missing cell picks.
+    recoded = np.array([*new_codes, -1], dtype=np.intp)[codes]
+    unseen = np.flatnonzero((codes >= 0) & (recoded < 0))
+    counts = np.bincount(codes[unseen], minlength=len(categories))
+    found = [f"{value!r} ({count(int(n), 'row')})" for value, n in zip(categories, counts, strict=True) if n]
+    return recoded, unseen, found
+
+
+PLAINLY = "write plain numbers with a point, dates as 2020-12-31 (in a frame, as a column of dates: pd.to_datetime)"
+"""What to try with numbers that are read as text."""
+
+# In a smaller table a column of text without repeats is not yet a sign of identifiers.
+_IDENTIFIER_ROWS = 10
+
+
+def written_number(cells: Cells, role: Role) -> str | None:
+    """Give a cell of a column of text that nobody declared categorical and that looks like numbers or dates."""
+    if role != "auto" or not isinstance(cells, TextCells) or cells.order is not None:
+        return None
+    return example_of_numbers(*cells.as_categorical())
+
+
+def looks_like_identifier(cells: Cells) -> bool:
+    """Say whether a column of text has another one in every row."""
+    if not isinstance(cells, TextCells) or cells.order is not None:
+        return False
+    codes, categories = cells.as_categorical()
+    return len(codes) > _IDENTIFIER_ROWS and len(categories) == len(codes)
+
+
+def warn_identifiers(names: list[str]) -> None:
+    """Warn the caller of the function that calls this one."""
+    one = len(names) == 1
+    warnings.warn(
+        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in "
+        f"every row and {'looks like an identifier' if one else 'look like identifiers'}, which adds nothing "
+        f"to the tree: drop {'it' if one else 'them'} or use {'it' if one else 'one'} as the index.",
+        InputWarning,
+        stacklevel=3,
+    )
+
 
 MAX_CATEGORIES = 1000
 """Most distinct values that a categorical column may have."""

@@ -5,16 +5,216 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import warnings
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..errors import InputError, InputWarning
-from .index import name_of_unnamed
-from .lines import Counted, count_lines, text_lines, without
-from .wording import listing
+from .cells import IntArray
+from .messages import listing
+
+_BLOCK = 2**22  # bytes that are looked at together
+_NEWLINE = 10
+_BLANK, _ASCII = 32, 127  # up to the one and above the other, a byte may begin a blank
+
+
+class Lines(NamedTuple):
+    """Lines that follow each other.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first one, counted from 1.
+    begins, ends : ndarray of int, shape (n_lines,)
+        Where each line begins, and where its line break or the text ends.
+    delimiters : ndarray of int
+        Where the delimiters are.
+    n_fields : ndarray of int, shape (n_lines,)
+        Number of fields of each line, at least 1.
+    """
+
+    first: int
+    begins: IntArray
+    ends: IntArray
+    delimiters: IntArray
+    n_fields: IntArray
+
+
+class Counted(NamedTuple):
+    """What lines there are.
+
+    Parameters
+    ----------
+    n_lines : int
+        Number of lines that are not blank.
+    blank : list of (int, int)
+        Where each blank line begins, and where the next one does.
+    odd : (int, int) or None
+        Number, counted from 1, and number of fields of the first line that has not as many as it should.
+    """
+
+    n_lines: int
+    blank: list[tuple[int, int]]
+    odd: tuple[int, int] | None
+
+
+def text_lines(data: bytes) -> Iterator[str]:
+    """Give the lines of a text one by one, with their line breaks; only a line feed ends a line."""
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="\n")
+
+
+def blocks(data: bytes, delimiter: str) -> Iterator[Lines]:
+    """Find the lines and the delimiters of a text without quotes, block by block."""
+    every = np.frombuffer(data, dtype=np.uint8)
+    start, first = 0, 1
+    while start < len(data):
+        stop = len(data)
+        if stop - start > _BLOCK:
+            # A line that is longer than a block is a block.
+            stop = data.rfind(b"\n", start, start + _BLOCK) + 1 or data.find(b"\n", start + _BLOCK) + 1 or stop
+        block = every[start:stop]
+        ends = start + np.flatnonzero(block == _NEWLINE)
+        if block[-1] != _NEWLINE:
+            ends = np.append(ends, stop)
+        delimiters = start + np.flatnonzero(block == ord(delimiter))
+        begins = np.concatenate([[start], ends[:-1] + 1])
+        n_fields = np.diff(np.searchsorted(delimiters, ends), prepend=0) + 1
+        yield Lines(first, begins, ends, delimiters, n_fields)
+        start, first = stop, first + len(ends)
+
+
+def count_lines(data: bytes, delimiter: str, width: int) -> Counted | None:
+    """Count the lines of a text without quotes, and look for one that has not so many fields.
+
+    Parameters
+    ----------
+    data : bytes
+        The text, in UTF-8.
+    delimiter : str
+        What separates the fields.
+    width : int
+        How many fields each line should have, unless it is blank.
+
+    Returns
+    -------
+    Counted or None
+        None if there are lines that may have a field longer than Python's csv module reads.
+    """
+    n_lines = 0
+    blank: list[tuple[int, int]] = []
+    every = np.frombuffer(data, dtype=np.uint8)
+    for lines in blocks(data, delimiter):
+        if int((lines.ends - lines.begins).max()) > csv.field_size_limit():
+            return None
+        suspect = lines.n_fields != width
+        if width == 1:
+            head = every[np.minimum(lines.begins, len(data) - 1)]
+            suspect |= (head <= _BLANK) | (head > _ASCII)
+        n_lines += len(lines.ends)
+        for i in np.flatnonzero(suspect).tolist():
+            begin, end, n_fields = int(lines.begins[i]), int(lines.ends[i]), int(lines.n_fields[i])
+            if n_fields == 1 and not data[begin:end].decode().strip():
+                blank.append((begin, min(end + 1, len(data))))
+            elif n_fields != width:
+                return Counted(n_lines, blank, (lines.first + i, n_fields))
+    return Counted(n_lines - len(blank), blank, None)
+
+
+def without(data: bytes, spans: list[tuple[int, int]]) -> bytes:
+    """Leave out some stretches, which are in order."""
+    view = memoryview(data)
+    starts = [0, *(end for _, end in spans)]
+    ends = [*(begin for begin, _ in spans), len(data)]
+    return b"".join(view[start:end] for start, end in zip(starts, ends, strict=True))
+
+
+UNNAMED = "Unnamed: 0"
+"""What a first column without a name is called, as pandas calls it."""
+
+# pandas gives these names to a column without a name: of a text file that was read without index_col and written
+# again, perhaps several times, and of the index in a parquet file.
+_WRITTEN_INDEX = re.compile(r"Unnamed: 0([._]\d+)*|__index_level_\d+__")
+
+
+def name_of_unnamed(others: Container[str]) -> str:
+    """Find a name for a first column that has none, as pandas does."""
+    name, times = UNNAMED, 0
+    while name in others:
+        times += 1
+        name = f"{UNNAMED}.{times}"
+    return name
+
+
+def is_index(name: str, unnamed: str | None) -> bool:
+    """Say whether a column has the name of an index without one, or had none."""
+    return name == unnamed or _WRITTEN_INDEX.fullmatch(name) is not None
+
+
+def take_index(
+    frame: Any, unnamed: str | None, id_column: str | None, spoken_for: Container[str], source: str
+) -> tuple[str | None, list[str]]:
+    """Take the first index among the columns for the row names, unless others are asked for, and leave out the rest.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+    unnamed : str or None
+        The column that had no name.
+    id_column : str or None
+        The column with the row names as asked for; "" for none.
+    spoken_for : container of str
+        Columns of which the user has said what they are.
+    source : str
+        The file's name, for messages.
+
+    Returns
+    -------
+    id_column : str or None
+        The column with the row names, as far as it is settled.
+    left_out : list of str
+        Columns to leave out.
+
+    Raises
+    ------
+    InputError
+        If the column without a name does not tell the rows apart.
+
+    Warns
+    -----
+    InputWarning
+        For every column that was found.
+    """
+    found = []
+    for name in frame.columns:
+        if not is_index(name, unnamed) or name == id_column or name in spoken_for:
+            continue
+        column = frame[name]
+        if column.null_count() == 0 and column.n_unique() == len(column):
+            found.append(name)
+        elif name == unnamed:
+            raise InputError(
+                f"Column 1 of {source} has no name in the header, and its values are not distinct row names: give it a "
+                "name, for example 'group', or leave it out."
+            )
+    if id_column is None and found:
+        id_column = found.pop(0)
+        _note(f"Column {id_column!r} of {source} is an index without a name and was taken as the row names.")
+    for name in found:
+        _note(
+            f"Column {name!r} of {source} is an index without a name and was left out: give it a name to cluster by it."
+        )
+    return id_column, found
+
+
+def _note(sentence: str) -> None:
+    warnings.warn(sentence, InputWarning, stacklevel=4)
+
 
 _DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 # Records that are looked at to find out what separates the fields.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .newick_reader import short
+from .newick import leaf_differences
 from .summary import SummaryTree
 from .tree import Tree, checked_tree
 
@@ -130,20 +130,6 @@ def robinson_foulds(a: Tree, b: Tree, *, normalized: bool = False) -> float:
     if not normalized:
         return distance
     return distance / (2 * (a.n_leaves - 2)) if a.n_leaves > 2 else 0.0
-
-
-def leaf_differences(found: Iterable[str], wanted: Iterable[str]) -> str:
-    """Say which names are missing from those found and which are there besides; nothing if they are the same."""
-    have, want = dict.fromkeys(found), dict.fromkeys(wanted)
-    parts = []
-    for word, names in (
-        ("lacks", [name for name in want if name not in have]),
-        ("has", [name for name in have if name not in want]),
-    ):
-        if names:
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            parts.append(f"{word} {', '.join(map(short, names[:5]))}{more}")
-    return "it " + " and ".join(parts) if parts else ""
 
 
 def _n_shared(a: Tree, b: Tree) -> int:

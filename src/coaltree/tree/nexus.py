@@ -1,14 +1,21 @@
 """The text of NEXUS tree files: several trees over the same leaves.
 
 Names are quoted as in Newick text, and DendroPy 5 has the limits with names that :mod:`coaltree.tree.newick` lists. Our
-own reader is :mod:`coaltree.tree.nexus_reader`.
+own reader is :mod:`coaltree.tree.nexus`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from .newick import quoted
+from ..errors import InputError
+from . import newick
+from .newick import end_of_comment, leaf_differences, quoted, short
+from .tree import Tree
 
 
 def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
@@ -68,3 +75,319 @@ def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
             "",
         ]
     )
+
+
+# As in Newick text, a quote inside an unquoted word belongs to the word (O'Brien).
+_STOP = re.compile(r"""[;\[\]] | (?<![^\s()\[\],:;=*])['"]""", re.VERBOSE)
+_QUOTED = re.compile(r"""'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*\"""")
+_BLANKS = re.compile(r"\s*")
+_NAME = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>,)|(?P<word>[^\s\[\],;]+)""")
+_HEADER = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>[=*])|(?P<word>[^\s\[\];=*]+)""")
+_WEIGHT = re.compile(r"\[\s*&w\s+(.*?)\s*\]", re.IGNORECASE | re.DOTALL)
+
+
+def first_repeated(names: Iterable[str]) -> str:
+    """Return the first of some names that occurs again."""
+    return next(name for name, count in Counter(names).items() if count > 1)
+
+
+class NexusTree(NamedTuple):
+    """A tree of a file, with the name and the weight it has there."""
+
+    name: str
+    weight: float
+    tree: Tree
+
+
+def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[NexusTree]:
+    """Read the trees of a file.
+
+    Parameters
+    ----------
+    text : str
+        A NEXUS file with rooted, binary, ultrametric trees over the same leaves. Blocks other than taxa and trees, and
+        comments other than weights such as ``[&W 1/3]``, are passed over.
+    preserve_underscores : bool
+        Keep underscores of unquoted names instead of reading them as blanks.
+    tolerance : float
+        Largest difference of two leaves' depths, as a share of the root's height.
+
+    Returns
+    -------
+    list of NexusTree
+        At least one. Leaves are in the order of the taxa block, of the translate table if there is no such block, or
+        else of the first tree. Weights are 1 where the file gives none.
+
+    Raises
+    ------
+    InputError
+        When the text is not such a file, with the tree that cannot be read.
+
+    Examples
+    --------
+    >>> text = "#NEXUS begin trees; tree T = [&W 1/4] [&R] (a:1,b:1); end;"
+    >>> parse(text, False, 1e-6)
+    [NexusTree(name='T', weight=0.25, tree=<Tree: 2 leaves, root height 1>)]
+    """
+    if not isinstance(text, str):
+        raise InputError(
+            f"A NEXUS file is read from a string, not from {type(text).__name__}; pass the text of the file."
+        )
+    reader = _Reader(text, preserve_underscores, tolerance)
+    reader.read()
+    return reader.trees
+
+
+class _Reader:
+    """One pass over the text of one file, statement by statement."""
+
+    def __init__(self, text: str, preserve_underscores: bool, tolerance: float) -> None:
+        self.text = text
+        self.preserve_underscores = preserve_underscores
+        self.tolerance = tolerance
+        self.block = ""
+        self.taxa: list[str] = []
+        self.translate: dict[str, str] = {}
+        # What a label in a tree may be, and the leaf it stands for.
+        self.known: dict[str, str] = {}
+        self.order: tuple[str, ...] = ()
+        self.trees: list[NexusTree] = []
+        # Samples repeat trees: each text is read once, as long as its labels stand for the same leaves.
+        self.read_texts: dict[str, Tree] = {}
+
+    def read(self) -> None:
+        """Read the whole text."""
+        start = len(self.text) - len(self.text.lstrip("\ufeff \t\r\n"))
+        if self.text[start : start + 6].upper() != "#NEXUS":
+            found = short(self.text.strip()[:40])
+            raise InputError(
+                f"The text begins with {found}, so it is no NEXUS file, which begins with #NEXUS; pass the text of the "
+                "file rather than its name, and read Newick text with Tree.from_newick."
+            )
+        had_trees = False
+        for begin, end in self.statements(start + 6):
+            place, _ = self.skip(begin)
+            match = _HEADER.match(self.text, place)
+            word = match.group().lower() if match else ""
+            after = match.end() if match else place
+            if word == "begin":
+                self.begin(after, end)
+                had_trees |= self.block == "trees"
+            elif word in ("end", "endblock"):
+                self.block = ""
+            elif self.block == "taxa" and word == "taxlabels":
+                self.read_taxa(after, end)
+            elif self.block == "trees" and word == "translate":
+                self.read_translate(after, end)
+            elif self.block == "trees" and word in ("tree", "utree"):
+                self.read_tree(after, end)
+        if self.block:
+            last = f" after tree {short(self.trees[-1].name)}" if self.trees else ""
+            raise InputError(
+                f"The {self.block} block is never closed, so the file seems to be cut off{last}; read the whole file, "
+                "or add a line 'End;' if there is no more."
+            )
+        if not self.trees:
+            what = "a trees block without any tree" if had_trees else "no trees block"
+            raise InputError(
+                f"The NEXUS file has {what}; it needs 'Begin trees;' and a line such as 'tree T = (a:1,b:1);'."
+            )
+
+    # -- the text ------------------------------------------------------------------------------
+
+    def statements(self, place: int) -> Iterator[tuple[int, int]]:
+        """Yield where each statement begins, and where its semicolon is."""
+        begin = place
+        while match := _STOP.search(self.text, place):
+            place = match.start()
+            mark = match.group()
+            if mark == ";":
+                yield begin, place
+                begin = place = place + 1
+            elif mark == "[":
+                place = self.after_comment(place)
+            elif mark == "]":
+                raise InputError(
+                    f"The bracket ']' on {self.line(place)} closes no comment; quote names that hold brackets."
+                )
+            else:
+                whole = _QUOTED.match(self.text, place)
+                if whole is None:
+                    raise InputError(
+                        f"The quote opened on {self.line(place)} is never closed; a quote inside a quoted name is "
+                        "written twice, as in 'it''s'."
+                    )
+                place = whole.end()
+        rest, _ = self.skip(begin)
+        if rest < len(self.text):
+            raise InputError(
+                f"The file is cut off: the statement that begins with {short(self.text[rest : rest + 30])} on "
+                f"{self.line(rest)} has no semicolon; read the whole file."
+            )
+
+    def skip(self, place: int) -> tuple[int, list[str]]:
+        """Return where blanks and comments are over, and the comments."""
+        comments: list[str] = []
+        while True:
+            blanks = _BLANKS.match(self.text, place)
+            place = blanks.end() if blanks else place
+            if not self.text.startswith("[", place):
+                return place, comments
+            end = self.after_comment(place)
+            comments.append(self.text[place:end])
+            place = end
+
+    def after_comment(self, place: int) -> int:
+        """Return where the comment that opens at ``place`` is over; comments may be nested."""
+        end = end_of_comment(self.text, place)
+        if end is None:
+            raise InputError(f"The comment opened by '[' on {self.line(place)} is never closed; add the missing ']'.")
+        return end
+
+    def tokens(self, pattern: re.Pattern[str], place: int, end: int) -> Iterator[tuple[str, str, int]]:
+        """Yield kind, text and end of the tokens of a statement."""
+        place, _ = self.skip(place)
+        while place < end and (match := pattern.match(self.text, place)):
+            yield match.lastgroup or "", match.group(), match.end()
+            place, _ = self.skip(match.end())
+
+    def names(self, place: int, end: int) -> Iterator[tuple[str, bool]]:
+        """Yield the names of a statement, and whether each is rather a comma."""
+        for kind, token, _ in self.tokens(_NAME, place, end):
+            yield (token, True) if kind == "mark" else (self.name(kind, token), False)
+
+    def name(self, kind: str, token: str) -> str:
+        if kind == "quoted":
+            return token[1:-1].replace(token[0] * 2, token[0])
+        return token if self.preserve_underscores else token.replace("_", " ")
+
+    def line(self, place: int) -> str:
+        return f"line {self.text.count(chr(10), 0, place) + 1}"
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def begin(self, place: int, end: int) -> None:
+        """Take in the beginning of a block."""
+        names = [name.lower() for name, _ in self.names(place, end)]
+        self.block = names[0] if names else "nameless"
+        if self.block == "trees":
+            self.translate = {}
+            self.read_texts = {}
+            self.known = {str(number): name for number, name in enumerate(self.taxa, 1)}
+            self.known |= {name: name for name in self.taxa}
+
+    def read_taxa(self, place: int, end: int) -> None:
+        """Take in the names of all leaves."""
+        self.taxa = [name for name, comma in self.names(place, end) if not comma]
+        self.check_distinct(self.taxa, "list of taxa")
+
+    def read_translate(self, place: int, end: int) -> None:
+        """Take in what the leaves of the block's trees are called."""
+        entry: list[str] = []
+        for name, comma in (*self.names(place, end), (",", True)):
+            if not comma:
+                entry.append(name)
+                continue
+            if not entry:  # a comma after the last entry
+                continue
+            if len(entry) != 2:
+                raise InputError(
+                    f"The entry {short(' '.join(entry))} of the translate table on {self.line(place)} and after is not "
+                    "a key and a name; separate entries by commas, and quote names that hold blanks or commas."
+                )
+            key, label = entry
+            if key in self.translate:
+                raise InputError(f"The key {short(key)} occurs twice in the translate table; keys must differ.")
+            self.translate[key] = label
+            entry = []
+        self.check_distinct(list(self.translate.values()), "translate table")
+        self.known = {name: name for name in (*self.taxa, *self.translate.values())} | self.translate
+        self.read_texts = {}
+
+    def check_distinct(self, names: list[str], where: str) -> None:
+        """Refuse names that occur twice."""
+        if len(set(names)) < len(names):
+            twice = first_repeated(names)
+            raise InputError(f"The name {short(twice)} occurs twice in the {where}; names must differ.")
+
+    def read_tree(self, place: int, end: int) -> None:
+        """Take in one tree."""
+        title, equals = "", False
+        for kind, token, after in self.tokens(_HEADER, place, end):
+            place = after
+            if token == "=" and kind == "mark":
+                equals = True
+                break
+            if kind != "mark":
+                title = self.name(kind, token) if kind == "quoted" else token
+        what = f"Tree {short(title)} (number {len(self.trees) + 1} of the file)"
+        if not equals:
+            raise InputError(f"{what} has no '=' after its name on {self.line(place)}; write 'tree T = (a:1,b:1);'.")
+        begin, comments = self.skip(place)
+        weight = self.weight(comments, what)
+        body = self.text[begin : end + 1]
+        tree = self.read_texts.get(body)
+        if tree is None:
+            tree = self.read_texts[body] = self.tree(begin, end, what)
+        self.trees.append(NexusTree(title, weight, tree))
+
+    def weight(self, comments: list[str], what: str) -> float:
+        """Return the weight that is given in one of the comments before a tree, or 1."""
+        for comment in comments:
+            if match := _WEIGHT.fullmatch(comment):
+                parts = match.group(1).split("/")
+                try:
+                    numbers = [float("" if "_" in part else part) for part in parts]
+                    weight = numbers[0] / numbers[1] if len(numbers) == 2 else math.nan if numbers[2:] else numbers[0]
+                except (ValueError, ZeroDivisionError):
+                    weight = math.nan
+                if not 0 <= weight < math.inf:
+                    raise InputError(
+                        f"{what} has the weight {short(match.group(1))}; weights are finite numbers of at least 0, "
+                        "such as 0.25 or 1/4."
+                    )
+                return weight
+        return 1.0
+
+    def tree(self, begin: int, end: int, what: str) -> Tree:
+        """Return the tree of a statement, with its leaves in the order of the file."""
+        try:
+            children, heights, labels = newick.parse(
+                self.text[begin : end + 1], self.preserve_underscores, self.tolerance
+            )
+        except InputError as error:
+            raise InputError(f"{what}: {self.in_the_file(begin, end, error)}") from None
+        names = [self.leaf_name(label, what) for label in labels]
+        self.settle_order(names)
+        differences = leaf_differences(names, self.order)
+        if differences or len(names) != len(self.order):
+            fault = differences or f"it has {short(first_repeated(names))} twice"
+            raise InputError(f"{what} is not over the leaves of the file: {fault}; all trees need the same leaves.")
+        return Tree(children, heights, names).reorder(self.order)
+
+    def leaf_name(self, label: str, what: str) -> str:
+        """Return the name that a label in a tree stands for."""
+        name = self.known.get(label)
+        if name is None and self.translate:
+            raise InputError(
+                f"{what} has the leaf {short(label)}, which is neither a key nor a name of the translate table; add it "
+                "there."
+            )
+        return label if name is None else name
+
+    def settle_order(self, names: list[str]) -> None:
+        """Number the leaves, once and for all trees."""
+        if not self.order:
+            self.order = tuple(self.taxa or self.translate.values() or names)
+
+    def in_the_file(self, begin: int, end: int, error: InputError) -> str:
+        """Return the sentence that refuses a tree, with places in the file instead of places in the tree."""
+        # Places are counted from the beginning of the text: one comment stands for all that comes before.
+        start, equals = self.text.index("#"), self.text.rindex("=", 0, begin)
+        blank = re.sub(r"[^\n]", " ", self.text[:begin])
+        before = f"{blank[:start]}[{blank[start + 1 : equals]}]{blank[equals + 1 :]}"
+        try:
+            newick.parse(before + self.text[begin : end + 1], self.preserve_underscores, self.tolerance)
+        except InputError as placed:
+            return str(placed)
+        return str(error)

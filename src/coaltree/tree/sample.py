@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -9,18 +11,189 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import facts_html
 from ..errors import InputError
-from ..notebook import facts_html
-from . import libraries, newick, nexus, nexus_reader
-from .agreement import co_clustering
-from .clades import number_clades
-from .sample_invariants import checked_logs, checked_row, checked_trees, checked_weights
-from .sample_summaries import consensus, mcc
-from .summary import SummaryTree
+from . import convert, newick, nexus
+from .clades import join_clades, number_clades
+from .cut import cut_tree
+from .newick import leaf_differences, short
+from .summary import SummaryTree, clade_heights, lay_out
 from .tree import Tree
 
-IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
+
+
+def checked_trees(trees: Sequence[Tree]) -> tuple[Tree, ...]:
+    """Return at least one tree, all with the same leaf names in the same order."""
+    try:
+        drawn = tuple(trees)
+    except TypeError:
+        raise InputError(f"trees is a {type(trees).__name__}; it must be a sequence of trees.") from None
+    if not drawn:
+        raise InputError("trees is empty; a sample needs at least one tree.")
+    for k, tree in enumerate(drawn):
+        if not isinstance(tree, Tree):
+            raise InputError(f"Tree {k} of the sample is a {type(tree).__name__}; it must be a Tree.")
+        if tree.leaf_names != drawn[0].leaf_names:
+            differences = leaf_differences(tree.leaf_names, drawn[0].leaf_names)
+            raise InputError(
+                f"Tree {k} of the sample has other leaves than tree 0: {differences}; all trees need the same leaves."
+                if differences
+                else f"Tree {k} of the sample has its leaves in another order than tree 0; use Tree.reorder first."
+            )
+    return drawn
+
+
+def checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:
+    """Return weights that add up to 1."""
+    given = np.ones(n_trees) if weights is None else _as_numbers(weights, "weights", (n_trees,))
+    wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
+    if len(wrong):
+        raise InputError(
+            f"The weight of tree {wrong[0]} is {given[wrong[0]]:g}; weights are finite numbers of at least 0."
+        )
+    if not np.any(given):
+        raise InputError("All weights are 0; at least one tree needs a positive weight.")
+    total = math.fsum(given.tolist()) if given.max() < 1e300 else math.inf
+    # Weights that add up to 1 but for rounding are kept, so that a sample written to a file comes back as it was.
+    if abs(total - 1) > 4 * np.finfo(float).eps:
+        given = given / given.max()
+        given = given / math.fsum(given.tolist())
+    shares = given + 0.0  # turns -0.0 into 0.0
+    shares.setflags(write=False)
+    return shares
+
+
+def checked_logs(values: ArrayLike | None, what: str, shape: tuple[int, ...]) -> FloatArray | None:
+    """Return log densities of the given shape without NaN, or nothing if there are none."""
+    if values is None:
+        return None
+    logs = _as_numbers(values, what, shape)
+    if np.any(np.isnan(logs)):
+        raise InputError(f"{what} holds NaN for tree {np.argwhere(np.isnan(logs))[0][0]}; it must hold numbers.")
+    logs.setflags(write=False)
+    return logs
+
+
+def _as_numbers(values: ArrayLike, what: str, shape: tuple[int, ...]) -> FloatArray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be an array of numbers of shape {shape}.") from None
+    if array.shape != shape:
+        raise InputError(f"{what} has shape {array.shape}; for these trees it must be {shape}.")
+    return array
+
+
+def checked_row(row: object, leaf_names: tuple[str, ...]) -> int:
+    """Return the number of a row that is given by number or by name."""
+    if isinstance(row, str):
+        if row not in leaf_names:
+            raise InputError(f"There is no row named {short(row)}; pass one of leaf_names, or the number of a row.")
+        return leaf_names.index(row)
+    if isinstance(row, bool) or not isinstance(row, numbers.Integral) or not 0 <= int(row) < len(leaf_names):
+        raise InputError(f"The row is {row!r}; it must be a name or a whole number from 0 to {len(leaf_names) - 1}.")
+    return int(row)
+
+
+def checked_threshold(threshold: object) -> float:
+    """Return a share from 0.5 to less than 1."""
+    if isinstance(threshold, numbers.Real) and 0.5 <= float(threshold) < 1:
+        return float(threshold)
+    raise InputError(
+        f"threshold is {threshold!r}; it must be at least 0.5, so that all clades fit into one tree, and less than 1."
+    )
+
+
+def check_choice(heights: object, allowed: tuple[str, ...]) -> None:
+    """Refuse a way to place clades that is not among those allowed."""
+    if heights not in allowed:
+        raise InputError(f"heights is {heights!r}; it must be one of {', '.join(map(repr, allowed))}.")
+
+
+def co_clustering(sample: TreeSample, n_clusters: int | None, height: float | None) -> FloatArray:
+    """Return the probability that two rows are together; see :meth:`TreeSample.co_clustering`."""
+    if n_clusters is not None and height is not None:
+        raise InputError("Both n_clusters and height were given; a tree is cut by one of them, so leave out the other.")
+    together = np.zeros((sample.n_leaves, sample.n_leaves))
+    total = 0.0
+    for tree, ratios, weight in _to_cut(sample, by_ratio=n_clusters is None and height is None):
+        labels = cut_tree(tree, ratios, n_clusters=n_clusters, height=height)
+        total += weight
+        rows = np.argsort(labels, kind="stable")
+        sizes = np.bincount(labels)
+        ends = np.cumsum(sizes)
+        for k in np.flatnonzero(sizes > 1).tolist():
+            cluster = rows[ends[k] - sizes[k] : ends[k]]
+            together[cluster[:, None], cluster] += weight
+    together /= total
+    np.fill_diagonal(together, 1.0)
+    return together
+
+
+def _to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
+    """Return every tree to cut once, with its ratios and its weight."""
+    distinct = sample._distinct
+    if not by_ratio:
+        nothing = np.empty(0)
+        weights = sample._distinct_weights.tolist()
+        return [(tree, nothing, weight) for tree, weight in zip(distinct, weights, strict=True)]
+    if sample.log_ratios is None:
+        raise InputError(
+            "The log likelihood ratios of the merges are unknown, so trees cannot be cut by them; pass n_clusters "
+            "or height, or make the sample with log_ratios."
+        )
+    cases: dict[tuple[int, bytes], tuple[Tree, FloatArray, float]] = {}
+    for i, ratios, weight in zip(sample._which.tolist(), sample.log_ratios, sample.weights.tolist(), strict=True):
+        key = i, ratios.tobytes()
+        before = cases[key][2] if key in cases else 0.0
+        cases[key] = distinct[i], ratios, before + weight
+    return list(cases.values())
+
+
+IntArray = NDArray[np.intp]
+
+# Two sums of the same shares in different orders are equal to within this.
+ROUNDING = 1e-9
+
+
+def consensus(sample: TreeSample, threshold: float, heights: str) -> SummaryTree:
+    """Return the majority-rule tree; see :meth:`TreeSample.consensus`."""
+    share = checked_threshold(threshold)
+    check_choice(heights, ("mean", "median"))
+    n = sample.n_leaves
+    where, merges = sample._first_seen
+    # Clades of exactly the threshold stay out whichever way their shares are rounded: two such may exclude each other.
+    kept = np.flatnonzero(sample._clade_shares > share + ROUNDING)
+    members = [sample._distinct[where[c]].leaves_below(n + merges[c]) for c in kept]
+    children, made = join_clades(n, members)
+    return _summary(sample, children, np.where(made < 0, -1, kept[made]), heights, None)
+
+
+def mcc(sample: TreeSample, heights: str) -> SummaryTree:
+    """Return the maximum clade credibility tree; see :meth:`TreeSample.mcc`."""
+    check_choice(heights, ("mean", "median", "keep"))
+    drawn = sample._distinct_weights > 0
+    with np.errstate(divide="ignore"):
+        log_shares = np.log(sample._clade_shares[sample._clades])
+    scores = np.where(drawn, log_shares.sum(axis=1), -np.inf)
+    # Trees with the same clades in another order have the same sum but for rounding.
+    i = int(np.argmax(scores > scores.max() - ROUNDING))
+    tree = sample._distinct[i]
+    return _summary(sample, tree.children, sample._clades[i], heights, tree)
+
+
+def _summary(sample: TreeSample, children: ArrayLike, clades: IntArray, heights: str, tree: Tree | None) -> SummaryTree:
+    """Return the tree of the given merges, each with its clade or -1 if it only resolves a polytomy."""
+    real = clades >= 0
+    stack = np.stack([drawn.merge_heights for drawn in sample._distinct])
+    found = clade_heights(sample._clades, stack, sample._distinct_weights, clades[real])
+    support, mean, median = np.full((3, len(clades)), np.nan)
+    hpd = np.full((len(clades), 2), np.nan)
+    support[real], mean[real], median[real], hpd[real] = sample._clade_shares[clades[real]], *found
+    wanted = tree.merge_heights if tree is not None and heights == "keep" else mean if heights == "mean" else median
+    kids, ages, order = lay_out(children, wanted)
+    return SummaryTree(kids, ages, sample.leaf_names, support[order], mean[order], median[order], hpd[order])
 
 
 class TreeSample:
@@ -299,7 +472,7 @@ class TreeSample:
         InputError
             With the tree that cannot be read. It is a ``ValueError``.
         """
-        found = nexus_reader.parse(text, preserve_underscores, tolerance)
+        found = nexus.parse(text, preserve_underscores, tolerance)
         return TreeSample([entry.tree for entry in found], [entry.weight for entry in found])
 
     def to_xarray(self) -> Any:
@@ -313,7 +486,7 @@ class TreeSample:
         MissingDependencyError
             If xarray is not installed.
         """
-        return libraries.to_xarray(self)
+        return convert.to_xarray(self)
 
     def to_arviz(self) -> Any:
         """Return what is one number a tree for arviz: an ``xarray.DataTree``, or before arviz 1.0 its ``InferenceData``.
@@ -327,7 +500,7 @@ class TreeSample:
         MissingDependencyError
             If arviz is not installed.
         """
-        return libraries.to_arviz(self)
+        return convert.to_arviz(self)
 
     # -- what is computed once -----------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 Nodes keep their slots, leaves first; a node that is taken out gives its slot to the one that is put in. Slot b of the forest
 holds what lies at and below node b, slot ``nodes + b`` what lies beyond the branch above it, made on demand. See
-`coaltree.process.beliefs` for how that travels.
+`coaltree.process.likelihood` for how that travels.
 """
 
 from __future__ import annotations

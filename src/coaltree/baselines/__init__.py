@@ -1,0 +1,16 @@
+"""What the coalescent is compared with: other trees, and other ways to fill in missing cells."""
+
+from .bhc import BayesianHierarchicalClustering
+from .imputation import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells
+from .linkage import linkage_tree
+from .probabilistic_pca import ProbabilisticPCA
+
+__all__ = [
+    "BayesianHierarchicalClustering",
+    "ColumnMode",
+    "NearestInTree",
+    "NearestRow",
+    "PrincipalComponentCells",
+    "ProbabilisticPCA",
+    "linkage_tree",
+]

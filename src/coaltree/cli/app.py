@@ -1,0 +1,74 @@
+"""The command ``coaltree`` itself, to which other modules add theirs."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import Annotated, cast
+
+import typer
+
+from .. import __version__
+from .._extensions import say_uncompiled
+from .console import complain
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Bayesian hierarchical clustering of tables, missing cells and mixed columns welcome.",
+    epilog="Example: coaltree fit examples/animals.csv -o results",
+)
+
+# A wrong option or argument; not every version of typer exports the class under its own name.
+_UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
+
+
+def run() -> None:
+    """Run the command line on the arguments of the process."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a name must not end the run.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    say_uncompiled(complain)
+    try:
+        sys.exit(app(prog_name="coaltree", standalone_mode=False))
+    except _UsageError as error:
+        sys.exit(_explained(error))
+
+
+def _explained(error: Exception) -> int:
+    """Say what is wrong with the usage of a command, and return the exit code."""
+    if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help
+        context = getattr(error, "ctx", None)
+        command = "coaltree" if context is None else context.command_path
+        sentence = _negative(error) or str(error.format_message())  # type: ignore[attr-defined]
+        complain(f"{sentence.rstrip('.')} (see {command} --help).")
+    return 2
+
+
+def _negative(error: Exception) -> str | None:
+    """Say that an argument cannot be a negative number, which would be taken for an option."""
+    option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    if context is None or re.fullmatch(r"-[\d.]", option) is None:
+        return None
+    given = next((word for word in sys.argv if word.startswith(option)), option)
+    arguments = [part.metavar for part in context.command.params if part.param_type_name == "argument"]
+    return f"{given} is not an option, and {' or '.join(arguments)} cannot be a negative number"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"coaltree {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _coaltree(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,74 @@
+"""The command ``convert``: a tree in one format in, the same tree in another format out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..table.messages import count
+from .app import app
+from .console import Notes, reported
+from .io import READ, WRITTEN, FromOption, TreeArgument, TreeKind, check_result, deliver, kind_of, read_tree_file, tell
+from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, check_one_writer, named
+
+
+@app.command(epilog="Example: coaltree convert results/model.coaltree animals.nex")
+def convert(
+    tree: TreeArgument,
+    output: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="The file to write: .nwk, .nex, .csv or .npy (linkage) or .json; - is standard output.",
+            parser=named,
+        ),
+    ],
+    from_kind: FromOption = None,
+    to_kind: Annotated[
+        TreeKind | None,
+        typer.Option(
+            "--to",
+            metavar="KIND",
+            help="newick, nexus, linkage, npy or json. By default what the name ends with.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a tree in another format.
+
+    Reads rooted, binary trees whose leaves all stand at the same height, and the tree of a model. The names of the leaves
+    are kept, but for .npy, which has no room for them. The linkage of scipy has the heights as distances; as .csv it has
+    two columns more, with the names of leaves. Support values are kept in Newick, NEXUS and JSON.
+    """
+    with reported(debug):
+        notes = Notes(quiet, verbose)
+        kinds = kind_of(tree, from_kind, "--from", READ), kind_of(output, to_kind, "--to", WRITTEN)
+        check_one_writer(as_json, {"OUT -": output})
+        check_result(output, {"the tree": tree})
+        found = read_tree_file(tree, kinds[0], notes)
+        from ..persist.tree_files import tree_bytes
+
+        if kinds[1] == TreeKind.npy:
+            notes.add([f"{output.name} has no room for the names of leaves, which are numbered as rows from 0."])
+        deliver({output: tree_bytes(found, kinds[1])})
+        if as_json:
+            tell(
+                {
+                    "input": str(tree),
+                    "from": kinds[0],
+                    "output": str(output),
+                    "to": kinds[1],
+                    "n_leaves": found.n_leaves,
+                    "tree_height": float(found.heights[-1]),
+                    "remarks": notes.sentences,
+                }
+            )
+        notes.say(
+            f"{count(found.n_leaves, 'leaf', 'leaves')}, height {found.heights[-1]:.6g}: {kinds[0]} to {kinds[1]}"
+        )

@@ -1,0 +1,403 @@
+"""The command ``fit``: a table in, a folder with a tree, clusters, a picture and the model out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from ..table.messages import count
+from .app import app
+from .console import Notes, hushed, progress_bar, reported
+from .io import draw_trees, located, read_table, reading_settings, tell
+from .messages import closing_words, introduce, parameter_listing, reasons_for_kinds, show_only
+from .options import (
+    MODEL,
+    OUTPUT,
+    SAMPLERS,
+    STANDARD_STREAM,
+    TABLE,
+    CalibrateOption,
+    CategoricalOption,
+    ChainsOption,
+    ClusterCountOption,
+    DaskOption,
+    DebugOption,
+    DropOption,
+    FormatOption,
+    HeightThresholdOption,
+    IdColumnOption,
+    Inference,
+    JsonOption,
+    LabelOutliersOption,
+    MinClusterSizeOption,
+    NaValueOption,
+    NoIdOption,
+    NoiseOption,
+    ParticlesOption,
+    QuietOption,
+    RealOption,
+    RealProcessOption,
+    RefineOption,
+    ResolutionOption,
+    RunsOption,
+    SamplesOption,
+    SearchOption,
+    Standardize,
+    StandardizeOption,
+    VerboseOption,
+    check_belonging,
+    check_cut,
+    check_dask,
+    check_jobs,
+    check_number,
+    check_whole,
+    given_only,
+    named,
+)
+
+if TYPE_CHECKING:
+    from .._atomic import OutputFolder
+    from ..estimators.clusters import ClusterModel
+    from ..table.columns import Table
+
+# Parameters of the estimator that the summary tells, whether they were given or not.
+_TOLD = (
+    "calibrate",
+    "real_process",
+    "covariance",
+    "noise",
+    "standardize",
+    "resolution",
+    "n_clusters",
+    "height_threshold",
+    "min_cluster_size",
+    "assign_outliers",
+)
+_TOLD_OF = {
+    "greedy": ("rule", "search", "refine"),
+    "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
+    "mcmc": ("inference", "n_chains", "n_samples", "summary", "random_state"),
+}
+
+
+class Rule(StrEnum):
+    """Which pair merges next."""
+
+    rate1 = "rate1"
+    max_prob = "max-prob"
+    min_duration = "min-duration"
+
+
+class Proposal(StrEnum):
+    """How sequential Monte Carlo draws merges."""
+
+    post_post = "post-post"
+    race = "race"
+    prior_post = "prior-post"
+    prior_prior = "prior-prior"
+
+
+class Summary(StrEnum):
+    """Which tree stands for a sample."""
+
+    mcc = "mcc"
+    consensus = "consensus"
+
+
+class Covariance(StrEnum):
+    """How many variances real columns have."""
+
+    diagonal = "diagonal"
+    spherical = "spherical"
+    full = "full"
+
+
+@app.command(epilog="Example: coaltree fit examples/animals.csv -o results --report")
+def fit(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help="A csv, tsv or parquet file, or a folder of parquet files, with a row for each leaf; - is standard input.",
+            parser=named,
+        ),
+    ],
+    outdir: Annotated[
+        Path | None,
+        typer.Option(
+            "--outdir",
+            "-o",
+            metavar="OUTDIR",
+            help="Folder for the results; needed but for --dry-run.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
+    ] = None,
+    id_column: IdColumnOption = None,
+    no_id: NoIdOption = False,
+    categorical: CategoricalOption = None,
+    real: RealOption = None,
+    drop: DropOption = None,
+    na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only show how the columns are read, and stop.", rich_help_panel=TABLE),
+    ] = False,
+    resolution: ResolutionOption = None,
+    n_clusters: ClusterCountOption = None,
+    height_threshold: HeightThresholdOption = None,
+    min_cluster_size: MinClusterSizeOption = None,
+    label_outliers: LabelOutliersOption = False,
+    inference: Annotated[
+        Inference,
+        typer.Option(
+            metavar="HOW",
+            help="greedy: one good tree; smc or mcmc: a sample of trees, with support values.",
+            rich_help_panel=MODEL,
+        ),
+    ] = Inference.greedy,
+    rule: Annotated[
+        Rule | None,
+        typer.Option(
+            metavar="RULE",
+            help="greedy: which pair merges next, rate1 (default), max-prob or min-duration.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    search: SearchOption = None,
+    refine: RefineOption = False,
+    particles: ParticlesOption = None,
+    runs: RunsOption = None,
+    proposal: Annotated[
+        Proposal | None,
+        typer.Option(
+            metavar="HOW",
+            help="smc: post-post (default), race (faster), prior-post or prior-prior.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    chains: ChainsOption = None,
+    samples: SamplesOption = None,
+    summary: Annotated[
+        Summary | None,
+        typer.Option(
+            metavar="TREE",
+            help="smc, mcmc: the tree that stands for the sample, mcc (default) or consensus.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="smc, mcmc: seed of the random numbers, 0 by default.", rich_help_panel=MODEL),
+    ] = None,
+    calibrate: CalibrateOption = None,
+    real_process: RealProcessOption = None,
+    covariance: Annotated[
+        Covariance | None,
+        typer.Option(
+            metavar="HOW",
+            help="Real columns in predictions: full (default for up to 100 columns), covariance matrices; diagonal, a variance "
+            "each; spherical, one for all.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    noise: NoiseOption = None,
+    standardize: StandardizeOption = None,
+    no_standardize: Annotated[
+        bool,
+        typer.Option("--no-standardize", help="The same as --standardize no.", rich_help_panel=MODEL),
+    ] = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report", help="Also write report.html, to look at and to show to others.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
+    n_jobs: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Threads; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
+        ),
+    ] = -1,
+    dask: DaskOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Cluster the rows of a table.
+
+    Writes tree.nwk, clusters.csv, dendrogram.png, summary.json and model.coaltree, for score, place and impute, into
+    OUTDIR; with --inference smc or mcmc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights;
+    with mcmc also trace_1.log and so on, for Tracer; with --report also report.html.
+    """
+    with reported(debug):
+        check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
+        check_number("--noise", noise)
+        if no_standardize and standardize not in (None, Standardize.no):
+            raise InputError(
+                f"--no-standardize and --standardize {standardize} exclude each other; leave one of them out."
+            )
+        how = Standardize.no if no_standardize else standardize or Standardize.yes
+        check_jobs(n_jobs)
+        check_dask(dask)
+        check_whole("--calibrate", None if calibrate == "joint" else calibrate, 0)
+        particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
+        check_belonging(inference, [Inference.smc], particle_options)
+        check_belonging(inference, [Inference.mcmc], {"--chains": chains, "--samples": samples})
+        check_belonging(inference, SAMPLERS, {"--summary": summary, "--seed": seed})
+        greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
+        check_belonging(inference, [Inference.greedy], greedy_options)
+        check_whole("--particles", particles, 1)
+        check_whole("--runs", runs, 1)
+        check_whole("--chains", chains, 1)
+        check_whole("--samples", samples, 1)
+        check_whole("--seed", seed, 0)
+        if report:
+            from ..report.page import check_packages
+
+            check_packages()
+        folder_path = checked_folder(outdir, dry_run)
+        settings = reading_settings(id_column, no_id, drop, categorical, na_value, real)
+        notes = Notes(quiet, verbose)
+        located_table = located(table, table_format)
+        file, rows = read_table(located_table, settings, notes)
+        reasons, source = reasons_for_kinds(file), located_table.name
+        del file, located_table  # the cells are in `rows` as well, and the fit takes its time
+        if n_clusters is not None and n_clusters > rows.n_rows:
+            raise InputError(f"--n-clusters is {n_clusters}, but {source} has {count(rows.n_rows, 'row')}.")
+        if dry_run:
+            show_only(rows, source, reasons, as_json, notes, how.parameter)
+            return
+        # After the table, of which there may be something to say at once.
+        from .._atomic import OutputFolder
+        from ..estimators.clusters import ClusterModel  # without scikit-learn, which takes a second to import
+        from ..inference.executors import opened_client
+
+        parameters = given_only(
+            {
+                "rule": rule,
+                "search": search,
+                "refine": refine or None,
+                "proposal": proposal,
+                "n_particles": particles,
+                "n_runs": runs,
+                "n_chains": chains,
+                "n_samples": samples,
+                "summary": summary,
+                "random_state": 0 if seed is None and inference in SAMPLERS else seed,
+                "calibrate": calibrate,
+                "real_process": real_process,
+                "covariance": covariance,
+                "noise": noise,
+                "resolution": resolution,
+                "n_clusters": n_clusters,
+                "height_threshold": height_threshold,
+                "min_cluster_size": min_cluster_size,
+                "assign_outliers": False if label_outliers else None,
+            }
+        )
+        model = ClusterModel(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
+        told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
+        checkpoint = None if dask is None else _beside(folder_path)
+        with OutputFolder(folder_path) as folder, opened_client(dask) as model.client:
+            introduce(rows, source, reasons, notes)
+            if model.client is not None:
+                notes.say(f"cluster   {dask}, dashboard at {model.client.dashboard_link}")
+            facts = fit_and_draw(model, rows, source, settings | told, notes, folder, report, checkpoint)
+            add_report(model, source, report, notes, folder)
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
+        if as_json:
+            tell(facts | {"outdir": str(folder_path), "files": folder.names})
+        elif not quiet:
+            typer.echo(closing_words(facts, folder.names, folder_path))
+
+
+def fit_and_draw(
+    model: ClusterModel,
+    table: Table,
+    source: str,
+    settings: dict[str, Any],
+    notes: Notes,
+    folder: OutputFolder,
+    asked: bool,
+    checkpoint: Path | None = None,
+) -> dict[str, Any]:
+    """Fit the model and put the files into the folder; returns what stands in the summary.
+
+    If questions will be `asked` of the model, the trees that answer them are drawn first, so that its file holds them.
+    """
+    from ..estimators.saving import model_bytes
+    from ..persist.results import cluster_table, dendrogram_png, facts_of, json_text
+    from ..tree.summary import SummaryTree
+
+    with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
+        model._fit(table, report, checkpoint)
+    if asked:
+        draw_trees(model, notes)
+    notes.add(model.remarks_)
+    notes.detail(parameter_listing(model.parameters_))
+    facts = facts_of(model, table, source=source, remarks=notes.sentences, settings=settings)
+    tree, labels = model.tree_, model.labels_
+    folder.add("tree.nwk", tree.to_newick() + "\n")
+    folder.add("clusters.csv", cluster_table(tree.leaf_names, labels.tolist()))
+    with notes.timed("drawing"):
+        folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
+    folder.add("summary.json", json_text(facts))
+    folder.add("model.coaltree", model_bytes(model))
+    if isinstance(tree, SummaryTree):
+        folder.add("tree.nex", tree.to_nexus())
+        folder.add("sample.trees", model.sample_.to_nexus())
+    else:
+        folder.leave_out("tree.nex")
+        folder.leave_out("sample.trees")
+    _add_traces(model, folder)
+    return facts
+
+
+def _add_traces(model: ClusterModel, folder: OutputFolder) -> None:
+    """Put a file for each Markov chain into the folder; those of an earlier fit may be more than of this one."""
+    from ..inference.mcmc_result import MCMCResult
+    from ..plot.traces import trace_log
+
+    sample = getattr(model, "sample_", None)
+    if isinstance(sample, MCMCResult):
+        for chain in range(sample.n_chains):
+            folder.add(f"trace_{chain + 1}.log", trace_log(sample, chain))
+    for path in sorted(folder.path.glob("trace_*.log")):
+        if path.stem.removeprefix("trace_").isdecimal() and path.name not in folder.names:
+            folder.leave_out(path.name)
+
+
+def add_report(model: ClusterModel, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
+    """Put the report into the folder; one of an earlier fit would not belong to this one."""
+    if not wanted:
+        folder.leave_out("report.html")
+        return
+    from ..estimators.reporting import report_page
+
+    with hushed(notes.quiet), notes.timed("report"):
+        folder.add("report.html", report_page(model, source))
+
+
+def _beside(folder: Path) -> Path:
+    """Return the file beside a folder that keeps a fit which is not finished."""
+    folder = folder.resolve()
+    return folder.with_name(f"{folder.name}.checkpoint")
+
+
+def checked_folder(outdir: Path | None, dry_run: bool = False) -> Path:
+    """Return the folder for the results, which a dry run does without."""
+    if outdir == STANDARD_STREAM:
+        raise InputError("--outdir is -, but several files do not go to standard output: name a folder.")
+    if outdir is None and not dry_run:
+        raise InputError(
+            "--outdir is missing: name a folder for the results, or give --dry-run to see how the table is read."
+        )
+    return outdir or Path()

@@ -1,0 +1,419 @@
+"""The command ``impute``: a table with holes in, the same table without them out."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from ..errors import InputError
+from ..table.messages import count, listing
+from .app import app
+from .console import Notes, hushed, progress_bar, reported
+from .io import check_result, deliver, located, read_model_state, read_new_table, read_table, reading_settings, tell
+from .messages import introduce, parameter_listing, reasons_for_kinds
+from .options import (
+    MODEL,
+    OUTPUT,
+    SAMPLERS,
+    STANDARD_STREAM,
+    TABLE,
+    CalibrateOption,
+    CategoricalOption,
+    ChainsOption,
+    DebugOption,
+    FormatOption,
+    IdColumnOption,
+    Inference,
+    JsonOption,
+    NaValueOption,
+    NoIdOption,
+    NoiseOption,
+    ParticlesOption,
+    QuietOption,
+    RealProcessOption,
+    RefineOption,
+    RunsOption,
+    SamplesOption,
+    SearchOption,
+    StandardizeOption,
+    VerboseOption,
+    check_belonging,
+    check_jobs,
+    check_number,
+    check_one_reader,
+    check_one_writer,
+    check_whole,
+    given_only,
+    named,
+)
+
+if TYPE_CHECKING:
+    from ..estimators.imputer import CoalescentImputer
+    from ..table.cells import Category
+    from ..table.columns import Table
+    from ..table.fill_file import NamedFills
+    from ..table.read_file import FileTable, TableFile
+
+Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
+"""For a column of the model, by its position, rows and the values to put there."""
+
+
+def n_missing(rows: Table) -> int:
+    """Return how many cells of a table are missing; categories that the fit did not know are not."""
+    from ..table.columns import missing_cells
+
+    return sum(int(missing_cells(column).sum()) for column in rows.columns)
+
+
+def fills_of(
+    imputer: CoalescentImputer | None, file: FileTable, rows: Table, draws: int | None, seed: int
+) -> list[Fills]:
+    """Return what to put into the missing cells: once, or for each draw; nothing if none is missing."""
+    if imputer is None or not n_missing(rows):
+        return []
+    frames = [imputer.transform(file.frame)] if draws is None else imputer.sample(file.frame, draws, seed)
+    return [_fills(rows, imputer._new_rows(frame).table) for frame in frames]
+
+
+def _fills(before: Table, after: Table) -> Fills:
+    """Return for each column the rows that were missing and are not any more, with what they hold now."""
+    import numpy as np
+
+    from ..table.columns import RealColumn, missing_cells
+
+    fills: Fills = {}
+    for j, (old, new) in enumerate(zip(before.columns, after.columns, strict=True)):
+        at = np.flatnonzero(missing_cells(old) & ~missing_cells(new))
+        if len(at):
+            fills[j] = (
+                at.tolist(),
+                new.values[at].tolist()
+                if isinstance(new, RealColumn)
+                else [new.categories[code] for code in new.codes[at]],
+            )
+    return fills
+
+
+def by_name(fills: Fills, file: FileTable, rows: Table) -> NamedFills:
+    """Return fills by the names of columns in the file, which a model of an array does not have."""
+    return {file.frame.columns[rows.columns[j].index]: fill for j, fill in fills.items()}
+
+
+def content(table: TableFile, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
+    """Return the bytes of a filled file; without anything to fill, those of the table."""
+    from ..table.fill_file import fill_file
+
+    data = fill_file(table, fills, na_values=na_values) if fills else table.raw()
+    is_text = target == STANDARD_STREAM and table.compressed
+    return gzip.decompress(data) if is_text else data
+
+
+def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -> str:
+    """Return a csv of the filled cells and of how sure they are, row by row."""
+    from ..persist.results import csv_text
+    from ..predict.cells import RealCells
+
+    cells: list[tuple[int, int, Any, float | None, float | None]] = []
+    if imputer is not None and n_missing(rows):
+        filled, known = imputer.transform(file.frame), imputer.predictive(file.frame)
+        for j, (at, values) in _fills(rows, imputer._new_rows(filled).table).items():
+            shown, own = filled.to_series(rows.columns[j].index)[at].to_list(), known[rows.columns[j].name]
+            sds: list[float | None] = [None] * len(at)
+            shares: list[float | None] = [None] * len(at)
+            if isinstance(own, RealCells):
+                sds = own.sd[at].tolist()
+            else:
+                code = {category: k for k, category in reversed([*enumerate(own.categories)])}
+                shares = own.probability[at, [code[value] for value in values]].tolist()
+            cells += zip(at, [j] * len(at), shown, sds, shares, strict=True)
+    cells.sort(key=lambda cell: cell[:2])
+    names = file.row_names or tuple(map(str, range(rows.n_rows)))
+    return csv_text(
+        {
+            "row": [names[cell[0]] for cell in cells],
+            "column": [file.frame.columns[rows.columns[cell[1]].index] for cell in cells],
+            "value": [cell[2] for cell in cells],
+            "sd": [cell[3] for cell in cells],
+            "probability": [cell[4] for cell in cells],
+        }
+    )
+
+
+def fill_facts(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str, Any]:
+    """Count the cells that were filled, and note which columns have cells that were not."""
+    from ..table.columns import missing_cells
+
+    fills = filled[0] if filled else {}
+    left = {
+        column.name: int(missing_cells(column).sum()) - len(fills[j][1] if j in fills else ())
+        for j, column in enumerate(rows.columns)
+    }
+    unknown = [name for name, n_left in left.items() if n_left]
+    if unknown:
+        notes.add(
+            [
+                f"{count(sum(left.values()), 'cell stays', 'cells stay')} missing, in columns of which the model knows no "
+                f"value: {listing(unknown)}."
+            ]
+        )
+    by_column = {rows.columns[j].name: len(values) for j, (_, values) in fills.items()}
+    return {
+        "n_rows": rows.n_rows,
+        "n_filled": sum(by_column.values()),
+        "filled_by_column": by_column,
+        "n_left_missing": sum(left.values()),
+        "n_tables": len(filled),
+    }
+
+
+def closing_words(facts: Mapping[str, Any]) -> str:
+    """Say how many cells were filled."""
+    times = f", {count(facts['n_tables'], 'draw')}" if facts["n_tables"] > 1 else ""
+    return f"filled {count(facts['n_filled'], 'cell')} in {count(len(facts['filled_by_column']), 'column')}{times}"
+
+
+_KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@app.command(epilog="Example: coaltree impute examples/animals.csv -o filled.csv")
+def impute(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help="A csv, tsv or parquet file, or a folder of parquet files, with missing cells; - is standard input.",
+            parser=named,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The filled file, of the kind of TABLE; - is standard output.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Fill from this model.coaltree. By default one is fitted to the table.",
+            rich_help_panel=MODEL,
+            parser=named,
+        ),
+    ] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Draw the cells N times instead: OUT becomes out.1.csv, out.2.csv, ...",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Seed of --draws and of --inference smc or mcmc, 0 by default.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    sd: Annotated[
+        Path | None,
+        typer.Option(
+            "--sd",
+            metavar="OUT2.csv",
+            help="Also write a csv of the filled cells, with sd or probability.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
+    ] = None,
+    id_column: IdColumnOption = None,
+    no_id: NoIdOption = False,
+    categorical: CategoricalOption = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column to leave as it is and not to learn from; also NAME,NAME.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    inference: Annotated[
+        Inference | None,
+        typer.Option(
+            metavar="HOW",
+            help="greedy (default): one good tree, and 50 drawn from there on; smc or mcmc: a sample of trees.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    search: SearchOption = None,
+    refine: RefineOption = False,
+    particles: ParticlesOption = None,
+    runs: RunsOption = None,
+    chains: ChainsOption = None,
+    samples: SamplesOption = None,
+    calibrate: CalibrateOption = None,
+    real_process: RealProcessOption = None,
+    noise: NoiseOption = None,
+    standardize: StandardizeOption = None,
+    n_jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Threads; -1, the default, takes all processors.", rich_help_panel=MODEL),
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Fill the missing cells of a table.
+
+    Real cells get their mean (with --standardize power their median), categorical ones their most probable category. All
+    other cells keep their exact text; the column of row names and those of --drop stay as they are. A table without missing
+    cells is copied.
+    """
+    with reported(debug):
+        fitting = {
+            "--inference": inference,
+            "--search": search,
+            "--particles": particles,
+            "--runs": runs,
+            "--chains": chains,
+            "--samples": samples,
+            "--refine": refine or None,
+            "--calibrate": calibrate,
+            "--real-process": real_process,
+            "--noise": noise,
+            "--standardize": None if standardize is None else standardize.parameter,
+        }
+        _check_options(fitting, draws, seed, n_jobs)
+        notes = Notes(quiet, verbose)
+        settings = reading_settings(id_column, no_id, drop, categorical, na_value)
+        if model is not None:
+            _check_fitted(fitting | {"--categorical": categorical})
+        check_one_reader({"TABLE": table, "--model": model})
+        check_one_writer(as_json, {"--output -": output, "--sd -": sd})
+        source = located(table, table_format)
+        targets = _targets(source, output, draws)
+        if sd is not None and sd in targets:
+            raise InputError(f"--sd and --output are both {sd}; they are two files.")
+        for target in (*targets, sd):
+            check_result(target, {"the table": table, "the model": model})
+        if model is None:
+            file, rows = read_table(source, settings, notes)
+            if n_missing(rows):
+                introduce(rows, source.name, reasons_for_kinds(file), notes)
+            imputer = _fitted(rows, fitting, seed, n_jobs, notes)
+        else:
+            imputer, file, rows = _opened(model, source, n_jobs, settings, notes)
+        if not n_missing(rows):
+            notes.add([f"{source.name} has no missing cell in the columns that are used, and is copied as it is."])
+        with hushed(quiet), notes.timed("filling"), notes.taken():
+            found = fills_of(imputer, file, rows, draws, seed or 0)
+            results: dict[Path | None, str | bytes] = {
+                target: content(source, by_name(fills, file, rows), settings["na_values"], target)
+                for target, fills in zip(targets, found or [{}] * len(targets), strict=True)
+            }
+            if sd is not None:
+                results[sd] = cells_csv(imputer, file, rows)
+        facts = fill_facts(rows, found, notes)
+        deliver(results)
+        if as_json:
+            tell({"input": source.name, **facts, "files": list(map(str, results)), "remarks": notes.sentences})
+        notes.say(closing_words(facts))
+
+
+def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
+    """Refuse options that do not go together, and numbers out of range."""
+    inference = fitting["--inference"]
+    for owner, names in (
+        (Inference.smc, ("--particles", "--runs")),
+        (Inference.mcmc, ("--chains", "--samples")),
+        (Inference.greedy, ("--search", "--refine")),
+    ):
+        check_belonging(inference, [owner], {name: fitting[name] for name in names})
+    for option, value, least in (
+        ("--particles", fitting["--particles"], 1),
+        ("--runs", fitting["--runs"], 1),
+        ("--chains", fitting["--chains"], 1),
+        ("--samples", fitting["--samples"], 1),
+        ("--calibrate", None if fitting["--calibrate"] == "joint" else fitting["--calibrate"], 0),
+        ("--draws", draws, 1),
+        ("--seed", seed, 0),
+    ):
+        check_whole(option, value, least)
+    check_number("--noise", fitting["--noise"])
+    check_jobs(n_jobs)
+    if seed is not None and draws is None and inference not in SAMPLERS:
+        raise InputError(
+            "--seed is an option of --draws and of --inference smc or mcmc; add one of them, or leave --seed out."
+        )
+
+
+def _check_fitted(options: Mapping[str, Any]) -> None:
+    """Refuse options of a fit where there is none."""
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(f"{option} is for fitting a model, and --model has been fitted; leave one of the two out.")
+
+
+def _targets(table: TableFile, output: Path, draws: int | None) -> list[Path]:
+    """Return the files to write the filled tables to, which must be of the kind of the table."""
+    if output == STANDARD_STREAM:
+        if _KINDS[table.suffix] == "parquet":
+            raise InputError(f"{table.name} is a parquet file, which is not written to standard output: name a file.")
+        if draws is not None:
+            raise InputError("--draws writes several files, and standard output is one: name a file with --output.")
+        return [output]
+    endings = output.suffixes[-2:] if output.suffix.lower() == ".gz" else output.suffixes[-1:]
+    kinds = [_KINDS.get(ending.lower(), ending.lower()) for ending in endings]
+    if kinds != [_KINDS[table.suffix]] + [".gz"] * table.compressed:
+        raise InputError(
+            f"{output.name} is to be a file of the kind of {table.name}: choose a name that ends with {table.ending}."
+        )
+    if draws is None:
+        return [output]
+    ending = "".join(endings)
+    stem = output.name[: len(output.name) - len(ending)]
+    return [output.with_name(f"{stem}.{k}{ending}") for k in range(1, draws + 1)]
+
+
+def _fitted(
+    rows: Table, fitting: Mapping[str, Any], seed: int | None, n_jobs: int | None, notes: Notes
+) -> CoalescentImputer | None:
+    """Fit an imputer to a table, unless there is nothing to fill."""
+    from ..estimators.imputer import CoalescentImputer
+
+    if not n_missing(rows):
+        return None
+    names = {"--particles": "n_particles", "--runs": "n_runs", "--chains": "n_chains", "--samples": "n_samples"}
+    parameters = given_only(
+        {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
+    )
+    imputer = CoalescentImputer(**parameters, random_state=seed or 0, n_jobs=-1 if n_jobs is None else n_jobs)
+    with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
+        imputer._fit(rows, report)
+    notes.add(imputer.remarks_)
+    notes.detail(parameter_listing(imputer.parameters_))
+    return imputer
+
+
+def _opened(
+    path: Path, table: TableFile, n_jobs: int | None, settings: dict[str, Any], notes: Notes
+) -> tuple[CoalescentImputer, FileTable, Table]:
+    """Return a fitted model, and the table that it is to fill."""
+    from ..estimators.stored import imputer_of
+
+    with hushed(notes.quiet), notes.timed("loading"):
+        imputer = imputer_of(*read_model_state(path), n_jobs)
+    imputer.add_indicator = False
+    file = read_new_table(table, imputer, settings, notes)
+    with notes.taken():
+        return imputer, file, imputer._new_rows(file.frame).table

@@ -1,0 +1,295 @@
+"""How a table was understood: in two lines, or column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..report.facts import HELD_ENOUGH, WHY_FEW_HELD
+from ..table.messages import count, listing
+from ..tree.layout import name_width, shown_name
+from .console import Notes
+from .io import tell
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..estimators.clustering import CoalescentClustering
+    from ..table.columns import Table
+    from ..table.read_file import FileTable
+
+_NAME_CHARACTERS = 30
+_TYPES = {"Boolean": "yes or no", "String": "text", "Null": "empty"}
+
+
+def opening_words(table: Table, source: str) -> str:
+    """Say how the table was understood."""
+    kinds = [
+        f"{len(columns)} {kind} ({listed([_shown_name(column.name) for column in columns], 4)})"
+        for kind, columns in (("real", table.real), ("categorical", table.categorical))
+        if columns
+    ]
+    names = f", row names from column {table.id_column!r}" if table.id_column else ""
+    if table.row_names is None:
+        names = ", numbered from 0"
+    return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
+
+
+def introduce(table: Table, source: str, reasons: Mapping[str, str], notes: Notes) -> None:
+    """Say how the table was understood before anything long begins, and to those who ask for more, column by column."""
+    notes.say(opening_words(table, source))
+    if notes.verbose:
+        notes.detail(column_listing(column_facts(table, reasons)))
+
+
+def show_only(
+    table: Table,
+    source: str,
+    reasons: Mapping[str, str],
+    as_json: bool,
+    notes: Notes,
+    standardize: bool | str = True,
+) -> None:
+    """Write how a fit would understand the table, which is all that a dry run does."""
+    from ..table.encoding import describe, fit_encoding
+
+    notes.add(describe(table, fit_encoding(table, standardize)))
+    facts = column_facts(table, reasons)
+    if as_json:
+        tell(
+            {
+                "input": source,
+                "n_rows": table.n_rows,
+                "n_columns": len(facts),
+                "id_column": table.id_column,
+                "columns": facts,
+                "remarks": notes.sentences,
+            }
+        )
+    else:
+        typer.echo(f"{opening_words(table, source)}\n{column_listing(facts)}")
+
+
+def reasons_for_kinds(file: FileTable) -> dict[str, str]:
+    """Say for each column of a file what makes it real or categorical."""
+    reasons = {name: _type_in_words(dtype) for name, dtype in file.frame.schema.items()}
+    reasons |= dict.fromkeys(file.categorical, "declared by --categorical")
+    return reasons | dict.fromkeys(file.real, "declared by --real")
+
+
+def _type_in_words(dtype: Any) -> str:
+    if dtype.is_temporal():
+        return "dates or times"
+    if dtype.is_numeric():
+        return "numbers"
+    return _TYPES.get(str(dtype), "of a category type")
+
+
+def column_facts(table: Table, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return for each column its name, its kind and why, its categories and its missing cells."""
+    from ..table.columns import CategoricalColumn, missing_cells
+
+    facts = []
+    for column in table.columns:
+        n_missing = int(missing_cells(column).sum())
+        categorical = isinstance(column, CategoricalColumn)
+        facts.append(
+            {
+                "name": column.name,
+                "kind": "categorical" if categorical else "real",
+                "reason": reasons.get(column.name, "numbers"),
+                "n_categories": len(column.categories) if isinstance(column, CategoricalColumn) else None,
+                "n_missing": n_missing,
+                "missing_share": n_missing / table.n_rows,
+            }
+        )
+    return facts
+
+
+def column_listing(facts: Sequence[Mapping[str, Any]]) -> str:
+    """Write what is known of the columns, one a line."""
+    lines = [("column", "kind", "missing", "because it is")]
+    for fact in facts:
+        states = (
+            f", {count(fact['n_categories'], 'category', 'categories')}" if fact["n_categories"] is not None else ""
+        )
+        lines.append(
+            (_shown_name(fact["name"]), fact["kind"], f"{100 * fact['missing_share']:.3g} %", fact["reason"] + states)
+        )
+    widths = [max(_columns(line[k]) for line in lines) for k in range(3)]
+    return "\n".join(
+        f"  {name}{' ' * (widths[0] - _columns(name))}  {kind:<{widths[1]}}  {missing:>{widths[2]}}  {reason}"
+        for name, kind, missing, reason in lines
+    )
+
+
+def _shown_name(name: str) -> str:
+    return shown_name(name, _NAME_CHARACTERS, " ")
+
+
+def _columns(text: str) -> int:
+    """Return the room of a text on a terminal."""
+    return int(name_width(text, 2.0))
+
+
+def parameter_listing(parameters: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write the fitted parameters of the columns, one a line."""
+    return "\n".join(
+        f"  {_shown_name(name)}: {', '.join(f'{what} {_shown(value)}' for what, value in own.items())}"
+        for name, own in parameters.items()
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        shares = [f"{state} {share:.3g}" for state, share in value.items()]
+        return f"({listed(shares, 8)})"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def listed(values: Sequence[object], limit: int) -> str:
+    """List the first of some values, and say how many more there are."""
+    if len(values) <= limit:
+        return ", ".join(map(str, values))
+    return f"{', '.join(map(str, values[:limit]))}, and {len(values) - limit} more"
+
+
+def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
+    """Say what was found, and where it is."""
+    lines = {
+        "missing": _missing(facts),
+        "search": _search(facts),
+        "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
+        "ties": _ties(facts),
+        "sample": _sample(facts),
+        "verdict": facts.get("verdict"),
+        "clusters": _clusters(facts),
+        "results": f"{', '.join(files)} in {outdir}",
+    }
+    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
+
+
+def _missing(facts: dict[str, Any]) -> str:
+    """Say how many cells are missing, and where that is not all of the table, of which columns."""
+    n_used = sum(column["used"] for column in facts["columns"])
+    if not n_used:
+        return ""
+    of_columns = "" if n_used == len(facts["columns"]) else f" of the {count(n_used, 'column')} in use"
+    return f"{100 * facts['missing_share']:.3g} % of the cells{of_columns}"
+
+
+def _ties(facts: dict[str, Any]) -> str:
+    """Say that rows are not told apart, and what to do about it."""
+    from ..tree.traversal import told_apart
+
+    if not facts["zero_heights"]:
+        return ""
+    advice = told_apart(facts["parameters"], facts["inference"] != "greedy", "--noise 0.001", "--inference smc")
+    return "; ".join(filter(None, (facts["zero_heights"], advice)))
+
+
+def _clusters(facts: dict[str, Any]) -> str:
+    """Say how many clusters there are, who chose them, and whether there was anything to choose."""
+    from ..report.facts import FEWEST_ROWS, too_little
+
+    reasons = {
+        "n_clusters": "as asked for",
+        "height": "cut at the height",
+        "resolution": f"at resolution {facts['resolution']}",
+        "tree": "chosen by the model",
+        "likelihood ratio": "chosen by the model",
+    }
+    found = (
+        f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of {listed(facts['cluster_sizes'], 12)} "
+        f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}"
+    )
+    if facts["n_outliers"]:
+        found += f"; {count(facts['n_outliers'], 'outlier')}"
+    return found if facts["n_rows"] >= FEWEST_ROWS else f"{found}; {too_little(facts['n_rows'])}"
+
+
+def _search(facts: dict[str, Any]) -> str:
+    """Say how partners were looked for, if not among all pairs, and what to do if they were hard to find."""
+    held = facts["neighbors_held"]
+    if facts["search"] != "neighbors":
+        return ""
+    if held is None:
+        return "among near rows"
+    found = f"among near rows; {100 * held:.0f} % of the lists held the best partner"
+    return found if held >= HELD_ENOUGH else f"{found}: {WHY_FEW_HELD}"
+
+
+def _sample(facts: dict[str, Any]) -> str:
+    """Say what sample of trees there is, if there is one."""
+    if "n_trees" not in facts:
+        return ""
+    if facts["inference"] == "mcmc":
+        return (
+            f"{facts['n_trees']} trees from {count(facts['n_chains'], 'chain')}, each after a warm-up of "
+            f"{count(facts['warmup'], 'sample')}"
+        )
+    error = facts["log_evidence_se"]
+    return (
+        f"{facts['n_trees']} trees, {facts['n_distinct_trees']} distinct, as good as {facts['effective_size']:.1f} of "
+        f"equal weight; log evidence {_number(facts['log_evidence'])}"
+        + (f", standard error {error:.2g}" if error is not None else "")
+    )
+
+
+def _number(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.6g}"
+
+
+_FAR = 1000.0  # below the log density of the rows of the fit
+_COMPARED = 1000  # rows of the fit, taken evenly
+
+
+def remarks_on_rows(
+    model: CoalescentClustering, frame: Any, names: Sequence[str], log_density: ArrayLike, instead: str
+) -> list[str]:
+    """Name rows that nothing is known of, and rows that are far from the table.
+
+    Parameters
+    ----------
+    model : CoalescentClustering, fitted
+    frame : frame
+        The new rows.
+    names : sequence of str
+        Their names.
+    log_density : array-like of shape (n_rows,)
+        As the model has it for each of them.
+    instead : str
+        What is said of a row of which nothing is known.
+
+    Returns
+    -------
+    list of str
+    """
+    import numpy as np
+
+    rows = model._new_rows(frame)
+    fitted = model._predictor.X
+    some = fitted[np.linspace(0, len(fitted) - 1, min(len(fitted), _COMPARED)).astype(np.intp)]
+    # By standard deviations of the columns: in their units it would matter which cells a row has.
+    standard = np.asarray(log_density) - model._log_slopes(rows.table)
+    far = np.flatnonzero(standard < model._predictor.log_density(some).min() - _FAR)
+    unknown = np.flatnonzero(np.isnan(rows.matrix).all(axis=1))
+    found = []
+    if len(unknown):
+        found.append(
+            f"{count(len(unknown), 'row has', 'rows have')} no cell that is known ({_named(names, unknown)}): "
+            f"{'its' if len(unknown) == 1 else 'for each, the'} {instead}."
+        )
+    if len(far):
+        found.append(
+            f"{count(len(far), 'row is', 'rows are')} far outside the table of the fit ({_named(names, far)}), with a log "
+            f"density more than {_FAR:,.0f} below that of the rows of the fit: check units and cells."
+        )
+    return found
+
+
+def _named(names: Sequence[str], rows: Any) -> str:
+    return listing([names[row] for row in rows])

@@ -1,0 +1,226 @@
+"""The command ``plot``: a tree in, a picture of it out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from ..table.messages import count
+from .app import app
+from .console import Notes, hushed, reported
+from .io import (
+    READ,
+    FromOption,
+    TreeArgument,
+    TreeKind,
+    check_result,
+    cut_leaves,
+    deliver,
+    draw_trees,
+    kind_of,
+    load_clustering,
+    read_model_state,
+    read_tree_file,
+)
+from .options import (
+    OUTPUT,
+    STANDARD_STREAM,
+    ClusterCountOption,
+    DebugOption,
+    HeightThresholdOption,
+    ModelArgument,
+    QuietOption,
+    VerboseOption,
+    check_cut,
+    check_whole,
+    named,
+)
+
+if TYPE_CHECKING:
+    from ..tree.tree import Tree
+
+_SMALLEST, _LARGEST = 1, 60
+
+
+class Picture(StrEnum):
+    """Kinds of pictures."""
+
+    png = "png"
+    svg = "svg"
+    pdf = "pdf"
+
+
+class Side(StrEnum):
+    """Where the root of a drawn tree stands."""
+
+    left = "left"
+    right = "right"
+    top = "top"
+    bottom = "bottom"
+
+
+@app.command(epilog="Example: coaltree plot results/model.coaltree -o animals.svg --n-clusters 4")
+def plot(
+    tree: TreeArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The picture: .png, .svg or .pdf; - is standard output.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
+    ],
+    from_kind: FromOption = None,
+    to_kind: Annotated[
+        Picture | None,
+        typer.Option(
+            "--to",
+            metavar="KIND",
+            help="png, svg or pdf. By default what the name ends with, and png for -.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    n_clusters: ClusterCountOption = None,
+    height_threshold: HeightThresholdOption = None,
+    collapse: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Draw so many clades, younger merges collapsed. By default trees of more than 2,000 leaves, to 50.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    orientation: Annotated[
+        Side,
+        typer.Option(metavar="SIDE", help="Where the root stands: left, right, top or bottom.", rich_help_panel=OUTPUT),
+    ] = Side.left,
+    width: Annotated[
+        float | None,
+        typer.Option(metavar="INCHES", help="By default what the names need.", rich_help_panel=OUTPUT),
+    ] = None,
+    height: Annotated[
+        float | None,
+        typer.Option(metavar="INCHES", help="By default what the names need.", rich_help_panel=OUTPUT),
+    ] = None,
+    no_names: Annotated[
+        bool, typer.Option("--no-names", help="Leave out the names of the leaves.", rich_help_panel=OUTPUT)
+    ] = False,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Written above the tree.", rich_help_panel=OUTPUT)] = "",
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Draw a tree.
+
+    Branches have the colour of their cluster, and merges their support, where there are such: the clusters of the model,
+    or as asked for. Names are left out where they have no room.
+    """
+    with reported(debug):
+        notes = Notes(quiet, verbose)
+        check_cut(n_clusters, height_threshold)
+        check_whole("--collapse", collapse, 1)
+        for option, inches in (("--width", width), ("--height", height)):
+            if inches is not None and not _SMALLEST <= inches <= _LARGEST:
+                raise InputError(
+                    f"{option} is {inches:g}; it must be a number of inches from {_SMALLEST} to {_LARGEST}."
+                )
+        from_name, to_name = kind_of(tree, from_kind, "--from", READ), _picture_kind(output, to_kind)
+        check_result(output, {"the tree": tree})
+        found, labels = _opened(tree, from_name, notes)
+        if n_clusters is not None or height_threshold is not None:
+            labels = cut_leaves(found, n_clusters, height_threshold)
+        from ..plot.dendrogram import dendrogram_bytes
+
+        with notes.timed("drawing"):
+            picture = dendrogram_bytes(
+                found,
+                labels=labels,
+                title=title,
+                kind=to_name.value,
+                width=width,
+                height=height,
+                orientation=orientation.value,
+                names=not no_names,
+                collapse="auto" if collapse is None else collapse,
+            )
+        deliver({output: picture})
+        notes.say(
+            f"{count(found.n_leaves, 'leaf', 'leaves')}, height {found.heights[-1]:.6g}: drawn as {to_name.value}"
+        )
+
+
+def _picture_kind(output: Path, given: Picture | None) -> Picture:
+    """Return the kind of a picture: as given, or by the ending of its name."""
+    if given is not None:
+        return given
+    if output == STANDARD_STREAM:
+        return Picture.png
+    ending = output.suffix.lower().removeprefix(".")
+    if ending in tuple(Picture):
+        return Picture(ending)
+    raise InputError(
+        f"{output.name} is not a kind of picture that is drawn: these end with .png, .svg, .pdf; for another name say the "
+        "kind with --to."
+    )
+
+
+def _opened(path: Path, kind: str, notes: Notes) -> tuple[Tree, Any]:
+    """Return a tree, and the clusters of its leaves if it is that of a model that has some."""
+    if kind == TreeKind.model:
+        with notes.timed("loading"):
+            state, _ = read_model_state(path)
+            return state.tree, state.labels
+    return read_tree_file(path, kind, notes), None
+
+
+@app.command(epilog="Example: coaltree report results/model.coaltree -o report.html")
+def report(
+    model: ModelArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.html",
+            help="File to write; - is standard output.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
+    ],
+    title: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Heading of the report; by default the number of rows.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a report on a model: one HTML file that works offline.
+
+    It shows the tree beside the table, the clusters and what sets them apart, the fitted parameters, and rows and cells
+    that do not fit the rest.
+    """
+    with reported(debug):
+        check_result(output, {"the model": model})
+        notes = Notes(quiet, verbose)
+        with hushed(quiet):
+            with notes.timed("loading"):
+                fitted = load_clustering(model)
+            draw_trees(fitted, notes)
+            from ..estimators.reporting import report_page
+
+            with notes.timed("report"):
+                page = report_page(fitted, title)
+        deliver({output: page})
+        notes.say(
+            f"{count(fitted.tree_.n_leaves, 'row')}, {count(fitted.n_clusters_, 'cluster')}: one page, to be opened in a browser"
+        )

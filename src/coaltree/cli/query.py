@@ -1,0 +1,256 @@
+"""The commands ``score`` and ``place``: a model and new rows in, a csv out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from ..table.messages import count
+from .app import app
+from .console import Notes, hushed, reported
+from .io import (
+    READ,
+    FromOption,
+    TreeArgument,
+    TreeKind,
+    check_result,
+    cut_leaves,
+    deliver,
+    draw_trees,
+    kind_of,
+    load_clustering,
+    located,
+    read_new_table,
+    read_tree_file,
+    reading_settings,
+    records,
+    tell,
+)
+from .messages import listed, remarks_on_rows
+from .options import (
+    OUTPUT,
+    ClusterCountOption,
+    CsvOption,
+    DebugOption,
+    DropOption,
+    FormatOption,
+    HeightThresholdOption,
+    IdColumnOption,
+    JsonOption,
+    MinClusterSizeOption,
+    ModelArgument,
+    NaValueOption,
+    NewTableArgument,
+    NoIdOption,
+    QuietOption,
+    ResolutionOption,
+    TableKind,
+    Unseen,
+    UnseenOption,
+    VerboseOption,
+    check_cut,
+    check_one_reader,
+    check_one_writer,
+    check_whole,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..estimators.clustering import CoalescentClustering
+
+
+@app.command(epilog="Example: coaltree score results/model.coaltree examples/new_animals.csv")
+def score(
+    model: ModelArgument,
+    table: NewTableArgument,
+    output: CsvOption = None,
+    unseen: UnseenOption = None,
+    id_column: IdColumnOption = None,
+    no_id: NoIdOption = False,
+    drop: DropOption = None,
+    na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write the log predictive density of new rows, in the units of the table.
+
+    The csv has a row name and a log_density a row. Their mean goes to standard error. Missing cells are integrated out;
+    columns that the fit did not have are ignored.
+    """
+    with reported(debug):
+        notes = Notes(quiet, verbose)
+        settings = reading_settings(id_column, no_id, drop, None, na_value)
+        _check_files(model, table, output, as_json)
+        with hushed(quiet):
+            fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            draw_trees(fitted, notes)
+            with notes.timed("scoring"), notes.taken():
+                densities = fitted.score_samples(frame)
+                names = names or [str(i) for i in range(len(densities))]
+                notes.add(remarks_on_rows(fitted, frame, names, densities, "log density is 0"))
+        mean = float(densities.mean())
+        columns = {"row": names, "log_density": densities.tolist()}
+        _answer(columns, {"mean_log_density": mean}, output, as_json, notes)
+        notes.say(f"mean log density {mean:.6g} over {count(len(densities), 'row')}")
+
+
+@app.command(epilog="Example: coaltree place results/model.coaltree examples/new_animals.csv -o places.csv")
+def place(
+    model: ModelArgument,
+    table: NewTableArgument,
+    output: CsvOption = None,
+    nearest: Annotated[
+        int, typer.Option(metavar="K", help="How many of the nearest leaves to name.", rich_help_panel=OUTPUT)
+    ] = 3,
+    level: Annotated[
+        float, typer.Option(metavar="P", help="Probability of the interval for the height.", rich_help_panel=OUTPUT)
+    ] = 0.9,
+    unseen: UnseenOption = None,
+    id_column: IdColumnOption = None,
+    no_id: NoIdOption = False,
+    drop: DropOption = None,
+    na_value: NaValueOption = None,
+    table_format: FormatOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write where new rows attach to the tree, and the cluster that they belong to.
+
+    The csv has for each row the most probable branch (the node below it, and how many leaves that has), its probability,
+    the height with an interval, the log density, the nearest leaves, the cluster and its probability.
+    """
+    with reported(debug):
+        check_whole("--nearest", nearest, 0)
+        if not 0 < level < 1:
+            raise InputError(f"--level is {level:g}; it must be a number between 0 and 1.")
+        notes = Notes(quiet, verbose)
+        settings = reading_settings(id_column, no_id, drop, None, na_value)
+        _check_files(model, table, output, as_json)
+        with hushed(quiet):
+            fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            draw_trees(fitted, notes)
+            with notes.timed("placing"), notes.taken():
+                placements = fitted.place(frame, n_nearest=nearest, level=level)
+                shares = fitted.predict_proba(frame)
+                names = names or list(placements.row_names)
+                notes.add(remarks_on_rows(fitted, frame, names, placements.log_density, "place is that of the prior"))
+        columns = placements.columns() | {"row": names}
+        columns |= {"cluster": shares.argmax(axis=1).tolist(), "cluster_probability": shares.max(axis=1).tolist()}
+        _answer(columns, {"level": level}, output, as_json, notes)
+        notes.say(f"placed {count(len(shares), 'row')}")
+
+
+def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -> None:
+    check_one_reader({"MODEL": model, "TABLE": table})
+    check_one_writer(as_json, {"--output -": output})
+    check_result(output, {"the model": model, "the table": table})
+
+
+def _opened(
+    path: Path,
+    table: Path,
+    kind: TableKind | None,
+    settings: dict[str, Any],
+    unseen: Unseen | None,
+    notes: Notes,
+) -> tuple[CoalescentClustering, list[str] | None, Any]:
+    """Return the model, the names of the new rows if they have some, and the frame that holds them."""
+    with notes.timed("loading"):
+        model = load_clustering(path)
+    if unseen is not None:
+        model.unseen_categories = unseen.value
+    file = read_new_table(located(table, kind), model, settings, notes)
+    return model, None if file.row_names is None else list(file.row_names), file.frame
+
+
+def _answer(
+    columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], output: Path | None, as_json: bool, notes: Notes
+) -> None:
+    """Write the csv, or the facts with the rows of the csv in them, or both."""
+    from ..persist.results import csv_text
+
+    if output is not None or not as_json:
+        deliver({output: csv_text(columns)})
+    if as_json:
+        rows = records(columns)
+        written = None if output is None else str(output)
+        tell({"n_rows": len(rows), **facts, "rows": rows, "output": written, "remarks": notes.sentences})
+
+
+@app.command(epilog="Example: coaltree cut results/model.coaltree --n-clusters 5 -o five.csv")
+def cut(
+    tree: TreeArgument,
+    output: CsvOption = None,
+    from_kind: FromOption = None,
+    resolution: ResolutionOption = None,
+    n_clusters: ClusterCountOption = None,
+    height_threshold: HeightThresholdOption = None,
+    min_cluster_size: MinClusterSizeOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Cut a fitted tree into other flat clusters, without fitting again.
+
+    The csv has the name and the cluster of each row, as clusters.csv of fit. A model can be cut at another --resolution; other
+    trees need --n-clusters or --height-threshold. Of a sample of trees each is cut, and rows are together that are together in
+    most.
+    """
+    with reported(debug):
+        notes = Notes(quiet, verbose)
+        check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
+        cut_as = {
+            "resolution": resolution,
+            "n_clusters": n_clusters,
+            "height_threshold": height_threshold,
+            "min_cluster_size": min_cluster_size,
+        }
+        kind = kind_of(tree, from_kind, "--from", READ)
+        check_one_writer(as_json, {"--output -": output})
+        check_result(output, {"the tree": tree})
+        with hushed(quiet):
+            names, labels = _labelled(tree, kind, cut_as, notes)
+        from ..persist.results import cluster_table
+
+        if output is not None or not as_json:
+            deliver({output: cluster_table(names, labels.tolist())})
+        sizes = [int((labels == k).sum()) for k in range(int(labels.max()) + 1)]
+        if as_json:
+            tell(
+                {
+                    "input": str(tree),
+                    "n_rows": len(names),
+                    "n_clusters": len(sizes),
+                    "cluster_sizes": sizes,
+                    "clusters": dict(zip(names, labels.tolist(), strict=True)) if output is None else None,
+                    "output": None if output is None else str(output),
+                    "remarks": notes.sentences,
+                }
+            )
+        notes.say(f"{count(len(sizes), 'cluster')} of {listed(sizes, 12)} {'row' if sizes == [1] else 'rows'}")
+
+
+def _labelled(path: Path, kind: str, cut_as: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
+    """Return the names of the rows, and their clusters."""
+    n_clusters = cut_as["n_clusters"]
+    if kind != TreeKind.model:
+        tree = read_tree_file(path, kind, notes)
+        return tree.leaf_names, cut_leaves(tree, n_clusters, cut_as["height_threshold"])
+    with notes.timed("loading"):
+        model = load_clustering(path)
+    names = model.tree_.leaf_names
+    if n_clusters is not None and n_clusters > len(names):
+        raise InputError(f"--n-clusters is {n_clusters}, but the model has {count(len(names), 'row')}.")
+    return names, model.cut(**cut_as)

@@ -1,0 +1,213 @@
+"""The command ``simulate``: a tree of the coalescent, and a table that is drawn along it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from ..errors import InputError
+from ..table.messages import count
+from .app import app
+from .console import Notes, reported
+from .io import WRITTEN, TreeKind, check_result, deliver, kind_of, records, tell
+from .options import (
+    MODEL,
+    OUTPUT,
+    STANDARD_STREAM,
+    TABLE,
+    CsvOption,
+    DebugOption,
+    JsonOption,
+    QuietOption,
+    RealProcess,
+    VerboseOption,
+    check_number,
+    check_one_writer,
+    check_whole,
+    named,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..tree.tree import Tree
+
+_CSV_ENDINGS = (".csv", ".txt", "")
+_FASTEST = 1e6
+
+
+@app.command(epilog="Example: coaltree simulate 100 -o sim.csv --tree sim.nwk --categorical 3 --missing 0.1")
+def simulate(
+    n_rows: Annotated[int, typer.Argument(metavar="ROWS", help="Number of rows, which are the leaves of the tree.")],
+    output: CsvOption = None,
+    tree_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tree",
+            metavar="TREE",
+            help="Also write the tree: .nwk, .nex, .csv or .npy (linkage) or .json.",
+            rich_help_panel=OUTPUT,
+            parser=named,
+        ),
+    ] = None,
+    tree_kind: Annotated[
+        TreeKind | None,
+        typer.Option(
+            "--tree-format",
+            metavar="KIND",
+            help="newick, nexus, linkage, npy or json. By default what the name ends with.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    n_real: Annotated[
+        int, typer.Option("--real", metavar="N", help="Number of real columns.", rich_help_panel=TABLE)
+    ] = 5,
+    n_categorical: Annotated[
+        int, typer.Option("--categorical", metavar="N", help="Number of categorical columns.", rich_help_panel=TABLE)
+    ] = 0,
+    n_states: Annotated[
+        int, typer.Option("--states", metavar="N", help="Categories of each of them.", rich_help_panel=TABLE)
+    ] = 3,
+    missing: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of cells to erase at random.", rich_help_panel=TABLE)
+    ] = 0.0,
+    real_process: Annotated[
+        RealProcess,
+        typer.Option(
+            metavar="HOW", help="Real columns: ornstein-uhlenbeck, of variance 1, or brownian.", rich_help_panel=MODEL
+        ),
+    ] = RealProcess.ornstein_uhlenbeck,
+    rate: Annotated[
+        float,
+        typer.Option(
+            metavar="X",
+            help="How fast columns forget the past and mutate, where two lineages merge at rate 1; for brownian the variance "
+            "of a step.",
+            rich_help_panel=MODEL,
+        ),
+    ] = 0.5,
+    noise: Annotated[
+        float,
+        typer.Option(
+            metavar="X", help="Variance of noise on real cells, as a share of the column's.", rich_help_panel=MODEL
+        ),
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random numbers.", rich_help_panel=MODEL)] = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Draw a tree from Kingman's coalescent and a table along it.
+
+    The csv has a column of row names, real columns x1, x2, ... and categorical columns c1, c2, ... with the categories s1,
+    s2, ..., all equally frequent. The same seed gives the same table.
+    """
+    with reported(debug):
+        notes = Notes(quiet, verbose)
+        recipe = _Recipe(n_rows, n_real, n_categorical, n_states, missing, real_process, rate, noise, seed)
+        recipe.check()
+        tree_written_as = _checked_files(output, tree_file, tree_kind, as_json)
+        with notes.timed("drawing"):
+            tree, columns = recipe.drawn()
+        from ..persist.results import csv_text
+        from ..persist.tree_files import tree_bytes
+
+        results: dict[Path | None, str | bytes] = {}
+        if tree_file is not None:
+            results[tree_file] = tree_bytes(tree, tree_written_as)
+        if output is not None or not as_json:
+            results[output] = csv_text(columns)
+        deliver(results)
+        n_missing = sum(column.count(None) for column in columns.values())
+        if as_json:
+            found = {
+                "n_missing": n_missing,
+                "tree_height": float(tree.heights[-1]),
+                "newick": tree.to_newick(),
+                "rows": records(columns) if output is None else None,
+                "output": None if output is None else str(output),
+                "tree": None if tree_file is None else str(tree_file),
+            }
+            tell(recipe._asdict() | found)
+        notes.say(
+            f"{count(n_rows, 'row')}, {n_real} real and {n_categorical} categorical columns, "
+            f"{count(n_missing, 'cell')} missing; tree of height {tree.heights[-1]:.6g}"
+        )
+
+
+def _checked_files(output: Path | None, tree_file: Path | None, tree_kind: TreeKind | None, as_json: bool) -> str:
+    """Refuse files that cannot be written, and return the kind of the file with the tree, if there is one."""
+    check_one_writer(as_json, {"--output -": output, "--tree -": tree_file})
+    if tree_file == STANDARD_STREAM and output is None:
+        raise InputError("--tree is -, where the table goes: name a file with --output, or with --tree.")
+    if output is not None and output == tree_file:
+        raise InputError(f"--output and --tree are both {output}; they are two files.")
+    if output is not None and output.suffix.lower() not in _CSV_ENDINGS:
+        raise InputError(f"{output.name} is to hold a csv table: choose a name that ends with .csv.")
+    for target in (output, tree_file):
+        check_result(target, {})
+    return "" if tree_file is None else kind_of(tree_file, tree_kind, "--tree-format", WRITTEN)
+
+
+class _Recipe(NamedTuple):
+    """What the tree and the table are drawn from."""
+
+    n_rows: int
+    n_real: int
+    n_categorical: int
+    n_states: int
+    missing: float
+    real_process: RealProcess
+    rate: float
+    noise: float
+    seed: int
+
+    def check(self) -> None:
+        """Refuse numbers out of range."""
+        for option, value, least in (
+            ("ROWS", self.n_rows, 1),
+            ("--real", self.n_real, 0),
+            ("--categorical", self.n_categorical, 0),
+            ("--states", self.n_states, 2),
+            ("--seed", self.seed, 0),
+        ):
+            check_whole(option, value, least)
+        if self.n_real + self.n_categorical == 0:
+            raise InputError("--real and --categorical are both 0; a table has at least one column.")
+        if not 0 <= self.missing < 1:
+            raise InputError(f"--missing is {self.missing:g}; it must be a share of at least 0 and less than 1.")
+        if not 0 < self.rate <= _FASTEST:
+            raise InputError(f"--rate is {self.rate:g}; it must be a number above 0, and at most {_FASTEST:.0f}.")
+        check_number("--noise", self.noise)
+
+    def drawn(self) -> tuple[Tree, dict[str, list[Any]]]:
+        """Draw a tree, and the columns of a table along it."""
+        import numpy as np
+
+        from ..process.brownian import Brownian
+        from ..process.multinomial import Multinomial
+        from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+        from ..tree.coalescent import simulate_tree
+
+        rng = np.random.default_rng(self.seed)
+        tree = simulate_tree(self.n_rows, rng, leaf_names=[f"r{i}" for i in range(1, self.n_rows + 1)])
+        columns: dict[str, list[Any]] = {"name": list(tree.leaf_names)}
+        if self.n_real:
+            brownian = self.real_process is RealProcess.brownian
+            process = Brownian(self.rate, self.noise) if brownian else OrnsteinUhlenbeck(self.rate, noise=self.noise)
+            cells = process.simulate(tree, rng, n_columns=self.n_real)
+            columns |= {f"x{j + 1}": self._with_holes(cells[:, j].tolist(), rng) for j in range(self.n_real)}
+        if self.n_categorical:
+            shares = np.full(self.n_states, 1 / self.n_states)
+            codes = Multinomial(self.rate, [shares] * self.n_categorical).simulate(tree, rng).astype(np.intp)
+            for j in range(self.n_categorical):
+                states = [f"s{code + 1}" for code in codes[:, j].tolist()]
+                columns[f"c{j + 1}"] = self._with_holes(states, rng)
+        return tree, columns
+
+    def _with_holes(self, cells: list[Any], rng: np.random.Generator) -> list[Any]:
+        erased = rng.random(len(cells)) < self.missing
+        return [None if gone else cell for cell, gone in zip(cells, erased.tolist(), strict=True)]

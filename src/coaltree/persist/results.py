@@ -1,0 +1,221 @@
+"""Files for the user: what goes into them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import __version__
+from ..inference.mcmc_result import MCMCResult
+from ..plot.dendrogram import dendrogram_bytes
+from ..report.facts import few_held
+from ..table.columns import Column, RealColumn, Table
+from ..table.encoding import Encoding
+from ..tree.coalescent import log_prior
+from ..tree.traversal import merges_at_zero, zero_heights
+from ..tree.tree import Tree
+
+if TYPE_CHECKING:
+    from ..inference.smc_result import SMCResult
+
+
+class FittedClustering(Protocol):
+    """What a summary asks of a fitted estimator, which is made later in the flow of data than its outputs."""
+
+    inference: str
+    rule: str
+    n_clusters: int | None
+    height_threshold: float | None
+    resolution: float | None
+    encoding_: Encoding
+    tree_: Tree
+    labels_: NDArray[np.intp]
+    n_clusters_: int
+    log_joint_: float
+    log_joints_: NDArray[np.float64]
+    log_likelihood_: float
+    parameters_: dict[str, dict[str, Any]]
+    sample_: SMCResult | MCMCResult  # only where trees were sampled
+
+
+def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
+    """Write the cluster of each row as csv, in the order of the rows.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Row names.
+    labels : iterable of int
+        Clusters, as many.
+
+    Returns
+    -------
+    str
+    """
+    rows = list(zip(names, map(int, labels), strict=True))
+    return csv_text({"name": [name for name, _ in rows], "cluster": [label for _, label in rows]})
+
+
+def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
+    """Write columns of the same length as csv; None is an empty cell, floats have all their digits.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Cells by the name of their column.
+
+    Returns
+    -------
+    str
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def facts_of(
+    model: FittedClustering,
+    table: Table,
+    *,
+    source: str,
+    remarks: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Gather the facts about a fit.
+
+    Parameters
+    ----------
+    model : CoalescentClustering, fitted
+        Fitted.
+    table : Table
+        What it was fitted to.
+    source : str
+        Name of the file that the table came from.
+    remarks : sequence of str, optional
+        What was noticed on the way.
+    settings : mapping, optional
+        How the fit was asked for.
+
+    Returns
+    -------
+    dict
+        Of what JSON knows; a number that is not finite is None. Missing cells are counted in the columns that are used.
+    """
+    used = model.encoding_.informative.tolist()
+    columns = [_column_facts(column, bool(use)) for column, use in zip(table.columns, used, strict=True)]
+    n_missing = sum(facts["n_missing"] for facts in columns if facts["used"])
+    facts = {
+        "coaltree_version": __version__,
+        "input": source,
+        "n_rows": table.n_rows,
+        "n_columns": len(columns),
+        "id_column": table.id_column,
+        "n_missing": n_missing,
+        "missing_share": n_missing / max(table.n_rows * sum(used), 1),
+        "columns": columns,
+        "inference": model.inference,
+        "rule": model.rule if model.inference == "greedy" else None,
+        "search": getattr(model, "search_", None),
+        "neighbors_held": getattr(model, "neighbors_held_", None),
+        "log_joint": model.log_joint_,
+        "log_joints": model.log_joints_.tolist(),
+        "log_likelihood": model.log_likelihood_,
+        "log_prior": log_prior(model.tree_),
+        "tree_height": model.tree_.heights[-1],
+        "n_merges_at_zero": merges_at_zero(model.tree_),
+        "zero_heights": zero_heights(model.tree_),
+        "n_clusters": model.n_clusters_,
+        "clusters_chosen_by": clusters_chosen_by(model),
+        "resolution": model.resolution,
+        "cluster_sizes": np.bincount(model.labels_[model.labels_ >= 0], minlength=model.n_clusters_).tolist(),
+        "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
+        "parameters": model.parameters_,
+        "remarks": [*remarks, *few_held(getattr(model, "neighbors_held_", None))],
+        "settings": dict(settings or {}),
+    }
+    if hasattr(model, "sample_"):
+        sample = model.sample_
+        facts |= {"n_trees": len(sample), "n_distinct_trees": sample.n_distinct}
+        facts |= _chain_facts(sample) if isinstance(sample, MCMCResult) else _run_facts(sample)
+    plain: dict[str, Any] = plain_values(facts)
+    return plain
+
+
+def _chain_facts(sample: MCMCResult) -> dict[str, Any]:
+    return {
+        "verdict": sample.verdict,
+        "converged": sample.converged,
+        "n_chains": sample.n_chains,
+        "warmup": sample.warmup,
+        "r_hat": sample.r_hat,
+        "effective_samples": sample.effective_samples,
+        "effective_topologies": sample.effective_topologies,
+        "split_deviation": sample.split_deviation,
+        "acceptance": sample.acceptance,
+    }
+
+
+def _run_facts(sample: SMCResult) -> dict[str, Any]:
+    return {
+        "log_evidence": sample.log_evidence,
+        "log_evidence_se": sample.log_evidence_se,
+        "effective_size": sample.effective_size,
+        "distinct_ancestors": sample.n_ancestors.tolist(),
+        "resamplings": sample.resampled.sum(axis=1).tolist(),
+        "ess": sample.ess.tolist(),
+    }
+
+
+def clusters_chosen_by(model: FittedClustering) -> str:
+    """Say what decided on the clusters: "n_clusters", "height", "resolution", "tree" or, of a sample, "likelihood ratio"."""
+    if model.n_clusters is not None:
+        return "n_clusters"
+    if model.height_threshold is not None:
+        return "height"
+    if hasattr(model, "sample_"):
+        return "likelihood ratio"
+    return "tree" if model.resolution is None else "resolution"
+
+
+def json_text(facts: Mapping[str, Any]) -> str:
+    """Write facts as strict JSON, in their order."""
+    return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def dendrogram_png(tree: Tree, labels: ArrayLike, title: str) -> bytes:
+    """Draw a tree with its clusters as the commands do; see `dendrogram_bytes`."""
+    return dendrogram_bytes(tree, labels=labels, title=title)
+
+
+def _column_facts(column: Column, used: bool) -> dict[str, Any]:
+    if isinstance(column, RealColumn):
+        kind, n_categories, missing = "real", None, np.isnan(column.values)
+    else:
+        kind, n_categories, missing = "categorical", len(column.categories), column.codes < 0
+    return {
+        "name": column.name,
+        "kind": kind,
+        "n_categories": n_categories,
+        "n_missing": int(missing.sum()),
+        "used": used,
+    }
+
+
+def plain_values(value: Any) -> Any:
+    """Return facts as JSON knows them; a number that is not finite is None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,279 @@
+"""Parameters, encodings and processes as plain values for JSON, and back, to the last bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..process.base import Process
+from ..process.brownian import Brownian
+from ..process.mixed import Mixed
+from ..process.multinomial import Multinomial
+from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from ..table.cells import Category
+from ..table.encoding import Encoding, Kind
+from ..table.scaling import PowerTransform
+from .archive import (
+    member,
+    read_finite,
+    read_flag,
+    read_list,
+    read_number,
+    read_object,
+    read_text,
+    read_whole,
+    written_number,
+)
+
+FloatArray = NDArray[np.float64]
+
+
+# -- parameters -------------------------------------------------------------------------------------
+
+
+def written_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as JSON can say them: a source of random numbers, which cannot be kept, as None."""
+    return {name: _written(value, name) for name, value in parameters.items()}
+
+
+def _written(value: Any, name: str) -> Any:
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        # An object, as text may be what a parameter is.
+        return value if math.isfinite(value) else {"number": written_number(value)}
+    if hasattr(value, "tolist"):  # arrays, and the columns and indices of pandas
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_written(entry, name) for entry in value]
+    raise InputError(
+        f"{name} is {value!r}, which cannot be stored; parameters must be numbers, text, truth values or lists of them."
+    )
+
+
+def read_parameters(value: Any) -> dict[str, Any]:
+    """Return the parameters that `written_parameters` has written."""
+    return {name: _read(entry, name) for name, entry in read_object(value, "parameters").items()}
+
+
+def _read(value: Any, name: str, depth: int = 1) -> Any:
+    if isinstance(value, dict):
+        return read_number(member(value, "number", name), name)
+    if isinstance(value, list):
+        if not depth:
+            raise InputError(f"{name} is a list of lists")
+        return [_read(entry, name, depth - 1) for entry in value]
+    return value
+
+
+# -- encodings --------------------------------------------------------------------------------------
+
+
+def written_columns(encoding: Encoding) -> list[dict[str, Any]]:
+    """Return what is to be kept of an encoding, an object for each column."""
+    columns: list[dict[str, Any]] = []
+    real = iter(encoding.column_scales)
+    categories = iter(encoding.categories)
+    for name, kind, used in zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True):
+        column: dict[str, Any] = {"name": name, "kind": kind, "used": used}
+        if kind == "real":
+            scale = next(real)
+            column |= {"center": scale.center, "scale": scale.scale, "time": name in encoding.times}
+            if scale.power is not None:
+                column["power"] = scale.power._asdict()
+        else:
+            own = next(categories)
+            column |= {"categories": list(own), "types": [type(category).__name__ for category in own]}
+        columns.append(column)
+    return columns
+
+
+def read_columns(value: Any) -> Encoding:
+    """Return the encoding that `written_columns` has written."""
+    names: list[str] = []
+    kinds: list[Kind] = []
+    used: list[bool] = []
+    moments: list[tuple[float, float]] = []
+    powers: list[PowerTransform | None] = []
+    times: list[str] = []
+    categories: list[tuple[Category, ...]] = []
+    for column in read_list(value, "columns"):
+        name = read_text(member(column, "name", "a column"), "the name of a column")
+        what = f"column {name!r}"
+        kind = member(column, "kind", what)
+        used.append(read_flag(member(column, "used", what), f"'used' of {what}"))
+        if kind == "real":
+            center, scale = (
+                read_finite(member(column, part, what), f"{part} of {what}") for part in ("center", "scale")
+            )
+            if scale <= 0:
+                raise InputError(f"scale of {what} is {scale:g}, and not positive")
+            moments.append((center, scale))
+            powers.append(_read_power(column["power"], what) if "power" in column else None)
+            if read_flag(column.get("time", False), f"'time' of {what}"):  # files of before had no word on it
+                times.append(name)
+        elif kind == "categorical":
+            own = read_list(member(column, "categories", what), f"categories of {what}")
+            types = read_list(member(column, "types", what), f"types of {what}")
+            if len(types) != len(own):
+                raise InputError(f"{what} has {len(own)} categories and {len(types)} types")
+            categories.append(tuple(_category(*pair, what) for pair in zip(own, types, strict=True)))
+            if len({(type(category), category) for category in categories[-1]}) < len(own) or (
+                used[-1] and len(own) < 2
+            ):
+                raise InputError(f"{what} has categories that are not distinct or too few")
+        else:
+            raise InputError(f"{what} is of the kind {kind!r}, and neither real nor categorical")
+        names.append(name)
+        kinds.append(kind)
+    if not names or len(set(names)) < len(names):
+        raise InputError("columns have to be some, with distinct names")
+    centers, scales = np.array(moments, dtype=np.float64).reshape(-1, 2).T.copy()
+    return Encoding(
+        tuple(names),
+        tuple(kinds),
+        centers,
+        scales,
+        tuple(categories),
+        np.array(used),
+        tuple(times),
+        tuple(powers) if any(powers) else (),
+    )
+
+
+def _read_power(value: Any, what: str) -> PowerTransform:
+    """Return the power transform of a column."""
+    numbers = (
+        read_finite(member(value, part, f"power of {what}"), f"{part} of the power of {what}")
+        for part in PowerTransform._fields
+    )
+    power = PowerTransform(*numbers)
+    if power.unit <= 0 or power.low >= power.high:
+        raise InputError(f"power of {what} has no positive unit, or no values between low and high")
+    return power
+
+
+def _category(value: Any, kind: Any, what: str) -> Category:
+    if kind == "float":
+        return read_finite(value, f"a category of {what}")
+    if kind in ("str", "int", "bool") and type(value).__name__ == kind:
+        category: Category = value
+        return category
+    raise InputError(f"{what} has a category {value!r} that is not of the type {kind!r}")
+
+
+def states_of(encoding: Encoding) -> tuple[int, list[int]]:
+    """Return how many real columns take part, and how many categories each categorical one has that does."""
+    categories = iter(encoding.categories)
+    n_real, n_states = 0, []
+    for kind, used in zip(encoding.kinds, encoding.informative.tolist(), strict=True):
+        own = next(categories) if kind == "categorical" else ()
+        if used and kind == "real":
+            n_real += 1
+        elif used:
+            n_states.append(len(own))
+    return n_real, n_states
+
+
+# -- processes --------------------------------------------------------------------------------------
+
+
+def written_process(process: Process) -> dict[str, Any]:
+    """Return what is to be kept of a process."""
+    if isinstance(process, Mixed):
+        parts = [{"process": written_process(part), "columns": list(columns)} for part, columns in process.parts]
+        return {"kind": "mixed", "parts": parts}
+    if isinstance(process, Brownian):
+        return {"kind": "brownian", "variance": process.variance.tolist(), "noise": process.noise.tolist()}
+    if isinstance(process, OrnsteinUhlenbeck):
+        return {
+            "kind": "ornstein-uhlenbeck",
+            "rate": process.rate,
+            "mean": process.mean.tolist(),
+            "variance": process.variance.tolist(),
+            "noise": process.noise.tolist(),
+        }
+    if isinstance(process, Multinomial) and process.equilibrium is not None:
+        equilibrium = [shares.tolist() for shares in process.equilibrium]
+        return {
+            "kind": "multinomial",
+            "rate": process.rate.tolist(),
+            "equilibrium": equilibrium,
+            "noise": process.noise.tolist(),
+        }
+    raise InputError(f"{process!r} is not a process that can be stored: it is of a class that coaltree does not have.")
+
+
+def read_process(value: Any) -> Process:
+    """Return the process that `written_process` has written."""
+    kind = member(value, "kind", "the process")
+
+    def numbers(name: str) -> Any:
+        return _numbers(member(value, name, "the process"), f"{name} of the process")
+
+    if kind == "mixed":
+        parts = read_list(member(value, "parts", "the process"), "parts of the process")
+        return Mixed(*(_read_part(part) for part in parts))
+    if kind == "brownian":
+        return Brownian(numbers("variance"), numbers("noise"))
+    if kind == "ornstein-uhlenbeck":
+        return OrnsteinUhlenbeck(numbers("rate"), numbers("mean"), numbers("variance"), numbers("noise"))
+    if kind == "multinomial":
+        equilibrium = read_list(numbers("equilibrium"), "equilibrium of the process")
+        noise = numbers("noise") if "noise" in value else 0.0  # files of before had none
+        process = Multinomial(numbers("rate"), equilibrium, noise)
+        # It divides by the sum once more, which may change the last digit.
+        process.equilibrium = tuple(map(_read_only, equilibrium))
+        return process
+    raise InputError(f"the process is of the kind {kind!r}, which is not known")
+
+
+def _read_part(part: Any) -> tuple[Process, list[int]]:
+    process = read_process(member(part, "process", "a part of the process"))
+    columns = read_list(member(part, "columns", "a part of the process"), "columns of a part of the process")
+    if isinstance(process, Mixed):
+        raise InputError("a part of the process has parts itself")
+    return process, [read_whole(column, "a column of a part of the process") for column in columns]
+
+
+def _numbers(value: Any, what: str, depth: int = 2) -> Any:
+    """Take a number or lists of numbers; that they make an array of the right shape is checked by the process."""
+    if isinstance(value, list) and depth:
+        return [_numbers(entry, what, depth - 1) for entry in value]
+    return read_finite(value, what)
+
+
+def _read_only(numbers: Sequence[float]) -> FloatArray:
+    array = np.array(numbers, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+def check_process(process: Process, encoding: Encoding) -> None:
+    """Refuse a process over other columns than those that an encoding gives."""
+    n_real, n_states = states_of(encoding)
+    given = process.parts if isinstance(process, Mixed) else [(process, tuple(range(max(n_real + len(n_states), 1))))]
+    expected: list[tuple[bool, tuple[int, ...]]] = []
+    if n_real or not n_states:
+        expected.append((False, tuple(range(max(n_real, 1)))))
+    if n_states:
+        expected.append((True, tuple(range(n_real, n_real + len(n_states)))))
+    if [(isinstance(part, Multinomial), columns) for part, columns in given] != expected:
+        raise InputError("the process is over other columns than the table has")
+    for part, columns in given:
+        if isinstance(part, Multinomial):
+            shapes = (), (len(columns),)
+            fits = part.rate.shape in shapes and part.noise.shape in shapes
+            if [len(shares) for shares in part.equilibrium or ()] != n_states or not fits:
+                raise InputError("the process has other categories than the table")
+        elif getattr(part, "n_columns", None) not in (None, len(columns)):
+            raise InputError("the process has parameters for another number of columns")

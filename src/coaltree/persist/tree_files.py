@@ -1,0 +1,277 @@
+"""Files that hold one tree, in the formats that other programs read.
+
+One tree as JSON, in a plain schema, and back.
+
+An object with the members
+
+``format``, ``format_version``
+    ``"coaltree tree"`` and 1.
+``leaf_names``
+    The names of the n leaves: distinct texts, in row order.
+``children``
+    n - 1 pairs of nodes, one for each merge, most recent first. Leaves are 0 to n - 1, merge k is node n + k.
+``heights``
+    The heights of all 2 n - 1 nodes: 0 for leaves, and never less from one merge to the next.
+``support``
+    For each merge the share of a sample of trees that has its clade, null where there is none; null for a tree that
+    stands for no sample.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..tree import newick, nexus
+from ..tree.sample import TreeSample
+from ..tree.summary import SummaryTree
+from ..tree.tree import Tree
+from .archive import from_json, member, read_finite, read_list, read_object, read_text, read_whole, to_json
+from .results import csv_text
+
+FORMAT = "coaltree tree"
+FORMAT_VERSION = 1
+
+
+def tree_to_json(tree: Tree) -> bytes:
+    """Write a tree as JSON.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Returns
+    -------
+    bytes
+        Heights have all their digits.
+
+    Examples
+    --------
+    >>> tree = Tree.from_newick("((ape:1,man:1):2,owl:3);")
+    >>> tree_from_json(tree_to_json(tree)) == tree
+    True
+    """
+    shares = tree.support.tolist() if isinstance(tree, SummaryTree) else None
+    return to_json(
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "leaf_names": list(tree.leaf_names),
+            "children": tree.children.tolist(),
+            "heights": tree.heights.tolist(),
+            "support": None if shares is None else [None if share != share else share for share in shares],
+        }
+    )
+
+
+def tree_from_json(data: bytes) -> Tree:
+    """Read a tree from JSON.
+
+    Parameters
+    ----------
+    data : bytes
+
+    Returns
+    -------
+    Tree
+        A `SummaryTree` if it has support values.
+
+    Raises
+    ------
+    InputError
+        When it is not such a tree; the message says why, without a name of the file.
+    """
+    facts = read_object(from_json(data, "it"), "it")
+    if facts.get("format") != FORMAT:
+        raise InputError(f"it does not say that its format is {FORMAT!r}")
+    if read_whole(member(facts, "format_version", "it"), "format_version", 1) > FORMAT_VERSION:
+        raise InputError("it was written by a later version of coaltree, which this one cannot read")
+    names = [read_text(name, "leaf_names") for name in read_list(member(facts, "leaf_names", "it"), "leaf_names")]
+    children = [_pair(pair) for pair in read_list(member(facts, "children", "it"), "children")]
+    heights = [read_finite(value, "heights") for value in read_list(member(facts, "heights", "it"), "heights")]
+    pairs = np.array(children, dtype=np.intp).reshape(-1, 2)
+    if facts.get("support") is None:
+        return Tree(pairs, heights, names)
+    shares = [
+        math.nan if value is None else read_finite(value, "support") for value in read_list(facts["support"], "support")
+    ]
+    return SummaryTree(pairs, heights, names, shares)
+
+
+def _pair(value: Any) -> list[int]:
+    pair = [read_whole(node, "children") for node in read_list(value, "children")]
+    if len(pair) != 2:
+        raise InputError(f"children holds a merge of {len(pair)} nodes, and only binary trees are read")
+    return pair
+
+
+ENDINGS = {
+    "newick": (".nwk", ".newick", ".tree"),
+    "nexus": (".nex", ".nexus", ".trees"),
+    "linkage": (".csv",),
+    "npy": (".npy",),
+    "json": (".json",),
+    "model": (".coaltree",),
+}
+"""What the name of a file of each kind ends with: the linkage of scipy is either text or an array of numpy."""
+
+_NUMBERS = ("left", "right", "height", "leaves")
+_NAMES = ("left_name", "right_name")
+
+
+def read_tree(data: bytes, kind: str, source: str) -> tuple[Tree, list[str]]:
+    """Read the tree of a file.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of the file.
+    kind : str
+        One of `ENDINGS`.
+    source : str
+        What the file is called in messages.
+
+    Returns
+    -------
+    tree : Tree
+    remarks : list of str
+        What a user should know of how it was read.
+
+    Raises
+    ------
+    InputError
+        When there is no rooted, binary, ultrametric tree in it.
+    """
+    if not data.strip():
+        raise InputError(f"{source} is empty: a tree was expected.")
+    if kind == "model":
+        from .model import ModelState  # it knows the processes, which take long to import
+
+        return ModelState.from_bytes(data, source).tree, []
+    readers: dict[str, Callable[[bytes], Tree]] = {
+        "newick": lambda data: Tree.from_newick(data.decode()),
+        "linkage": _from_linkage_csv,
+        "npy": _from_npy,
+        "json": tree_from_json,
+    }
+    try:
+        return _from_nexus(data, source) if kind == "nexus" else (readers[kind](data), [])
+    except UnicodeDecodeError:
+        raise InputError(f"{source} is not UTF-8 text, as {kind} files are.") from None
+    except InputError as error:
+        reason = str(error).rstrip(".")
+        raise InputError(f"{source} holds no {kind} tree that can be read: {reason}.") from None
+
+
+def tree_bytes(tree: Tree, kind: str) -> bytes:
+    """Write the content of a file with a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    kind : str
+        One of `ENDINGS` but ``"model"``.
+
+    Returns
+    -------
+    bytes
+        The leaves' names are in it, but for ``"npy"``, which has no room for them.
+    """
+    if kind == "newick":
+        return (tree.to_newick() + "\n").encode(errors="replace")
+    if kind == "nexus":
+        return _nexus_text(tree).encode(errors="replace")
+    if kind == "json":
+        return tree_to_json(tree)
+    if tree.n_leaves == 1:
+        raise InputError(
+            "A tree of one leaf has no merges, of which a linkage is made: write it as newick, nexus or json."
+        )
+    if kind == "npy":
+        written = io.BytesIO()
+        np.save(written, tree.to_linkage(), allow_pickle=False)
+        return written.getvalue()
+    return _linkage_csv(tree).encode(errors="replace")
+
+
+def _nexus_text(tree: Tree) -> str:
+    if isinstance(tree, SummaryTree):
+        return tree.to_nexus()
+    keys = [str(key) for key in range(1, tree.n_leaves + 1)]
+    return nexus.render(tree.leaf_names, [("TREE", f"[&R] {newick.render(tree.children, tree.heights, keys)}")])
+
+
+def _from_nexus(data: bytes, source: str) -> tuple[Tree, list[str]]:
+    sample = TreeSample.from_nexus(data.decode())
+    if len(sample) == 1:
+        return sample.trees[0], []
+    remark = (
+        f"{source} holds {len(sample)} trees: the one that stands for them, of maximum clade credibility, was taken."
+    )
+    return sample.mcc(), [remark]
+
+
+def _linkage_csv(tree: Tree) -> str:
+    """Write scipy's linkage, with the names of the leaves beside their numbers."""
+    matrix, n = tree.to_linkage(), tree.n_leaves
+    left, right = tree.children.T.tolist()
+    columns = [left, right, matrix[:, 2].tolist(), matrix[:, 3].astype(np.intp).tolist()]
+    columns += [[tree.leaf_names[node] if node < n else None for node in side] for side in (left, right)]
+    return csv_text(dict(zip((*_NUMBERS, *_NAMES), columns, strict=True)))
+
+
+def _from_linkage_csv(data: bytes) -> Tree:
+    """Read four columns of numbers, with or without a header, and names where there are two columns more."""
+    try:
+        rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True) if row]
+    except csv.Error as error:
+        raise InputError(f"it is no csv text ({error})") from None
+    has_header = not all(_is_number(cell) for cell in rows[0][:4])
+    body = rows[1:] if has_header else rows
+    if not body:
+        raise InputError("it has a header but no merges")
+    width = len(body[0])
+    if width not in (4, 6) or any(len(row) != width for row in body):
+        raise InputError(
+            "its lines have not all 4 fields (left, right, height, leaves), or 6 (with the names of leaves left and right)"
+        )
+    bad = [cell for row in body for cell in row[:4] if not _is_number(cell)]
+    if bad:
+        raise InputError(f"{bad[0]!r} stands where a number should be")
+    matrix = np.array([row[:4] for row in body], dtype=np.float64)
+    names = None if width == 4 else _leaf_names(matrix, [row[4:] for row in body])
+    return Tree.from_linkage(matrix, names)
+
+
+def _leaf_names(matrix: NDArray[np.float64], pairs: list[list[str]]) -> list[str]:
+    n = len(matrix) + 1
+    names = [""] * n
+    for nodes, own in zip(matrix[:, :2].tolist(), pairs, strict=True):
+        for node, name in zip(nodes, own, strict=True):
+            if 0 <= node < n and node == int(node):
+                names[int(node)] = name
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _from_npy(data: bytes) -> Tree:
+    try:
+        matrix = np.load(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, EOFError, OSError):
+        raise InputError("it is no .npy file with finite numbers") from None
+    if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iuf" or not np.all(np.isfinite(matrix)):
+        raise InputError("it is no .npy file with finite numbers")
+    return Tree.from_linkage(matrix)

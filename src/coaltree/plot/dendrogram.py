@@ -1,0 +1,479 @@
+"""Dendrograms with matplotlib, which is imported only when one is drawn."""
+
+from __future__ import annotations
+
+import io
+import math
+import numbers
+from bisect import bisect
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError, MissingDependencyError
+from ..tree.summary import SummaryTree
+from ..tree.tree import Tree, checked_tree
+from .style import FONT, any_script, check_axes, need_matplotlib, new_axes, paint
+from .visible_tree import Drawn, columns, drawn_part, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SMALLEST_FONT, _LARGEST_FONT = 4.0, FONT
+_SMALLEST_CLADE_FONT = 6.0
+_SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
+
+Orientation = Literal["left", "right", "top", "bottom"]
+
+
+def plot_dendrogram(
+    tree: Tree,
+    *,
+    labels: Iterable[Hashable] | None = None,
+    ax: Axes | None = None,
+    orientation: Orientation = "left",
+    leaf_names: bool | Literal["auto"] = "auto",
+    height_label: str = "height",
+    colors: str | Sequence[Any] | Mapping[Any, Any] | None = None,
+    linewidth: float | None = None,
+    max_leaf_names: int = 150,
+    support: Iterable[float] | bool | Literal["auto"] = "auto",
+    collapse: int | Literal["auto"] | None = "auto",
+) -> Axes:
+    """Draw a tree, or of a large one the top.
+
+    Parameters
+    ----------
+    tree : Tree
+    labels : iterable of hashable, length n, optional
+        Flat cluster of each leaf, in row order. A branch, or a collapsed clade, takes the colour of a cluster if all
+        leaves below it are of that cluster, and is grey otherwise. Up to twelve clusters are named in a legend outside of
+        the axes.
+    ax : matplotlib Axes, optional
+        Where to draw. By default a new pyplot figure, of a size that suits the number of leaves.
+    orientation : {"left", "right", "top", "bottom"}, default "left"
+        The side on which the root stands.
+    leaf_names : bool or "auto", default "auto"
+        Whether to write the leaves' names. ``"auto"`` does for at most ``max_leaf_names`` leaves, if they
+        have room. Names of more than 30 characters are shortened.
+    height_label : str, default "height"
+        Label of the axis of heights.
+    colors : str, sequence or mapping, optional
+        One colour for the whole tree when there are no ``labels``; otherwise colours for the clusters in
+        sorted order, used again from the first when there are more clusters, or a mapping from cluster to
+        colour.
+    linewidth : float, optional
+        Width of the branches in points; by default thinner for more leaves.
+    max_leaf_names : int, default 150
+        Largest number of leaves, or of collapsed clades, whose names ``"auto"`` writes.
+    support : iterable of float, bool or "auto", default "auto"
+        Share of trees that have each merge's clade, most recent first, written in per cent beside the merge; NaN and the
+        root's are not written. True takes the support of a :class:`SummaryTree`, and so does ``"auto"`` where names are written.
+    collapse : int, "auto" or None, default "auto"
+        Number of clades to which the tree is collapsed by keeping only its oldest merges, one fewer. Each is drawn as a wedge
+        from the height of its own root to the leaves' at 0, with its number of leaves beside it in place of a name; clades
+        of one leaf stay leaves. Along the leaves a clade takes ``1 + log10(leaves) / 3`` times the room of a leaf: twice as
+        much if it has a thousand, three times if it has a million. ``"auto"`` collapses trees of more than 2,000 leaves
+        to 50 clades; None draws every leaf. A tree of no more leaves than clades is drawn whole.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib is not installed.
+    InputError
+        If ``tree`` is no tree, or ``labels`` or an option cannot be used.
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> tree = ct.Tree.from_newick("((ape:1,man:1):2,owl:3);")
+    >>> ax = ct.plot_dendrogram(tree, labels=[0, 0, 1])  # doctest: +SKIP
+    >>> ax.figure.savefig("tree.png")  # doctest: +SKIP
+
+    The ten oldest clades of a large tree:
+
+    >>> ax = ct.plot_dendrogram(ct.simulate_tree(100_000, random_state=0), collapse=10)  # doctest: +SKIP
+    """
+    tree = checked_tree(tree)
+    if orientation not in ("left", "right", "top", "bottom"):
+        raise InputError(f"orientation is {orientation!r}; it must be 'left', 'right', 'top' or 'bottom'.")
+    if leaf_names not in (True, False, "auto"):
+        raise InputError(f"leaf_names is {leaf_names!r}; it must be True, False or 'auto'.")
+    if not _is_number(max_leaf_names) or math.isnan(max_leaf_names):
+        raise InputError(f"max_leaf_names is {max_leaf_names!r}; it must be a number of leaves.")
+    if linewidth is not None and not (_is_number(linewidth) and 0 <= linewidth < math.inf):
+        raise InputError(f"linewidth is {linewidth!r}; it must be a number of points of at least 0, or None.")
+    check_axes(ax)
+    shares = _checked_support(tree, support)
+    drawn = drawn_part(tree, collapse)
+    shades, of_nodes, legend = paint(tree, drawn.nodes, drawn.n_tips, labels, colors)
+    need_matplotlib()
+    from matplotlib.collections import LineCollection
+
+    n = drawn.n_tips
+    sideways = orientation in ("left", "right")
+    wants_names = leaf_names is True or (leaf_names == "auto" and n <= max_leaf_names)
+    names = drawn.texts() if wants_names else []
+    points = None
+    if ax is None:
+        ax, points = _new_axes(drawn, names, sideways)
+    width = float(np.clip(20 / n**0.5, 0.6, 1.4)) if linewidth is None else linewidth
+    branches = drawn.branches()
+    ax.add_collection(
+        LineCollection(
+            list(branches[:, :, ::-1] if sideways else branches),
+            colors=shades if labels is None else [shades[k] for k in of_nodes[drawn.tree.children.ravel()].tolist()],
+            linewidths=width,
+            capstyle="butt",
+            joinstyle="miter",
+        ),
+        autolim=False,
+    )
+    if n < tree.n_leaves:
+        _draw_wedges(ax, drawn, [shades[k] for k in of_nodes[:n].tolist()], width, sideways)
+    _frame(ax, drawn, orientation, height_label)
+    write_names(ax, drawn, names, orientation, points, insist=leaf_names is True)
+    if shares is not None and (names or not isinstance(support, str)):
+        _write_support(ax, drawn, shares, orientation)
+    if legend:
+        _write_legend(ax, legend, orientation)
+    return ax
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def _draw_wedges(ax: Axes, drawn: Drawn, shades: list[Any], width: float, sideways: bool) -> None:
+    """Draw the collapsed clades."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
+
+    tips, corners = drawn.wedges()
+    own = [shades[tip] for tip in tips.tolist()]
+    ax.add_collection(
+        PolyCollection(
+            list(corners[:, :, ::-1] if sideways else corners),
+            facecolors=[to_rgba(shade, 0.45) for shade in own],
+            edgecolors=own,
+            linewidths=width,
+            joinstyle="round",
+        ),
+        autolim=False,
+    )
+
+
+def _new_axes(drawn: Drawn, names: list[str], sideways: bool) -> tuple[Axes, float]:
+    """Make a figure with room for every name, or of the usual size where there are none.
+
+    Returns the axes and their extent along the leaves in points, which they have only once they are drawn.
+    """
+    longest = max(map(columns, names), default=0.0) * 0.6 * _LARGEST_FONT / 72
+    across = extent(drawn, 40.0) if names else 4.6
+    size = (5.5 + longest, across + 0.9) if sideways else (max(across + 0.9, 3.0), 4.0 + longest)
+    return new_axes(size), 72 * across
+
+
+def extent(drawn: Drawn, most: float = math.inf) -> float:
+    """Return how many inches the names of a picture need along the leaves."""
+    if drawn.n_tips < drawn.whole.n_leaves:
+        # Clades of many leaves have the room of several, so less is enough for one.
+        return float(np.clip(0.1 * drawn.span, 2.0, 16.0))
+    # Names move closer together as they become many, from 12 points a name to 8.
+    pitch = float(np.interp(drawn.n_tips, [60, 150], [0.165, 0.11]))
+    return float(np.clip(pitch * drawn.n_tips, 1.1, most))
+
+
+def _frame(ax: Axes, drawn: Drawn, orientation: Orientation, height_label: str) -> None:
+    """Set limits, the axis of heights and the spines."""
+    root = float(drawn.heights[-1]) or 1.0
+    limits = (-0.01 * root, 1.02 * root)
+    # Leaves are read from the top down and from left to right.
+    places = (-0.6, drawn.span - 0.4)
+    if orientation in ("left", "right"):
+        ax.set_xlim(limits[::-1] if orientation == "left" else limits)
+        ax.set_ylim(places[::-1])
+        ax.set_xlabel(height_label)
+        ax.set_yticks([])
+        kept = "bottom"
+    else:
+        ax.set_ylim(limits if orientation == "top" else limits[::-1])
+        ax.set_xlim(places)
+        ax.set_ylabel(height_label)
+        ax.set_xticks([])
+        kept = "left"
+    for side, spine in ax.spines.items():
+        spine.set_visible(side == kept)
+    # The line of the axis spans the heights of the tree and no more.
+    ax.spines[kept].set_bounds(0.0, root)
+
+
+def write_names(
+    ax: Axes,
+    drawn: Drawn,
+    names: list[str],
+    orientation: Orientation,
+    points: float | None,
+    *,
+    insist: bool,
+    ticks: bool = True,
+) -> None:
+    """Write the names beside their tips, in a size in which they do not touch.
+
+    ``points`` is the room for all of them, if known better than from the axes as they stand. Without ``ticks`` names are texts
+    beside a tree whose root is on the left or right: a picture of hundreds of them is drawn in a third of the time.
+    """
+    if not names:
+        return
+    sideways = orientation in ("left", "right")
+    if points is None:
+        box = ax.get_window_extent()
+        points = 72 * (box.height if sideways else box.width) / ax.figure.dpi
+    order = drawn.tree.leaf_order
+    places = drawn.places[order]
+    pitch = points / drawn.span
+    room = pitch * float(np.min(np.diff(places), initial=drawn.span))
+    size = float(np.clip(0.85 * room, _SMALLEST_FONT if room >= _SMALLEST_FONT else 1.0, _LARGEST_FONT))
+    if not insist and drawn.n_tips < drawn.whole.n_leaves:
+        size = max(size, _SMALLEST_CLADE_FONT)
+        kept = _apart(places * pitch, drawn.counts[order], size / 0.85)
+        places, names = places[kept], [names[k] for k in kept]
+    elif not insist and room < _SMALLEST_FONT:
+        return
+    if not ticks:
+        _write_texts(ax, places, names, size, orientation)
+        return
+    axis = ax.yaxis if sideways else ax.xaxis
+    # Names are text: a dollar sign in one does not begin a formula.
+    axis.set_ticks(places.tolist(), labels=names, fontsize=size, parse_math=False)
+    axis.set_tick_params(length=0, pad=3)
+    if orientation == "left":
+        ax.yaxis.tick_right()
+    elif orientation == "bottom":
+        ax.xaxis.tick_top()
+    axis.set_tick_params(length=0)
+    if not sideways:
+        for text in axis.get_ticklabels():
+            text.set_rotation(90)
+
+
+def _write_texts(
+    ax: Axes, places: NDArray[np.float64], names: list[str], size: float, orientation: Orientation
+) -> None:
+    """Write names where the labels of ticks would stand, which are dearer: each is five objects, measured many times."""
+    from matplotlib.transforms import ScaledTranslation
+
+    right = orientation == "left"
+    pad = ScaledTranslation((3 if right else -3) / 72, 0.0, ax.figure.dpi_scale_trans)
+    transform = ax.get_yaxis_transform() + pad
+    for place, name in zip(places.tolist(), names, strict=True):
+        ax.text(
+            1.0 if right else 0.0,
+            place,
+            name,
+            transform=transform,
+            fontsize=size,
+            ha="left" if right else "right",
+            va="center_baseline",
+            parse_math=False,
+        )
+
+
+def _apart(places: NDArray[np.float64], counts: NDArray[np.intp], distance: float) -> list[int]:
+    """Choose what stands at least a distance apart, where more leaves are before where there are fewer."""
+    kept: list[int] = []
+    for k in np.argsort(-counts, kind="stable").tolist():
+        at = bisect(kept, k)
+        if all(abs(places[other] - places[k]) >= distance for other in kept[max(at - 1, 0) : at + 1]):
+            kept.insert(at, k)
+    return kept
+
+
+def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
+    """Return the share of each merge, or None if there is none to write."""
+    automatic = isinstance(support, str) and support == "auto"
+    if support is None or support is False or (automatic and not isinstance(tree, SummaryTree)):
+        return None
+    if support is True or isinstance(support, str):
+        if support is not True and not automatic:
+            raise InputError(f"support is {support!r}; it must be True, False, 'auto' or one number a merge.")
+        if not isinstance(tree, SummaryTree):
+            raise InputError(
+                "support=True needs a tree with support values, as of TreeSample.mcc(); pass the values instead."
+            )
+        return tree.support
+    shares = np.asarray(list(support), dtype=np.float64)
+    if shares.shape != (tree.n_leaves - 1,):
+        raise InputError(f"support has shape {shares.shape}; there are {tree.n_leaves - 1} merges.")
+    if np.any((shares < 0) | (shares > 1)):
+        raise InputError(
+            f"support holds {shares[(shares < 0) | (shares > 1)][0]:g}; shares of trees lie between 0 and 1."
+        )
+    return shares
+
+
+def _write_support(ax: Axes, drawn: Drawn, shares: NDArray[np.float64], orientation: Orientation) -> None:
+    """Write per cents at the merges, on the side of the root, where no branch of theirs runs; the root's says nothing."""
+    from matplotlib.patheffects import withStroke
+
+    n = drawn.n_tips
+    own = shares[len(shares) - n + 1 :]
+    sideways = orientation in ("left", "right")
+    away = {"left": (-2, 2), "right": (2, 2), "top": (2, 2), "bottom": (2, -2)}[orientation]
+    align = {"left": "right", "right": "left", "top": "left", "bottom": "left"}[orientation]
+    merges = list(zip(own.tolist(), drawn.places[n:].tolist(), drawn.heights[n:].tolist(), strict=True))
+    for share, place, height in merges[:-1]:
+        if share == share:
+            ax.annotate(
+                f"{100 * share:.0f}",
+                (height, place) if sideways else (place, height),
+                xytext=away,
+                textcoords="offset points",
+                ha=align,
+                va="top" if orientation == "bottom" else "bottom",
+                fontsize=_SUPPORT_FONT,
+                color=_SUPPORT_COLOR,
+                annotation_clip=True,
+                path_effects=[withStroke(linewidth=1.5, foreground="white")],  # branches run behind it
+            )
+
+
+def _write_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) -> None:
+    """Name the clusters outside of the axes, on the side where there are no names of leaves."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=color, linewidth=2.5) for color in legend.values()]
+    names = [shown(name) for name in legend]
+    below = orientation == "bottom"
+    rows = -(-len(names) // max(1, int(60 / (max(map(columns, names)) + 7))))
+    drawn = ax.legend(
+        handles,
+        [" "] * len(names),
+        loc="upper left" if below else "lower left",
+        bbox_to_anchor=(0.0, 0.0 if below else 1.0),
+        ncols=-(-len(names) // rows),
+        frameon=False,
+        fontsize=_LARGEST_FONT,
+        handlelength=1.4,
+        columnspacing=1.4,
+        borderaxespad=0.4,
+    )
+    # Written afterwards, since matplotlib hides labels that begin with an underscore.
+    for text, name in zip(drawn.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(name)
+
+
+# Up to this many leaves are named in a picture, and above it the picture grows no more.
+MAX_NAMED_LEAVES = 300
+_DPI = 150
+_ACROSS, _LONGEST = 6.0, 8.0  # inches from root to leaves, and along leaves without names
+# What a file would tell of when it was made.
+_TIMELESS = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+_MARGIN = 0.2  # inches around all that is drawn
+_LIGHT: dict[str, dict[str, Any]] = {"png": {"pil_kwargs": {"compress_level": 4}}}  # as small, in half the time
+
+PictureKind = Literal["png", "svg", "pdf"]
+
+
+def dendrogram_bytes(
+    tree: Tree,
+    *,
+    labels: ArrayLike | None = None,
+    title: str = "",
+    kind: PictureKind = "png",
+    width: float | None = None,
+    height: float | None = None,
+    orientation: Orientation = "left",
+    names: bool = True,
+    collapse: int | Literal["auto"] | None = "auto",
+) -> bytes:
+    """Draw a tree into a picture: the same one for the same tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    labels : array-like of int, shape (n_leaves,), optional
+        Cluster of each leaf, -1 for outliers.
+    title : str, default ""
+        Written above the tree.
+    kind : {"png", "svg", "pdf"}, default "png"
+    width, height : float, optional
+        Inches. By default what the names need.
+    orientation, collapse
+        As of `plot_dendrogram`.
+    names : bool, default True
+        Whether to write the leaves' names, if they have room.
+
+    Returns
+    -------
+    bytes
+    """
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError(
+            'Dendrograms are drawn with matplotlib, which is not installed: pip install "coaltree[cli]".'
+        ) from error
+    drawn = drawn_part(tree, collapse)
+    usual = _usual_size(drawn, orientation, names)
+    fixed = width is not None or height is not None
+    figure = Figure(figsize=(width or usual[0], height or usual[1]), dpi=_DPI, layout="constrained" if fixed else None)
+    canvas = FigureCanvasAgg(figure)
+    clusters = None
+    if labels is not None:
+        clusters = ["outliers" if label == -1 else f"cluster {label}" for label in np.asarray(labels).tolist()]
+    with any_script(), matplotlib.rc_context({"svg.hashsalt": "coaltree"}):
+        # Unless the size is given the axes fill the figure, so that names find their size, and the picture is cut around all
+        # that is drawn.
+        ax = figure.add_subplot() if fixed else figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        named = names and drawn.n_tips <= MAX_NAMED_LEAVES
+        as_texts = named and orientation in ("left", "right")
+        plot_dendrogram(
+            tree,
+            labels=clusters,
+            ax=ax,
+            orientation=orientation,
+            leaf_names="auto" if named and not as_texts else False,
+            max_leaf_names=MAX_NAMED_LEAVES,
+            support=named and isinstance(tree, SummaryTree),
+            collapse=collapse,
+        )
+        if as_texts:
+            write_names(ax, drawn, drawn.texts(), orientation, None, insist=False, ticks=False)
+        if title:
+            _write_title(ax, title, fixed)
+        picture = io.BytesIO()
+        # What "tight" would find, but for drawing everything twice.
+        renderer = canvas.get_renderer()  # type: ignore[no-untyped-call, unused-ignore]
+        box = None if fixed else figure.get_tightbbox(renderer).padded(_MARGIN)
+        figure.savefig(
+            picture, format=kind, dpi=_DPI, metadata=_TIMELESS[kind], bbox_inches=box, **_LIGHT.get(kind, {})
+        )
+    return picture.getvalue()
+
+
+def _usual_size(drawn: Drawn, orientation: Orientation, names: bool) -> tuple[float, float]:
+    """Return width and height of a picture in which names have room."""
+    along = extent(drawn) if names and drawn.n_tips <= MAX_NAMED_LEAVES else _LONGEST
+    return (_ACROSS, along) if orientation in ("left", "right") else (max(along, 3.0), _ACROSS)
+
+
+def _write_title(ax: Any, title: str, fixed: bool) -> None:
+    """Write the title above everything else."""
+    if fixed:
+        heading = ax.figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    else:
+        legend = ax.get_legend()
+        above = legend.get_window_extent().y1 - ax.get_window_extent().y1 if legend else 0.0
+        heading = ax.set_title(title, loc="left", fontsize=11, pad=72 * max(above, 0.0) / _DPI + 5)
+    heading.set_parse_math(False)

@@ -1,0 +1,88 @@
+"""What pictures ask of a fitted estimator, which is made later in the flow of data than its outputs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..predict.predictor import Predictor
+from ..process.base import Predictions, Process
+from ..table.encoding import Encoding
+from ..table.scaling import ColumnScale
+from ..tree.tree import Tree
+
+FloatArray = NDArray[np.float64]
+
+
+class FittedModel(Protocol):
+    """A fitted CoalescentClustering, which has ``labels_`` as well, or CoalescentImputer."""
+
+    encoding_: Encoding
+    process_: Process
+    tree_: Tree
+    _matrix: FloatArray
+
+    @property
+    def _predictor(self) -> Predictor: ...
+
+    def _expected_cells(self, X: FloatArray) -> Predictions: ...
+
+
+class EncodedColumn(NamedTuple):
+    """A column that takes part in the tree."""
+
+    name: str
+    position: int  # in the matrix of the encoded table
+    categories: tuple[Any, ...]  # none for a real column
+    scale: ColumnScale
+    time: bool  # whether it holds points in time, as days since 1970-01-01
+
+    @property
+    def real(self) -> bool:
+        """Whether the column is a real one."""
+        return not self.categories
+
+
+def checked_model(model: Any) -> FittedModel:
+    """Return a fitted estimator as it is, and refuse anything else.
+
+    Raises
+    ------
+    InputError
+        With a word on what to pass.
+    """
+    if hasattr(model, "tree_") and hasattr(model, "_matrix"):
+        found: FittedModel = model
+        return found
+    if hasattr(model, "fit"):
+        raise InputError(f"model is a {type(model).__name__} that has not been fitted; call its fit(table) first.")
+    raise InputError(
+        f"model is of type {type(model).__name__}; it must be a fitted CoalescentClustering or CoalescentImputer."
+    )
+
+
+def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
+    """Return the columns that take part, in the order of the table."""
+    kinds = list(zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True))
+    real, categorical = 0, sum(kind == "real" and used for _, kind, used in kinds)
+    scales = iter(encoding.column_scales)
+    categories = iter(encoding.categories)
+    found = []
+    for name, kind, used in kinds:
+        if kind == "real":
+            own = EncodedColumn(name, real, (), next(scales), name in encoding.times)
+            real += used
+        else:
+            own = EncodedColumn(name, categorical, next(categories), ColumnScale(0.0, 1.0), False)
+            categorical += used
+        if used:
+            found.append(own)
+    return found
+
+
+def encoded_table(model: FittedModel) -> FloatArray:
+    """Return the encoded table of the fit, real columns first, NaN for missing cells."""
+    return model._matrix

@@ -1,0 +1,149 @@
+"""What is known of the cells of a table, column by column, in the table's own units and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from .._html import brief, first_rows, rows_html
+from ..errors import InputError
+from ..table.cells import Category
+
+FloatArray = NDArray[np.float64]
+
+
+class GaussianCodes(NamedTuple):
+    """Cells as Gaussians by another scale, which `decode` brings back to the column's units."""
+
+    mean: FloatArray
+    sd: FloatArray
+    decode: Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RealCells:
+    """The cells of a real column: observed ones are their own mean, with standard deviation 0.
+
+    Attributes
+    ----------
+    mean, sd : ndarray of shape (n_rows,)
+        Points in time are days since 1970-01-01.
+    missing : ndarray of bool, shape (n_rows,)
+    codes : GaussianCodes, optional
+        The cells after the power transform of ``standardize="power"``. Medians and intervals are those of the transformed cell,
+        brought back.
+    """
+
+    mean: FloatArray
+    sd: FloatArray
+    missing: NDArray[np.bool_]
+    codes: GaussianCodes | None = None
+
+    @property
+    def median(self) -> FloatArray:
+        """What a missing cell is filled with: the mean, or after a power transform the value whose transform is the mean."""
+        if self.codes is None:
+            return self.mean
+        return np.where(self.missing, self.codes.decode(self.codes.mean), self.mean)
+
+    def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of central intervals of a Gaussian with this mean and standard deviation, or of its power transform.
+
+        Where a cell may belong to one of several clusters it is wide rather than narrow; quantiles of draws, by the imputer's
+        `sample`, follow the clusters.
+        """
+        if not 0 < level < 1:
+            raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
+        quantile = float(ndtri(0.5 + 0.5 * level))
+        if self.codes is None:
+            return self.mean - quantile * self.sd, self.mean + quantile * self.sd
+        low, high = (self.codes.decode(self.codes.mean + sign * quantile * self.codes.sd) for sign in (-1, 1))
+        return np.where(self.missing, low, self.mean), np.where(self.missing, high, self.mean)
+
+    def __repr__(self) -> str:
+        return f"<RealCells: {_count(self.missing)}>"
+
+    def _repr_html_(self) -> str:
+        rows = first_rows(len(self.missing))
+        columns = {name: getattr(self, name)[rows].tolist() for name in ("mean", "sd", "missing")}
+        return rows_html(f"Real cells: {_count(self.missing)}", columns, len(self.missing))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CategoricalCells:
+    """The cells of a categorical column: observed ones have probability 1.
+
+    Attributes
+    ----------
+    categories : tuple
+    probability : ndarray of shape (n_rows, n_categories)
+    missing : ndarray of bool, shape (n_rows,)
+    """
+
+    categories: tuple[Category, ...]
+    probability: FloatArray
+    missing: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        return f"<CategoricalCells: {_count(self.missing)}, categories {brief(self.categories)}>"
+
+    def _repr_html_(self) -> str:
+        rows = first_rows(len(self.missing))
+        known = self.probability[rows] if self.categories else np.zeros((rows.stop, 1))
+        labels = self.categories or ("",)
+        columns = {
+            "most probable": [labels[k] for k in known.argmax(axis=1)],
+            "probability": known.max(axis=1).tolist(),
+            "missing": self.missing[rows].tolist(),
+        }
+        return rows_html(f"Categorical cells: {_count(self.missing)}", columns, len(self.missing))
+
+
+class Predictive(Mapping[str, RealCells | CategoricalCells]):
+    """A mapping from the names of columns to what is known of their cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import coaltree as ct
+    >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [5.0, 5.2], [5.1, 4.9], [0.1, 0.2]])
+    >>> cells = ct.CoalescentImputer().fit(X).predictive(X)
+    >>> list(cells)
+    ['x0', 'x1']
+    >>> bool(cells["x1"].sd[1] > 0), float(cells["x1"].mean[0])
+    (True, 0.1)
+    """
+
+    def __init__(self, columns: Mapping[str, RealCells | CategoricalCells]) -> None:
+        self._columns = dict(columns)
+
+    def __getitem__(self, name: str) -> RealCells | CategoricalCells:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        missing = sum(int(cells.missing.sum()) for cells in self._columns.values())
+        names = ", ".join(list(self)[:5]) + (", ..." if len(self) > 5 else "")
+        return f"<Predictive: {len(self)} columns ({names}), {missing} missing cells>"
+
+    def _repr_html_(self) -> str:
+        columns: dict[str, Sequence[object]] = {
+            "column": list(self),
+            "kind": ["real" if isinstance(cells, RealCells) else "categorical" for cells in self.values()],
+            "missing cells": [int(cells.missing.sum()) for cells in self.values()],
+        }
+        return rows_html("What is known of the cells", columns, len(self))
+
+
+def _count(missing: NDArray[np.bool_]) -> str:
+    return f"{len(missing):,} rows, {int(missing.sum()):,} missing"
