@@ -95,10 +95,11 @@ def test_every_page_is_in_the_navigation():
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_pictures_lead_somewhere(page):
     script = (DOCS / "make_figures.py").read_text()
-    for target in re.findall(r"\]\((?!http)([^)#]+)", (DOCS / page).read_text()):
+    text = (DOCS / page).read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)", text):
         assert (DOCS / target).is_file(), target
         if target.startswith("images/") and not target.startswith("images/experiments/"):
-            assert f'"{Path(target).name}"' in script
+            assert f'"{Path(target).name}"' in script or f"--picture docs/{target}" in text
 
 
 def test_words_of_the_glossary_are_in_order():
@@ -158,3 +159,8 @@ def test_one_command_builds_the_site(tmp_path):
         addresses = [address for pair in loading.findall(built.read_text()) for address in pair]
         assert addresses
         assert not [address for address in addresses if address.startswith(("http", "//"))]
+
+
+def test_the_shell_guide_shows_every_command():
+    shown = {command.line.split()[1] for block in BLOCKS["shell.md"] for command in commands_of(block)}
+    assert shown >= {"fit", "report", "impute", "score", "place", "cut", "plot", "convert", "simulate"}
