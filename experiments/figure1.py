@@ -41,8 +41,8 @@ def draw(tables: Tables) -> Figures:
 
 def _draw_variables(axis: Axes) -> None:
     tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0, 0, 0, 0, 0.5, 1.0, 1.8], list("1234"))
-    places = node_positions(tree)
-    for bracket in elbows(tree):
+    places = node_positions(tree.children, tree.first_positions[: tree.n_leaves].astype(float))
+    for bracket in elbows(tree.children, tree.heights):
         axis.plot(-bracket[:, 1], bracket[:, 0], color=PALETTE[0])
     axis.plot([-tree.heights[-1], -tree.heights[-1] - 0.35], [places[-1]] * 2, color=PALETTE[0])
     sets = ["{1}", "{2}", "{3}", "{4}", "{1,2}", "{3,4}", "{1,2,3,4}"]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
+from coaltree.tree.attachment import Survival, attachment_points
 from coaltree.tree.coalescent import simulate_tree
-from coaltree.tree.edit import Survival, places, without_leaves
+from coaltree.tree.edit import without_leaves
 from coaltree.tree.tree import Tree
 
 
@@ -50,7 +51,7 @@ def branch_masses(tree, found):
 
 @given(trees(), st.sampled_from([0.0, 1e-3, 1.0, 100.0]), st.sampled_from([0.3, 1.1]))
 def test_all_places_together_have_probability_one(tree, shift, width):
-    found = places(tree, shift, width)
+    found = attachment_points(tree, shift, width)
     assert np.exp(found.log_masses).sum() == pytest.approx(1.0, abs=1e-9)
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
     assert np.all(np.diff(found.nodes) >= 0)
@@ -59,7 +60,7 @@ def test_all_places_together_have_probability_one(tree, shift, width):
 
 @given(trees(most=6))
 def test_masses_of_branches_by_quadrature(tree):
-    masses = branch_masses(tree, places(tree))
+    masses = branch_masses(tree, attachment_points(tree))
     tops = np.append(tree.heights[tree.parents[:-1]], np.inf)
     for node in range(tree.n_nodes):
         expected = quad_mass(tree, tree.heights[node], tops[node])
@@ -85,18 +86,20 @@ def test_mean_heights_by_quadrature(n, scale):
     tree = Tree(drawn.children, scale * drawn.heights)
     # the integral of k h exp(-exposure) is that of exp(-exposure)
     expected = quad_mass(tree, 0.0, np.inf)
-    found = places(tree)
+    found = attachment_points(tree)
     assert np.sum(np.exp(found.log_masses) * found.heights) == pytest.approx(expected, rel=2e-3)
 
 
 def test_one_and_two_leaves_by_hand():
-    one = places(Tree([], [0.0]))
+    one = attachment_points(Tree([], [0.0]))
     assert np.all(one.nodes == 0)
     assert np.sum(np.exp(one.log_masses) * one.heights) == pytest.approx(1.0, rel=1e-4)  # an exponential of rate 1
     for h in (0.0, 1e-8, 0.3, 20.0):
         tree = Tree([[0, 1]], [0.0, 0.0, h])
         side = -np.expm1(-2 * h) / 2
-        np.testing.assert_allclose(branch_masses(tree, places(tree)), [side, side, np.exp(-2 * h)], rtol=1e-9)
+        np.testing.assert_allclose(
+            branch_masses(tree, attachment_points(tree)), [side, side, np.exp(-2 * h)], rtol=1e-9
+        )
 
 
 def test_where_the_last_leaf_of_a_coalescent_attaches():
@@ -119,7 +122,7 @@ def test_where_the_last_leaf_of_a_coalescent_attaches():
         clade = set(whole.leaves_below(sibling).tolist())
         rest = without_leaves(whole, [n])
         node = [set(rest.leaves_below(k).tolist()) for k in range(rest.n_nodes)].index(clade)
-        masses, survival = branch_masses(rest, places(rest)), Survival(rest)
+        masses, survival = branch_masses(rest, attachment_points(rest)), Survival(rest)
         counts[node] += 1
         expected += masses
         before.append(masses[:node].sum() + np.exp(survival.log_mass(rest.heights[[node]], h)[0]))

@@ -67,11 +67,19 @@ def names_written(ax, axis="y"):
 
 def test_leaves_stand_in_order_and_merges_between_their_children():
     # Nodes: d, a, b, c, then ab, cd and the root.
-    assert node_positions(SMALL).tolist() == [3, 0, 1, 2, 0.5, 2.5, 1.5]
+    assert node_positions(SMALL.children, SMALL.first_positions[:4].astype(float)).tolist() == [
+        3,
+        0,
+        1,
+        2,
+        0.5,
+        2.5,
+        1.5,
+    ]
 
 
 def test_elbows_run_from_child_to_child():
-    assert elbows(SMALL).tolist() == [
+    assert elbows(SMALL.children, SMALL.heights).tolist() == [
         [[0, 0], [0, 1], [1, 1], [1, 0]],
         [[2, 0], [2, 2], [3, 2], [3, 0]],
         [[0.5, 1], [0.5, 3], [2.5, 3], [2.5, 2]],
@@ -80,8 +88,8 @@ def test_elbows_run_from_child_to_child():
 
 def test_one_leaf_has_a_position_and_no_elbow():
     one = Tree.from_newick("a;")
-    assert node_positions(one).tolist() == [0]
-    assert elbows(one).shape == (0, 4, 2)
+    assert node_positions(one.children, np.zeros(1)).tolist() == [0]
+    assert elbows(one.children, one.heights).shape == (0, 4, 2)
 
 
 # -- drawing -----------------------------------------------------------------------------------

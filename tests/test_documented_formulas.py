@@ -23,8 +23,8 @@ from coaltree.process.gaussian_calibration import fit_brownian
 from coaltree.process.kernels.components import draw_missing, send_up
 from coaltree.process.multinomial_calibration import _best_equilibria, _best_noise, _best_rates, redraws
 from coaltree.process.sampling import _drawn_noise
+from coaltree.tree.attachment import Survival
 from coaltree.tree.coalescent import pair_counts
-from coaltree.tree.edit import Survival
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "mathematics.md").read_text()

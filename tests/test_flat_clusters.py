@@ -14,7 +14,7 @@ import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.modelling import height_of
 from coaltree.inference.flat_clusters import flat_clusters, smallest_size, stray_rows
-from coaltree.tree.cut import cut_by_count, cut_by_height, cut_into_large, numbered
+from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, number_clusters
 
 
 def blobs(n=120, centres=3, columns=4, seed=0):
@@ -50,9 +50,9 @@ def by_walking(tree, min_size, n_clusters=None, height=None):
 def test_clusters_are_those_of_the_definition(n, min_size, seed):
     tree = ct.simulate_tree(n, seed)
     for height in (0.0, 0.2, 0.5, 1.0, np.inf):
-        assert cut_into_large(tree, min_size, height=height) == by_walking(tree, min_size, height=height)
+        assert cut_with_min_size(tree, min_size, height=height) == by_walking(tree, min_size, height=height)
     for k in range(1, len(by_walking(tree, min_size)) + 1):
-        assert cut_into_large(tree, min_size, n_clusters=k) == by_walking(tree, min_size, n_clusters=k)
+        assert cut_with_min_size(tree, min_size, n_clusters=k) == by_walking(tree, min_size, n_clusters=k)
 
 
 @settings(max_examples=30, deadline=None)
@@ -71,7 +71,7 @@ def test_without_a_least_size_cuts_are_the_plain_ones(n, seed):
 def test_leaves_and_numbers():
     tree = ct.Tree([[0, 2], [1, 3]], [0.0, 0.0, 0.0, 0.5, 1.0])
     assert sorted(tree.leaves_below(3).tolist()) == [0, 2]
-    assert numbered(np.array([5, -1, 2, 5, 2])).tolist() == [0, -1, 1, 0, 1]
+    assert number_clusters(np.array([5, -1, 2, 5, 2])).tolist() == [0, -1, 1, 0, 1]
 
 
 def test_the_least_size_leaves_room_for_the_number_of_clusters():

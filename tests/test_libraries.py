@@ -112,13 +112,8 @@ def test_merges_of_one_height_are_one_node():
 
 def test_merges_at_height_nought_are_refused():
     tree = ct.Tree([[0, 1], [2, 3]], [0.0] * 5)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"^2 merge.* height 0.*noise=0"):
         tree.to_tskit()
-    assert str(caught.value) == (
-        "2 merge(s) of the tree are at height 0, because rows are the same or differ no more than the noise, and in a tree "
-        "sequence parents must be older than their children: keep one of the rows that are the same and, if others are at height "
-        "0 still, fit with less noise (noise=0)."
-    )
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

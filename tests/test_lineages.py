@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from scipy.linalg import expm
 
 import coaltree as ct
-from coaltree.tree.coalescent import DRAWS, expected_lineages, live_lineages, prior_band, sample_band
+from coaltree.tree.coalescent import N_DRAWS, expected_lineages, live_lineages, prior_band, sample_band
 from named import refused
 from tree_samples import related_sample
 
@@ -47,7 +47,7 @@ def test_the_band_holds_what_it_says(n):
     level = 0.9
     band = prior_band(n, level)
     assert band.counts.tolist() == list(range(n - 1, 0, -1))
-    bound = 5 * np.sqrt(0.05 * 0.95 / DRAWS)
+    bound = 5 * np.sqrt(0.05 * 0.95 / N_DRAWS)
     for count, low, high in zip(*band, strict=True):
         for tail, time in ((0.05, low), (0.95, high)):
             assert shares_of_counts(n, time)[:count].sum() == pytest.approx(tail, abs=bound)

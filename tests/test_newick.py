@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError
-from coaltree.tree.newick import Reader, numbered_by_height, read_plain
+from coaltree.tree.newick import NewickParser, number_by_height, parse_plain
 from coaltree.tree.tree import Tree
 from named import refused
 
@@ -321,13 +321,13 @@ def test_messages_stay_short():
 
 def read_by_tokens(text, preserve_underscores, tolerance=1e-6):
     """What the reader makes of a text that knows all of Newick, None if it refuses it."""
-    reader = Reader(text, preserve_underscores)
+    reader = NewickParser(text, preserve_underscores)
     try:
-        reader.read()
+        reader.parse()
         reader.check_ultrametric(tolerance)
     except InputError:
         return None
-    return *numbered_by_height(reader.children, reader.heights), reader.names
+    return *number_by_height(reader.children, reader.heights), reader.names
 
 
 def same(a, b):
@@ -337,7 +337,7 @@ def same(a, b):
 @given(trees().filter(lambda tree: tree.n_leaves > 1), st.booleans())
 def test_both_readers_agree_on_what_we_write(tree, preserve_underscores):
     text = tree.to_newick()
-    assert same(read_plain(text, preserve_underscores, 1e-6), read_by_tokens(text, preserve_underscores))
+    assert same(parse_plain(text, preserve_underscores, 1e-6), read_by_tokens(text, preserve_underscores))
 
 
 @given(trees(st.text("ab'_ (", min_size=1, max_size=3)), st.booleans(), st.data())
@@ -347,7 +347,7 @@ def test_the_plain_reader_reads_nothing_that_the_other_refuses(tree, preserve_un
         at = data.draw(st.integers(0, len(text)))
         gone = data.draw(st.integers(0, 3))
         text = text[:at] + data.draw(st.text("(),:;'_e-+.1a [", max_size=3)) + text[at + gone :]
-    plain = read_plain(text, preserve_underscores, 1e-6)
+    plain = parse_plain(text, preserve_underscores, 1e-6)
     if plain is not None:
         assert same(plain, read_by_tokens(text, preserve_underscores))
 
@@ -364,7 +364,7 @@ def test_the_plain_reader_reads_nothing_that_the_other_refuses(tree, preserve_un
 def test_plain_texts_are_read_by_both(text):
     for preserve_underscores in (False, True):
         tolerance = 10.0  # depths may differ
-        plain = read_plain(text, preserve_underscores, tolerance)
+        plain = parse_plain(text, preserve_underscores, tolerance)
         assert same(plain, read_by_tokens(text, preserve_underscores, tolerance))
 
 
@@ -389,9 +389,9 @@ def test_plain_texts_are_read_by_both(text):
     ],
 )
 def test_what_is_wrong_is_left_to_the_reader_that_knows_why(text):
-    assert read_plain(text, False, 1e-6) is None
+    assert parse_plain(text, False, 1e-6) is None
 
 
 def test_a_text_that_is_not_plain_deep_inside_takes_no_longer_than_its_length():
-    assert read_plain("(" * 300_000 + " a:1", False, 1e-6) is None
-    assert read_plain("('" + "a''" * 300_000, False, 1e-6) is None
+    assert parse_plain("(" * 300_000 + " a:1", False, 1e-6) is None
+    assert parse_plain("('" + "a''" * 300_000, False, 1e-6) is None

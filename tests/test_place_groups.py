@@ -8,8 +8,8 @@ from scipy.stats import norm
 import coaltree as ct
 from coaltree.predict import groups as groups_module
 from coaltree.predict.predictor import Predictor
+from coaltree.tree.attachment import attachment_points
 from coaltree.tree.cut import cut_by_count
-from coaltree.tree.edit import places
 
 nan = np.nan
 N_LEAVES, N_ROWS = 3000, 12
@@ -28,7 +28,7 @@ class Dense:
     """All places of a tree against all rows."""
 
     def __init__(self, tree, X, process, rows):
-        self.at = places(tree, process.settled_height, min(1.1, 3 / np.sqrt(X.shape[1])))
+        self.at = attachment_points(tree, process.settled_height, min(1.1, 3 / np.sqrt(X.shape[1])))
         blocks = list(ct.Beliefs(tree, X, process).new_leaves(self.at.nodes, self.at.heights))
         self.mean, self.sd, self.probability = (
             np.concatenate([getattr(block, name) for block in blocks]) for name in ("mean", "sd", "probability")

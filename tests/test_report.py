@@ -267,7 +267,7 @@ def report_of(table, **parameters):
 def test_one_row():
     shown = report_of(pd.DataFrame({"x": [1.0], "c": ["u"]}, index=["alone"]))
     assert "1 row, 2 columns" in shown.text
-    assert "too little to cluster" in shown.text
+    assert "too few to cluster" in shown.text
     assert shown.data["names"] == ["alone"]
     assert shown.data["children"] == []
     assert not {"#tree", "#clusters", "#parameters", "#checks"} & set(shown.links)
@@ -277,7 +277,7 @@ def test_two_rows():
     shown = report_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["a", "b"]))
     assert "2 rows, 1 column" in shown.text
     assert shown.data["children"] == [0, 1]
-    assert "too little to cluster" in shown.text
+    assert "too few to cluster" in shown.text
     assert "cluster," not in shown.text
     assert shown.tables == []
 

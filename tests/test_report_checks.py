@@ -274,11 +274,10 @@ def test_merges_at_height_0(facts):
     heights = np.concatenate([np.zeros(36 + 30), np.arange(1.0, 6.0)])
     flat = ct.Tree([[0, 1], *([36 + k, k + 2] for k in range(34))], heights)
     found = verdict(replace(facts, tree=flat), "fine")
-    assert (found.state, found.answer) == (
-        "plain",
-        "30 of 35 merges are at height 0: those rows are the same or differ no more than the noise; to tell them apart, try less "
-        'noise (noise=0.001), or a sample of trees (inference="smc", for some hundred rows).',
-    )
+    assert found.state == "plain"
+    assert found.answer.startswith("30 of 35 merges are at height 0")
+    assert "noise=0.001" in found.answer
+    assert 'inference="smc"' in found.answer
 
 
 def test_the_curve_of_the_fit_says_what_it_shows(facts, sampled):

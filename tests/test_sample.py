@@ -11,7 +11,7 @@ from coaltree.errors import InputError
 from coaltree.tree.clades import robinson_foulds
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_by_ratio
 from coaltree.tree.sample import TreeSample
-from coaltree.tree.summary import lay_out
+from coaltree.tree.summary import order_merges
 from named import refused
 from tree_samples import NAMES, clade_of, dendropy, heights_of_clades, in_dendropy, related_sample, related_trees
 
@@ -149,11 +149,11 @@ def test_bad_questions_are_refused_in_words():
         sample.consensus(heights="keep")
     with pytest.raises(InputError, match="heights is 'modal'"):
         sample.mcc("modal")
-    with pytest.raises(InputError, match=r"log joint densities .* unknown"):
+    with pytest.raises(InputError, match="log_joints"):
         sample.best()
-    with pytest.raises(InputError, match="Both n_clusters and height"):
+    with pytest.raises(InputError, match="n_clusters and height"):
         sample.co_clustering(n_clusters=2, height=1.0)
-    with pytest.raises(InputError, match=r"log likelihood ratios .* unknown"):
+    with pytest.raises(InputError, match="log_ratios"):
         sample.co_clustering()
     with pytest.raises(InputError, match="no row named 'x'"):
         sample.merge_heights("a", "x")
@@ -285,7 +285,7 @@ def test_of_trees_with_the_same_clades_the_first_is_taken(seed):
     rng = np.random.default_rng(seed)
     sample = related_sample(9, 8, seed)
     best = sample.mcc("keep")
-    children, heights, _ = lay_out(best.children, rng.exponential(size=8))
+    children, heights, _ = order_merges(best.children, rng.exponential(size=8))
     pair = [ct.Tree(best.children, best.heights, NAMES[:9]), ct.Tree(children, heights, NAMES[:9])]
     for first, second in (pair, pair[::-1]):
         found = TreeSample([first, second, *sample.trees], [5, 5, *rng.random(8)]).mcc("keep")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.tree.sample import TreeSample
-from coaltree.tree.summary import SummaryTree, lay_out, shortest_interval, weighted_median
+from coaltree.tree.summary import SummaryTree, order_merges, shortest_interval, weighted_median
 from tree_samples import NAMES, clade_of, dendropy, heights_of_clades, related_sample
 
 seeds = st.integers(0, 10**6)
@@ -143,7 +143,7 @@ def test_laid_out_trees_are_legal_and_keep_their_clades(n, seed):
     tree = ct.simulate_tree(n, random_state=seed)
     wanted = np.where(rng.random(n - 1) < 0.3, np.nan, rng.exponential(size=n - 1).round(1))
     wanted[-1:] = 1.0
-    children, heights, order = lay_out(tree.children, wanted)
+    children, heights, order = order_merges(tree.children, wanted)
     laid = ct.Tree(children, heights, tree.leaf_names)
     found = heights_of_clades(laid)
     assert set(found) == set(heights_of_clades(tree))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError
-from coaltree.tree.tree import Tree, checked_tree
+from coaltree.tree.tree import Tree, check_tree
 from named import refused
 
 
@@ -229,10 +229,10 @@ class _Fitted:
 )
 def test_what_is_no_tree(value, advice):
     with pytest.raises(InputError, match=r"^what is .* not a Tree; ") as caught:
-        checked_tree(value, "what")
+        check_tree(value, "what")
     assert re.search(advice, str(caught.value))
 
 
 def test_a_tree_is_a_tree():
     tree = Tree([[0, 1]], [0, 0, 1])
-    assert checked_tree(tree) is tree
+    assert check_tree(tree) is tree

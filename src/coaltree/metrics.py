@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .tree.tree import Tree, checked_tree
+from .tree.tree import Tree, check_tree
 
 
 def dendrogram_purity(
@@ -53,7 +53,7 @@ def dendrogram_purity(
     >>> ct.metrics.dendrogram_purity(tree, ["x", "x", "x", "y"])
     1.0
     """
-    tree = checked_tree(tree)
+    tree = check_tree(tree)
     if weighting not in ("pairs", "leaves"):
         raise InputError(f"weighting is {weighting!r}; it must be 'pairs' or 'leaves'.")
     codes, n_classes = encode_labels(labels, tree.n_leaves)
@@ -118,7 +118,7 @@ def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
     >>> ct.metrics.subtree_score(tree, [0, 0, 1, 1])
     0.5
     """
-    tree = checked_tree(tree)
+    tree = check_tree(tree)
     codes, n_classes = encode_labels(labels, tree.n_leaves)
     if n_classes == tree.n_leaves:
         raise InputError(
@@ -161,7 +161,7 @@ def leave_one_out_accuracy(tree: Tree, labels: Iterable[Hashable]) -> float:
     >>> ct.metrics.leave_one_out_accuracy(tree, [0, 0, 1, 0])
     0.75
     """
-    tree = checked_tree(tree)
+    tree = check_tree(tree)
     codes, _ = encode_labels(labels, tree.n_leaves)
     n = tree.n_leaves
     if n == 1:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..report.facts import HELD_ENOUGH, WHY_FEW_HELD
+from ..report.messages import LOW_RECALL_ADVICE, MIN_RECALL
 from ..table.messages import count, listing
-from ..tree.layout import name_width, shown_name
+from ..tree.layout import display_name, display_width
 from .console import Notes
 from .io import tell
 
@@ -127,12 +127,12 @@ def column_listing(facts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shown_name(name: str) -> str:
-    return shown_name(name, _NAME_CHARACTERS, " ")
+    return display_name(name, _NAME_CHARACTERS, " ")
 
 
 def _columns(text: str) -> int:
     """Return the room of a text on a terminal."""
-    return int(name_width(text, 2.0))
+    return int(display_width(text, 2.0))
 
 
 def parameter_listing(parameters: Mapping[str, Mapping[str, Any]]) -> str:
@@ -183,17 +183,17 @@ def _missing(facts: dict[str, Any]) -> str:
 
 def _ties(facts: dict[str, Any]) -> str:
     """Say that rows are not told apart, and what to do about it."""
-    from ..tree.traversal import told_apart
+    from ..report.messages import suggest_finer_tree
 
     if not facts["zero_heights"]:
         return ""
-    advice = told_apart(facts["parameters"], facts["inference"] != "greedy", "--noise 0.001", "--inference smc")
+    advice = suggest_finer_tree(facts["parameters"], facts["inference"] != "greedy", "--noise 0.001", "--inference smc")
     return "; ".join(filter(None, (facts["zero_heights"], advice)))
 
 
 def _clusters(facts: dict[str, Any]) -> str:
     """Say how many clusters there are, who chose them, and whether there was anything to choose."""
-    from ..report.facts import FEWEST_ROWS, too_little
+    from ..report.messages import MIN_ROWS, describe_few_rows
 
     reasons = {
         "n_clusters": "as asked for",
@@ -208,7 +208,7 @@ def _clusters(facts: dict[str, Any]) -> str:
     )
     if facts["n_outliers"]:
         found += f"; {count(facts['n_outliers'], 'outlier')}"
-    return found if facts["n_rows"] >= FEWEST_ROWS else f"{found}; {too_little(facts['n_rows'])}"
+    return found if facts["n_rows"] >= MIN_ROWS else f"{found}; {describe_few_rows(facts['n_rows'])}"
 
 
 def _search(facts: dict[str, Any]) -> str:
@@ -219,7 +219,7 @@ def _search(facts: dict[str, Any]) -> str:
     if held is None:
         return "among near rows"
     found = f"among near rows; {100 * held:.0f} % of the lists held the best partner"
-    return found if held >= HELD_ENOUGH else f"{found}: {WHY_FEW_HELD}"
+    return found if held >= MIN_RECALL else f"{found}: {LOW_RECALL_ADVICE}"
 
 
 def _sample(facts: dict[str, Any]) -> str:

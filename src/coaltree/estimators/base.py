@@ -34,12 +34,13 @@ from ..inference.smc_result import SMCResult
 from ..predict.predictor import Predictor, ask
 from ..process.base import Noise, Predictions, Process
 from ..process.parameters import parameter_values, with_parameters
+from ..report.messages import describe_zero_heights
 from ..table.columns import Table, constant_of, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding, read_new_rows
 from ..table.inputs import FrameKind
 from ..tree.edit import without_leaves
 from ..tree.sample import TreeSample
-from ..tree.traversal import merges_at_zero, zero_heights
+from ..tree.traversal import count_zero_heights
 from ..tree.tree import Tree
 from .modelling import (
     COVARIANCES,
@@ -550,8 +551,8 @@ class CoalescentModel:
         """What a notebook shows below scikit-learn's diagram."""
         facts: dict[str, object] = {"rows": self.tree_.n_leaves, "columns": len(self.encoding_.column_names)}
         facts |= {"root height": self.tree_.heights[-1], "log joint": self.log_joint_}
-        if zero_heights(self.tree_):
-            facts["merges at height 0"] = f"{merges_at_zero(self.tree_):,}"
+        if describe_zero_heights(self.tree_):
+            facts["merges at height 0"] = f"{count_zero_heights(self.tree_.merge_heights):,}"
         if isinstance(sample := getattr(self, "sample_", None), MCMCResult):
             facts["chains converged"] = "yes" if sample.converged else "no"
         return facts | ({"log evidence": self.log_evidence_} if hasattr(self, "log_evidence_") else {})

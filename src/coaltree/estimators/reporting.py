@@ -18,7 +18,6 @@ from ..plot.visible_tree import MOST_LEAVES
 from ..predict.predictor import Predictor
 from ..process.base import Predictions
 from ..report.facts import (
-    FEWEST_ROWS,
     CategoricalFacts,
     ChainFacts,
     ColumnFacts,
@@ -28,6 +27,7 @@ from ..report.facts import (
     ReportFacts,
     SampleFacts,
 )
+from ..report.messages import MIN_ROWS
 from ..report.page import check_packages, page
 from ..table.encoding import Encoding
 from ..table.messages import count
@@ -82,7 +82,7 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
             holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
         if len(holes):
             filled = model._expected_cells(matrix[holes])
-        if tree.n_leaves >= FEWEST_ROWS:
+        if tree.n_leaves >= MIN_ROWS:
             n_real = sum(column.real for column in encoded_columns(encoding))
             part = tree if len(asked) == tree.n_leaves else predictor.trees[0]
             off = take_off(part, predictor, n_real)

@@ -12,7 +12,7 @@ from ..process.base import Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..process.likelihood import AT_ONCE
 from ..table.column_warnings import FAR
-from ..tree.cut import cut_into_large, numbered, split_heights
+from ..tree.cut import cut_with_min_size, number_clusters, split_heights
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -62,20 +62,20 @@ def flat_clusters(
     Returns
     -------
     ndarray of int, shape (n,)
-        Clusters are numbered in the order of their first rows.
+        Clusters are number_clusters in the order of their first rows.
     """
     n = tree.n_leaves
     min_size = smallest_size(min_cluster_size, n, n_clusters)
     if n_clusters is None and height is None:
         height = natural_height(tree, min_size, otherwise)
-    clusters = cut_into_large(tree, min_size, n_clusters=n_clusters, height=height)
+    clusters = cut_with_min_size(tree, min_size, n_clusters=n_clusters, height=height)
     labels = np.full(n, -1, dtype=np.intp)
     for label, node in enumerate(clusters):
         labels[tree.leaves_below(node)] = label
     rest = np.flatnonzero(labels < 0)
     if assign_outliers and len(rest):
         labels[rest] = _nearest(tree, X, process, clusters, rest)
-    return numbered(labels)
+    return number_clusters(labels)
 
 
 def natural_height(tree: Tree, min_size: int, otherwise: float) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ..process.base import Process, as_matrix, check_process
-from ..tree.tree import Tree, checked_tree
+from ..tree.tree import Tree, check_tree
 from .chain import Chain
 from .greedy import GreedyResult, explain
 
@@ -52,7 +52,7 @@ def refine(
     >>> better.log_joint >= found.log_joint
     True
     """
-    checked_tree(tree)
+    check_tree(tree)
     check_process(process)
     matrix = as_matrix(X)
     if len(matrix) != tree.n_leaves:

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from .. import __version__
 from ..inference.mcmc_result import MCMCResult
 from ..plot.dendrogram import dendrogram_bytes
-from ..report.facts import few_held
+from ..report.messages import describe_low_recall, describe_zero_heights
 from ..table.columns import Column, RealColumn, Table
 from ..table.encoding import Encoding
 from ..tree.coalescent import log_prior
-from ..tree.traversal import merges_at_zero, zero_heights
+from ..tree.traversal import count_zero_heights
 from ..tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -131,15 +131,15 @@ def facts_of(
         "log_likelihood": model.log_likelihood_,
         "log_prior": log_prior(model.tree_),
         "tree_height": model.tree_.heights[-1],
-        "n_merges_at_zero": merges_at_zero(model.tree_),
-        "zero_heights": zero_heights(model.tree_),
+        "n_merges_at_zero": count_zero_heights(model.tree_.merge_heights),
+        "zero_heights": describe_zero_heights(model.tree_),
         "n_clusters": model.n_clusters_,
         "clusters_chosen_by": clusters_chosen_by(model),
         "resolution": model.resolution,
         "cluster_sizes": np.bincount(model.labels_[model.labels_ >= 0], minlength=model.n_clusters_).tolist(),
         "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
         "parameters": model.parameters_,
-        "remarks": [*remarks, *few_held(getattr(model, "neighbors_held_", None))],
+        "remarks": [*remarks, *describe_low_recall(getattr(model, "neighbors_held_", None))],
         "settings": dict(settings or {}),
     }
     if hasattr(model, "sample_"):

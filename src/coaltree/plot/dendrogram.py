@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
-from ..tree.tree import Tree, checked_tree
+from ..tree.tree import Tree, check_tree
 from .style import FONT, any_script, check_axes, need_matplotlib, new_axes, paint
 from .visible_tree import Drawn, columns, drawn_part, shown
 
@@ -100,7 +100,7 @@ def plot_dendrogram(
 
     >>> ax = ct.plot_dendrogram(ct.simulate_tree(100_000, random_state=0), collapse=10)  # doctest: +SKIP
     """
-    tree = checked_tree(tree)
+    tree = check_tree(tree)
     if orientation not in ("left", "right", "top", "bottom"):
         raise InputError(f"orientation is {orientation!r}; it must be 'left', 'right', 'top' or 'bottom'.")
     if leaf_names not in (True, False, "auto"):

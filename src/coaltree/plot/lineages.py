@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..tree.coalescent import Band, expected_lineages, live_lineages, prior_band, sample_band
 from ..tree.sample import TreeSample
-from ..tree.tree import Tree, checked_tree
+from ..tree.tree import Tree, check_tree
 from .style import PALETTE, PLAIN, SMALL_FONT, check_axes, hide_spines, need_matplotlib, new_axes
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ def _checked_trees(trees: Tree | TreeSample | Sequence[Tree]) -> list[Tree]:
     if isinstance(trees, TreeSample):
         return list(trees.trees)
     if not isinstance(trees, list | tuple) or not trees:
-        return [checked_tree(trees, "trees")]
-    drawn = [checked_tree(tree, f"trees[{k}]") for k, tree in enumerate(trees)]
+        return [check_tree(trees, "trees")]
+    drawn = [check_tree(tree, f"trees[{k}]") for k, tree in enumerate(trees)]
     for k, tree in enumerate(drawn):
         if tree.n_leaves != drawn[0].n_leaves:
             raise InputError(

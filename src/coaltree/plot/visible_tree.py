@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..tree.edit import top_of
-from ..tree.layout import name_width, node_positions, shown_name
+from ..tree.edit import tree_top
+from ..tree.layout import display_name, display_width, node_positions
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -96,14 +96,14 @@ def drawn_part(tree: Tree, collapse: Any) -> Drawn:
     """
     n = tree.n_leaves
     n_tips = _checked_tips(collapse, n)
-    top, nodes = top_of(tree, n_tips) if n_tips < n else (tree, np.arange(tree.n_nodes))
+    top, nodes = tree_top(tree, n_tips) if n_tips < n else (tree, np.arange(tree.n_nodes))
     counts = tree.leaf_counts[nodes[:n_tips]]
     widths = 1 + np.log10(counts) / 3
     order = top.leaf_order
     ends = np.cumsum(widths[order])
     places = np.empty(n_tips)
     places[order] = ends - widths[order] / 2 - 0.5
-    return Drawn(tree, top, nodes, widths, node_positions(top, places))
+    return Drawn(tree, top, nodes, widths, node_positions(top.children, places))
 
 
 def _checked_tips(collapse: Any, n_leaves: int) -> int:
@@ -125,9 +125,9 @@ def _checked_tips(collapse: Any, n_leaves: int) -> int:
 
 def shown(name: str) -> str:
     """Return a name as it is drawn."""
-    return shown_name(name, _NAME_CHARACTERS, " ")
+    return display_name(name, _NAME_CHARACTERS, " ")
 
 
 def columns(name: str) -> float:
     """Return the room of a name, in characters."""
-    return name_width(name, _WIDE)
+    return display_width(name, _WIDE)

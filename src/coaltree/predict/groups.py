@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..process.base import Predictions
 from ..process.likelihood import Beliefs
-from ..tree.edit import SHORTEST, Places, places
+from ..tree.attachment import MIN_RELATIVE_CELL, AttachmentPoints, attachment_points
 from .draws import Coordinates, Ensemble, PlacedBlend
 from .kernels.places import (
     add_logs,
@@ -134,7 +134,8 @@ class PlaceGroups:
             process, white, _ = draw.process.unmixed(draw.X)
             self.beliefs.append(Beliefs(draw.tree, white, process))
         found = [
-            places(own.tree, own.process.settled_height, min(1.1, 3 / math.sqrt(X.shape[1]))) for own in self.beliefs
+            attachment_points(own.tree, own.process.settled_height, min(1.1, 3 / math.sqrt(X.shape[1])))
+            for own in self.beliefs
         ]
         counts = np.array([len(own.nodes) for own in found])
         self.prunes = bool(counts.sum() > ALWAYS_LOOKED_AT)
@@ -143,7 +144,7 @@ class PlaceGroups:
         found = [
             at._replace(log_masses=at.log_masses + math.log(w)) for at, w in zip(found, ensemble.weights, strict=True)
         ]
-        self.places = found[0] if len(found) == 1 else Places(*map(np.concatenate, zip(*found, strict=True)))
+        self.places = found[0] if len(found) == 1 else AttachmentPoints(*map(np.concatenate, zip(*found, strict=True)))
         self.bounds = np.concatenate([[0], np.cumsum(counts)])  # of the draws, in places
         self.width = int(np.max(np.ceil(counts / np.ceil(counts / WIDTH))))
         starts = [np.arange(a, b, self.width) for a, b in pairwise(self.bounds)]
@@ -514,12 +515,14 @@ def _totals(
     return row_tops + np.log(total), factors / total[pair_rows]
 
 
-def _near_together(beliefs: Beliefs, at: Places) -> Places:
+def _near_together(beliefs: Beliefs, at: AttachmentPoints) -> AttachmentPoints:
     """Order places such that those of a group say much the same: by the magnitude of their height, then depth first."""
     tree = beliefs.tree
-    heights = at.heights + max(beliefs.process.settled_height, SHORTEST * SHORTEST * float(tree.heights[-1]))
+    heights = at.heights + max(
+        beliefs.process.settled_height, MIN_RELATIVE_CELL * MIN_RELATIVE_CELL * float(tree.heights[-1])
+    )
     magnitude = np.frexp(heights)[1].astype(np.intp)
     rank = np.empty(tree.n_nodes, dtype=np.intp)
     rank[tree.depth_first] = np.arange(tree.n_nodes)
     order = np.argsort(magnitude * tree.n_nodes + rank[at.nodes], kind="stable")
-    return Places(at.nodes[order], *(part[order] for part in at[1:]))
+    return AttachmentPoints(at.nodes[order], *(part[order] for part in at[1:]))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._html import brief
 from .._random import RandomState, as_generator
 from ..errors import InputError
-from ..tree.tree import Tree, checked_tree
+from ..tree.tree import Tree, check_tree
 from .base import Predictions
 from .gaussian import Gaussian, check_size, in_single_precision, least_noise
 from .layout import Columns, GaussianColumns, GaussianMessages, Messages
@@ -96,7 +96,7 @@ class Brownian(Gaussian):
         -------
         ndarray of shape (n_leaves, D)
         """
-        tree = checked_tree(tree)
+        tree = check_tree(tree)
         rng = as_generator(random_state)
         width = self.width(n_columns)
         start = _checked_root(root, width)

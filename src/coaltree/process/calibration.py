@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from ..tree.sample import TreeSample, checked_trees, checked_weights
+from ..tree.sample import TreeSample, check_trees, check_weights
 from ..tree.tree import Tree
 from .base import Evidence, Noise, Process, as_matrix, check_process
 from .brownian import Brownian
@@ -63,12 +63,12 @@ def calibrate(
     if isinstance(trees, TreeSample):
         weights = trees.weights if weights is None else weights
         trees = trees.trees
-    drawn = checked_trees([trees] if isinstance(trees, Tree) else trees)
+    drawn = check_trees([trees] if isinstance(trees, Tree) else trees)
     if drawn[0].n_leaves != len(matrix):
         raise InputError(
             f"The table has {len(matrix)} row(s) and the trees have {drawn[0].n_leaves} leaves; row i is leaf i."
         )
-    shares = checked_weights(np.ones(len(drawn)) if weights is None else weights, len(drawn))
+    shares = check_weights(np.ones(len(drawn)) if weights is None else weights, len(drawn))
     return fitted(process.resolve(matrix), drawn, shares, matrix, "held" if hold_noise else "fitted")
 
 

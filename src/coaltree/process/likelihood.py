@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ..tree.coalescent import log_prior
-from ..tree.tree import Tree, checked_tree
+from ..tree.tree import Tree, check_tree
 from .base import Predictions, Process, as_matrix, check_process
 from .kernels.passes import climb, meet, pass_up_and_down
 from .layout import read_messages
@@ -110,7 +110,7 @@ class Beliefs:
 
     def __init__(self, tree: Tree, X: ArrayLike, process: Process) -> None:
         check_process(process)
-        checked_tree(tree)
+        check_tree(tree)
         matrix = as_matrix(X)
         if len(matrix) != tree.n_leaves:
             raise InputError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._html import facts_html
 from .._random import RandomState, as_generator
 from ..errors import InputError
-from ..tree.tree import Tree, checked_tree
+from ..tree.tree import Tree, check_tree
 from .base import Blend, Predictions, Process, check_width, checked_column_count
 from .layout import Columns, Messages
 
@@ -85,7 +85,7 @@ class Mixed(Process):
 
     def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
         """Draw a table, every part its own columns: row i is leaf i."""
-        tree, width = checked_tree(tree), checked_column_count(n_columns)
+        tree, width = check_tree(tree), checked_column_count(n_columns)
         if width is not None:
             check_width(width, self.n_columns, "Mixed")
         rng = as_generator(random_state)

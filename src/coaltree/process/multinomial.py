@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._html import brief
 from .._random import RandomState, as_generator
 from ..errors import InputError
-from ..tree.tree import Tree, checked_tree
+from ..tree.tree import Tree, check_tree
 from .base import Predictions, Process, check_width, checked_column_count
 from .layout import Columns, Messages, SiteColumns, SiteMessages
 
@@ -155,7 +155,7 @@ class Multinomial(Process):
         """
         if self.equilibrium is None:
             raise InputError("This process leaves its equilibrium to be estimated; give equilibrium= to simulate.")
-        tree, width = checked_tree(tree), checked_column_count(n_columns)
+        tree, width = check_tree(tree), checked_column_count(n_columns)
         if width is not None:
             check_width(width, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)

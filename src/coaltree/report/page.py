@@ -15,7 +15,8 @@ from ..plot.style import PALETTE, paint
 from ..plot.visible_tree import Drawn, drawn_part
 from ..table.messages import count
 from ..tree.summary import SummaryTree
-from .facts import FEWEST_ROWS, ColumnFacts, RealFacts, ReportFacts, too_little
+from .facts import ColumnFacts, RealFacts, ReportFacts
+from .messages import MIN_ROWS, describe_few_rows
 from .numbers import beside, given_values, mean_beside, moments, significant, written
 from .sections import (
     categorical_parameters,
@@ -241,8 +242,8 @@ def page(facts: ReportFacts) -> str:
         facts=facts,
         names=facts.tree.leaf_names,
         counted=count,
-        enough=facts.tree.n_leaves >= FEWEST_ROWS,
-        too_little=too_little(facts.tree.n_leaves),
+        enough=facts.tree.n_leaves >= MIN_ROWS,
+        too_few_rows=describe_few_rows(facts.tree.n_leaves),
         n_missing=sum(int(column.missing.sum()) for column in facts.columns),
         choice=_CHOICES[facts.clusters_chosen_by].format(facts.resolution),
         n_tips=len(drawn["names"]),

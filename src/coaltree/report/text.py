@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import pdtrc
 
 from ..table.messages import count
-from ..tree.layout import shown_name
+from ..tree.layout import display_name
 from ..tree.summary import SummaryTree
-from ..tree.traversal import told_apart, zero_heights
 from .facts import ChainFacts, ReportFacts, SampleFacts
+from .messages import describe_zero_heights, suggest_finer_tree
 from .numbers import percent, significant, written
 from .sections import RARE, OddCells, OddRows, told_signal
 
@@ -43,9 +43,9 @@ def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict
         found.append(_outliers(facts, rows))
     if cells.n_cells:
         found.append(_cells(facts, cells))
-    level = zero_heights(facts.tree)
+    level = describe_zero_heights(facts.tree)
     if level:
-        advice = told_apart(facts.parameters, facts.sample is not None, "noise=0.001", 'inference="smc"')
+        advice = suggest_finer_tree(facts.parameters, facts.sample is not None, "noise=0.001", 'inference="smc"')
         found.append(Verdict("How fine is the tree?", "plain", "; ".join(filter(None, (level, advice))) + "."))
     said_already = facts.chains.verdict if facts.chains else None
     remarks = tuple(remark for remark in facts.remarks if remark != said_already)
@@ -264,7 +264,7 @@ def shortened(name: str, most: int = 36) -> str:
     >>> shortened("a name"), shortened("The first of a long series of names, number 12")
     ('a name', 'The first of a long ser…s, number 12')
     """
-    return shown_name(name if len(name) <= most else f"{name[: most - 13]}…{name[-12:]}", most, " ")
+    return display_name(name if len(name) <= most else f"{name[: most - 13]}…{name[-12:]}", most, " ")
 
 
 class SupportView(NamedTuple):

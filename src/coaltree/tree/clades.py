@@ -1,4 +1,4 @@
-"""Clades: the sets of leaves below the merges of a tree, and how many of them two trees share."""
+"""Clades, the sets of leaves below the merges of a tree: as bit masks, numbered, joined into a tree, and compared."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .newick import leaf_differences
+from .newick import describe_name_differences
 from .summary import SummaryTree
-from .tree import Tree, checked_tree
+from .tree import Tree, check_tree
 
 IntArray = NDArray[np.intp]
 
@@ -40,7 +40,7 @@ def clade_masks(tree: Tree) -> list[int]:
 
 
 def number_clades(trees: Sequence[Tree]) -> IntArray:
-    """Give every clade of some trees a number, the same wherever it occurs.
+    """Number the clades of several trees; equal clades have equal numbers.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def number_clades(trees: Sequence[Tree]) -> IntArray:
     Returns
     -------
     ndarray of int, shape (n_trees, n_leaves - 1)
-        The clade of every merge; 0, 1, ... in the order in which clades first occur.
+        The clade of every merge, numbered 0, 1, ... in order of first occurrence.
     """
     numbers: dict[int, int] = {}
     rows = [[numbers.setdefault(mask, len(numbers)) for mask in clade_masks(tree)] for tree in trees]
@@ -58,20 +58,20 @@ def number_clades(trees: Sequence[Tree]) -> IntArray:
 
 
 def join_clades(n_leaves: int, members: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Build the binary tree that has all of some clades.
+    """Build a binary tree that has the given clades.
 
     Parameters
     ----------
     n_leaves : int
     members : sequence of ndarray of int
-        Leaves of each clade; any two clades are nested or disjoint, and one has all leaves unless there is only one.
+        Leaves of each clade. Any two clades are nested or disjoint; one clade has all leaves, unless there is one leaf.
 
     Returns
     -------
     children : ndarray of int, shape (n_leaves - 1, 2)
         Children before parents.
     clades : ndarray of int, shape (n_leaves - 1,)
-        Which clade each merge completes; -1 if it only resolves a polytomy.
+        The clade that each merge completes, -1 if it only resolves a polytomy.
     """
     top = np.arange(n_leaves)
     children: list[tuple[int, int]] = []
@@ -96,7 +96,7 @@ def robinson_foulds(a: Tree, b: Tree, *, normalized: bool = False) -> float:
         Trees over the same leaf names, in any order. Merges of a :class:`SummaryTree` that only resolve a polytomy
         count as no clades.
     normalized : bool, default False
-        Divide by ``2 (n_leaves - 2)``, the largest value there is; trees of at most two leaves are at distance 0.
+        Divide by ``2 (n_leaves - 2)``, the largest possible value; trees of at most two leaves have distance 0.
 
     Returns
     -------
@@ -117,22 +117,22 @@ def robinson_foulds(a: Tree, b: Tree, *, normalized: bool = False) -> float:
     >>> robinson_foulds(a, b, normalized=True)
     0.5
     """
-    a, b = checked_tree(a, "a"), checked_tree(b, "b")
+    a, b = check_tree(a, "a"), check_tree(b, "b")
     if a.leaf_names != b.leaf_names:
-        differences = leaf_differences(b.leaf_names, a.leaf_names)
+        differences = describe_name_differences(b.leaf_names, a.leaf_names)
         if differences:
             raise InputError(
                 f"The second tree has other leaves than the first: {differences}; only trees over the same names "
                 "can be compared."
             )
         b = b.reorder(a.leaf_names)
-    distance = int(_is_clade(a).sum() + _is_clade(b).sum()) - 2 * _n_shared(a, b)
+    distance = int(_is_clade(a).sum() + _is_clade(b).sum()) - 2 * _count_shared(a, b)
     if not normalized:
         return distance
     return distance / (2 * (a.n_leaves - 2)) if a.n_leaves > 2 else 0.0
 
 
-def _n_shared(a: Tree, b: Tree) -> int:
+def _count_shared(a: Tree, b: Tree) -> int:
     """Count the clades that two trees over the same leaves in the same order both have.
 
     The clades of the first are stretches of its leaves as they are drawn, so a clade of the second is one of them only if

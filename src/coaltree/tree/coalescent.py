@@ -1,4 +1,4 @@
-"""Kingman's coalescent as a prior over trees: its density and draws from it."""
+"""Kingman's coalescent as a prior over trees: its density, simulation, and the number of lineages through time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from .._random import RandomState, as_generator
 from ..errors import InputError
 from .summary import ROUNDING
-from .tree import Tree, checked_tree
+from .tree import Tree, check_tree
+
+FloatArray = NDArray[np.float64]
+
+# `prior_band` simulates every waiting time below this number of lineages.
+MAX_SIMULATED_LINEAGES = 1_000
+N_DRAWS = 10_000
+SEED = 2007
+MAX_EXPONENT = 40.0  # terms below exp(-40) of the first are negligible
 
 
 def pair_counts(n_leaves: int) -> NDArray[np.float64]:
@@ -21,7 +29,7 @@ def pair_counts(n_leaves: int) -> NDArray[np.float64]:
     return live * (live - 1) / 2
 
 
-def _checked_count(n: object) -> int:
+def _check_leaf_count(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, numbers.Real) or n < 1 or n != n // 1:
         raise InputError(f"n is {n!r}; the number of leaves must be a whole number of at least 1.")
     return int(float(n))
@@ -48,7 +56,7 @@ def log_prior(tree: Tree) -> float:
     >>> ct.log_prior(ct.Tree.from_newick("((a:1,b:1):2,c:3);"))
     -5.0
     """
-    tree = checked_tree(tree)
+    tree = check_tree(tree)
     # Subtracting from 0.0 keeps the log density of a single leaf from being -0.0.
     return 0.0 - float(np.sum(pair_counts(tree.n_leaves) * np.diff(tree.heights[tree.n_leaves - 1 :])))
 
@@ -75,7 +83,7 @@ def simulate_tree(n: int, random_state: RandomState = None, *, leaf_names: Seque
     >>> ct.simulate_tree(4, random_state=0).n_leaves
     4
     """
-    n = _checked_count(n)
+    n = _check_leaf_count(n)
     rng = as_generator(random_state)
     waits = rng.exponential(size=n - 1) / pair_counts(n)
     live_counts = np.arange(n, 1, -1)
@@ -96,16 +104,8 @@ def simulate_tree(n: int, random_state: RandomState = None, *, leaf_names: Seque
     )
 
 
-FloatArray = NDArray[np.float64]
-
-MOST_DRAWN = 1_000  # lineages from which on every wait is drawn
-DRAWS = 10_000
-SEED = 2007
-NEGLIGIBLE = 40.0  # terms below exp(-40) of the first are left out
-
-
 class Band(NamedTuple):
-    """Between which heights the number of lineages falls to 'count' with a given probability."""
+    """Interval of the height at which the number of lineages falls to each count."""
 
     counts: NDArray[np.intp]
     low: FloatArray
@@ -113,7 +113,7 @@ class Band(NamedTuple):
 
 
 def live_lineages(tree: Tree, heights: ArrayLike) -> NDArray[np.intp]:
-    """Return the number of lineages that are live just after each height.
+    """Return the number of lineages just above each height.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def live_lineages(tree: Tree, heights: ArrayLike) -> NDArray[np.intp]:
 
 
 def expected_lineages(n: int, heights: ArrayLike) -> FloatArray:
-    r"""Return the mean number of lineages at each height under Kingman's coalescent, by its exact series.
+    r"""Return the exact mean number of lineages at each height under Kingman's coalescent.
 
     It is :math:`\sum_k (2k - 1) e^{-k (k - 1) t / 2} \prod_{i < k} (n - i) / (n + i)` (Tavaré 1984), all terms positive.
 
@@ -162,17 +162,17 @@ def expected_lineages(n: int, heights: ArrayLike) -> FloatArray:
     logs, rates = np.log(2 * k - 1) + log_shares, k * (k - 1) / 2
     means = np.empty(times.size)
     for place, time in enumerate(times.ravel().tolist()):
-        last = n if time == 0 else int(np.searchsorted(rates, (NEGLIGIBLE + np.log(2.0 * n)) / time, side="right"))
+        last = n if time == 0 else int(np.searchsorted(rates, (MAX_EXPONENT + np.log(2.0 * n)) / time, side="right"))
         means[place] = np.exp(logs[:last] - rates[:last] * time).sum()
     return means.reshape(times.shape)
 
 
 def prior_band(n: int, level: float) -> Band:
-    """Return between which heights the lineages become 1, 2, 3, ... under Kingman's coalescent.
+    """Return intervals of the heights at which 1, 2, 3, ... lineages remain under Kingman's coalescent.
 
-    By 10,000 draws of the coalescent with a fixed seed. Of more than 1,000 leaves, the time to the first 1,000 lineages is
-    drawn from the gamma distribution of its mean and variance, and more lineages than these are not in the band, which is
-    thin there.
+    The intervals come from 10,000 simulations with a fixed seed. For more than 1,000 leaves, the time until 1,000
+    lineages remain is drawn from the gamma distribution with its mean and variance, and the band, which is thin
+    there, omits larger numbers of lineages.
 
     Parameters
     ----------
@@ -184,27 +184,27 @@ def prior_band(n: int, level: float) -> Band:
     Returns
     -------
     Band
-        Central intervals. The number of lineages at a height is within the band with the same probability.
+        Central intervals. At any height, the number of lineages is in the band with the same probability.
     """
     if not 0 < level < 1:
         raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
     rng = np.random.default_rng(SEED)
-    first = min(n, MOST_DRAWN)
+    first = min(n, MAX_SIMULATED_LINEAGES)
     early = 1 / pair_counts(n)[: n - first]
-    time = np.zeros(DRAWS)
+    time = np.zeros(N_DRAWS)
     if len(early):
         mean, variance = early.sum(), (early**2).sum()
-        time = rng.gamma(mean**2 / variance, variance / mean, size=DRAWS)
+        time = rng.gamma(mean**2 / variance, variance / mean, size=N_DRAWS)
     ends = np.empty((first - 1, 2))
     tails = [0.5 * (1 - level), 0.5 * (1 + level)]
     for k, rate in enumerate(pair_counts(first).tolist()):
-        time = time + rng.exponential(1 / rate, size=DRAWS)
+        time = time + rng.exponential(1 / rate, size=N_DRAWS)
         ends[k] = np.quantile(time, tails)
     return Band(np.arange(first - 1, 0, -1), ends[:, 0], ends[:, 1])
 
 
 def sample_band(trees: Sequence[Tree], weights: FloatArray, level: float) -> Band:
-    """Return between which heights the lineages become 1, 2, 3, ... in a weighted sample of trees over as many leaves."""
+    """Return intervals of the heights at which 1, 2, 3, ... lineages remain in a weighted sample of trees."""
     heights = np.stack([tree.merge_heights for tree in trees])
     order = np.argsort(heights, axis=0, kind="stable")
     heights = np.take_along_axis(heights, order, axis=0)

@@ -1,20 +1,33 @@
-"""Trees and samples of trees for other libraries, which are imported when they are asked for."""
+"""Conversion of trees and samples of trees to the objects of other libraries, which are imported when needed."""
+
+# ruff: noqa: D102  (the classes that implement the protocols document their members)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._optional import need
 from ..errors import InputError
-from .traversal import merges_at_zero
+from .traversal import TreeArrays, count_zero_heights
 
-if TYPE_CHECKING:
-    from .sample import TreeSample
-    from .tree import Tree
+
+class WeightedTrees(Protocol):
+    """The attributes of a ``TreeSample`` that are exported."""
+
+    @property
+    def trees(self) -> Sequence[TreeArrays]: ...
+    @property
+    def weights(self) -> NDArray[np.float64]: ...
+    @property
+    def log_joints(self) -> NDArray[np.float64] | None: ...
+    @property
+    def n_leaves(self) -> int: ...
+    def to_xarray(self) -> Any: ...
 
 
 def from_linkage(Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -28,7 +41,7 @@ def from_linkage(Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]
         k = int(drops[0])
         raise InputError(
             f"Row {k + 1} of the linkage matrix has distance {distances[k + 1]:g}, less than {distances[k]:g} in the row "
-            "before; a tree has no such inversions (centroid and median linkage make them: use another method)."
+            "before; a tree has no inversions (centroid and median linkage produce them: use another method)."
         )
     return matrix[:, :2], np.concatenate([np.zeros(len(matrix) + 1), distances])
 
@@ -41,9 +54,9 @@ def to_linkage(
     return np.column_stack([children.astype(np.float64), heights[n:], leaf_counts[n:].astype(np.float64)])
 
 
-def to_networkx(tree: Tree) -> Any:
+def to_networkx(tree: TreeArrays) -> Any:
     """Return the tree as a directed graph; see :meth:`Tree.to_networkx`."""
-    need("networkx", "Graphs are made with", "interop")
+    need("networkx", "Graphs need", "interop")
     import networkx as nx
 
     graph = nx.DiGraph()
@@ -56,9 +69,9 @@ def to_networkx(tree: Tree) -> Any:
     return graph
 
 
-def to_dendropy(tree: Tree) -> Any:
+def to_dendropy(tree: TreeArrays) -> Any:
     """Return the tree as one of dendropy; see :meth:`Tree.to_dendropy`."""
-    need("dendropy", "Such trees are made with", "interop")
+    need("dendropy", "DendroPy trees need", "interop")
     import dendropy
 
     taxa = dendropy.TaxonNamespace(tree.leaf_names)
@@ -72,22 +85,22 @@ def to_dendropy(tree: Tree) -> Any:
             node.annotations.add_new("support", support)
     for merge, children in zip(nodes[tree.n_leaves :], tree.children.tolist(), strict=True):
         merge.set_child_nodes([nodes[child] for child in children])
-    found = dendropy.Tree(seed_node=nodes[-1], taxon_namespace=taxa)
-    found.is_rooted = True
-    return found
+    result = dendropy.Tree(seed_node=nodes[-1], taxon_namespace=taxa)
+    result.is_rooted = True
+    return result
 
 
-def to_tskit(tree: Tree) -> Any:
+def to_tskit(tree: TreeArrays) -> Any:
     """Return the tree as a tree sequence of one tree; see :meth:`Tree.to_tskit`."""
-    need("tskit", "Tree sequences are made with", "interop")
+    need("tskit", "Tree sequences need", "interop")
     import tskit
 
-    at_zero = merges_at_zero(tree)
+    at_zero = count_zero_heights(tree.merge_heights)
     if at_zero:
         raise InputError(
-            f"{at_zero} merge(s) of the tree are at height 0, because rows are the same or differ no more than the noise, and in "
-            "a tree sequence parents must be older than their children: keep one of the rows that are the same and, if others "
-            "are at height 0 still, fit with less noise (noise=0)."
+            f"{at_zero} merge(s) of the tree are at height 0, because rows are equal or differ by less than the noise. In a "
+            "tree sequence parents must be older than their children: drop duplicate rows and, if merges at height 0 "
+            "remain, fit with less noise (noise=0)."
         )
     # Merges of the same height are one node with all their children.
     parents = tree.parents.tolist()
@@ -114,9 +127,9 @@ def to_tskit(tree: Tree) -> Any:
     return tables.tree_sequence()
 
 
-def to_xarray(sample: TreeSample) -> Any:
+def to_xarray(sample: WeightedTrees) -> Any:
     """Return the scalars of the trees; see :meth:`TreeSample.to_xarray`."""
-    need("xarray", "Datasets are made with", "interop")
+    need("xarray", "Datasets need", "interop")
     import xarray as xr
 
     columns = {
@@ -129,31 +142,31 @@ def to_xarray(sample: TreeSample) -> Any:
     return xr.Dataset({name: ("tree", values) for name, values in columns.items()}, attrs={"n_leaves": sample.n_leaves})
 
 
-def to_arviz(sample: TreeSample) -> Any:
+def to_arviz(sample: WeightedTrees) -> Any:
     """Return the scalars of equally weighted trees by chain; see :meth:`TreeSample.to_arviz`."""
-    need("arviz", "Such data are made with", "interop")
+    need("arviz", "ArviZ data need", "interop")
     import arviz
 
-    n_trees = len(sample)
-    places = (np.arange(n_trees) + 0.5) / n_trees
-    drawn = np.searchsorted(np.cumsum(sample.weights), places, side="right").clip(max=n_trees - 1)
+    n_trees = len(sample.trees)
+    quantiles = (np.arange(n_trees) + 0.5) / n_trees
+    resampled = np.searchsorted(np.cumsum(sample.weights), quantiles, side="right").clip(max=n_trees - 1)
     n_chains = getattr(sample, "n_chains", 1)  # of an MCMCResult, whose trees come chain by chain
     columns = {
-        name: values.to_numpy()[drawn].reshape(n_chains, -1)
+        name: values.to_numpy()[resampled].reshape(n_chains, -1)
         for name, values in sample.to_xarray().items()
         if name not in ("weight", "chain")
     }
-    drawn_too = getattr(sample, "parameters", {})  # of an MCMCResult again
-    posterior = {name: columns.pop(name) for name in ("root_height", "total_length", *drawn_too)}
+    parameters = getattr(sample, "parameters", {})  # of an MCMCResult again
+    posterior = {name: columns.pop(name) for name in ("root_height", "total_length", *parameters)}
     if "log_joint" in columns:
         columns["lp"] = columns.pop("log_joint")
     groups: dict[str, Any] = {"posterior": posterior} | ({"sample_stats": columns} if columns else {})
-    # Python 3.11 has arviz 0.23, whose groups are arguments; later ones have arviz 1, which takes one dict.
+    # arviz 0.23, the last for Python 3.11, takes groups as arguments; arviz 1 takes one dict.
     return arviz.from_dict(**groups) if version("arviz").startswith("0.") else arviz.from_dict(groups)
 
 
-def _supports(tree: Tree) -> list[float | None]:
+def _supports(tree: TreeArrays) -> list[float | None]:
     """Return the support of every node, None where nothing is known."""
-    known = getattr(tree, "support", None)  # a SummaryTree has it, which is made from trees
+    known = getattr(tree, "support", None)  # only a SummaryTree has it
     merges = [None] * (tree.n_leaves - 1) if known is None else known.tolist()
     return [*[None] * tree.n_leaves, *(None if share is None or share != share else share for share in merges)]

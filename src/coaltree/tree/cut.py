@@ -1,4 +1,4 @@
-"""Flat clusters from a tree: by the model, by count or by height; and from many trees, by agreement.
+"""Rules that cut a tree into flat clusters: by likelihood ratio, by number, by height or by co-clustering.
 
 Clusters are numbered 0, 1, ... in the order of their first rows.
 """
@@ -14,20 +14,20 @@ from .tree import Tree
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-# A ratio of exactly 1, as when a row without any observed cell joins, comes out within rounding of log 1 = 0.
+# A row without observed cells joins with a ratio of 1, whose log is 0 only up to rounding.
 ROUNDING = 1e-9
 
 
 def cut_tree(
     tree: Tree, log_ratios: ArrayLike, *, n_clusters: int | None = None, height: float | None = None
 ) -> IntArray:
-    """Cut a tree into so many clusters, or at a height, or else where the model prefers independent trees.
+    """Cut a tree by number of clusters, by height, or by likelihood ratio if neither is given.
 
     Parameters
     ----------
     tree : Tree
     log_ratios : array-like of shape (n_leaves - 1,)
-        Log likelihood ratio of each merge; not looked at if one of the others is given.
+        Log likelihood ratio of each merge; ignored if `n_clusters` or `height` is given.
     n_clusters : int, optional
         See `cut_by_count`.
     height : float, optional
@@ -46,8 +46,8 @@ def cut_tree(
 def cut_by_ratio(tree: Tree, log_ratios: ArrayLike) -> IntArray:
     """Cut where the model prefers independent trees.
 
-    From the root downwards: where one tree explains the leaves below a merge better than two independent ones, they are
-    a cluster; otherwise both sides are looked at in turn.
+    Start at the root. If one tree explains the leaves below a merge better than two independent trees, they are a
+    cluster; otherwise examine both sides of the merge.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ def cut_by_ratio(tree: Tree, log_ratios: ArrayLike) -> IntArray:
     ratios = np.asarray(log_ratios, dtype=np.float64)
     if ratios.shape != (tree.n_leaves - 1,):
         raise InputError(f"log_ratios has shape {ratios.shape}; there are {tree.n_leaves - 1} merges.")
-    return _labels(tree, ratios > -ROUNDING)
+    return _label_leaves(tree, ratios > -ROUNDING)
 
 
 def cut_by_count(tree: Tree, n_clusters: int) -> IntArray:
-    """Cut into a given number of clusters, the oldest merges undone first.
+    """Cut into a given number of clusters by undoing the oldest merges.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def cut_by_count(tree: Tree, n_clusters: int) -> IntArray:
         Cluster of each leaf.
     """
     check_cluster_count(n_clusters, tree.n_leaves)
-    return _labels(tree, np.arange(tree.n_leaves - 1) < tree.n_leaves - int(n_clusters))
+    return _label_leaves(tree, np.arange(tree.n_leaves - 1) < tree.n_leaves - int(n_clusters))
 
 
 def check_cluster_count(n_clusters: object, n_rows: int) -> None:
-    """Raise unless a table of so many rows can be cut into so many clusters."""
+    """Raise unless `n_clusters` is a whole number from 1 to the number of rows."""
     if (
         isinstance(n_clusters, bool)
         or not isinstance(n_clusters, (int, float, np.integer, np.floating))
@@ -98,7 +98,7 @@ def check_cluster_count(n_clusters: object, n_rows: int) -> None:
 
 
 def check_cut(n_clusters: object, height_threshold: object, n_rows: int) -> None:
-    """Raise unless a table of so many rows can be cut so; None is what was not asked for."""
+    """Raise unless at most one way to cut is given, and it is valid for this number of rows."""
     if n_clusters is not None and height_threshold is not None:
         raise InputError("n_clusters and height_threshold were both given; give one of them, or neither.")
     if n_clusters is not None:
@@ -108,7 +108,7 @@ def check_cut(n_clusters: object, height_threshold: object, n_rows: int) -> None
 
 
 def cut_by_height(tree: Tree, height: float) -> IntArray:
-    """Cut at a height: leaves are together if their common ancestor is not above it.
+    """Cut at a height: leaves share a cluster if their common ancestor is not above it.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def cut_by_height(tree: Tree, height: float) -> IntArray:
     """
     if not _is_height(height):
         raise InputError(f"The height to cut at is {height!r}; it must be a number of at least 0.")
-    return _labels(tree, tree.merge_heights <= height)
+    return _label_leaves(tree, tree.merge_heights <= height)
 
 
 def _is_height(height: object) -> bool:
@@ -131,14 +131,14 @@ def _is_height(height: object) -> bool:
 
 
 def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> IntArray:
-    """Cut a matrix of co-clustering probabilities, by average linkage.
+    """Cluster rows by their co-clustering probabilities, with average linkage.
 
     Parameters
     ----------
     similarity : array-like of shape (n, n)
         Probability that two rows are in one cluster.
     n_clusters : int, optional
-        From 1 to n. By default clusters are joined while their rows are together more often than not, on average.
+        From 1 to n. By default clusters merge while the average probability between them is above 1/2.
 
     Returns
     -------
@@ -148,49 +148,49 @@ def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> In
     apart = 1 - np.asarray(similarity, dtype=np.float64)
     if len(apart) == 1:
         return np.zeros(1, dtype=np.intp)
-    from scipy.cluster.hierarchy import linkage  # only samples need it, and it takes long to import
+    from scipy.cluster.hierarchy import linkage  # slow to import, and only samples need it
     from scipy.spatial.distance import squareform
 
     tree = Tree.from_linkage(linkage(np.clip(squareform(apart, checks=False), 0.0, 1.0), "average"))
     return cut_by_height(tree, 0.5) if n_clusters is None else cut_by_count(tree, n_clusters)
 
 
-def cut_into_large(
+def cut_with_min_size(
     tree: Tree, min_size: int, *, n_clusters: int | None = None, height: float | None = None
 ) -> list[int]:
-    """Cut a tree into clusters that all have at least so many leaves; small branches beside them are left over.
+    """Cut a tree into clusters of at least `min_size` leaves; smaller branches remain unassigned.
 
-    A merge is a split if both of its sides have at least `min_size` leaves. The highest splits are undone: so many as make the
-    number of clusters, or all above the height.
+    A merge is a split if both sides have at least `min_size` leaves. The highest splits are undone: either enough to
+    make `n_clusters` clusters, or all above `height`.
 
     Parameters
     ----------
     tree : Tree
     min_size : int
-        At least 1. If the tree does not have `n_clusters` clusters of this size, it is halved until it has.
+        At least 1. It is halved until the tree has `n_clusters` clusters of this size.
     n_clusters : int, optional
         From 1 to the number of leaves.
     height : float, optional
-        One of the two has to be given.
+        Give either this or `n_clusters`.
 
     Returns
     -------
     list of int
-        The nodes of the tree that are the clusters. Leaves below none of them are left over.
+        The nodes of the tree that are the clusters. Leaves below none of them are unassigned.
 
     Examples
     --------
     >>> from coaltree import Tree
     >>> tree = Tree([[0, 1], [2, 3], [5, 6], [4, 7]], [0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.2, 1.0, 3.0])
-    >>> cut_into_large(tree, 2, n_clusters=2)  # leaf 4 is far from all others
+    >>> cut_with_min_size(tree, 2, n_clusters=2)  # leaf 4 is far from all others
     [5, 6]
-    >>> cut_into_large(tree, 1, n_clusters=2)
+    >>> cut_with_min_size(tree, 1, n_clusters=2)
     [4, 7]
     """
     n = tree.n_leaves
     wanted = n if n_clusters is None else n_clusters
     while True:
-        splits = _splits(tree, min_size)
+        splits = _find_splits(tree, min_size)
         if height is not None:
             splits = splits[tree.merge_heights[splits] > height]
         if n_clusters is None or len(splits) + 1 >= wanted or min_size == 1:
@@ -199,29 +199,29 @@ def cut_into_large(
     undone = splits[max(len(splits) - (wanted - 1), 0) :]
     if len(undone) == 0:
         return [2 * n - 2]
-    # Along the leaves as they are drawn, the two sides of a merge meet in a place of their own.
+    # In the drawing order, the two sides of each merge meet at a position that no other merge has.
     sides = tree.children[undone]
     first = tree.first_positions[sides]
     meets = np.zeros(n + 1, dtype=np.intp)
     meets[first.max(axis=1) + 1] = 1
-    before = np.cumsum(meets)  # undone merges whose sides meet before each place
-    whole = before[first + tree.leaf_counts[sides]] == before[first + 1]
-    return sorted(sides[whole].tolist())
+    before = np.cumsum(meets)  # undone merges whose sides meet before each position
+    undivided = before[first + tree.leaf_counts[sides]] == before[first + 1]
+    return sorted(sides[undivided].tolist())
 
 
 def split_heights(tree: Tree, min_size: int) -> FloatArray:
-    """Return the heights of all merges with at least so many leaves on both sides, the highest first."""
-    found: FloatArray = tree.merge_heights[_splits(tree, min_size)][::-1]
-    return found
+    """Return the heights of merges with at least `min_size` leaves on both sides, the highest first."""
+    heights: FloatArray = tree.merge_heights[_find_splits(tree, min_size)][::-1]
+    return heights
 
 
-def _splits(tree: Tree, min_size: int) -> IntArray:
-    """Return the merges with at least so many leaves on both sides."""
+def _find_splits(tree: Tree, min_size: int) -> IntArray:
+    """Return the merges with at least `min_size` leaves on both sides."""
     return np.flatnonzero(tree.leaf_counts[tree.children].min(axis=1) >= min_size)
 
 
-def numbered(labels: IntArray) -> IntArray:
-    """Number clusters in the order of their first rows; -1, for rows in no cluster, stays."""
+def number_clusters(labels: IntArray) -> IntArray:
+    """Renumber clusters in the order of their first rows; -1, for rows in no cluster, stays."""
     found, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     clusters = np.flatnonzero(found >= 0)
     number = np.full(len(found), -1, dtype=np.intp)
@@ -229,12 +229,12 @@ def numbered(labels: IntArray) -> IntArray:
     return np.asarray(number[inverse])
 
 
-def _labels(tree: Tree, together: NDArray[np.bool_]) -> IntArray:
-    """Number the clusters: the highest merges, seen from the root, at which leaves are together."""
+def _label_leaves(tree: Tree, together: NDArray[np.bool_]) -> IntArray:
+    """Label the leaves by the highest merges that stay together."""
     n = tree.n_leaves
     first = tree.first_positions[n:][together]
-    # Along the leaves as they are drawn, a cluster begins at every leaf that is not inside of a merge that keeps its leaves
-    # together, its first leaf aside: such merges are nested or apart.
+    # In the drawing order, a cluster begins at every leaf that is not inside a merge that stays together, apart from
+    # the first leaf of such a merge. These merges are nested or disjoint.
     covered = np.bincount(first + 1, minlength=n + 1)
     covered -= np.bincount(first + tree.leaf_counts[n:][together], minlength=n + 1)
     begins = np.cumsum(covered[:n]) == 0

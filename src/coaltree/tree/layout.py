@@ -1,86 +1,87 @@
-"""Where the nodes of a drawn tree stand, apart from any drawing library."""
+"""Coordinates of a drawn tree and widths of its labels, without a drawing library; and the sketch that notebooks show."""
 
 from __future__ import annotations
 
 import unicodedata
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .tree import Tree
+from .traversal import TreeArrays, first_positions, leaf_counts, oldest_merges
 
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
-def node_positions(tree: Tree, leaf_places: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return the coordinate of every node across the direction of time.
-
-    Parameters
-    ----------
-    tree : Tree
-    leaf_places : ndarray of float, shape (n,), optional
-        Where the leaves stand; by default at 0, 1, ..., n - 1 in the order of ``tree.leaf_order``.
-
-    Returns
-    -------
-    ndarray of float, shape (2n - 1,)
-        A merge stands halfway between its children.
-    """
-    own = tree.first_positions[: tree.n_leaves].astype(np.float64) if leaf_places is None else leaf_places
-    places: list[float] = own.tolist()
-    for left, right in zip(tree.children[:, 0].tolist(), tree.children[:, 1].tolist(), strict=True):
-        places.append((places[left] + places[right]) / 2)
-    return np.array(places)
-
-
-def elbows(tree: Tree) -> NDArray[np.float64]:
-    """Return the bracket of every merge as a line of four points.
-
-    Parameters
-    ----------
-    tree : Tree
-
-    Returns
-    -------
-    ndarray of float, shape (n - 1, 4, 2)
-        Points (position, height): from the left child up to the merge's height, across, and down to the
-        right child.
-    """
-    n = tree.n_leaves
-    places = node_positions(tree)
-    points = np.empty((n - 1, 4, 2))
-    points[:, :2, 0] = places[tree.children[:, :1]]
-    points[:, 2:, 0] = places[tree.children[:, 1:]]
-    points[:, 0, 1] = tree.heights[tree.children[:, 0]]
-    points[:, 3, 1] = tree.heights[tree.children[:, 1]]
-    points[:, 1:3, 1] = tree.heights[n:, None]
-    return points
-
-
-def shown_name(name: str, most: int, instead: str) -> str:
-    """Shorten a name to so many characters, and replace control characters, lone surrogates and line ends."""
-    if len(name) > most:
-        name = name[: most - 1] + "…"
-    return "".join(instead if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in name)
-
-
-def name_width(name: str, wide: float) -> float:
-    """Count characters, wide ones as nearly two."""
-    return sum(wide if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in name)
-
-
-MAX_NAMES = 60
+# The sketch shows names of at most so many leaves, and at most so many merges.
+MAX_NAMED_LEAVES = 60
 MAX_MERGES = 200
-_NAME_CHARACTERS = 40
-_WIDE = 1.8  # characters that a wide one takes the room of
+_MAX_NAME_LENGTH = 40
+_WIDE_CHARACTER = 1.8  # width of an East Asian character, in characters
 
 _TREE_WIDTH = 420.0
 _MARGIN = 8.0
 _SCALE_HEIGHT = 18.0
 
 
-def html(tree: Tree) -> str:
+def node_positions(children: IntArray, leaf_positions: FloatArray) -> FloatArray:
+    """Return the coordinate of every node across the direction of time.
+
+    Parameters
+    ----------
+    children : ndarray of int, shape (n - 1, 2)
+    leaf_positions : ndarray of float, shape (n,)
+
+    Returns
+    -------
+    ndarray of float, shape (2n - 1,)
+        A merge is halfway between its children.
+    """
+    positions: list[float] = leaf_positions.tolist()
+    for left, right in zip(children[:, 0].tolist(), children[:, 1].tolist(), strict=True):
+        positions.append((positions[left] + positions[right]) / 2)
+    return np.array(positions)
+
+
+def elbows(children: IntArray, heights: FloatArray) -> FloatArray:
+    """Return the bracket of every merge as a line of four points.
+
+    Parameters
+    ----------
+    children : ndarray of int, shape (n - 1, 2)
+    heights : ndarray of float, shape (2n - 1,)
+
+    Returns
+    -------
+    ndarray of float, shape (n - 1, 4, 2)
+        Points (position, height): from the left child up to the merge, across, and down to the right child. Leaves are
+        at positions 0, 1, ..., n - 1.
+    """
+    n = len(children) + 1
+    leaf_positions = first_positions(children, leaf_counts(children))[:n].astype(np.float64)
+    positions = node_positions(children, leaf_positions)
+    points = np.empty((n - 1, 4, 2))
+    points[:, :2, 0] = positions[children[:, :1]]
+    points[:, 2:, 0] = positions[children[:, 1:]]
+    points[:, 0, 1] = heights[children[:, 0]]
+    points[:, 3, 1] = heights[children[:, 1]]
+    points[:, 1:3, 1] = heights[n:, None]
+    return points
+
+
+def display_name(name: str, max_length: int, replacement: str) -> str:
+    """Shorten a name, and replace control characters, lone surrogates and line ends."""
+    if len(name) > max_length:
+        name = name[: max_length - 1] + "…"
+    return "".join(replacement if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in name)
+
+
+def display_width(name: str, wide_character: float) -> float:
+    """Return the width of a name in characters; East Asian characters count as nearly two."""
+    return sum(wide_character if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in name)
+
+
+def tree_html(tree: TreeArrays) -> str:
     """Return one line of text and a dendrogram as HTML.
 
     Parameters
@@ -90,20 +91,22 @@ def html(tree: Tree) -> str:
     Returns
     -------
     str
-        The same for the same tree, self-contained, in the colour of the text around it. Trees of more than 60
-        leaves are drawn without names, and of more than 201 leaves only the 200 oldest merges are drawn.
+        Self-contained, in the text colour of the page, the same for the same tree. Trees of more than 60 leaves have no
+        names; of trees of more than 201 leaves only the 200 oldest merges are drawn.
     """
-    from .edit import top_of  # only now: trees show themselves by this module, and tops are trees
-
-    top = tree if tree.n_leaves <= MAX_MERGES + 1 else top_of(tree, MAX_MERGES + 1).tree
-    named = tree.n_leaves <= MAX_NAMES
-    row = 16.0 if named else max(2.0, min(8.0, 480.0 / top.n_leaves))
-    summary = f"{tree.n_leaves:,} {'leaf' if tree.n_leaves == 1 else 'leaves'}, root height {tree.heights[-1]:.4g}"
-    if top is not tree:
+    children, heights, summary = tree.children, tree.heights, _describe(tree)
+    if tree.n_leaves > MAX_MERGES + 1:
+        children, nodes = oldest_merges(tree.children, MAX_MERGES + 1)
+        heights = np.where(np.arange(len(nodes)) <= MAX_MERGES, 0.0, tree.heights[nodes])
         summary += f"; the {MAX_MERGES} oldest merges are drawn"
-    names = [shown_name(tree.leaf_names[leaf], _NAME_CHARACTERS, "�") for leaf in tree.leaf_order] if named else []
-    width = 2 * _MARGIN + _TREE_WIDTH + max((7.0 * name_width(name, _WIDE) + 8 for name in names), default=0.0)
-    height = 2 * _MARGIN + row * top.n_leaves + _SCALE_HEIGHT
+    n_tips = len(children) + 1
+    has_names = tree.n_leaves <= MAX_NAMED_LEAVES
+    row = 16.0 if has_names else max(2.0, min(8.0, 480.0 / n_tips))
+    names = [tree.leaf_names[leaf] for leaf in tree.leaf_order] if has_names else []
+    names = [display_name(name, _MAX_NAME_LENGTH, "�") for name in names]
+    name_widths = [7.0 * display_width(name, _WIDE_CHARACTER) + 8 for name in names]
+    width = 2 * _MARGIN + _TREE_WIDTH + max(name_widths, default=0.0)
+    height = 2 * _MARGIN + row * n_tips + _SCALE_HEIGHT
     names_x = _MARGIN + _TREE_WIDTH + 6
     texts = [
         f'<text x="{names_x:.1f}" y="{_MARGIN + row * (i + 0.5) + 4:.1f}">{escape(name)}</text>'
@@ -117,18 +120,22 @@ def html(tree: Tree) -> str:
         f'<div><div>Tree: {summary}</div><svg width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Dendrogram: {summary}" '
         f'style="max-width:100%;height:auto" font-family="sans-serif" font-size="12" fill="currentColor">'
-        f'<path d="{_path(top, row)}" fill="none" stroke="currentColor" stroke-width="1.2"/>'
+        f'<path d="{_svg_path(children, heights, row)}" fill="none" stroke="currentColor" stroke-width="1.2"/>'
         f"{''.join(texts)}</svg></div>"
     )
 
 
-def _path(tree: Tree, row: float) -> str:
-    """Draw every merge's bracket, root at the left."""
-    if tree.n_leaves == 1:
+def _describe(tree: TreeArrays) -> str:
+    return f"{tree.n_leaves:,} {'leaf' if tree.n_leaves == 1 else 'leaves'}, root height {tree.heights[-1]:.4g}"
+
+
+def _svg_path(children: IntArray, heights: FloatArray, row: float) -> str:
+    """Draw the bracket of every merge, with the root on the left."""
+    if len(children) == 0:
         return f"M{_MARGIN:.1f} {_MARGIN + row / 2:.1f}H{_MARGIN + _TREE_WIDTH:.1f}"
-    points = elbows(tree)
+    points = elbows(children, heights)
     # A tree whose heights are all 0 is a comb at the present.
-    span = float(tree.heights[-1]) or 1.0
+    span = float(heights[-1]) or 1.0
     across = _MARGIN + row * (points[:, :, 0] + 0.5)
     along = _MARGIN + _TREE_WIDTH * (1.0 - points[:, :, 1] / span)
     return "".join(

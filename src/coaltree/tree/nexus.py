@@ -1,7 +1,6 @@
-"""The text of NEXUS tree files: several trees over the same leaves.
+"""NEXUS tree files: several trees over the same leaves, parsed and written.
 
-Names are quoted as in Newick text, and DendroPy 5 has the limits with names that :mod:`coaltree.tree.newick` lists. Our
-own reader is :mod:`coaltree.tree.nexus`.
+Names are quoted as in Newick text, with the limits of other readers that :mod:`coaltree.tree.newick` lists.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from . import newick
-from .newick import end_of_comment, leaf_differences, quoted, short
+from .newick import describe_name_differences, excerpt, find_comment_end, quote_name
 from .tree import Tree
 
 
@@ -54,7 +53,7 @@ def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
     End;
     <BLANKLINE>
     """
-    labels = [quoted(name) for name in names]
+    labels = [quote_name(name) for name in names]
     return "\n".join(
         [
             "#NEXUS",
@@ -86,13 +85,13 @@ _HEADER = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P
 _WEIGHT = re.compile(r"\[\s*&w\s+(.*?)\s*\]", re.IGNORECASE | re.DOTALL)
 
 
-def first_repeated(names: Iterable[str]) -> str:
-    """Return the first of some names that occurs again."""
+def find_duplicate(names: Iterable[str]) -> str:
+    """Return the first name that occurs more than once."""
     return next(name for name, count in Counter(names).items() if count > 1)
 
 
 class NexusTree(NamedTuple):
-    """A tree of a file, with the name and the weight it has there."""
+    """A tree of a file with its name and weight."""
 
     name: str
     weight: float
@@ -100,13 +99,13 @@ class NexusTree(NamedTuple):
 
 
 def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[NexusTree]:
-    """Read the trees of a file.
+    """Parse the trees of a file.
 
     Parameters
     ----------
     text : str
         A NEXUS file with rooted, binary, ultrametric trees over the same leaves. Blocks other than taxa and trees, and
-        comments other than weights such as ``[&W 1/3]``, are passed over.
+        comments other than weights such as ``[&W 1/3]``, are ignored.
     preserve_underscores : bool
         Keep underscores of unquoted names instead of reading them as blanks.
     tolerance : float
@@ -115,13 +114,13 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[Nexus
     Returns
     -------
     list of NexusTree
-        At least one. Leaves are in the order of the taxa block, of the translate table if there is no such block, or
-        else of the first tree. Weights are 1 where the file gives none.
+        At least one. Leaves are in the order of the taxa block, else of the translate table, else of the first tree.
+        Weights are 1 where the file gives none.
 
     Raises
     ------
     InputError
-        When the text is not such a file, with the tree that cannot be read.
+        If the text is not such a file, with the tree that is wrong.
 
     Examples
     --------
@@ -133,12 +132,12 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[Nexus
         raise InputError(
             f"A NEXUS file is read from a string, not from {type(text).__name__}; pass the text of the file."
         )
-    reader = _Reader(text, preserve_underscores, tolerance)
-    reader.read()
-    return reader.trees
+    parser = _NexusParser(text, preserve_underscores, tolerance)
+    parser.parse()
+    return parser.trees
 
 
-class _Reader:
+class _NexusParser:
     """One pass over the text of one file, statement by statement."""
 
     def __init__(self, text: str, preserve_underscores: bool, tolerance: float) -> None:
@@ -148,18 +147,18 @@ class _Reader:
         self.block = ""
         self.taxa: list[str] = []
         self.translate: dict[str, str] = {}
-        # What a label in a tree may be, and the leaf it stands for.
+        # The leaf that each label in a tree stands for.
         self.known: dict[str, str] = {}
         self.order: tuple[str, ...] = ()
         self.trees: list[NexusTree] = []
-        # Samples repeat trees: each text is read once, as long as its labels stand for the same leaves.
+        # Samples repeat trees, so each text is parsed once per translate table.
         self.read_texts: dict[str, Tree] = {}
 
-    def read(self) -> None:
-        """Read the whole text."""
+    def parse(self) -> None:
+        """Parse the whole text."""
         start = len(self.text) - len(self.text.lstrip("\ufeff \t\r\n"))
         if self.text[start : start + 6].upper() != "#NEXUS":
-            found = short(self.text.strip()[:40])
+            found = excerpt(self.text.strip()[:40])
             raise InputError(
                 f"The text begins with {found}, so it is no NEXUS file, which begins with #NEXUS; pass the text of the "
                 "file rather than its name, and read Newick text with Tree.from_newick."
@@ -182,7 +181,7 @@ class _Reader:
             elif self.block == "trees" and word in ("tree", "utree"):
                 self.read_tree(after, end)
         if self.block:
-            last = f" after tree {short(self.trees[-1].name)}" if self.trees else ""
+            last = f" after tree {excerpt(self.trees[-1].name)}" if self.trees else ""
             raise InputError(
                 f"The {self.block} block is never closed, so the file seems to be cut off{last}; read the whole file, "
                 "or add a line 'End;' if there is no more."
@@ -196,7 +195,7 @@ class _Reader:
     # -- the text ------------------------------------------------------------------------------
 
     def statements(self, place: int) -> Iterator[tuple[int, int]]:
-        """Yield where each statement begins, and where its semicolon is."""
+        """Yield the beginning of each statement and the position of its semicolon."""
         begin = place
         while match := _STOP.search(self.text, place):
             place = match.start()
@@ -205,7 +204,7 @@ class _Reader:
                 yield begin, place
                 begin = place = place + 1
             elif mark == "[":
-                place = self.after_comment(place)
+                place = self.skip_comment(place)
             elif mark == "]":
                 raise InputError(
                     f"The bracket ']' on {self.line(place)} closes no comment; quote names that hold brackets."
@@ -221,25 +220,25 @@ class _Reader:
         rest, _ = self.skip(begin)
         if rest < len(self.text):
             raise InputError(
-                f"The file is cut off: the statement that begins with {short(self.text[rest : rest + 30])} on "
+                f"The file is cut off: the statement that begins with {excerpt(self.text[rest : rest + 30])} on "
                 f"{self.line(rest)} has no semicolon; read the whole file."
             )
 
     def skip(self, place: int) -> tuple[int, list[str]]:
-        """Return where blanks and comments are over, and the comments."""
+        """Return the position after blanks and comments, and the comments."""
         comments: list[str] = []
         while True:
             blanks = _BLANKS.match(self.text, place)
             place = blanks.end() if blanks else place
             if not self.text.startswith("[", place):
                 return place, comments
-            end = self.after_comment(place)
+            end = self.skip_comment(place)
             comments.append(self.text[place:end])
             place = end
 
-    def after_comment(self, place: int) -> int:
-        """Return where the comment that opens at ``place`` is over; comments may be nested."""
-        end = end_of_comment(self.text, place)
+    def skip_comment(self, place: int) -> int:
+        """Return the position after the comment that opens at ``place``; comments may be nested."""
+        end = find_comment_end(self.text, place)
         if end is None:
             raise InputError(f"The comment opened by '[' on {self.line(place)} is never closed; add the missing ']'.")
         return end
@@ -252,7 +251,7 @@ class _Reader:
             place, _ = self.skip(match.end())
 
     def names(self, place: int, end: int) -> Iterator[tuple[str, bool]]:
-        """Yield the names of a statement, and whether each is rather a comma."""
+        """Yield the names and commas of a statement; the flag is true for a comma."""
         for kind, token, _ in self.tokens(_NAME, place, end):
             yield (token, True) if kind == "mark" else (self.name(kind, token), False)
 
@@ -267,7 +266,7 @@ class _Reader:
     # -- statements ----------------------------------------------------------------------------
 
     def begin(self, place: int, end: int) -> None:
-        """Take in the beginning of a block."""
+        """Read the beginning of a block."""
         names = [name.lower() for name, _ in self.names(place, end)]
         self.block = names[0] if names else "nameless"
         if self.block == "trees":
@@ -277,12 +276,12 @@ class _Reader:
             self.known |= {name: name for name in self.taxa}
 
     def read_taxa(self, place: int, end: int) -> None:
-        """Take in the names of all leaves."""
+        """Read the names of all leaves."""
         self.taxa = [name for name, comma in self.names(place, end) if not comma]
         self.check_distinct(self.taxa, "list of taxa")
 
     def read_translate(self, place: int, end: int) -> None:
-        """Take in what the leaves of the block's trees are called."""
+        """Read the table from labels in the block's trees to names of leaves."""
         entry: list[str] = []
         for name, comma in (*self.names(place, end), (",", True)):
             if not comma:
@@ -292,12 +291,12 @@ class _Reader:
                 continue
             if len(entry) != 2:
                 raise InputError(
-                    f"The entry {short(' '.join(entry))} of the translate table on {self.line(place)} and after is not "
+                    f"The entry {excerpt(' '.join(entry))} of the translate table on {self.line(place)} and after is not "
                     "a key and a name; separate entries by commas, and quote names that hold blanks or commas."
                 )
             key, label = entry
             if key in self.translate:
-                raise InputError(f"The key {short(key)} occurs twice in the translate table; keys must differ.")
+                raise InputError(f"The key {excerpt(key)} occurs twice in the translate table; keys must differ.")
             self.translate[key] = label
             entry = []
         self.check_distinct(list(self.translate.values()), "translate table")
@@ -305,13 +304,13 @@ class _Reader:
         self.read_texts = {}
 
     def check_distinct(self, names: list[str], where: str) -> None:
-        """Refuse names that occur twice."""
+        """Raise if a name occurs twice."""
         if len(set(names)) < len(names):
-            twice = first_repeated(names)
-            raise InputError(f"The name {short(twice)} occurs twice in the {where}; names must differ.")
+            twice = find_duplicate(names)
+            raise InputError(f"The name {excerpt(twice)} occurs twice in the {where}; names must differ.")
 
     def read_tree(self, place: int, end: int) -> None:
-        """Take in one tree."""
+        """Read one tree."""
         title, equals = "", False
         for kind, token, after in self.tokens(_HEADER, place, end):
             place = after
@@ -320,7 +319,7 @@ class _Reader:
                 break
             if kind != "mark":
                 title = self.name(kind, token) if kind == "quoted" else token
-        what = f"Tree {short(title)} (number {len(self.trees) + 1} of the file)"
+        what = f"Tree {excerpt(title)} (number {len(self.trees) + 1} of the file)"
         if not equals:
             raise InputError(f"{what} has no '=' after its name on {self.line(place)}; write 'tree T = (a:1,b:1);'.")
         begin, comments = self.skip(place)
@@ -332,7 +331,7 @@ class _Reader:
         self.trees.append(NexusTree(title, weight, tree))
 
     def weight(self, comments: list[str], what: str) -> float:
-        """Return the weight that is given in one of the comments before a tree, or 1."""
+        """Return the weight that a comment before a tree gives, or 1."""
         for comment in comments:
             if match := _WEIGHT.fullmatch(comment):
                 parts = match.group(1).split("/")
@@ -343,7 +342,7 @@ class _Reader:
                     weight = math.nan
                 if not 0 <= weight < math.inf:
                     raise InputError(
-                        f"{what} has the weight {short(match.group(1))}; weights are finite numbers of at least 0, "
+                        f"{what} has the weight {excerpt(match.group(1))}; weights are finite numbers of at least 0, "
                         "such as 0.25 or 1/4."
                     )
                 return weight
@@ -356,13 +355,13 @@ class _Reader:
                 self.text[begin : end + 1], self.preserve_underscores, self.tolerance
             )
         except InputError as error:
-            raise InputError(f"{what}: {self.in_the_file(begin, end, error)}") from None
+            raise InputError(f"{what}: {self.relocate_error(begin, end, error)}") from None
         names = [self.leaf_name(label, what) for label in labels]
-        self.settle_order(names)
-        differences = leaf_differences(names, self.order)
+        self.set_order(names)
+        differences = describe_name_differences(names, self.order)
         if differences or len(names) != len(self.order):
-            fault = differences or f"it has {short(first_repeated(names))} twice"
-            raise InputError(f"{what} is not over the leaves of the file: {fault}; all trees need the same leaves.")
+            reason = differences or f"it has {excerpt(find_duplicate(names))} twice"
+            raise InputError(f"{what} is not over the leaves of the file: {reason}; all trees need the same leaves.")
         return Tree(children, heights, names).reorder(self.order)
 
     def leaf_name(self, label: str, what: str) -> str:
@@ -370,19 +369,19 @@ class _Reader:
         name = self.known.get(label)
         if name is None and self.translate:
             raise InputError(
-                f"{what} has the leaf {short(label)}, which is neither a key nor a name of the translate table; add it "
+                f"{what} has the leaf {excerpt(label)}, which is neither a key nor a name of the translate table; add it "
                 "there."
             )
         return label if name is None else name
 
-    def settle_order(self, names: list[str]) -> None:
-        """Number the leaves, once and for all trees."""
+    def set_order(self, names: list[str]) -> None:
+        """Fix the order of the leaves for all trees."""
         if not self.order:
             self.order = tuple(self.taxa or self.translate.values() or names)
 
-    def in_the_file(self, begin: int, end: int, error: InputError) -> str:
-        """Return the sentence that refuses a tree, with places in the file instead of places in the tree."""
-        # Places are counted from the beginning of the text: one comment stands for all that comes before.
+    def relocate_error(self, begin: int, end: int, error: InputError) -> str:
+        """Return the message of an error, with positions in the file instead of positions in the tree."""
+        # Parse the tree again after a comment as long as the text before it, so that positions count from its beginning.
         start, equals = self.text.index("#"), self.text.rindex("=", 0, begin)
         blank = re.sub(r"[^\n]", " ", self.text[:begin])
         before = f"{blank[:start]}[{blank[start + 1 : equals]}]{blank[equals + 1 :]}"

@@ -1,4 +1,4 @@
-"""A weighted sample of trees over the same leaves, and what it says about them."""
+"""``TreeSample``: a weighted sample of trees over the same leaves, its summaries and its checks."""
 
 from __future__ import annotations
 
@@ -16,190 +16,18 @@ from ..errors import InputError
 from . import convert, newick, nexus
 from .clades import join_clades, number_clades
 from .cut import cut_tree
-from .newick import leaf_differences, short
-from .summary import SummaryTree, clade_heights, lay_out
+from .newick import describe_name_differences, excerpt
+from .summary import ROUNDING, SummaryTree, clade_heights, order_merges
 from .tree import Tree
 
 FloatArray = NDArray[np.float64]
-
-
-def checked_trees(trees: Sequence[Tree]) -> tuple[Tree, ...]:
-    """Return at least one tree, all with the same leaf names in the same order."""
-    try:
-        drawn = tuple(trees)
-    except TypeError:
-        raise InputError(f"trees is a {type(trees).__name__}; it must be a sequence of trees.") from None
-    if not drawn:
-        raise InputError("trees is empty; a sample needs at least one tree.")
-    for k, tree in enumerate(drawn):
-        if not isinstance(tree, Tree):
-            raise InputError(f"Tree {k} of the sample is a {type(tree).__name__}; it must be a Tree.")
-        if tree.leaf_names != drawn[0].leaf_names:
-            differences = leaf_differences(tree.leaf_names, drawn[0].leaf_names)
-            raise InputError(
-                f"Tree {k} of the sample has other leaves than tree 0: {differences}; all trees need the same leaves."
-                if differences
-                else f"Tree {k} of the sample has its leaves in another order than tree 0; use Tree.reorder first."
-            )
-    return drawn
-
-
-def checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:
-    """Return weights that add up to 1."""
-    given = np.ones(n_trees) if weights is None else _as_numbers(weights, "weights", (n_trees,))
-    wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
-    if len(wrong):
-        raise InputError(
-            f"The weight of tree {wrong[0]} is {given[wrong[0]]:g}; weights are finite numbers of at least 0."
-        )
-    if not np.any(given):
-        raise InputError("All weights are 0; at least one tree needs a positive weight.")
-    total = math.fsum(given.tolist()) if given.max() < 1e300 else math.inf
-    # Weights that add up to 1 but for rounding are kept, so that a sample written to a file comes back as it was.
-    if abs(total - 1) > 4 * np.finfo(float).eps:
-        given = given / given.max()
-        given = given / math.fsum(given.tolist())
-    shares = given + 0.0  # turns -0.0 into 0.0
-    shares.setflags(write=False)
-    return shares
-
-
-def checked_logs(values: ArrayLike | None, what: str, shape: tuple[int, ...]) -> FloatArray | None:
-    """Return log densities of the given shape without NaN, or nothing if there are none."""
-    if values is None:
-        return None
-    logs = _as_numbers(values, what, shape)
-    if np.any(np.isnan(logs)):
-        raise InputError(f"{what} holds NaN for tree {np.argwhere(np.isnan(logs))[0][0]}; it must hold numbers.")
-    logs.setflags(write=False)
-    return logs
-
-
-def _as_numbers(values: ArrayLike, what: str, shape: tuple[int, ...]) -> FloatArray:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} must be an array of numbers of shape {shape}.") from None
-    if array.shape != shape:
-        raise InputError(f"{what} has shape {array.shape}; for these trees it must be {shape}.")
-    return array
-
-
-def checked_row(row: object, leaf_names: tuple[str, ...]) -> int:
-    """Return the number of a row that is given by number or by name."""
-    if isinstance(row, str):
-        if row not in leaf_names:
-            raise InputError(f"There is no row named {short(row)}; pass one of leaf_names, or the number of a row.")
-        return leaf_names.index(row)
-    if isinstance(row, bool) or not isinstance(row, numbers.Integral) or not 0 <= int(row) < len(leaf_names):
-        raise InputError(f"The row is {row!r}; it must be a name or a whole number from 0 to {len(leaf_names) - 1}.")
-    return int(row)
-
-
-def checked_threshold(threshold: object) -> float:
-    """Return a share from 0.5 to less than 1."""
-    if isinstance(threshold, numbers.Real) and 0.5 <= float(threshold) < 1:
-        return float(threshold)
-    raise InputError(
-        f"threshold is {threshold!r}; it must be at least 0.5, so that all clades fit into one tree, and less than 1."
-    )
-
-
-def check_choice(heights: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a way to place clades that is not among those allowed."""
-    if heights not in allowed:
-        raise InputError(f"heights is {heights!r}; it must be one of {', '.join(map(repr, allowed))}.")
-
-
-def co_clustering(sample: TreeSample, n_clusters: int | None, height: float | None) -> FloatArray:
-    """Return the probability that two rows are together; see :meth:`TreeSample.co_clustering`."""
-    if n_clusters is not None and height is not None:
-        raise InputError("Both n_clusters and height were given; a tree is cut by one of them, so leave out the other.")
-    together = np.zeros((sample.n_leaves, sample.n_leaves))
-    total = 0.0
-    for tree, ratios, weight in _to_cut(sample, by_ratio=n_clusters is None and height is None):
-        labels = cut_tree(tree, ratios, n_clusters=n_clusters, height=height)
-        total += weight
-        rows = np.argsort(labels, kind="stable")
-        sizes = np.bincount(labels)
-        ends = np.cumsum(sizes)
-        for k in np.flatnonzero(sizes > 1).tolist():
-            cluster = rows[ends[k] - sizes[k] : ends[k]]
-            together[cluster[:, None], cluster] += weight
-    together /= total
-    np.fill_diagonal(together, 1.0)
-    return together
-
-
-def _to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
-    """Return every tree to cut once, with its ratios and its weight."""
-    distinct = sample._distinct
-    if not by_ratio:
-        nothing = np.empty(0)
-        weights = sample._distinct_weights.tolist()
-        return [(tree, nothing, weight) for tree, weight in zip(distinct, weights, strict=True)]
-    if sample.log_ratios is None:
-        raise InputError(
-            "The log likelihood ratios of the merges are unknown, so trees cannot be cut by them; pass n_clusters "
-            "or height, or make the sample with log_ratios."
-        )
-    cases: dict[tuple[int, bytes], tuple[Tree, FloatArray, float]] = {}
-    for i, ratios, weight in zip(sample._which.tolist(), sample.log_ratios, sample.weights.tolist(), strict=True):
-        key = i, ratios.tobytes()
-        before = cases[key][2] if key in cases else 0.0
-        cases[key] = distinct[i], ratios, before + weight
-    return list(cases.values())
-
-
 IntArray = NDArray[np.intp]
-
-# Two sums of the same shares in different orders are equal to within this.
-ROUNDING = 1e-9
-
-
-def consensus(sample: TreeSample, threshold: float, heights: str) -> SummaryTree:
-    """Return the majority-rule tree; see :meth:`TreeSample.consensus`."""
-    share = checked_threshold(threshold)
-    check_choice(heights, ("mean", "median"))
-    n = sample.n_leaves
-    where, merges = sample._first_seen
-    # Clades of exactly the threshold stay out whichever way their shares are rounded: two such may exclude each other.
-    kept = np.flatnonzero(sample._clade_shares > share + ROUNDING)
-    members = [sample._distinct[where[c]].leaves_below(n + merges[c]) for c in kept]
-    children, made = join_clades(n, members)
-    return _summary(sample, children, np.where(made < 0, -1, kept[made]), heights, None)
-
-
-def mcc(sample: TreeSample, heights: str) -> SummaryTree:
-    """Return the maximum clade credibility tree; see :meth:`TreeSample.mcc`."""
-    check_choice(heights, ("mean", "median", "keep"))
-    drawn = sample._distinct_weights > 0
-    with np.errstate(divide="ignore"):
-        log_shares = np.log(sample._clade_shares[sample._clades])
-    scores = np.where(drawn, log_shares.sum(axis=1), -np.inf)
-    # Trees with the same clades in another order have the same sum but for rounding.
-    i = int(np.argmax(scores > scores.max() - ROUNDING))
-    tree = sample._distinct[i]
-    return _summary(sample, tree.children, sample._clades[i], heights, tree)
-
-
-def _summary(sample: TreeSample, children: ArrayLike, clades: IntArray, heights: str, tree: Tree | None) -> SummaryTree:
-    """Return the tree of the given merges, each with its clade or -1 if it only resolves a polytomy."""
-    real = clades >= 0
-    stack = np.stack([drawn.merge_heights for drawn in sample._distinct])
-    found = clade_heights(sample._clades, stack, sample._distinct_weights, clades[real])
-    support, mean, median = np.full((3, len(clades)), np.nan)
-    hpd = np.full((len(clades), 2), np.nan)
-    support[real], mean[real], median[real], hpd[real] = sample._clade_shares[clades[real]], *found
-    wanted = tree.merge_heights if tree is not None and heights == "keep" else mean if heights == "mean" else median
-    kids, ages, order = lay_out(children, wanted)
-    return SummaryTree(kids, ages, sample.leaf_names, support[order], mean[order], median[order], hpd[order])
 
 
 class TreeSample:
-    """A weighted sample of trees over the same leaves; it cannot be changed.
+    """An immutable weighted sample of trees over the same leaves.
 
-    Trees that are equal may occur many times: whatever is asked is computed once for each.
+    Equal trees may occur many times; every summary treats each distinct tree once.
 
     Parameters
     ----------
@@ -240,13 +68,13 @@ class TreeSample:
         log_joints: ArrayLike | None = None,
         log_ratios: ArrayLike | None = None,
     ) -> None:
-        drawn = checked_trees(trees)
-        n_merges = drawn[0].n_leaves - 1
+        members = check_trees(trees)
+        n_merges = members[0].n_leaves - 1
         self.__dict__.update(
-            _trees=drawn,
-            _weights=checked_weights(weights, len(drawn)),
-            _log_joints=checked_logs(log_joints, "log_joints", (len(drawn),)),
-            _log_ratios=checked_logs(log_ratios, "log_ratios", (len(drawn), n_merges)),
+            _trees=members,
+            _weights=check_weights(weights, len(members)),
+            _log_joints=check_log_densities(log_joints, "log_joints", (len(members),)),
+            _log_ratios=check_log_densities(log_ratios, "log_ratios", (len(members), n_merges)),
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -259,7 +87,7 @@ class TreeSample:
             f"A {type(self).__name__} cannot be changed: {name!r} was not deleted. Make a new one instead."
         )
 
-    # -- facts ---------------------------------------------------------------------------------
+    # -- attributes------------------------------------------------------------------------------
 
     @property
     def trees(self) -> tuple[Tree, ...]:
@@ -298,15 +126,15 @@ class TreeSample:
 
     @property
     def effective_size(self) -> float:
-        """How many distinct, equally weighted trees the sample amounts to."""
+        """Number of distinct trees of equal weight that the sample is worth."""
         return float(1 / np.sum(self._distinct_weights**2))
 
     def best(self) -> Tree:
-        """Return the tree of the highest log joint density, the first of several."""
+        """Return the tree with the highest log joint density, the first if several have it."""
         if self._log_joints is None:
             raise InputError(
-                "The log joint densities of the trees are unknown, so none is the best; pass log_joints, or "
-                "summarise the sample with mcc()."
+                "The sample has no log_joints, so no tree is known to be the best; pass log_joints, or summarise the sample "
+                "with mcc()."
             )
         return self._trees[int(np.argmax(self._log_joints))]
 
@@ -318,8 +146,7 @@ class TreeSample:
         Returns
         -------
         dict of frozenset of str to float
-            All clades of at least two leaves that have a share, the most probable first and of those equally probable
-            the largest.
+            All clades of at least two leaves with a positive share, ordered by probability, then by size.
         """
         shares, (where, merges) = self._clade_shares, self._first_seen
         names = np.array(self.leaf_names, dtype=object)
@@ -338,7 +165,7 @@ class TreeSample:
         Parameters
         ----------
         normalized : bool, default False
-            Divide by the largest value there is, see :func:`coaltree.tree.clades.robinson_foulds`.
+            Divide by the largest possible value, see :func:`coaltree.tree.clades.robinson_foulds`.
 
         Returns
         -------
@@ -359,7 +186,7 @@ class TreeSample:
     # -- summaries -----------------------------------------------------------------------------
 
     def consensus(self, threshold: float = 0.5, heights: Literal["mean", "median"] = "mean") -> SummaryTree:
-        """Return the majority-rule tree: all clades that more than a given share of the sample has.
+        """Return the majority-rule consensus: the tree of all clades with more than a given share of the sample.
 
         Parameters
         ----------
@@ -372,10 +199,9 @@ class TreeSample:
         Returns
         -------
         SummaryTree
-            Where the sample leaves it open which lineages merged first, they merge at the same height, and the
-            support of all but the last of these merges is NaN.
+            Polytomies are resolved by merges at the same height; the support of all but the last of them is NaN.
         """
-        return consensus(self, threshold, heights)
+        return _consensus(self, threshold, heights)
 
     def mcc(self, heights: Literal["mean", "median", "keep"] = "mean") -> SummaryTree:
         """Return the maximum clade credibility tree: the one whose clades have the largest product of shares.
@@ -391,12 +217,12 @@ class TreeSample:
         SummaryTree
             The first of several.
         """
-        return mcc(self, heights)
+        return _mcc(self, heights)
 
     # -- pairs of rows -------------------------------------------------------------------------
 
     def merge_heights(self, a: int | str, b: int | str) -> FloatArray:
-        """Return how high two rows merge in every tree.
+        """Return the height at which two rows merge in every tree.
 
         Parameters
         ----------
@@ -407,7 +233,7 @@ class TreeSample:
         -------
         ndarray of float, shape (n_trees,)
         """
-        first, second = checked_row(a, self.leaf_names), checked_row(b, self.leaf_names)
+        first, second = find_row(a, self.leaf_names), find_row(b, self.leaf_names)
         heights = []
         for tree in self._distinct:
             i, j = first, second
@@ -426,16 +252,16 @@ class TreeSample:
         Parameters
         ----------
         n_clusters : int, optional
-            Cut every tree into so many clusters.
+            Cut every tree into this number of clusters.
         height : float, optional
-            Cut every tree at this height. With neither of the two, trees are cut where the model prefers independent
-            trees, which needs ``log_ratios``.
+            Cut every tree at this height. By default trees are cut where the model prefers independent trees, which
+            requires ``log_ratios``.
 
         Returns
         -------
         ndarray of float, shape (n_leaves, n_leaves)
         """
-        return co_clustering(self, n_clusters, height)
+        return _co_clustering(self, n_clusters, height)
 
     # -- exchange ------------------------------------------------------------------------------
 
@@ -455,12 +281,12 @@ class TreeSample:
         Parameters
         ----------
         text : str
-            A file with rooted, binary, ultrametric trees over the same leaves, such as BEAST writes. Blocks of other
-            kinds and comments are left out, but for weights such as ``[&W 1/3]``; trees without one have weight 1.
+            A file with rooted, binary, ultrametric trees over the same leaves, such as BEAST writes. Other blocks and
+            comments are ignored, except weights such as ``[&W 1/3]``; trees without one have weight 1.
         preserve_underscores : bool, default False
             Keep underscores of unquoted names; the standard reads them as blanks.
         tolerance : float, default 1e-6
-            How far leaves may stand from height 0, as a share of the root's height.
+            Largest distance of a leaf from height 0, as a share of the root's height.
 
         Returns
         -------
@@ -470,16 +296,16 @@ class TreeSample:
         Raises
         ------
         InputError
-            With the tree that cannot be read. It is a ``ValueError``.
+            If a tree cannot be read, with its name. It is a ``ValueError``.
         """
-        found = nexus.parse(text, preserve_underscores, tolerance)
-        return TreeSample([entry.tree for entry in found], [entry.weight for entry in found])
+        entries = nexus.parse(text, preserve_underscores, tolerance)
+        return TreeSample([entry.tree for entry in entries], [entry.weight for entry in entries])
 
     def to_xarray(self) -> Any:
-        """Return what is one number a tree as an ``xarray.Dataset`` along the dimension ``tree``.
+        """Return the scalars of every tree as an ``xarray.Dataset`` with the dimension ``tree``.
 
-        These are ``weight``, ``root_height``, ``total_length`` and, if known, ``log_joint``; of an `SMCResult` also the ``run``
-        of each tree, and the log evidence among the attributes; of an `MCMCResult` the ``chain`` of each tree.
+        The variables are ``weight``, ``root_height``, ``total_length`` and, if known, ``log_joint``. An `SMCResult` adds the
+        ``run`` of each tree and the log evidence as an attribute, an `MCMCResult` the ``chain`` of each tree.
 
         Raises
         ------
@@ -489,11 +315,11 @@ class TreeSample:
         return convert.to_xarray(self)
 
     def to_arviz(self) -> Any:
-        """Return what is one number a tree for arviz: an ``xarray.DataTree``, or before arviz 1.0 its ``InferenceData``.
+        """Return the scalars of every tree for arviz: an ``xarray.DataTree``, or before arviz 1.0 an ``InferenceData``.
 
-        arviz takes all draws of a chain to weigh the same. So as many trees are drawn as there are, systematically in
-        proportion to their weights, and make one chain; a sample of equal weights is taken as it is. Root heights and
-        lengths are in the group ``posterior``; log joints, as ``lp``, and runs in ``sample_stats``.
+        arviz needs draws of equal weight, so the trees are resampled systematically in proportion to their weights and
+        form one chain; a sample of equal weights stays as it is. Root heights and lengths are in the group
+        ``posterior``; log joints, as ``lp``, and runs are in ``sample_stats``.
 
         Raises
         ------
@@ -502,22 +328,22 @@ class TreeSample:
         """
         return convert.to_arviz(self)
 
-    # -- what is computed once -----------------------------------------------------------------
+    # -- computed on first use ------------------------------------------------------------------
 
     @cached_property
-    def _places(self) -> tuple[tuple[Tree, ...], IntArray]:
-        """The distinct trees as they first occur, and which of them each tree is."""
-        numbers_of: dict[Tree, int] = {}
-        which = [numbers_of.setdefault(tree, len(numbers_of)) for tree in self._trees]
-        return tuple(numbers_of), np.array(which, dtype=np.intp)
+    def _distinct_index(self) -> tuple[tuple[Tree, ...], IntArray]:
+        """Distinct trees in order of first occurrence, and the index of each tree among them."""
+        index_of: dict[Tree, int] = {}
+        which = [index_of.setdefault(tree, len(index_of)) for tree in self._trees]
+        return tuple(index_of), np.array(which, dtype=np.intp)
 
     @property
     def _distinct(self) -> tuple[Tree, ...]:
-        return self._places[0]
+        return self._distinct_index[0]
 
     @property
     def _which(self) -> IntArray:
-        return self._places[1]
+        return self._distinct_index[1]
 
     @cached_property
     def _distinct_weights(self) -> FloatArray:
@@ -541,16 +367,16 @@ class TreeSample:
         if self.n_leaves == 1:
             return np.empty(0)
         shares = np.bincount(self._clades.ravel(), weights=np.repeat(self._distinct_weights, self.n_leaves - 1))
-        # Added up in the same order as the root's, the shares of clades that all trees have are then 1 to the last digit.
+        # Divide by the root's share, summed in the same order: clades that all trees have then have a share of exactly 1.
         return np.asarray(shares / shares[self._clades[0, -1]], dtype=np.float64)
 
-    # -- manners -------------------------------------------------------------------------------
+    # -- protocols -----------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._trees)
 
     def __getstate__(self) -> dict[str, Any]:
-        computed = {"_places", "_distinct_weights", "_clades", "_first_seen", "_clade_shares"}
+        computed = {"_distinct_index", "_distinct_weights", "_clades", "_first_seen", "_clade_shares"}
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -563,10 +389,179 @@ class TreeSample:
         return f"<{type(self).__name__}: {len(self)} trees ({self.n_distinct} distinct) of {self.n_leaves} leaves>"
 
     def _facts(self) -> dict[str, object]:
-        """What a notebook shows."""
+        """Return the facts that a notebook shows."""
         heights = np.array([tree.heights[-1] for tree in self._distinct])
         facts = {"trees": len(self), "distinct": self.n_distinct, "leaves": self.n_leaves}
         return facts | {"mean root height": float(heights @ self._distinct_weights)}
 
     def _repr_html_(self) -> str:
         return facts_html(type(self).__name__, self._facts())
+
+
+def _co_clustering(sample: TreeSample, n_clusters: int | None, height: float | None) -> FloatArray:
+    """Return the probability that two rows are together; see :meth:`TreeSample.co_clustering`."""
+    if n_clusters is not None and height is not None:
+        raise InputError("Both n_clusters and height were given; give only one of them.")
+    together = np.zeros((sample.n_leaves, sample.n_leaves))
+    total = 0.0
+    for tree, ratios, weight in _cases_to_cut(sample, by_ratio=n_clusters is None and height is None):
+        labels = cut_tree(tree, ratios, n_clusters=n_clusters, height=height)
+        total += weight
+        rows = np.argsort(labels, kind="stable")
+        sizes = np.bincount(labels)
+        ends = np.cumsum(sizes)
+        for k in np.flatnonzero(sizes > 1).tolist():
+            cluster = rows[ends[k] - sizes[k] : ends[k]]
+            together[cluster[:, None], cluster] += weight
+    together /= total
+    np.fill_diagonal(together, 1.0)
+    return together
+
+
+def _cases_to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
+    """Return the distinct trees to cut, with their ratios and total weights."""
+    distinct = sample._distinct
+    if not by_ratio:
+        nothing = np.empty(0)
+        weights = sample._distinct_weights.tolist()
+        return [(tree, nothing, weight) for tree, weight in zip(distinct, weights, strict=True)]
+    if sample.log_ratios is None:
+        raise InputError(
+            "The sample has no log_ratios, so trees cannot be cut by likelihood ratio; pass n_clusters or height, or make "
+            "the sample with log_ratios."
+        )
+    cases: dict[tuple[int, bytes], tuple[Tree, FloatArray, float]] = {}
+    for i, ratios, weight in zip(sample._which.tolist(), sample.log_ratios, sample.weights.tolist(), strict=True):
+        key = i, ratios.tobytes()
+        before = cases[key][2] if key in cases else 0.0
+        cases[key] = distinct[i], ratios, before + weight
+    return list(cases.values())
+
+
+def _consensus(sample: TreeSample, threshold: float, heights: str) -> SummaryTree:
+    """Return the majority-rule tree; see :meth:`TreeSample.consensus`."""
+    share = check_threshold(threshold)
+    check_heights_option(heights, ("mean", "median"))
+    n = sample.n_leaves
+    where, merges = sample._first_seen
+    # Leave out clades whose share equals the threshold up to rounding: two of them may exclude each other.
+    kept = np.flatnonzero(sample._clade_shares > share + ROUNDING)
+    members = [sample._distinct[where[c]].leaves_below(n + merges[c]) for c in kept]
+    children, made = join_clades(n, members)
+    return _summarize(sample, children, np.where(made < 0, -1, kept[made]), heights, None)
+
+
+def _mcc(sample: TreeSample, heights: str) -> SummaryTree:
+    """Return the maximum clade credibility tree; see :meth:`TreeSample.mcc`."""
+    check_heights_option(heights, ("mean", "median", "keep"))
+    has_weight = sample._distinct_weights > 0
+    with np.errstate(divide="ignore"):
+        log_shares = np.log(sample._clade_shares[sample._clades])
+    scores = np.where(has_weight, log_shares.sum(axis=1), -np.inf)
+    # Trees with the same clades in another order have the same score up to rounding.
+    i = int(np.argmax(scores > scores.max() - ROUNDING))
+    tree = sample._distinct[i]
+    return _summarize(sample, tree.children, sample._clades[i], heights, tree)
+
+
+def _summarize(
+    sample: TreeSample, children: ArrayLike, clades: IntArray, heights: str, tree: Tree | None
+) -> SummaryTree:
+    """Return the summary tree of given merges; the clade of a merge that only resolves a polytomy is -1."""
+    real = clades >= 0
+    stack = np.stack([draw.merge_heights for draw in sample._distinct])
+    by_clade = clade_heights(sample._clades, stack, sample._distinct_weights, clades[real])
+    support, mean, median = np.full((3, len(clades)), np.nan)
+    hpd = np.full((len(clades), 2), np.nan)
+    support[real], mean[real], median[real], hpd[real] = sample._clade_shares[clades[real]], *by_clade
+    wanted = tree.merge_heights if tree is not None and heights == "keep" else mean if heights == "mean" else median
+    kids, ages, order = order_merges(children, wanted)
+    return SummaryTree(kids, ages, sample.leaf_names, support[order], mean[order], median[order], hpd[order])
+
+
+def check_trees(trees: Sequence[Tree]) -> tuple[Tree, ...]:
+    """Return the trees as a tuple, after checking that they have the same leaf names in the same order."""
+    try:
+        sample = tuple(trees)
+    except TypeError:
+        raise InputError(f"trees is a {type(trees).__name__}; it must be a sequence of trees.") from None
+    if not sample:
+        raise InputError("trees is empty; a sample needs at least one tree.")
+    for k, tree in enumerate(sample):
+        if not isinstance(tree, Tree):
+            raise InputError(f"Tree {k} of the sample is a {type(tree).__name__}; it must be a Tree.")
+        if tree.leaf_names != sample[0].leaf_names:
+            differences = describe_name_differences(tree.leaf_names, sample[0].leaf_names)
+            raise InputError(
+                f"Tree {k} of the sample has other leaves than tree 0: {differences}; all trees need the same leaves."
+                if differences
+                else f"Tree {k} of the sample has its leaves in another order than tree 0; use Tree.reorder first."
+            )
+    return sample
+
+
+def check_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:
+    """Return weights divided by their sum, after checking that they are valid."""
+    given = np.ones(n_trees) if weights is None else _to_float_array(weights, "weights", (n_trees,))
+    wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
+    if len(wrong):
+        raise InputError(
+            f"The weight of tree {wrong[0]} is {given[wrong[0]]:g}; weights are finite numbers of at least 0."
+        )
+    if not np.any(given):
+        raise InputError("All weights are 0; at least one tree needs a positive weight.")
+    total = math.fsum(given.tolist()) if given.max() < 1e300 else math.inf
+    # Weights that add up to 1 up to rounding stay, so that a sample is the same after a round trip through a file.
+    if abs(total - 1) > 4 * np.finfo(float).eps:
+        given = given / given.max()
+        given = given / math.fsum(given.tolist())
+    shares = given + 0.0  # turns -0.0 into 0.0
+    shares.setflags(write=False)
+    return shares
+
+
+def check_log_densities(values: ArrayLike | None, what: str, shape: tuple[int, ...]) -> FloatArray | None:
+    """Return log densities of the given shape, after checking that none is NaN; None stays None."""
+    if values is None:
+        return None
+    logs = _to_float_array(values, what, shape)
+    if np.any(np.isnan(logs)):
+        raise InputError(f"{what} holds NaN for tree {np.argwhere(np.isnan(logs))[0][0]}; it must hold numbers.")
+    logs.setflags(write=False)
+    return logs
+
+
+def _to_float_array(values: ArrayLike, what: str, shape: tuple[int, ...]) -> FloatArray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be an array of numbers of shape {shape}.") from None
+    if array.shape != shape:
+        raise InputError(f"{what} has shape {array.shape}; for these trees it must be {shape}.")
+    return array
+
+
+def find_row(row: object, leaf_names: tuple[str, ...]) -> int:
+    """Return the number of a row, given its number or name."""
+    if isinstance(row, str):
+        if row not in leaf_names:
+            raise InputError(f"There is no row named {excerpt(row)}; pass one of leaf_names, or the number of a row.")
+        return leaf_names.index(row)
+    if isinstance(row, bool) or not isinstance(row, numbers.Integral) or not 0 <= int(row) < len(leaf_names):
+        raise InputError(f"The row is {row!r}; it must be a name or a whole number from 0 to {len(leaf_names) - 1}.")
+    return int(row)
+
+
+def check_threshold(threshold: object) -> float:
+    """Return a threshold, after checking that it is at least 0.5 and less than 1."""
+    if isinstance(threshold, numbers.Real) and 0.5 <= float(threshold) < 1:
+        return float(threshold)
+    raise InputError(
+        f"threshold is {threshold!r}; it must be at least 0.5, so that all clades fit into one tree, and less than 1."
+    )
+
+
+def check_heights_option(heights: object, allowed: tuple[str, ...]) -> None:
+    """Raise unless the option is among those allowed."""
+    if heights not in allowed:
+        raise InputError(f"heights is {heights!r}; it must be one of {', '.join(map(repr, allowed))}.")

@@ -1,4 +1,4 @@
-"""One tree that stands for a sample of trees, and what the sample says about each of its merges."""
+"""``SummaryTree``: one tree for a sample of trees, with support and heights of every clade."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .tree import Tree
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
 
-# Shares that are equal but for the order in which they were added up are equal to within this.
+# Sums of the same shares in different order are equal within this.
 ROUNDING = 1e-9
 
 
 class CladeHeights(NamedTuple):
-    """Weighted heights of some clades, one entry a clade."""
+    """Mean, median and HPD interval of the heights of clades, one entry per clade."""
 
     mean: FloatArray
     median: FloatArray
@@ -37,15 +37,15 @@ def clade_heights(clades: IntArray, heights: FloatArray, weights: FloatArray, wa
     heights : ndarray of float, shape (n_trees, n_merges)
     weights : ndarray of float, shape (n_trees,)
     wanted : ndarray of int, shape (n_wanted,)
-        Numbers of distinct clades that trees of positive weight have.
+        Numbers of distinct clades of trees with positive weight.
 
     Returns
     -------
     CladeHeights
     """
-    place = np.full(int(clades.max(initial=0)) + 1, -1, dtype=np.intp)
-    place[wanted] = np.arange(len(wanted))
-    kept = np.where(weights[:, None] > 0, place[clades], -1)
+    index = np.full(int(clades.max(initial=0)) + 1, -1, dtype=np.intp)
+    index[wanted] = np.arange(len(wanted))
+    kept = np.where(weights[:, None] > 0, index[clades], -1)
     at = np.nonzero(kept >= 0)
     groups, ages, shares = kept[at], heights[at], weights[at[0]]
     order = np.lexsort((ages, groups))
@@ -62,7 +62,7 @@ def clade_heights(clades: IntArray, heights: FloatArray, weights: FloatArray, wa
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the value with half of the weight on either side, the mean of two if it lies between them.
+    """Return the weighted median, the mean of two values if it lies between them.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 
 def shortest_interval(values: FloatArray, weights: FloatArray, share: float = 0.95) -> tuple[float, float]:
-    """Return the shortest interval from value to value that holds a share of the weight, the lowest of several.
+    """Return the shortest interval between two values that contains a share of the weight, the lowest if several do.
 
     Parameters
     ----------
@@ -110,22 +110,21 @@ _ANNOTATIONS = ("support", "mean_heights", "median_heights", "height_hpd")
 
 
 class SummaryTree(Tree):
-    """A tree that stands for a sample of trees.
+    """A tree that summarises a sample of trees.
 
-    Where the sample does not say in which order three or more lineages merged, the merges in between only resolve the
-    polytomy: they are as high as the merge above them, and everything that is said about them is NaN.
+    Merges that only resolve a polytomy have the height of their parent, and NaN as support and heights.
 
     Parameters
     ----------
     children, heights, leaf_names
         As of a :class:`Tree`.
     support : array-like of float, shape (n - 1,), optional
-        Share of the sample that has the clade below each merge, NaN where the merge only resolves a polytomy. This and
-        what follows have one entry a merge, most recent first; the defaults are those of a sample of one tree.
+        Share of the sample with the clade of each merge, NaN where the merge only resolves a polytomy. This and the
+        next arrays have one entry per merge, most recent first; the defaults describe a sample of one tree.
     mean_heights, median_heights : array-like of float, shape (n - 1,), optional
         Mean and median height of the clade, over the trees that have it.
     height_hpd : array-like of float, shape (n - 1, 2), optional
-        The shortest interval that holds 95 % of the clade's heights.
+        The shortest interval that contains 95 % of the clade's heights.
 
     Examples
     --------
@@ -176,11 +175,11 @@ class SummaryTree(Tree):
                 "height_hpd holds an interval that ends below its beginning; give each as lower and upper end."
             )
 
-    # -- facts ---------------------------------------------------------------------------------
+    # -- attributes------------------------------------------------------------------------------
 
     @property
     def support(self) -> FloatArray:
-        """Share of the sample that has each merge's clade, NaN for merges that only resolve a polytomy."""
+        """Share of the sample with the clade of each merge, NaN for merges that only resolve a polytomy."""
         return self._support
 
     @property
@@ -209,7 +208,7 @@ class SummaryTree(Tree):
     # -- exchange ------------------------------------------------------------------------------
 
     def to_newick(self, support: bool = True) -> str:
-        """Write the tree as a Newick string, with polytomies as such.
+        """Write the tree as a Newick string, with its polytomies.
 
         Parameters
         ----------
@@ -219,18 +218,18 @@ class SummaryTree(Tree):
         Returns
         -------
         str
-            Only if there is no polytomy can :meth:`Tree.from_newick` read it.
+            :meth:`Tree.from_newick` reads it only if there is no polytomy.
         """
         labels = [f"{share:.4g}" if support and share == share else "" for share in self._support.tolist()]
-        return self._text([newick.quoted(name) for name in self._leaf_names], labels)
+        return self._render([newick.quote_name(name) for name in self._leaf_names], labels)
 
     def to_nexus(self) -> str:
-        """Write the tree as a NEXUS file, annotated as TreeAnnotator does, for FigTree and its like.
+        """Write the tree as a NEXUS file, annotated as by TreeAnnotator, for FigTree and similar programs.
 
         Returns
         -------
         str
-            Polytomies are written as such. Merges carry ``posterior``, ``height``, ``height_mean``, ``height_median``
+            Polytomies are preserved. Merges have ``posterior``, ``height``, ``height_mean``, ``height_median``
             and ``height_95%_HPD``.
         """
         columns = (self._support, self.merge_heights, self._mean_heights, self._median_heights, *self._height_hpd.T)
@@ -242,9 +241,9 @@ class SummaryTree(Tree):
             for share, height, mean, median, low, high in zip(*(column.tolist() for column in columns), strict=True)
         ]
         keys = [str(key) for key in range(1, self.n_leaves + 1)]
-        return nexus.render(self._leaf_names, [("SUMMARY", f"[&R] {self._text(keys, comments)}")])
+        return nexus.render(self._leaf_names, [("SUMMARY", f"[&R] {self._render(keys, comments)}")])
 
-    def _text(self, leaf_labels: list[str], merge_labels: list[str]) -> str:
+    def _render(self, leaf_labels: list[str], merge_labels: list[str]) -> str:
         n = self.n_leaves
         kept = np.concatenate([np.ones(n, dtype=bool), ~np.isnan(self._support)])
         kept[-1] = True
@@ -261,7 +260,7 @@ class SummaryTree(Tree):
         order = np.argsort(first + self.leaf_counts, kind="stable")
         return "".join(heads[node] + tails[node] for node in order[kept[order]].tolist())[1:] + ";"
 
-    # -- manners -------------------------------------------------------------------------------
+    # -- protocols -----------------------------------------------------------------------------
 
     def _annotate(self, tree: Tree) -> SummaryTree:
         return SummaryTree(
@@ -277,7 +276,7 @@ class SummaryTree(Tree):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
             return NotImplemented
-        # Never equal to a plain tree: two summaries that differ would both be.
+        # Never equal to a plain tree: otherwise two different summaries could equal the same tree.
         return (
             isinstance(other, SummaryTree)
             and super().__eq__(other) is True
@@ -294,28 +293,27 @@ class SummaryTree(Tree):
         return f"<SummaryTree: {self.n_leaves} leaves, root height {self._heights[-1]:.4g}>"
 
 
-def lay_out(children: ArrayLike, wanted: ArrayLike) -> tuple[IntArray, FloatArray, IntArray]:
-    """Give merges new heights and number them by height.
+def order_merges(children: ArrayLike, wanted: ArrayLike) -> tuple[IntArray, FloatArray, IntArray]:
+    """Assign heights to merges and number the merges by height.
 
     Parameters
     ----------
     children : array-like of int, shape (n - 1, 2)
         Children before parents, in any other order.
     wanted : array-like of float, shape (n - 1,)
-        Heights of the merges. They are raised to those of merges below where these are higher; NaN stands for the
-        height of the merge above.
+        Heights of the merges. A height below that of a child is raised to it; NaN stands for the height of the parent.
 
     Returns
     -------
     children : ndarray of int, shape (n - 1, 2)
     heights : ndarray of float, shape (2n - 1,)
-        What a :class:`Tree` is made of.
+        The arguments of :class:`Tree`.
     order : ndarray of int, shape (n - 1,)
-        Which of the merges given each merge was.
+        The old number of each merge.
 
     Examples
     --------
-    >>> children, heights, order = lay_out([[0, 1], [2, 3], [4, 5]], [2.0, 1.0, 1.5])
+    >>> children, heights, order = order_merges([[0, 1], [2, 3], [4, 5]], [2.0, 1.0, 1.5])
     >>> children.tolist(), heights.tolist(), order.tolist()
     ([[2, 3], [0, 1], [5, 4]], [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 2.0], [1, 0, 2])
     """
@@ -326,10 +324,10 @@ def lay_out(children: ArrayLike, wanted: ArrayLike) -> tuple[IntArray, FloatArra
     pairs = kids.tolist()
     for (left, right), height in zip(pairs, np.nan_to_num(own, nan=0.0).tolist(), strict=True):
         heights.append(max(height, heights[left], heights[right]))
-    hangs = [False] * n + np.isnan(own).tolist()
+    follows_parent = [False] * n + np.isnan(own).tolist()
     for k in range(n - 2, -1, -1):
         for child in pairs[k]:
-            if hangs[child]:
+            if follows_parent[child]:
                 heights[child] = heights[n + k]
     merges = np.array(heights[n:], dtype=np.float64)
     # A stable sort keeps children before parents of the same height.

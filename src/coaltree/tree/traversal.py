@@ -1,20 +1,52 @@
-"""Which leaves are below every node, as stretches of the leaves from left to right.
+"""Traversals of a tree that is given as arrays, below the class ``Tree``.
 
-Loops run over lists of numbers, one for each side: lists of pairs would keep the garbage collector busy.
+Interior nodes are numbered so that children come before parents, so one loop over the merges replaces recursion. The
+leaves below a node are consecutive in the drawing order; :func:`leaf_counts` and :func:`first_positions` locate them.
+Loops run over plain lists of numbers, because lists of pairs would keep the garbage collector busy.
 """
+
+# ruff: noqa: D102  (the classes that implement the protocols document their members)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .tree import Tree
-
 IntArray = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
+
+
+class TreeArrays(Protocol):
+    """The attributes of a ``Tree`` that the modules below it read; see ``coaltree.tree.tree``."""
+
+    @property
+    def n_leaves(self) -> int: ...
+    @property
+    def n_nodes(self) -> int: ...
+    @property
+    def root(self) -> int: ...
+    @property
+    def leaf_names(self) -> tuple[str, ...]: ...
+    @property
+    def children(self) -> IntArray: ...
+    @property
+    def heights(self) -> FloatArray: ...
+    @property
+    def merge_heights(self) -> FloatArray: ...
+    @property
+    def parents(self) -> IntArray: ...
+    @property
+    def branch_lengths(self) -> FloatArray: ...
+    @property
+    def leaf_counts(self) -> IntArray: ...
+    @property
+    def first_positions(self) -> IntArray: ...
+    @property
+    def leaf_order(self) -> IntArray: ...
+    @property
+    def total_length(self) -> float: ...
 
 
 def leaf_counts(children: IntArray) -> IntArray:
@@ -36,7 +68,7 @@ def leaf_counts(children: IntArray) -> IntArray:
 
 
 def first_positions(children: IntArray, counts: IntArray) -> IntArray:
-    """Return where every node's leaves begin, when leaves are counted from left to right.
+    """Return the position of every node's first leaf in the drawing order.
 
     Parameters
     ----------
@@ -61,55 +93,33 @@ def first_positions(children: IntArray, counts: IntArray) -> IntArray:
     return np.array(first, dtype=np.intp)
 
 
-# Of a smaller tree everybody sees it.
-_FEWEST_LEAVES = 21
-
-
-def merges_at_zero(tree: Tree) -> int:
-    """Return how many merges are at height 0."""
-    return int(np.count_nonzero(tree.merge_heights == 0))
-
-
-def zero_heights(tree: Tree) -> str | None:
-    """Say that most merges are at height 0, if they are.
-
-    Examples
-    --------
-    >>> from coaltree import Tree
-    >>> zero_heights(Tree([[0, 1], [2, 3]], [0.0, 0.0, 0.0, 0.0, 1.0]))  # few rows
-    >>> merges = [[0, 1], *([k, 19 + k] for k in range(2, 21))]
-    >>> zero_heights(Tree(merges, [0.0] * 40 + [1.0]))
-    '19 of 20 merges are at height 0: those rows are the same or differ no more than the noise'
-    """
-    at_zero, n_merges = merges_at_zero(tree), tree.n_leaves - 1
-    if tree.n_leaves < _FEWEST_LEAVES or 2 * at_zero < n_merges:
-        return None
-    return (
-        f"{at_zero:,} of {n_merges:,} merges are at height 0: those rows are the same or differ no more than the noise"
-    )
-
-
-def told_apart(parameters: Mapping[str, Mapping[str, Any]], sampled: bool, noise: str, sampling: str) -> str:
-    """Say what to try if rows should not meet at height 0; nothing if nothing helps.
+def oldest_merges(children: IntArray, n_tips: int) -> tuple[IntArray, IntArray]:
+    """Keep the oldest merges of a tree; the subtrees below them become tips.
 
     Parameters
     ----------
-    parameters : mapping
-        Of every column, as ``parameters_`` of the estimators.
-    sampled : bool
-        Whether there is a sample of trees already.
-    noise, sampling : str
-        What asks for a little noise and for a sample of trees, in the words of whoever is spoken to.
+    children : ndarray of int, shape (n - 1, 2)
+        Merges by height.
+    n_tips : int
+        From 1 to the number of leaves; one more than the number of merges to keep.
 
-    Examples
-    --------
-    >>> told_apart({"x": {"noise_sd": 0.1}}, False, "noise=0.001", 'inference="smc"')
-    'to tell them apart, try less noise (noise=0.001), or a sample of trees (inference="smc", for some hundred rows)'
-    >>> told_apart({"x": {"noise_sd": 0.0}}, True, "noise=0.001", 'inference="smc"')
-    ''
+    Returns
+    -------
+    children : ndarray of int, shape (n_tips - 1, 2)
+        The merges, with nodes numbered anew. Left and right stay as they are.
+    nodes : ndarray of int, shape (2 n_tips - 1,)
+        The old number of each new node.
     """
-    noisy = any(own.get("noise_sd", 0.0) > 0 for own in parameters.values())
-    ways = [f"less noise ({noise})"] * noisy + [f"a sample of trees ({sampling}, for some hundred rows)"] * (
-        not sampled
-    )
-    return f"to tell them apart, try {', or '.join(ways)}" if ways else ""
+    n_nodes = 2 * len(children) + 1
+    first = n_nodes - n_tips + 1
+    kept = children[len(children) - n_tips + 1 :]
+    tips = kept[kept < first] if n_tips > 1 else np.array([n_nodes - 1])
+    nodes = np.concatenate([tips, np.arange(first, n_nodes)])
+    number = np.empty(n_nodes, dtype=np.intp)
+    number[nodes] = np.arange(len(nodes))
+    return number[kept], nodes
+
+
+def count_zero_heights(merge_heights: FloatArray) -> int:
+    """Return how many merges are at height 0."""
+    return int(np.count_nonzero(merge_heights == 0))

@@ -1,4 +1,4 @@
-"""The immutable tree: who merged with whom, and how long ago."""
+"""``Tree``: an immutable rooted binary tree with heights, its checks, and its exchange formats."""
 
 from __future__ import annotations
 
@@ -11,91 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from . import convert, layout, newick, traversal
-
-
-def checked_children(children: ArrayLike) -> NDArray[np.intp]:
-    """Return a fresh ``(n - 1, 2)`` array in which every node but the root is a child exactly once."""
-    given = _as_array(children, "children")
-    if given.size == 0:
-        given = np.empty((0, 2), dtype=np.intp)
-    if given.ndim != 2 or given.shape[1] != 2:
-        raise InputError(f"children has shape {given.shape}; it must be (n - 1, 2), two nodes for each merge.")
-    with np.errstate(invalid="ignore"):
-        kids = given.astype(np.intp)
-    if not np.array_equal(kids, given):
-        raise InputError("children must hold whole numbers: the numbers of the nodes that merge.")
-    n_merges = len(kids)
-    limit = np.arange(n_merges + 1, 2 * n_merges + 1)[:, None]
-    wrong = np.argwhere((kids < 0) | (kids >= limit))
-    if len(wrong):
-        k, side = wrong[0]
-        raise InputError(
-            f"Merge {k} joins node {kids[k, side]}, but only nodes 0 to {limit[k, 0] - 1} exist by then; "
-            "order the merges from the most recent to the oldest."
-        )
-    uses = np.bincount(kids.ravel(), minlength=2 * n_merges)
-    if n_merges and np.any(uses != 1):
-        node = int(np.argmax(uses != 1))
-        raise InputError(
-            f"Node {node} is a child {uses[node]} times; every node but the root must be one exactly once."
-        )
-    return kids
-
-
-def checked_heights(heights: ArrayLike, children: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return a fresh ``(2n - 1,)`` array: leaves at 0, merges finite and non-decreasing."""
-    # Adding 0.0 turns -0.0 into 0.0, so that equal trees have equal bytes and equal hashes.
-    ages = _as_array(heights, "heights").astype(np.float64) + 0.0
-    n_leaves = len(children) + 1
-    if ages.shape != (2 * n_leaves - 1,):
-        raise InputError(
-            f"heights has shape {ages.shape}; a tree of {n_leaves} leaves has {2 * n_leaves - 1} nodes, "
-            "leaves first, each with a height."
-        )
-    if not np.all(np.isfinite(ages)):
-        node = int(np.argmax(~np.isfinite(ages)))
-        raise InputError(f"The height of node {node} is {ages[node]}; heights must be finite numbers.")
-    if np.any(ages[:n_leaves] != 0):
-        leaf = int(np.argmax(ages[:n_leaves] != 0))
-        raise InputError(f"Leaf {leaf} has height {ages[leaf]:g}; every leaf stands at height 0.")
-    steps = np.diff(ages[n_leaves - 1 :])
-    if np.any(steps < 0):
-        k = int(np.argmax(steps < 0))
-        before = "the leaves" if k == 0 else f"merge {k - 1}"
-        raise InputError(
-            f"Merge {k} has height {ages[n_leaves + k]:g}, less than {before} at {ages[n_leaves + k - 1]:g}; "
-            "heights must not decrease from one merge to the next."
-        )
-    return ages
-
-
-def _as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{what} has rows of different lengths; it must be a regular array.") from None
-    if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{what} holds {array.dtype} values; it must hold numbers.")
-    return array
-
-
-def checked_names(leaf_names: Sequence[str] | None, n_leaves: int) -> tuple[str, ...]:
-    """Return one distinct, non-empty name for every leaf."""
-    if leaf_names is None:
-        return tuple(map(str, range(n_leaves)))
-    names = tuple(map(str, leaf_names))
-    if len(names) != n_leaves:
-        raise InputError(f"{len(names)} leaf names were given for {n_leaves} leaves; one name a leaf is needed.")
-    if len(set(names)) != n_leaves:
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise InputError(f"The leaf name {name!r} occurs more than once; names must be distinct.")
-            seen.add(name)
-    if "" in names:
-        raise InputError(f"The name of leaf {names.index('')} is empty; every leaf needs a name.")
-    return names
-
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -134,9 +49,9 @@ class Tree:
     _leaf_names: tuple[str, ...]
 
     def __init__(self, children: ArrayLike, heights: ArrayLike, leaf_names: Sequence[str] | None = None) -> None:
-        kids = checked_children(children)
-        ages = checked_heights(heights, kids)
-        names = checked_names(leaf_names, len(kids) + 1)
+        kids = check_children(children)
+        ages = check_heights(heights, kids)
+        names = check_leaf_names(leaf_names, len(kids) + 1)
         kids.setflags(write=False)
         ages.setflags(write=False)
         self.__dict__.update(_children=kids, _heights=ages, _leaf_names=names)
@@ -147,7 +62,7 @@ class Tree:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"A Tree cannot be changed: {name!r} was not deleted. Make a new Tree instead.")
 
-    # -- facts ---------------------------------------------------------------------------------
+    # -- attributes------------------------------------------------------------------------------
 
     @property
     def n_leaves(self) -> int:
@@ -206,7 +121,7 @@ class Tree:
 
     @cached_property
     def first_positions(self) -> IntArray:
-        """Where each node's leaves begin in :attr:`leaf_order`, shape ``(2n - 1,)``.
+        """Position of each node's first leaf in :attr:`leaf_order`, shape ``(2n - 1,)``.
 
         The leaves below node ``i`` are ``leaf_order[first_positions[i] : first_positions[i] + leaf_counts[i]]``.
         """
@@ -216,7 +131,7 @@ class Tree:
 
     @cached_property
     def leaf_order(self) -> IntArray:
-        """Leaves from left to right as they are drawn, shape ``(n,)``."""
+        """Leaves in drawing order, left to right, shape ``(n,)``."""
         order = np.empty(self.n_leaves, dtype=np.intp)
         order[self.first_positions[: self.n_leaves]] = np.arange(self.n_leaves)
         order.setflags(write=False)
@@ -224,7 +139,7 @@ class Tree:
 
     @cached_property
     def depth_first(self) -> IntArray:
-        """All nodes, each before what is below it, clade after clade, shape ``(2n - 1,)``."""
+        """All nodes in depth-first order, parents before children, shape ``(2n - 1,)``."""
         order = np.lexsort((-np.arange(self.n_nodes), self.first_positions))
         order.setflags(write=False)
         return order
@@ -259,26 +174,26 @@ class Tree:
         Parameters
         ----------
         text : str
-            One rooted, binary, ultrametric tree with branch lengths. Quoted labels, comments in square
-            brackets and labels of interior nodes are understood; comments and interior labels are left out.
+            One rooted, binary, ultrametric tree with branch lengths. Comments in square brackets and labels of
+            interior nodes are ignored.
         leaf_names : sequence of str, optional
             Order of the rows. By default leaves are numbered as they appear in the text.
         preserve_underscores : bool, default False
             Keep underscores of unquoted labels; the Newick standard reads them as blanks.
         tolerance : float, default 1e-6
-            How far leaves may stand from height 0, as a share of the root's height.
+            Largest distance of a leaf from height 0, as a share of the root's height.
 
         Raises
         ------
         InputError
-            With the place in the text, when it is not such a tree. It is a ``ValueError``.
+            If the text is not such a tree, with the position of the error. It is a ``ValueError``.
         """
         children, heights, names = newick.parse(text, preserve_underscores, tolerance)
         tree = cls(children, heights, names)
         return tree if leaf_names is None else tree.reorder(leaf_names)
 
     def to_newick(self) -> str:
-        """Write the tree as a Newick string, names quoted where they need it.
+        """Write the tree as a Newick string, names quoted where needed.
 
         Newick text holds the lengths of branches, which are differences of heights: added up again, heights may be off
         in the last digit. A linkage matrix and a pickle keep them bit for bit.
@@ -287,19 +202,19 @@ class Tree:
 
     @classmethod
     def from_linkage(cls, Z: ArrayLike, leaf_names: Sequence[str] | None = None) -> Tree:
-        """Read a tree from a scipy linkage matrix; heights are its distances as they are."""
+        """Read a tree from a scipy linkage matrix; heights are its distances."""
         children, heights = convert.from_linkage(Z)
         return cls(children, heights, leaf_names)
 
     def to_linkage(self) -> FloatArray:
-        """Write the tree as a scipy linkage matrix; its distances are the heights as they are."""
+        """Write the tree as a scipy linkage matrix; its distances are the heights."""
         return convert.to_linkage(self._children, self._heights, self.leaf_counts)
 
     def to_networkx(self) -> Any:
         """Return the tree as a ``networkx.DiGraph`` from the root to the leaves.
 
-        Nodes are numbered as here. Leaves have a ``name``, all nodes a ``height``, and merges of a `SummaryTree` their
-        ``support`` where it is known; edges have a ``length``.
+        Nodes keep their numbers. Leaves have a ``name``, all nodes a ``height``, merges of a `SummaryTree` a ``support``
+        where it is known, and edges a ``length``.
 
         Raises
         ------
@@ -318,8 +233,9 @@ class Tree:
     def to_dendropy(self) -> Any:
         """Return the tree as a rooted ``dendropy.Tree``.
 
-        Heights are the nodes' ``age``, and support of a `SummaryTree` is among their annotations. Merges that only resolve a
-        polytomy stay, on branches of length 0. Back goes ``Tree.from_newick(tree.as_string("newick"))``.
+        Nodes have their height as ``age`` and, from a `SummaryTree`, their support as an annotation. Merges that only
+        resolve a polytomy remain, on branches of length 0. Convert back with
+        ``Tree.from_newick(tree.as_string("newick"))``.
 
         Raises
         ------
@@ -331,15 +247,15 @@ class Tree:
     def to_tskit(self) -> Any:
         """Return the tree as a ``tskit.TreeSequence`` of one tree over a sequence of length 1.
 
-        Sample ``i`` is leaf ``i``, its name is in the node's metadata, and times are heights. Lost are the support of a
-        `SummaryTree`, and the order of merges of the same height, which become one node.
+        Sample ``i`` is leaf ``i``, with its name in the node's metadata; times are heights. Merges of equal height become
+        one node, and the support of a `SummaryTree` is lost.
 
         Raises
         ------
         MissingDependencyError
             If tskit is not installed.
         InputError
-            If there are merges at height 0, which tskit does not allow.
+            If merges are at height 0, which tskit does not allow.
 
         Examples
         --------
@@ -352,14 +268,14 @@ class Tree:
 
     def reorder(self, leaf_names: Sequence[str]) -> Tree:
         """Return the same tree with its leaves numbered in the order of the given names."""
-        wanted = checked_names(leaf_names, self.n_leaves)
+        wanted = check_leaf_names(leaf_names, self.n_leaves)
         position = {name: i for i, name in enumerate(wanted)}
         newick.check_same_names(self._leaf_names, position)
         number = np.arange(self.n_nodes)
         number[: self.n_leaves] = [position[name] for name in self._leaf_names]
         return Tree(number[self._children], self._heights, wanted)
 
-    # -- manners -------------------------------------------------------------------------------
+    # -- protocols -----------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
@@ -380,11 +296,11 @@ class Tree:
         return f"<Tree: {self.n_leaves} leaves, root height {self._heights[-1]:.4g}>"
 
     def _repr_html_(self) -> str:
-        return layout.html(self)
+        return layout.tree_html(self)
 
 
-def checked_tree(value: object, what: str = "tree") -> Tree:
-    """Return a tree as it is, and refuse anything else with a word on where its tree is.
+def check_tree(value: object, what: str = "tree") -> Tree:
+    """Return a tree unchanged; for anything else raise, and say how to get its tree.
 
     Parameters
     ----------
@@ -400,24 +316,108 @@ def checked_tree(value: object, what: str = "tree") -> Tree:
     Raises
     ------
     InputError
-        If it is no tree.
+        If it is not a tree.
     """
     if isinstance(value, Tree):
         return value
     if isinstance(value, type):
-        found, advice = f"the class {value.__name__} itself", "pass an object of the class Tree"
+        given, advice = f"the class {value.__name__} itself", "pass an object of the class Tree"
     else:
-        found, advice = f"of type {type(value).__name__}", "pass a Tree"
+        given, advice = f"of type {type(value).__name__}", "pass a Tree"
         if hasattr(value, "tree_"):
             advice = "pass its attribute tree_, as in model.tree_"
         elif hasattr(value, "tree"):
             advice = "pass its attribute tree, as in result.tree"
         elif hasattr(value, "mcc"):
-            advice = "pass one of its trees, or the tree that sums them up, as in sample.mcc()"
+            advice = "pass one of its trees, or their summary, as in sample.mcc()"
         elif hasattr(value, "fit"):
             advice = "fit it first, then pass its attribute tree_, as in model.tree_"
         elif isinstance(value, str):
             advice = "read a Newick text with Tree.from_newick(text)"
         elif hasattr(value, "shape") or isinstance(value, list | tuple):
             advice = "read a linkage matrix with Tree.from_linkage(Z)"
-    raise InputError(f"{what} is {found} and not a Tree; {advice}.")
+    raise InputError(f"{what} is {given} and not a Tree; {advice}.")
+
+
+def check_children(children: ArrayLike) -> NDArray[np.intp]:
+    """Return children as a new array, after checking that every node but the root is a child exactly once."""
+    given = _to_number_array(children, "children")
+    if given.size == 0:
+        given = np.empty((0, 2), dtype=np.intp)
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise InputError(f"children has shape {given.shape}; it must be (n - 1, 2), two nodes for each merge.")
+    with np.errstate(invalid="ignore"):
+        kids = given.astype(np.intp)
+    if not np.array_equal(kids, given):
+        raise InputError("children must hold whole numbers: the numbers of the nodes that merge.")
+    n_merges = len(kids)
+    limit = np.arange(n_merges + 1, 2 * n_merges + 1)[:, None]
+    wrong = np.argwhere((kids < 0) | (kids >= limit))
+    if len(wrong):
+        k, side = wrong[0]
+        raise InputError(
+            f"Merge {k} joins node {kids[k, side]}, but only nodes 0 to {limit[k, 0] - 1} exist by then; "
+            "order the merges from the most recent to the oldest."
+        )
+    uses = np.bincount(kids.ravel(), minlength=2 * n_merges)
+    if n_merges and np.any(uses != 1):
+        node = int(np.argmax(uses != 1))
+        raise InputError(
+            f"Node {node} is a child {uses[node]} times; every node but the root must be one exactly once."
+        )
+    return kids
+
+
+def check_heights(heights: ArrayLike, children: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return heights as a new array, after checking that leaves are at 0 and merges do not decrease."""
+    # Adding 0.0 turns -0.0 into 0.0, so that equal trees have equal bytes and equal hashes.
+    ages = _to_number_array(heights, "heights").astype(np.float64) + 0.0
+    n_leaves = len(children) + 1
+    if ages.shape != (2 * n_leaves - 1,):
+        raise InputError(
+            f"heights has shape {ages.shape}; a tree of {n_leaves} leaves has {2 * n_leaves - 1} nodes, "
+            "leaves first, each with a height."
+        )
+    if not np.all(np.isfinite(ages)):
+        node = int(np.argmax(~np.isfinite(ages)))
+        raise InputError(f"The height of node {node} is {ages[node]}; heights must be finite numbers.")
+    if np.any(ages[:n_leaves] != 0):
+        leaf = int(np.argmax(ages[:n_leaves] != 0))
+        raise InputError(f"Leaf {leaf} has height {ages[leaf]:g}; every leaf must be at height 0.")
+    steps = np.diff(ages[n_leaves - 1 :])
+    if np.any(steps < 0):
+        k = int(np.argmax(steps < 0))
+        before = "the leaves" if k == 0 else f"merge {k - 1}"
+        raise InputError(
+            f"Merge {k} has height {ages[n_leaves + k]:g}, less than {before} at {ages[n_leaves + k - 1]:g}; "
+            "heights must not decrease from one merge to the next."
+        )
+    return ages
+
+
+def _to_number_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{what} has rows of different lengths; it must be a regular array.") from None
+    if array.size and array.dtype.kind not in "iuf":
+        raise InputError(f"{what} holds {array.dtype} values; it must hold numbers.")
+    return array
+
+
+def check_leaf_names(leaf_names: Sequence[str] | None, n_leaves: int) -> tuple[str, ...]:
+    """Return the names of the leaves, after checking that they are distinct and not empty."""
+    if leaf_names is None:
+        return tuple(map(str, range(n_leaves)))
+    names = tuple(map(str, leaf_names))
+    if len(names) != n_leaves:
+        raise InputError(f"{len(names)} leaf names were given for {n_leaves} leaves; give one name per leaf.")
+    if len(set(names)) != n_leaves:
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise InputError(f"The leaf name {name!r} occurs more than once; names must be distinct.")
+            seen.add(name)
+    if "" in names:
+        raise InputError(f"The name of leaf {names.index('')} is empty; every leaf needs a name.")
+    return names
