@@ -20,7 +20,7 @@ from coaltree.inference import neighbours
 from coaltree.inference.executors import Threads
 from coaltree.predict import groups
 from coaltree.predict import predictor as spread
-from coaltree.table.inputs import computed
+from coaltree.table.inputs import compute_dask
 from command_line import check_sentence, command_in
 from named import refused
 from test_neighbours import PROCESSES, simulated
@@ -500,9 +500,9 @@ def test_dask_arrays(client, table):
     assert found.tree == ct.greedy(table, ct.Brownian(1.0, 0.1)).tree
     unknown = blocks[blocks[:, 0] > -1e9]  # Dask does not know how many rows that leaves
     assert np.isnan(unknown.shape[0])
-    np.testing.assert_array_equal(computed(unknown), table)
+    np.testing.assert_array_equal(compute_dask(unknown), table)
     np.testing.assert_array_equal(
-        computed(da.from_array(np.arange(4).reshape(2, 2), chunks=1)), [[0.0, 1.0], [2.0, 3.0]]
+        compute_dask(da.from_array(np.arange(4).reshape(2, 2), chunks=1)), [[0.0, 1.0], [2.0, 3.0]]
     )
     model = ct.CoalescentClustering(calibrate=0, noise=0.1, real_process="brownian").fit(table)
     same = ct.CoalescentClustering(calibrate=0, noise=0.1, real_process="brownian").fit(blocks)

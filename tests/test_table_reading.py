@@ -239,7 +239,7 @@ def test_bad_text(write, content, parts):
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.gz", "t.parquet.gz", "t.csv.zip"])
 def test_other_kinds_of_files(write, name):
-    with refused("kind file .csv .tsv .parquet"):
+    with refused(f"{name} file .csv .tsv .parquet"):
         read_file(write("a,b\n1,2\n", name))
 
 
@@ -269,9 +269,9 @@ def test_files_that_may_not_be_read(write, monkeypatch):
 
 def test_broken_compressed_and_parquet_files(write, tmp_path):
     for content in (b"no gzip at all", gzip.compress(PLAIN.encode())[:-12]):
-        with pytest.raises(InputError, match="not a whole gzip file"):
+        with pytest.raises(InputError, match=r"t\.csv\.gz .* gzip"):
             read_file(write(content, "t.csv.gz"))
-    with pytest.raises(InputError, match=r"t\.parquet is not a parquet file"):
+    with pytest.raises(InputError, match=r"t\.parquet .* parquet file"):
         read_file(write("a,b\n1,2\n", "t.parquet"))
     with pytest.raises(InputError, match="is empty"):
         read_file(write("", "t.parquet"))
@@ -379,7 +379,7 @@ def test_other_notation_is_told(write, text, name):
 @pytest.mark.parametrize("text", [",a,b\n0,1,2\n1,3,4\n", "Unnamed: 0,a,b\n0,1,2\n1,3,4\n"])
 def test_index_of_pandas(write, text):
     path = write(text)
-    with pytest.warns(InputWarning, match="'Unnamed: 0' of table.csv is an index .* taken as the row names") as caught:
+    with pytest.warns(InputWarning, match="'Unnamed: 0' of table.csv is an index .* row names") as caught:
         file = read_file(path)
     assert caught[0].filename == __file__
     assert (file.id_column, file.row_names, file.frame.rows()) == ("Unnamed: 0", ("0", "1"), [(1, 2), (3, 4)])
@@ -439,11 +439,9 @@ def first_column(cells):
 def test_a_first_column_that_is_nearly_distinct_is_told(write, cells, found):
     with pytest.warns(InputWarning) as caught:
         file = read_file(write(first_column(cells)))
-    assert [str(warning.message) for warning in caught] == [
-        f"Column 'the name' of table.csv was not taken as row names, because its 20 cells hold only {found}: if it names the "
-        "rows, say --id-column 'the name', and if not, --drop it, for a category that nearly every row has to itself tells "
-        "nothing."
-    ]
+    (message,) = [str(warning.message) for warning in caught]
+    for part in ("'the name'", "table.csv", "20 cells", found, "--id-column 'the name'", "--drop"):
+        assert part in message
     assert file.id_column is None
     assert file.frame.columns == ["the name", "x"]
 
@@ -477,11 +475,9 @@ DATES = ["2020-01-01", "01/02/2020", "not a date", "2020-05-05"]
 def test_row_names_that_look_measured_are_told(write, cells):
     with pytest.warns(InputWarning) as caught:
         file = read_file(write(first_column([f'"{cell}"' for cell in cells])))
-    assert [str(warning.message) for warning in caught] == [
-        "Column 'the name' of table.csv was taken as row names, because its texts are all different, but most of them look like "
-        f"dates or numbers, such as '{cells[0]}': if it names the rows, say --id-column 'the name', and if not, correct the "
-        "other cells, and write dates as 2020-12-31."
-    ]
+    (message,) = [str(warning.message) for warning in caught]
+    for part in ("'the name'", "table.csv", "dates or numbers", repr(cells[0]), "--id-column 'the name'", "2020-12-31"):
+        assert part in message
     assert file.row_names == tuple(cells)
 
 

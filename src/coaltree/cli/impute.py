@@ -107,7 +107,7 @@ def content(table: TableFile, fills: NamedFills, na_values: Sequence[str], targe
     """Return the bytes of a filled file; without anything to fill, those of the table."""
     from ..table.fill_file import fill_file
 
-    data = fill_file(table, fills, na_values=na_values) if fills else table.raw()
+    data = fill_file(table, fills, na_values=na_values) if fills else table.read_raw()
     is_text = target == STANDARD_STREAM and table.compressed
     return gzip.decompress(data) if is_text else data
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError, InputWarning
+from ..errors import InputError
 from ..table.messages import count
 from .console import Notes, progress_bar
 from .options import STANDARD_STREAM, TREE, TableKind, column_names, id_setting, named
@@ -132,12 +131,12 @@ def reading_settings(
 
 def located(path: Path, kind: TableKind | None) -> TableFile:
     """Return the file of a table, or what standard input holds."""
-    from ..table.read_file import table_file, table_of_bytes
+    from ..table.read_file import open_bytes, open_table
 
     wanted = None if kind is None else kind.value
     if path == STANDARD_STREAM:
-        return table_of_bytes(sys.stdin.buffer.read(), STANDARD_INPUT, wanted)
-    return table_file(path, wanted)
+        return open_bytes(sys.stdin.buffer.read(), STANDARD_INPUT, wanted)
+    return open_table(path, wanted)
 
 
 def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> tuple[FileTable, Table]:
@@ -158,11 +157,11 @@ def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[s
     is so here, in the letters of the file: numbers are categories then, and a column of distinct texts is not taken for row
     names. Numbers that stand in a column of text are numbers, if they were in the fit.
     """
-    from ..table.read_file import as_numbers, import_polars, read_file
+    from ..table.read_file import import_polars, read_file, read_header, replace_columns, to_numbers
 
     encoding = model.encoding_
     known = encoding.categories_by_name
-    header, id_column = _header(table), settings["id_column"]
+    header, id_column = read_header(table), settings["id_column"]
     if id_column is None and model._id_column in header and model._id_column not in settings["drop"]:
         id_column = model._id_column
     spoken_for = {*settings["drop"], id_column}
@@ -171,27 +170,15 @@ def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[s
         file = read_file(table, **{**settings, "id_column": id_column, "categorical": declared})
     frame, polars = file.frame, import_polars()
     for name in declared:
-        frame = frame.with_columns(_in_known_letters(frame[name], known[name]))
+        frame = replace_columns(frame, [_in_known_letters(frame[name], known[name])])
     for name in encoding.column_names:
         if (
             name not in known
             and name in frame.columns
             and frame[name].dtype in (polars.String, polars.Categorical, polars.Enum)
         ):
-            frame = frame.with_columns(as_numbers(polars, frame[name], file.row_names))
+            frame = replace_columns(frame, [to_numbers(polars, frame[name], file.row_names)])
     return type(file)(frame, file.row_names, file.id_column, file.categorical)
-
-
-def _header(table: TableFile) -> list[str]:
-    """Return the names of a file's columns."""
-    from ..table.delimited import check_text
-    from ..table.read_file import DELIMITERS, file_bytes, import_polars, parquet_frame
-
-    if table.suffix not in DELIMITERS:
-        return list(parquet_frame(import_polars(), table).columns)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # they come again when the file is read
-        return list(check_text(file_bytes(table), table.name, DELIMITERS[table.suffix]).header)
 
 
 def _in_known_letters(column: Any, known: Sequence[Category]) -> Any:

@@ -35,7 +35,7 @@ from ..predict.predictor import Predictor, ask
 from ..process.base import Noise, Predictions, Process
 from ..process.parameters import parameter_values, with_parameters
 from ..report.messages import describe_zero_heights
-from ..table.columns import Table, constant_of, missing_cells
+from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding, read_new_rows
 from ..table.inputs import FrameKind
 from ..tree.edit import without_leaves
@@ -167,7 +167,7 @@ class CoalescentModel:
             remarks += best.process.remarks(best.tree, matrix)
         self.encoding_ = encoding
         self._id_column = table.id_column
-        self._constants = [constant_of(column) for column in table.columns]
+        self._constants = [find_constant(column) for column in table.columns]
         self._with_holes = tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any())
         self.log_joints_ = np.array(calibrated.log_joints)
         self.parameters_ = parameters_by_name(calibrated.best.process, encoded, encoding)

@@ -19,7 +19,7 @@ from ..predict.cells import CategoricalCells, GaussianCodes, Predictive, RealCel
 from ..process.base import Predictions
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.fill import fill_cells, take_columns
-from ..table.inputs import computed
+from ..table.inputs import compute_dask
 from ..table.scaling import ColumnScale
 from .base import FloatArray, Means, NewRows, Progress, check_fitted
 from .scikit import ScikitModel
@@ -223,7 +223,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
             Of the kind of X and with the columns of the fit in their order, unless `set_output` asks for another. A cell stays
             missing only in a column without any observed cell in the fit.
         """
-        X = computed(X)
+        X = compute_dask(X)
         rows = self._new_rows(X)
         filled = _filled(X, rows, self._fills(rows))
         return self._with_indicator(filled, rows.table) if self.add_indicator else filled
@@ -299,7 +299,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         """
         n_draws = checked_count(n_draws, "n_draws")
         rng = as_generator(random_state)
-        X = computed(X)
+        X = compute_dask(X)
         rows = self._new_rows(X)
         at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
         predictor = self._predictor

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from .._html import brief
 from ..table.columns import read_columns
-from ..table.inputs import FrameKind, computed
+from ..table.inputs import FrameKind, compute_dask
 from .base import CoalescentModel
 
 
@@ -31,7 +31,7 @@ class ScikitModel(BaseEstimator, CoalescentModel):
         -------
         self
         """
-        X = computed(X)
+        X = compute_dask(X)
         table = read_columns(X, self.categorical_features)
         validate_data(self, X, skip_check_array=True)
         self._fit(table, self._shown_progress if self.verbose else None)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._html import facts_html
 from .._random import RandomState
 from ..errors import InputError
-from ..table.inputs import computed
+from ..table.inputs import compute_dask
 from ..tree.tree import Tree
 from .kernels.messages import Forest
 from .layout import Columns, Messages, make_forest
@@ -250,7 +250,7 @@ def check_process(process: object) -> None:
 
 def as_matrix(X: ArrayLike) -> FloatArray:
     """Return X as a fresh float matrix in which NaN is the only number that is not finite."""
-    X = computed(X)
+    X = compute_dask(X)
     try:
         if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: its pd.NA needs asking for
             X = X.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -1,8 +1,9 @@
-"""The cells of one column, read as numbers or as categories."""
+"""The cells of one column before it is decided whether they are numbers or categories."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .messages import Place, count, is_missing
+from .messages import ColumnContext, count, is_missing, quote
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 Category: TypeAlias = str | int | float | bool
 
-_MICROSECONDS_A_DAY = 86_400_000_000
-# Above this a float64 no longer tells neighbouring whole numbers apart.
-_LARGEST_EXACT = 2.0**53
+_MICROSECONDS_PER_DAY = 86_400_000_000
+# Above this, neighbouring integers are the same float64.
+_MAX_EXACT_INTEGER = 2.0**53
 
 
 class Cells(Protocol):
@@ -32,7 +33,7 @@ class Cells(Protocol):
     def categorical(self) -> bool:
         """Whether the column is categorical by its own type."""
 
-    def as_real(self, place: Place, reason: str) -> FloatArray:
+    def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
         """Read the cells as numbers, NaN for missing; `reason` ends the error when they are text."""
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
@@ -46,28 +47,28 @@ class NumberCells:
     values: NDArray[Any]
     categorical: bool = False
 
-    def as_real(self, place: Place, reason: str) -> FloatArray:
+    def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
         """Read the cells as numbers; always a copy."""
         return self.values.astype(np.float64)
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
         """Read each distinct number as a category, in numerical order."""
         codes, distinct = encode_numbers(self.values)
-        whole = distinct.dtype.kind != "f" or (
-            # Integers become floats as soon as a cell is missing; the category should not tell.
-            bool(np.all(np.abs(distinct) <= _LARGEST_EXACT)) and bool(np.all(distinct == np.floor(distinct)))
+        is_integer = distinct.dtype.kind != "f" or (
+            # Integers become floats as soon as a cell is missing; the categories stay integers.
+            bool(np.all(np.abs(distinct) <= _MAX_EXACT_INTEGER)) and bool(np.all(distinct == np.floor(distinct)))
         )
-        return codes, tuple(int(v) if whole else float(v) for v in distinct.tolist())
+        return codes, tuple(int(v) if is_integer else float(v) for v in distinct.tolist())
 
 
 @dataclass(frozen=True)
-class FlagCells:
-    """Truth values as 0.0 and 1.0; NaN is missing."""
+class BooleanCells:
+    """Booleans as 0.0 and 1.0; NaN is missing."""
 
     values: FloatArray
     categorical: bool = True
 
-    def as_real(self, place: Place, reason: str) -> FloatArray:
+    def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
         """Read False as 0 and True as 1."""
         return self.values.astype(np.float64)
 
@@ -84,14 +85,14 @@ class TimeCells:
     values: FloatArray
     categorical: bool = False
 
-    def as_real(self, place: Place, reason: str) -> FloatArray:
+    def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
         """Read the cells as days since 1970-01-01."""
         return self.values.astype(np.float64)
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
         """Read each distinct time as a category with its ISO 8601 text, in order of time."""
         codes, days = encode_numbers(self.values)
-        stamps = np.rint(days * _MICROSECONDS_A_DAY).astype(np.int64).astype("datetime64[us]")
+        stamps = np.rint(days * _MICROSECONDS_PER_DAY).astype(np.int64).astype("datetime64[us]")
         for unit in ("D", "s", "us"):
             if np.array_equal(stamps.astype(f"datetime64[{unit}]"), stamps):
                 stamps = stamps.astype(f"datetime64[{unit}]")
@@ -107,17 +108,17 @@ class LabelledCells:
     labels: tuple[Category, ...]
     categorical: bool = True
 
-    def as_real(self, place: Place, reason: str) -> FloatArray:
-        """Read the labels as numbers, where all that occur are numbers."""
+    def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
+        """Read the labels as numbers, if all that occur are numbers."""
         codes, labels = self.as_categorical()
         for code, label in enumerate(labels):
             if isinstance(label, str):
-                raise _text_error(place, int(np.argmax(codes == code)), label, reason)
+                raise _text_error(context, int(np.argmax(codes == code)), label, reason)
         # The NaN at the end is what the code -1 of a missing cell picks.
         return np.array([*map(float, labels), math.nan])[codes]
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
-        """Keep the declared order, without the labels that do not occur."""
+        """Return the labels that occur, in the declared order."""
         return drop_unused(self.codes, self.labels)
 
 
@@ -130,8 +131,8 @@ class TextCells:
     values : sequence
         The cells: str, numbers, bool or missing values.
     declared_text : bool
-        True when the column's type says text, so that digits in it are labels; an array of text may as well
-        be numbers that were written next to text.
+        True if the type of the column says text, so that digits in it are labels. In an array, text may be numbers that
+        numpy converted because they stood next to text.
     order : tuple of str or None
         Declared order of the categories; None sorts them.
     """
@@ -150,49 +151,49 @@ class TextCells:
             occurring = set(plain.values())
             labels = [label for label in self.order if label in occurring]
         position = {label: i for i, label in enumerate(labels)}
-        # One dictionary from raw value to code, so that the loop over the cells is a single lookup.
+        # One dictionary from raw value to code, so that each cell takes one lookup.
         code = {v: position[plain[v]] if v in plain else -1 for v in present}
         return np.fromiter(map(code.__getitem__, self.values), np.intp, len(self.values)), tuple(labels)
 
     @cached_property
     def _parsed(self) -> list[float | None]:
         """The labels as numbers, None for those that are not."""
-        return [_parse(label) for label in self._encoded[1]]
+        return [_parse_number(label) for label in self._encoded[1]]
 
     @property
     def categorical(self) -> bool:
         """Whether the cells are labels and not numbers written as text."""
         return self.declared_text or None in self._parsed
 
-    def as_real(self, place: Place, reason: str) -> FloatArray:
-        """Read numbers written as text, unless the column's type says that it is text."""
+    def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
+        """Read numbers written as text, unless the type of the column is text."""
         codes, labels = self._encoded
-        self.check_not_mostly_numbers(place)
+        self.check_mostly_text(context)
         for code, (label, number) in enumerate(zip(labels, self._parsed, strict=True)):
             if self.declared_text or number is None:
-                raise _text_error(place, int(np.argmax(codes == code)), label, reason)
+                raise _text_error(context, int(np.argmax(codes == code)), label, reason)
         return np.array([*(v for v in self._parsed if v is not None), math.nan])[codes]
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
         """Read each distinct value as a category: numbers in order, then text in order."""
         return self._encoded
 
-    def check_not_mostly_numbers(self, place: Place) -> None:
-        """Raise when the column holds mostly numbers, and text that probably should not be there."""
+    def check_mostly_text(self, context: ColumnContext) -> None:
+        """Refuse a column of mostly numbers with some text, which is probably an error."""
         codes, labels = self._encoded
         if self.order is not None or not labels:
             return
         is_text = np.array([number is None for number in self._parsed])
         observed = codes >= 0
-        offending = observed & is_text[codes]
-        n_offending, n_observed = int(offending.sum()), int(observed.sum())
-        if n_offending == 0 or 2 * n_offending > n_observed:
+        bad = observed & is_text[codes]
+        n_bad, n_observed = int(bad.sum()), int(observed.sum())
+        if n_bad == 0 or 2 * n_bad > n_observed:
             return
-        row = int(np.argmax(offending))
+        row = int(np.argmax(bad))
         raise InputError(
-            f"Column {place.column!r} holds numbers, but {place.row(row)} holds {labels[codes[row]]!r} "
-            f"({n_offending:,} of {count(n_observed, 'observed cell')} "
-            f"{'is' if n_offending == 1 else 'are'} not a number): mark it as missing, fix it, "
+            f"Column {context.column!r} holds numbers, but {context.row(row)} holds {quote(labels[codes[row]])} "
+            f"({n_bad:,} of {count(n_observed, 'observed cell')} "
+            f"{'is' if n_bad == 1 else 'are'} not a number): mark it as missing, fix it, "
             "or declare the column categorical."
         )
 
@@ -207,7 +208,7 @@ def encode_numbers(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
 
 
 def drop_unused(codes: IntArray, labels: tuple[Category, ...]) -> tuple[IntArray, tuple[Category, ...]]:
-    """Renumber codes so that only labels that occur are kept, in their order."""
+    """Drop labels that do not occur, and renumber the codes."""
     used = np.unique(codes[codes >= 0])
     # The last entry is what the code -1 of a missing cell picks.
     renumbered = np.full(len(labels) + 1, -1, dtype=np.intp)
@@ -216,7 +217,7 @@ def drop_unused(codes: IntArray, labels: tuple[Category, ...]) -> tuple[IntArray
 
 
 def python_value(value: object) -> Category:
-    """Turn a label into a plain Python scalar; what is neither number nor truth value becomes its text."""
+    """Convert a label to a plain Python scalar; what is neither number nor boolean becomes its text."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Decimal | Fraction):
@@ -232,7 +233,7 @@ def _sort_key(label: Category) -> tuple[bool, Any]:
     return isinstance(label, str), label
 
 
-def _parse(label: Category) -> float | None:
+def _parse_number(label: Category) -> float | None:
     if isinstance(label, bool):
         return None
     try:
@@ -241,5 +242,85 @@ def _parse(label: Category) -> float | None:
         return None
 
 
-def _text_error(place: Place, row: int, value: object, reason: str) -> InputError:
-    return InputError(f"Column {place.column!r} holds {value!r} in {place.row(row)}, {reason}.")
+def _text_error(context: ColumnContext, row: int, value: object, reason: str) -> InputError:
+    return InputError(f"Column {context.column!r} holds {quote(value)} in {context.row(row)}, {reason}.")
+
+
+# ------------------------------------------------------------------------------------------------- numbers as text
+
+MIN_NUMBER_SHARE = 0.9
+"""Share of the cells of a text column that look like numbers if it was probably meant as numbers."""
+
+# Values that repeat more often than this are more likely categories.
+_MIN_DISTINCT_SHARE = 0.5
+_MAX_NUMBER_LENGTH = 40
+_SYMBOLS = r"(?:[$€£¥₹%‰°<>=~≈≤≥±()\s]|USD|EUR|GBP|JPY|CHF|CAD|AUD|CNY|INR)"
+_NUMBER = re.compile(
+    rf"{_SYMBOLS}*[+\u2212-]?{_SYMBOLS}*"
+    r"(?:\d{1,3}(?:[.,'\u2019_\s]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+    r"(?P<unit>[^\d_,;:]*)"
+)
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DATE = re.compile(
+    rf"(?:\d{{1,4}}([/.-])\d{{1,2}}\1\d{{1,4}}|\d{{1,2}}[ -]?{_MONTH}[ -]?\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{4}})"
+    r"(?:[T ,]+\d{1,2}:\d{2}.*)?|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]\.?m\.?)?",
+    re.IGNORECASE,
+)
+
+
+def find_number_text(
+    codes: IntArray, categories: Sequence[Category], min_share: float = MIN_NUMBER_SHARE
+) -> str | None:
+    """Find whether the categories of a column look like numbers or dates with units, symbols or another notation.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+        Codes of the cells; -1 is missing.
+    categories : sequence
+        The categories.
+    min_share : float, optional
+        Share of the cells that must look like it.
+
+    Returns
+    -------
+    str or None
+        The first such cell; None if the column looks like categories, or if most values repeat.
+    """
+    observed = codes[codes >= 0]
+    if len(categories) < 2 or len(categories) <= _MIN_DISTINCT_SHARE * len(observed):
+        return None
+    if not _may_be_number_text(observed, categories, min_share):
+        return None
+    texts = [_to_short_text(category) for category in categories]
+    matches = [_NUMBER.fullmatch(text.strip()) for text in texts]
+    units = [match["unit"].strip() if match else "" for match in matches]
+    # Letters after a number are a unit if they are the same everywhere, and part of a name otherwise: 3a, 3b, 4a.
+    letters = {unit for unit in units if any(map(str.isalpha, unit))}
+    looks_numeric = np.array(
+        [
+            bool(_DATE.fullmatch(text.strip())) or (match is not None and (len(letters) <= 1 or unit not in letters))
+            for text, match, unit in zip(texts, matches, units, strict=True)
+        ]
+    )
+    cells = looks_numeric[observed]
+    if cells.sum() < min_share * len(observed):
+        return None
+    return texts[int(observed[np.argmax(cells)])]
+
+
+def _may_be_number_text(observed: IntArray, categories: Sequence[Category], min_share: float) -> bool:
+    """Return False as soon as too many cells are neither numbers nor dates."""
+    n_cells = np.bincount(observed, minlength=len(categories)).tolist()
+    n_others = 0
+    for category, n in zip(categories, n_cells, strict=True):
+        text = _to_short_text(category).strip()
+        if not _NUMBER.fullmatch(text) and not _DATE.fullmatch(text):
+            n_others += n
+            if len(observed) - n_others < min_share * len(observed):
+                return False
+    return True
+
+
+def _to_short_text(category: Category) -> str:
+    return category if isinstance(category, str) and len(category) <= _MAX_NUMBER_LENGTH else ""

@@ -1,10 +1,13 @@
-"""Columns of a table: real ones as floats, categorical ones as codes."""
+"""Columns of a table: real ones as floats, categorical ones as codes.
+
+`read_columns` reads the rows of a fit, `read_known` new rows with the categories of the fit.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -12,129 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, InputWarning
-from .cells import Category, Cells, FloatArray, IntArray, TextCells, TimeCells
-from .inputs import CategoricalFeatures, Role, Source, open_source, resolve_roles
-from .messages import Place, count, distinct_names, listing, row_label
-from .text_types import example_of_numbers
-
-Meaning: TypeAlias = float | str | None
-
-
-def category_finder(known: Sequence[Category]) -> Callable[[Category], int]:
-    """Find out which known category a value is, of whatever type it comes.
-
-    The same column of a file is text in one file and numbers, or truth values, in another that happens to hold
-    nothing else. Text and text are the same only letter by letter: 7 and 007 may be two categories.
-
-    Parameters
-    ----------
-    known : sequence
-        The categories.
-
-    Returns
-    -------
-    callable
-        Gives the position in `known` of a value; -1 if it is not among them.
-    """
-    by_value = {value: code for code, value in enumerate(known)}
-    by_text = {str(value): code for code, value in enumerate(known)}
-    by_meaning: dict[tuple[bool, Meaning], int] = {}
-    for code, value in enumerate(known):
-        by_meaning.setdefault((isinstance(value, str), _meaning(value)), code)
-
-    def find(value: Category) -> int:
-        code = by_value.get(value, by_text.get(str(value), -1))
-        meaning = _meaning(value)
-        if code >= 0 or meaning is None:
-            return code
-        return by_meaning.get((not isinstance(value, str), meaning), -1)
-
-    return find
-
-
-def _meaning(value: Category) -> Meaning:
-    """Bring a number and its text, or a truth value and its text, to the same thing; None for other text."""
-    text = str(value).lower()
-    if text in ("true", "false"):
-        return text
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    # Python reads 1_0 as ten, and people do not.
-    return number if math.isfinite(number) and "_" not in text else None
-
-
-def recode(
-    codes: IntArray, categories: Sequence[Category], known: Sequence[Category]
-) -> tuple[IntArray, IntArray, list[str]]:
-    """Encode a column by the categories of the fit.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_rows,)
-        Codes of the cells; -1 is missing.
-    categories : sequence
-        What the codes stand for.
-    known : sequence
-        The categories of the fit.
-
-    Returns
-    -------
-    codes : ndarray of int, shape (n_rows,)
-        Positions in `known`; -1 is missing or not among them.
-    unseen : ndarray of int
-        Rows of the cells that are not missing and hold none of the known categories.
-    found : list of str
-        The categories that are not known, each with the number of its rows.
-    """
-    new_codes = list(map(category_finder(known), categories))
-    # The last entry is what the code -1 of a missing cell picks.
-    recoded = np.array([*new_codes, -1], dtype=np.intp)[codes]
-    unseen = np.flatnonzero((codes >= 0) & (recoded < 0))
-    counts = np.bincount(codes[unseen], minlength=len(categories))
-    found = [f"{value!r} ({count(int(n), 'row')})" for value, n in zip(categories, counts, strict=True) if n]
-    return recoded, unseen, found
-
-
-PLAINLY = "write plain numbers with a point, dates as 2020-12-31 (in a frame, as a column of dates: pd.to_datetime)"
-"""What to try with numbers that are read as text."""
-
-# In a smaller table a column of text without repeats is not yet a sign of identifiers.
-_IDENTIFIER_ROWS = 10
-
-
-def written_number(cells: Cells, role: Role) -> str | None:
-    """Give a cell of a column of text that nobody declared categorical and that looks like numbers or dates."""
-    if role != "auto" or not isinstance(cells, TextCells) or cells.order is not None:
-        return None
-    return example_of_numbers(*cells.as_categorical())
-
-
-def looks_like_identifier(cells: Cells) -> bool:
-    """Say whether a column of text has another one in every row."""
-    if not isinstance(cells, TextCells) or cells.order is not None:
-        return False
-    codes, categories = cells.as_categorical()
-    return len(codes) > _IDENTIFIER_ROWS and len(categories) == len(codes)
-
-
-def warn_identifiers(names: list[str]) -> None:
-    """Warn the caller of the function that calls this one."""
-    one = len(names) == 1
-    warnings.warn(
-        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in "
-        f"every row and {'looks like an identifier' if one else 'look like identifiers'}, which adds nothing "
-        f"to the tree: drop {'it' if one else 'them'} or use {'it' if one else 'one'} as the index.",
-        InputWarning,
-        stacklevel=3,
-    )
-
+from .cells import Category, Cells, FloatArray, IntArray, TextCells, TimeCells, find_number_text
+from .inputs import Source, open_source
+from .messages import ColumnContext, count, distinct_names, listing, quote, row_label
 
 MAX_CATEGORIES = 1000
-"""Most distinct values that a categorical column may have."""
+"""Most distinct values of a categorical column."""
 
-_HELD_NUMBERS = (
+MIN_IDENTIFIER_ROWS = 11
+"""Fewest rows of a table in which a text column without repeats counts as identifiers."""
+
+_NUMBER_TEXT_ADVICE = (
+    "write plain numbers with a point, dates as 2020-12-31 (in a frame, as a column of dates: pd.to_datetime)"
+)
+_NUMBERS_IN_FIT = (
     "but held numbers or dates when the model was fit: fix the cell, mark it as missing, or convert the column"
 )
 
@@ -146,7 +40,7 @@ class RealColumn:
     Parameters
     ----------
     name : str
-        The column's name.
+        The column name.
     index : int
         Its position in the frame or array that was read.
     values : ndarray of float64, shape (n_rows,)
@@ -168,16 +62,15 @@ class CategoricalColumn:
     Parameters
     ----------
     name : str
-        The column's name.
+        The column name.
     index : int
         Its position in the frame or array that was read.
     codes : ndarray of int, shape (n_rows,)
         Positions in `categories`; -1 is missing.
     categories : tuple of str, int, float or bool
-        The categories that occur (those of the fit, for new rows), sorted or in the order that the frame
-        declares.
+        The categories that occur, or those of the fit for new rows; sorted, or in the order that the frame declares.
     unseen : ndarray of int
-        For new rows: the rows whose cell is not missing, but holds a category that the fit did not know.
+        For new rows: the rows whose cell holds a category that did not occur in the fit.
     """
 
     name: str
@@ -201,11 +94,11 @@ class Table:
     n_rows : int
         Number of rows.
     row_names : tuple of str or None
-        Distinct names of the rows; None when the rows have no names.
+        Distinct names of the rows; None if they have no names.
     remarks : tuple of str
-        What a user should know of how the columns were read.
+        Notes for the user on how the columns were read.
     id_column : str or None
-        The column of a file that held the row names, which is not among `columns`.
+        The column of a file that held the row names; it is not among `columns`.
     """
 
     columns: tuple[Column, ...]
@@ -243,21 +136,18 @@ def read_columns(
     Parameters
     ----------
     X : frame, 2-D array or list of lists
-        The table, with a row for each thing to cluster. Frames of pandas, polars and pyarrow are known, and
-        any other that narwhals supports. NaN, None, NaT, pandas' NA, nulls and, in columns of text, empty
-        text are missing cells.
+        The table, with a row for each thing to cluster: a frame of pandas, polars, pyarrow or any other library that
+        narwhals supports. NaN, None, NaT, pandas' NA, nulls and, in columns of text, empty text are missing cells.
     categorical_features : "from_dtype", None, or sequence of bool, int or str
         Which columns are categorical, as in scikit-learn's HistGradientBoosting estimators. With
-        ``"from_dtype"`` text, truth values and category types are categorical, numbers and times are real.
-        With a boolean mask, indices or names, the columns given are categorical, whatever their type, and all
-        others are real.
+        ``"from_dtype"`` text, booleans and category types are categorical, numbers and times are real.
+        With a boolean mask, indices or names, these columns are categorical, whatever their type, and all others are real.
     feature_names : sequence of str, optional
         Column names; by default those of the frame, or ``x0``, ``x1``, ... for an array.
     categories : mapping of str to sequence, optional
         For new rows: the categories of each categorical column of the table that was fit. The columns named
-        here are categorical and all others real, so that new rows are read as the fit was;
-        `categorical_features` is not looked at. A category that is not among them is read as missing, with a
-        warning.
+        here are categorical and all others real, and `categorical_features` is ignored. A category that is not among
+        them is read as missing, with a warning.
     row_names : sequence of str, optional
         Row names; by default those of a pandas index other than the default one.
 
@@ -268,7 +158,7 @@ def read_columns(
     Raises
     ------
     InputError
-        When the table cannot be used; the message says where and what to try.
+        If the table cannot be used; the message says where and what to try.
 
     Warns
     -----
@@ -277,27 +167,27 @@ def read_columns(
     """
     source = open_source(X, feature_names)
     if row_names is not None:
-        source = replace(source, row_names=_given_row_names(row_names, source.n_rows))
+        source = replace(source, row_names=_check_row_names(row_names, source.n_rows))
     if categories is not None:
         return read_known(source, categories)
     roles = resolve_roles(categorical_features, source.names)
     columns: list[Column] = []
     identifiers: list[str] = []
     remarks: list[str] = []
-    for column, cells, role in _read(source, roles, _real_reason(categorical_features)):
+    for column, cells, role in _iterate_columns(source, roles, _explain_real(categorical_features)):
         if isinstance(column, CategoricalColumn):
-            example = written_number(cells, role)
+            example = _find_number_text(cells, role)
             _check_number_of_categories(column, example)
             if example is not None:
                 remarks.append(
-                    f"Column {column.name!r} is text such as {example!r} and was taken as categories: {PLAINLY}, "
-                    "declare it categorical if that is what it is, or leave the column out."
+                    f"Column {column.name!r} is text such as {example!r} and was read as categories: {_NUMBER_TEXT_ADVICE}, "
+                    "declare it categorical if it is, or leave the column out."
                 )
-            elif looks_like_identifier(cells):
+            elif _is_identifier(cells):
                 identifiers.append(column.name)
         columns.append(column)
     if identifiers:
-        warn_identifiers(identifiers)
+        _warn_identifiers(identifiers)
     return Table(tuple(columns), source.n_rows, source.row_names, tuple(remarks))
 
 
@@ -315,7 +205,7 @@ def read_known(
     categories : mapping of str to sequence
         The categories of each categorical column of the fit; all other columns are real.
     unseen : {"missing", "error"}, default="missing"
-        What becomes of a cell with another category: it is read as missing, with a warning, or an error.
+        Whether a cell with another category is read as missing, with a warning, or is an error.
 
     Returns
     -------
@@ -329,22 +219,22 @@ def read_known(
         )
     roles: list[Role] = ["categorical" if name in categories else "real" for name in source.names]
     columns: list[Column] = []
-    findings: list[str] = []
-    for column, _, _ in _read(source, roles, _HELD_NUMBERS):
+    unknown: list[str] = []
+    for column, _, _ in _iterate_columns(source, roles, _NUMBERS_IN_FIT):
         if isinstance(column, RealColumn):
             columns.append(column)
             continue
         known = tuple(categories[column.name])
-        codes, rows, found = recode(column.codes, column.categories, known)
-        if found and unseen == "error":
+        codes, rows, new = recode_categories(column.codes, column.categories, known)
+        if new and unseen == "error":
             raise _unseen_error(column, int(rows[0]), known, source.row_names)
-        if found:
-            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-            findings.append(f"column {column.name!r}: {', '.join(found[:5])}{more}")
+        if new:
+            more = f" and {len(new) - 5} more" if len(new) > 5 else ""
+            unknown.append(f"column {column.name!r}: {', '.join(new[:5])}{more}")
         columns.append(replace(column, codes=codes, categories=known, unseen=rows))
-    if findings:
+    if unknown:
         warnings.warn(
-            f"Categories that did not occur when the model was fit are read as missing; {'; '.join(findings)}.",
+            f"Categories that did not occur when the model was fit are read as missing; {'; '.join(unknown)}.",
             InputWarning,
             stacklevel=3,
         )
@@ -355,21 +245,21 @@ def _unseen_error(
     column: CategoricalColumn, row: int, known: Sequence[Category], row_names: tuple[str, ...] | None
 ) -> InputError:
     return InputError(
-        f"Column {column.name!r} holds {column.categories[column.codes[row]]!r} in {row_label(row, row_names)}, which "
+        f"Column {column.name!r} holds {quote(column.categories[column.codes[row]])} in {row_label(row, row_names)}, which "
         f"did not occur when the model was fit (known are {listing(known, limit=10) or 'no categories'}): fix the cell, "
         'mark it as missing, or have such cells read as missing (unseen_categories="missing", on the command line '
         "--unseen missing)."
     )
 
 
-def _given_row_names(row_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
+def _check_row_names(row_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
     if len(row_names) != n_rows:
         raise InputError(f"row_names has {count(len(row_names), 'name')}, but the table has {count(n_rows, 'row')}.")
     return distinct_names(row_names)
 
 
-def _real_reason(categorical_features: CategoricalFeatures) -> str:
-    """Say why a column must be real, to end the error when it holds text."""
+def _explain_real(categorical_features: CategoricalFeatures) -> str:
+    """Return the reason why a column must be real, which ends the message if it holds text."""
     if categorical_features is None:
         return (
             "and categorical_features=None takes no column as categorical: convert the column to numbers, "
@@ -381,13 +271,13 @@ def _real_reason(categorical_features: CategoricalFeatures) -> str:
     )
 
 
-def _read(source: Source, roles: Sequence[Role], real_reason: str) -> Iterator[tuple[Column, Cells, Role]]:
-    """Read the columns one by one; after the last, refuse infinite cells in any of them."""
+def _iterate_columns(source: Source, roles: Sequence[Role], real_reason: str) -> Iterator[tuple[Column, Cells, Role]]:
+    """Read the columns one by one; after the last, refuse infinite cells."""
     infinite: list[tuple[Column, IntArray]] = []
     for name, position, role in zip(source.names, source.positions, roles, strict=True):
-        place = Place(name, source.row_names)
-        cells = source.read(position, place)
-        column = _read_column(position, cells, role, place, real_reason)
+        context = ColumnContext(name, source.row_names)
+        cells = source.read(position, context)
+        column = _read_column(position, cells, role, context, real_reason)
         bad = _infinite_rows(column)
         if len(bad):
             infinite.append((column, bad))
@@ -396,12 +286,12 @@ def _read(source: Source, roles: Sequence[Role], real_reason: str) -> Iterator[t
         raise _infinity_error(infinite, source.row_names)
 
 
-def _read_column(index: int, cells: Cells, role: Role, place: Place, real_reason: str) -> Column:
+def _read_column(index: int, cells: Cells, role: Role, context: ColumnContext, real_reason: str) -> Column:
     if role == "auto" and isinstance(cells, TextCells):
-        cells.check_not_mostly_numbers(place)
+        cells.check_mostly_text(context)
     if role == "categorical" or (role == "auto" and cells.categorical):
-        return CategoricalColumn(place.column, index, *cells.as_categorical())
-    return RealColumn(place.column, index, cells.as_real(place, real_reason), isinstance(cells, TimeCells))
+        return CategoricalColumn(context.column, index, *cells.as_categorical())
+    return RealColumn(context.column, index, cells.as_real(context, real_reason), isinstance(cells, TimeCells))
 
 
 def _infinite_rows(column: Column) -> IntArray:
@@ -421,12 +311,38 @@ def _infinity_error(infinite: list[tuple[Column, IntArray]], row_names: tuple[st
     )
 
 
+def _find_number_text(cells: Cells, role: Role) -> str | None:
+    """Return a cell of a text column that looks like numbers or dates, unless the column is declared categorical."""
+    if role != "auto" or not isinstance(cells, TextCells) or cells.order is not None:
+        return None
+    return find_number_text(*cells.as_categorical())
+
+
+def _is_identifier(cells: Cells) -> bool:
+    """Return whether a text column has a different text in every row."""
+    if not isinstance(cells, TextCells) or cells.order is not None:
+        return False
+    codes, categories = cells.as_categorical()
+    return len(codes) >= MIN_IDENTIFIER_ROWS and len(categories) == len(codes)
+
+
+def _warn_identifiers(names: list[str]) -> None:
+    one = len(names) == 1
+    warnings.warn(
+        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in "
+        f"every row and {'looks like an identifier' if one else 'look like identifiers'}, which adds nothing "
+        f"to the tree: drop {'it' if one else 'them'} or use {'it' if one else 'one'} as the index.",
+        InputWarning,
+        stacklevel=3,
+    )
+
+
 def _check_number_of_categories(column: CategoricalColumn, example: str | None) -> None:
     n_categories = len(column.categories)
     if n_categories > MAX_CATEGORIES and example is not None:
         raise InputError(
             f"Column {column.name!r} is text such as {example!r} with {n_categories:,} different values, and at most "
-            f"{MAX_CATEGORIES:,} categories are allowed: {PLAINLY}, or leave the column out."
+            f"{MAX_CATEGORIES:,} categories are allowed: {_NUMBER_TEXT_ADVICE}, or leave the column out."
         )
     if n_categories > MAX_CATEGORIES:
         raise InputError(
@@ -437,7 +353,7 @@ def _check_number_of_categories(column: CategoricalColumn, example: str | None) 
 
 
 def missing_cells(column: Column) -> NDArray[np.bool_]:
-    """Return which cells of a column are missing; a category that the fit did not know is not."""
+    """Return which cells of a column are missing; a category that did not occur in the fit is not."""
     if isinstance(column, RealColumn):
         return np.isnan(column.values)
     missing: NDArray[np.bool_] = column.codes < 0
@@ -445,9 +361,188 @@ def missing_cells(column: Column) -> NDArray[np.bool_]:
     return missing
 
 
-def constant_of(column: Column) -> Category | None:
-    """Return the one value that a column has, if it has just one."""
+def find_constant(column: Column) -> Category | None:
+    """Return the value of a constant column; None if it has several values, or none."""
     if isinstance(column, CategoricalColumn):
         return column.categories[0] if len(column.categories) == 1 else None
     observed = column.values[~np.isnan(column.values)]
     return float(observed[0]) if len(observed) and bool(np.all(observed == observed[0])) else None
+
+
+# ------------------------------------------------------------------------------------------------- roles
+
+CategoricalFeatures: TypeAlias = str | Iterable[Any] | None
+"""``"from_dtype"``, None, a boolean mask, integer indices or column names."""
+
+Role: TypeAlias = Literal["auto", "real", "categorical"]
+"""What a column shall be; ``"auto"`` leaves it to its type."""
+
+_ALLOWED_FEATURES = '"from_dtype", None, a boolean mask with one entry per column, column indices, or column names'
+
+
+def resolve_roles(categorical_features: CategoricalFeatures, names: Sequence[str]) -> list[Role]:
+    """Return the role of each column.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", None, or sequence of bool, int or str
+        The user's choice.
+    names : sequence of str
+        The table's column names.
+
+    Returns
+    -------
+    list of {"auto", "real", "categorical"}
+        One role per column.
+
+    Raises
+    ------
+    InputError
+        If the choice does not fit the table.
+    """
+    if categorical_features is None:
+        return ["real"] * len(names)
+    if isinstance(categorical_features, str):
+        if categorical_features == "from_dtype":
+            return ["auto"] * len(names)
+        hint = f"; for one column write [{categorical_features!r}]" if categorical_features in names else ""
+        raise InputError(f"categorical_features must be {_ALLOWED_FEATURES}, not {quote(categorical_features)}{hint}.")
+    categorical = _find_categorical(categorical_features, names)
+    return ["categorical" if j in categorical else "real" for j in range(len(names))]
+
+
+def _find_categorical(categorical_features: object, names: Sequence[str]) -> set[int]:
+    entries = _to_entries(categorical_features)
+    kinds = {_entry_kind(entry) for entry in entries}
+    if len(kinds) > 1:
+        raise InputError(f"categorical_features mixes {' and '.join(sorted(kinds))}: it must be {_ALLOWED_FEATURES}.")
+    if not kinds:
+        return set()
+    kind = kinds.pop()
+    if kind == "bool":
+        if len(entries) != len(names):
+            raise InputError(
+                f"categorical_features is a boolean mask of length {len(entries)}, "
+                f"but the table has {count(len(names), 'column')}."
+            )
+        return {j for j, entry in enumerate(entries) if entry}
+    if kind == "int":
+        outside = [entry for entry in entries if not 0 <= entry < len(names)]
+        if outside:
+            raise InputError(
+                f"categorical_features holds the column {'index' if len(outside) == 1 else 'indices'} "
+                f"{listing(outside)}, but indices go from 0 to {len(names) - 1} (negative ones are not "
+                "allowed)."
+            )
+        return set(entries)
+    if kind == "str":
+        position = {name: j for j, name in enumerate(names)}
+        unknown = [entry for entry in entries if entry not in position]
+        if unknown:
+            raise InputError(
+                f"categorical_features names {listing(unknown)}, which the table lacks; "
+                f"its columns are {listing(names, limit=10)}."
+            )
+        return {position[entry] for entry in entries}
+    raise InputError(f"categorical_features must be {_ALLOWED_FEATURES}, but it holds entries of type {kind}.")
+
+
+def _to_entries(categorical_features: object) -> list[Any]:
+    """Return the entries as Python scalars, whatever their container."""
+    if not isinstance(categorical_features, Iterable):
+        raise InputError(f"categorical_features must be {_ALLOWED_FEATURES}, not {quote(categorical_features)}.")
+    if isinstance(categorical_features, np.ndarray) and categorical_features.ndim != 1:
+        raise InputError(
+            f"categorical_features must be {_ALLOWED_FEATURES}, not a {categorical_features.ndim}-D array."
+        )
+    return [entry.item() if isinstance(entry, np.generic) else entry for entry in categorical_features]
+
+
+def _entry_kind(entry: object) -> str:
+    # bool before int: True is an int to Python, but a mask entry to the user
+    for kind in (bool, int, str):
+        if isinstance(entry, kind):
+            return kind.__name__
+    return type(entry).__name__
+
+
+# ------------------------------------------------------------------------------------------------- categories
+
+Meaning: TypeAlias = float | str | None
+
+
+def category_finder(known: Sequence[Category]) -> Callable[[Category], int]:
+    """Return a function that finds a value among known categories, whatever its type.
+
+    A column may be text in one file, and numbers or booleans in another that holds nothing else. Two texts are the same
+    category only letter by letter: 7 and 007 may be two.
+
+    Parameters
+    ----------
+    known : sequence
+        The categories.
+
+    Returns
+    -------
+    callable
+        Returns the position of a value in `known`; -1 if it is not among them.
+    """
+    by_value = {value: code for code, value in enumerate(known)}
+    by_text = {str(value): code for code, value in enumerate(known)}
+    by_meaning: dict[tuple[bool, Meaning], int] = {}
+    for code, value in enumerate(known):
+        by_meaning.setdefault((isinstance(value, str), _to_meaning(value)), code)
+
+    def find(value: Category) -> int:
+        code = by_value.get(value, by_text.get(str(value), -1))
+        meaning = _to_meaning(value)
+        if code >= 0 or meaning is None:
+            return code
+        return by_meaning.get((not isinstance(value, str), meaning), -1)
+
+    return find
+
+
+def _to_meaning(value: Category) -> Meaning:
+    """Return the same for a number and its text, and for a boolean and its text; None for other text."""
+    text = str(value).lower()
+    if text in ("true", "false"):
+        return text
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    # Python reads 1_0 as ten; people do not.
+    return number if math.isfinite(number) and "_" not in text else None
+
+
+def recode_categories(
+    codes: IntArray, categories: Sequence[Category], known: Sequence[Category]
+) -> tuple[IntArray, IntArray, list[str]]:
+    """Encode a column by the categories of the fit.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+        Codes of the cells; -1 is missing.
+    categories : sequence
+        What the codes stand for.
+    known : sequence
+        The categories of the fit.
+
+    Returns
+    -------
+    codes : ndarray of int, shape (n_rows,)
+        Positions in `known`; -1 is missing or not among them.
+    unseen : ndarray of int
+        Rows of the cells that hold none of the known categories.
+    new : list of str
+        The categories that are not known, each with the number of its rows.
+    """
+    new_codes = list(map(category_finder(known), categories))
+    # The last entry is what the code -1 of a missing cell picks.
+    recoded = np.array([*new_codes, -1], dtype=np.intp)[codes]
+    unseen = np.flatnonzero((codes >= 0) & (recoded < 0))
+    counts = np.bincount(codes[unseen], minlength=len(categories))
+    new = [f"{quote(value)} ({count(int(n), 'row')})" for value, n in zip(categories, counts, strict=True) if n]
+    return recoded, unseen, new

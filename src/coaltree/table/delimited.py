@@ -1,244 +1,50 @@
-"""Delimited text: check a csv or tsv file line by line before its columns are read."""
+"""Delimited text (csv, tsv) as a polars frame.
+
+Three steps: check the text and find its delimiter, read every column as text, give each column the type that all of its
+observed cells have. The csv module names the line of a ragged row; polars does the reading.
+"""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import datetime as dt
 import io
-import re
 import warnings
-from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..errors import InputError, InputWarning
-from .cells import IntArray
 from .messages import listing
 
-_BLOCK = 2**22  # bytes that are looked at together
-_NEWLINE = 10
-_BLANK, _ASCII = 32, 127  # up to the one and above the other, a byte may begin a blank
+DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
+N_SAMPLE_RECORDS = 1000
+"""Records that decide on the delimiter."""
 
-
-class Lines(NamedTuple):
-    """Lines that follow each other.
-
-    Parameters
-    ----------
-    first : int
-        Number of the first one, counted from 1.
-    begins, ends : ndarray of int, shape (n_lines,)
-        Where each line begins, and where its line break or the text ends.
-    delimiters : ndarray of int
-        Where the delimiters are.
-    n_fields : ndarray of int, shape (n_lines,)
-        Number of fields of each line, at least 1.
-    """
-
-    first: int
-    begins: IntArray
-    ends: IntArray
-    delimiters: IntArray
-    n_fields: IntArray
-
-
-class Counted(NamedTuple):
-    """What lines there are.
-
-    Parameters
-    ----------
-    n_lines : int
-        Number of lines that are not blank.
-    blank : list of (int, int)
-        Where each blank line begins, and where the next one does.
-    odd : (int, int) or None
-        Number, counted from 1, and number of fields of the first line that has not as many as it should.
-    """
-
-    n_lines: int
-    blank: list[tuple[int, int]]
-    odd: tuple[int, int] | None
-
-
-def text_lines(data: bytes) -> Iterator[str]:
-    """Give the lines of a text one by one, with their line breaks; only a line feed ends a line."""
-    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="\n")
-
-
-def blocks(data: bytes, delimiter: str) -> Iterator[Lines]:
-    """Find the lines and the delimiters of a text without quotes, block by block."""
-    every = np.frombuffer(data, dtype=np.uint8)
-    start, first = 0, 1
-    while start < len(data):
-        stop = len(data)
-        if stop - start > _BLOCK:
-            # A line that is longer than a block is a block.
-            stop = data.rfind(b"\n", start, start + _BLOCK) + 1 or data.find(b"\n", start + _BLOCK) + 1 or stop
-        block = every[start:stop]
-        ends = start + np.flatnonzero(block == _NEWLINE)
-        if block[-1] != _NEWLINE:
-            ends = np.append(ends, stop)
-        delimiters = start + np.flatnonzero(block == ord(delimiter))
-        begins = np.concatenate([[start], ends[:-1] + 1])
-        n_fields = np.diff(np.searchsorted(delimiters, ends), prepend=0) + 1
-        yield Lines(first, begins, ends, delimiters, n_fields)
-        start, first = stop, first + len(ends)
-
-
-def count_lines(data: bytes, delimiter: str, width: int) -> Counted | None:
-    """Count the lines of a text without quotes, and look for one that has not so many fields.
-
-    Parameters
-    ----------
-    data : bytes
-        The text, in UTF-8.
-    delimiter : str
-        What separates the fields.
-    width : int
-        How many fields each line should have, unless it is blank.
-
-    Returns
-    -------
-    Counted or None
-        None if there are lines that may have a field longer than Python's csv module reads.
-    """
-    n_lines = 0
-    blank: list[tuple[int, int]] = []
-    every = np.frombuffer(data, dtype=np.uint8)
-    for lines in blocks(data, delimiter):
-        if int((lines.ends - lines.begins).max()) > csv.field_size_limit():
-            return None
-        suspect = lines.n_fields != width
-        if width == 1:
-            head = every[np.minimum(lines.begins, len(data) - 1)]
-            suspect |= (head <= _BLANK) | (head > _ASCII)
-        n_lines += len(lines.ends)
-        for i in np.flatnonzero(suspect).tolist():
-            begin, end, n_fields = int(lines.begins[i]), int(lines.ends[i]), int(lines.n_fields[i])
-            if n_fields == 1 and not data[begin:end].decode().strip():
-                blank.append((begin, min(end + 1, len(data))))
-            elif n_fields != width:
-                return Counted(n_lines, blank, (lines.first + i, n_fields))
-    return Counted(n_lines - len(blank), blank, None)
-
-
-def without(data: bytes, spans: list[tuple[int, int]]) -> bytes:
-    """Leave out some stretches, which are in order."""
-    view = memoryview(data)
-    starts = [0, *(end for _, end in spans)]
-    ends = [*(begin for begin, _ in spans), len(data)]
-    return b"".join(view[start:end] for start, end in zip(starts, ends, strict=True))
-
-
-UNNAMED = "Unnamed: 0"
-"""What a first column without a name is called, as pandas calls it."""
-
-# pandas gives these names to a column without a name: of a text file that was read without index_col and written
-# again, perhaps several times, and of the index in a parquet file.
-_WRITTEN_INDEX = re.compile(r"Unnamed: 0([._]\d+)*|__index_level_\d+__")
-
-
-def name_of_unnamed(others: Container[str]) -> str:
-    """Find a name for a first column that has none, as pandas does."""
-    name, times = UNNAMED, 0
-    while name in others:
-        times += 1
-        name = f"{UNNAMED}.{times}"
-    return name
-
-
-def is_index(name: str, unnamed: str | None) -> bool:
-    """Say whether a column has the name of an index without one, or had none."""
-    return name == unnamed or _WRITTEN_INDEX.fullmatch(name) is not None
-
-
-def take_index(
-    frame: Any, unnamed: str | None, id_column: str | None, spoken_for: Container[str], source: str
-) -> tuple[str | None, list[str]]:
-    """Take the first index among the columns for the row names, unless others are asked for, and leave out the rest.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-    unnamed : str or None
-        The column that had no name.
-    id_column : str or None
-        The column with the row names as asked for; "" for none.
-    spoken_for : container of str
-        Columns of which the user has said what they are.
-    source : str
-        The file's name, for messages.
-
-    Returns
-    -------
-    id_column : str or None
-        The column with the row names, as far as it is settled.
-    left_out : list of str
-        Columns to leave out.
-
-    Raises
-    ------
-    InputError
-        If the column without a name does not tell the rows apart.
-
-    Warns
-    -----
-    InputWarning
-        For every column that was found.
-    """
-    found = []
-    for name in frame.columns:
-        if not is_index(name, unnamed) or name == id_column or name in spoken_for:
-            continue
-        column = frame[name]
-        if column.null_count() == 0 and column.n_unique() == len(column):
-            found.append(name)
-        elif name == unnamed:
-            raise InputError(
-                f"Column 1 of {source} has no name in the header, and its values are not distinct row names: give it a "
-                "name, for example 'group', or leave it out."
-            )
-    if id_column is None and found:
-        id_column = found.pop(0)
-        _note(f"Column {id_column!r} of {source} is an index without a name and was taken as the row names.")
-    for name in found:
-        _note(
-            f"Column {name!r} of {source} is an index without a name and was left out: give it a name to cluster by it."
-        )
-    return id_column, found
-
-
-def _note(sentence: str) -> None:
-    warnings.warn(sentence, InputWarning, stacklevel=4)
-
-
-_DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
-# Records that are looked at to find out what separates the fields.
-_SNIFFED = 1000
+_UNNAMED = "Unnamed: 0"  # the name that pandas gives to a column without one
 
 
 @dataclass(frozen=True)
-class CheckedText:
-    """Delimited text with a good header, and as many fields in every line.
+class DelimitedText:
+    """Text with a valid header and the same number of fields in every row.
 
     Parameters
     ----------
     data : bytes
-        The text in UTF-8, without byte order mark and blank lines, each line ended by a line feed.
+        The text in UTF-8, without byte order mark and blank lines; each line ends with a line feed.
     delimiter : str
-        What separates the fields.
+        The delimiter of `data`.
     header : tuple of str
-        The column names; a first column may lack one and is given one then.
+        The column names.
     n_rows : int
-        Number of lines below the header.
+        Number of rows below the header.
     unnamed : str or None
-        Name given to a first column without one.
-    at_blanks : bool
-        Whether the fields of the file stand between blanks; those of `data` are separated by commas then.
+        The name given to a first column that had none.
+    whitespace : bool
+        Whether the file separates fields by runs of blanks. `data` then has commas in their place.
     """
 
     data: bytes
@@ -246,10 +52,10 @@ class CheckedText:
     header: tuple[str, ...]
     n_rows: int
     unnamed: str | None = None
-    at_blanks: bool = False
+    whitespace: bool = False
 
 
-def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
+def check_text(data: bytes, source: str, delimiter: str | None) -> DelimitedText:
     """Decode and check delimited text.
 
     Parameters
@@ -257,181 +63,208 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> CheckedText:
     data : bytes
         The content of the file.
     source : str
-        The file's name, for messages.
+        The name of the file, for messages.
     delimiter : str or None
-        What separates the fields, unless something else plainly does; None finds out.
+        The expected delimiter; None detects it.
 
     Returns
     -------
-    CheckedText
+    DelimitedText
 
     Raises
     ------
     InputError
-        For text that is empty, not UTF-8, has no usable header or no rows, or lines of different length.
+        If the text is empty or not UTF-8, has an invalid header, no rows, or rows of different lengths.
 
     Warns
     -----
     InputWarning
-        When fields are separated by something else than expected.
+        If the delimiter is not the expected one.
     """
-    data = _unified(data, source)
-    if not any(line.strip() for line in text_lines(data)):
+    data = _normalise(data, source)
+    if not any(line.strip() for line in read_lines(data)):
         raise InputError(f"{source} is empty: a table needs a header and at least one row.")
-    data, delimiter, at_blanks = _separated(data, source, delimiter)
-    header: tuple[str, ...] = ()
-    unnamed: str | None = None
-    counted: Counted | None = None
-    n_rows = 0
-    has_blank_lines = False
-    plain = b'"' not in data
-    reader = csv.reader(text_lines(data), delimiter=delimiter)
-    line = 1
+    data, delimiter, whitespace = _find_delimiter(data, source, delimiter)
+    records = csv.reader(read_lines(data), delimiter=delimiter)
     try:
-        for record in reader:
-            if is_blank(record):
-                has_blank_lines = True
-            elif not header:
-                if not record[0].strip():
-                    unnamed = record[0] = name_of_unnamed([name.strip() for name in record])
-                header = _check_header(record, source)
-                # Without quotes a field is what is between delimiters, which takes no reading line by line.
-                counted = count_lines(data, delimiter, len(header)) if plain else None
-                if counted is not None:
-                    break
-            elif len(record) != len(header):
-                raise _length_error(line, len(record), header, delimiter, source)
-            else:
-                n_rows += 1
-            line = reader.line_num + 1
+        names = next(record for record in records if not is_blank(record))
     except csv.Error as error:
-        raise InputError(f"Line {line} of {source} cannot be read: {error}.") from None
-    if counted is not None:
-        if counted.odd is not None:
-            raise _length_error(*counted.odd, header, delimiter, source)
-        n_rows = counted.n_lines - 1
-    if n_rows == 0:
+        raise InputError(f"Line {records.line_num} of {source} cannot be read: {error}.") from None
+    unnamed = None
+    if not names[0].strip():
+        unnamed = names[0] = _name_unnamed([name.strip() for name in names])
+    header = _check_header(names, source)
+    n_lines, n_blank = _check_rows(data, delimiter, header, source)
+    if n_lines == 1:
         raise InputError(f"{source} has a header but no rows.")
-    if counted is not None and counted.blank:
-        data = without(data, counted.blank)
-    elif counted is None and has_blank_lines:
-        data = _without_blank_lines(data, delimiter)
-    return CheckedText(data, delimiter, header, n_rows, unnamed, at_blanks)
+    if n_blank:
+        data = write_records(_read_records(data, delimiter), delimiter).encode()
+    return DelimitedText(data, delimiter, header, n_lines - 1, unnamed, whitespace)
 
 
-def _length_error(line: int, n_fields: int, header: Sequence[str], delimiter: str, source: str) -> InputError:
-    return InputError(
-        f"Line {line} of {source} has {n_fields} fields, but the header has {len(header)}: "
-        f"fields are separated by {_DELIMITER_NAMES[delimiter]}, and one that contains it must "
-        "stand in quotes."
-    )
+def read_lines(data: bytes) -> Iterator[str]:
+    """Return the lines of a text; only a line feed ends a line."""
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="\n")
 
 
-def _unified(data: bytes, source: str) -> bytes:
-    """Check that a text is UTF-8, take its byte order mark off, and end its lines with line feeds."""
+def is_blank(record: Sequence[str]) -> bool:
+    """Return whether a record comes from a blank line."""
+    return not record or (len(record) == 1 and not record[0].strip())
+
+
+def split_at_blanks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Split lines into the fields between runs of blanks."""
+    stripped = (line.strip() for line in lines)
+    return csv.reader((line for line in stripped if line), delimiter=" ", skipinitialspace=True, strict=True)
+
+
+def _normalise(data: bytes, source: str) -> bytes:
+    """Check that a text is UTF-8, remove the byte order mark and end each line with a line feed."""
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         if not data.isascii():
-            # By lines: the whole text in characters would take up to four times its bytes.
-            deque(text_lines(data), maxlen=0)
-    except UnicodeDecodeError:
-        raise _not_utf8(data, source) from None
+            data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{source} is not UTF-8 text (byte 0x{data[error.start]:02x} in line {line}): save it as UTF-8. Files from "
+            "spreadsheet programs are often Latin-1 or Windows-1252 (iconv -f latin1 -t utf-8)."
+        ) from None
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
-def _not_utf8(data: bytes, source: str) -> InputError:
+def _check_rows(data: bytes, delimiter: str, header: Sequence[str], source: str) -> tuple[int, int]:
+    """Count the lines with fields and the blank ones; refuse a line with another number of fields than the header."""
+    n_lines = n_blank = 0
+    for line, n_fields in _count_fields(data, delimiter, source):
+        if n_fields == 0:
+            n_blank += 1
+        elif n_fields == len(header):
+            n_lines += 1
+        else:
+            raise InputError(
+                f"Line {line} of {source} has {n_fields} fields, but the header has {len(header)}: the delimiter is the "
+                f"{DELIMITER_NAMES[delimiter]}, and a field that contains it needs quotes."
+            )
+    return n_lines, n_blank
+
+
+def _count_fields(data: bytes, delimiter: str, source: str) -> Iterator[tuple[int, int]]:
+    """Yield the line number of each record, counted from 1, and its number of fields, 0 for a blank line."""
+    separator = delimiter.encode()
+    if b'"' not in data and all(len(line) <= csv.field_size_limit() for line in io.BytesIO(data)):
+        # Without quotes every delimiter separates fields. Counting them is five times faster than the csv module.
+        for number, line in enumerate(io.BytesIO(data), 1):
+            n_fields = line.count(separator) + 1
+            yield number, n_fields if n_fields > 1 or line.decode().strip() else 0
+        return
+    records = csv.reader(read_lines(data), delimiter=delimiter)
+    number = 1
     try:
-        data.decode()
-        start = 0
-    except UnicodeDecodeError as error:
-        start = error.start
-    line = data.count(b"\n", 0, start) + 1
-    return InputError(
-        f"{source} is not UTF-8 text (byte 0x{data[start]:02x} in line {line}): save it as UTF-8; "
-        "files from spreadsheet programs are often Latin-1 or Windows-1252 (iconv -f latin1 -t utf-8)."
-    )
+        for record in records:
+            yield number, 0 if is_blank(record) else len(record)
+            number = records.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"Line {number} of {source} cannot be read: {error}.") from None
 
 
-def _separated(data: bytes, source: str, expected: str | None) -> tuple[bytes, str, bool]:
-    """Return the text, what separates its fields, and whether blanks did, in whose place there are commas now."""
-    if expected is not None and _n_fields(data, expected)[:1] != [1]:
+def _check_header(record: Sequence[str], source: str) -> tuple[str, ...]:
+    header = tuple(name.strip() for name in record)
+    if "" in header:
+        raise InputError(
+            f"Column {header.index('') + 1} of {source} has no name in the header: name it, for example 'id' if it "
+            "holds row names."
+        )
+    repeated = [name for name, times in Counter(header).items() if times > 1]
+    if repeated:
+        raise InputError(
+            f"The header of {source} has the column {'name' if len(repeated) == 1 else 'names'} {listing(repeated)} more "
+            "than once: column names must be distinct."
+        )
+    return header
+
+
+def _name_unnamed(others: Container[str]) -> str:
+    """Name a first column without a name, as pandas does."""
+    name, times = _UNNAMED, 0
+    while name in others:
+        times += 1
+        name = f"{_UNNAMED}.{times}"
+    return name
+
+
+def _read_records(data: bytes, delimiter: str) -> Iterator[list[str]]:
+    """Return the records of lines that are not blank."""
+    return (record for record in csv.reader(read_lines(data), delimiter=delimiter) if not is_blank(record))
+
+
+def write_records(records: Iterable[Sequence[str]], delimiter: str, line_end: str = "\n") -> str:
+    """Write records as delimited text, with quotes where necessary."""
+    text = io.StringIO(newline="")
+
+    class Lines:
+        def write(self, line: str) -> int:
+            return text.write(line.removesuffix("\r\n") + line_end)
+
+    # The csv module quotes a carriage return in a field only if the line end contains one.
+    csv.writer(Lines(), delimiter=delimiter, lineterminator="\r\n").writerows(records)
+    return text.getvalue()
+
+
+# ------------------------------------------------------------------------------------------------- delimiters
+
+
+def _find_delimiter(data: bytes, source: str, expected: str | None) -> tuple[bytes, str, bool]:
+    """Return the text, its delimiter, and whether blanks were replaced by commas."""
+    if expected is not None and _sample_lengths(data, expected)[:1] != [1]:
         return data, expected, False
-    found = _sniff(data)
-    fields = _n_fields(data, found)
-    if len(fields) > 1 and fields[0] > 1 and (expected is None or 2 * sum(n > 1 for n in fields) > len(fields)):
+    found = max(DELIMITER_NAMES, key=lambda delimiter: _rate_delimiter(data, delimiter))
+    lengths = _sample_lengths(data, found)
+    if len(lengths) > 1 and lengths[0] > 1 and (expected is None or 2 * sum(n > 1 for n in lengths) > len(lengths)):
         if expected not in (None, found):
-            _warn_separated(source, _DELIMITER_NAMES[found], _DELIMITER_NAMES[expected])
+            _warn_delimiter(source, DELIMITER_NAMES[found], DELIMITER_NAMES[expected])
         return data, found, False
-    if fields[:1] == [1] and _is_split_at_blanks(data):
-        _warn_separated(source, "blanks", _DELIMITER_NAMES[expected or ","])
-        records = _split_at_blanks(data)
-        header, second = next(records), next(records)
-        if len(header) < len(second):
+    if lengths[:1] == [1] and _is_split_at_blanks(data):
+        _warn_delimiter(source, "blanks", DELIMITER_NAMES[expected or ","])
+        records = split_at_blanks(read_lines(data))
+        header, first = next(records), next(records)
+        if len(header) < len(first):  # R writes no name for the row names
             header.insert(0, "")
-        return _written(chain([header, second], records), ","), ",", True
+        return write_records(chain([header, first], records), ",").encode(), ",", True
     return data, expected or found, False
 
 
-def _warn_separated(source: str, found: str, expected: str) -> None:
-    warnings.warn(
-        f"{source} has no {expected} in its header, so its fields were taken to be separated by {found}.",
-        InputWarning,
-        stacklevel=5,
-    )
+def _rate_delimiter(data: bytes, delimiter: str) -> tuple[bool, int]:
+    """Rate a delimiter: best is one that gives every record as many fields as the header, and many of them."""
+    lengths = _sample_lengths(data, delimiter)
+    return len(set(lengths)) == 1 and lengths[0] > 1, lengths[0] if lengths else 0
 
 
-def _sniff(data: bytes) -> str:
-    """Find the delimiter that makes most fields of the header, and as many of every line; comma when none does."""
-
-    def quality(delimiter: str) -> tuple[bool, int]:
-        fields = _n_fields(data, delimiter)
-        return len(set(fields)) == 1 and fields[0] > 1, fields[0] if fields else 0
-
-    return max(_DELIMITER_NAMES, key=quality)
-
-
-def _n_fields(data: bytes, delimiter: str) -> list[int]:
-    """Count the fields of the first records, those that can be read."""
-    fields = []
+def _sample_lengths(data: bytes, delimiter: str) -> list[int]:
+    """Count the fields of the first records, up to one that cannot be read."""
+    lengths = []
     try:
-        for record in islice(csv.reader(text_lines(data), delimiter=delimiter), _SNIFFED):
-            if not is_blank(record):
-                fields.append(len(record))
+        for record in islice(_read_records(data, delimiter), N_SAMPLE_RECORDS):
+            lengths.append(len(record))
     except csv.Error:
-        pass  # the line is named when the whole text is read
-    return fields
-
-
-def _split_at_blanks(data: bytes) -> Iterator[list[str]]:
-    lines = (line.strip() for line in text_lines(data))
-    return csv.reader((line for line in lines if line), delimiter=" ", skipinitialspace=True, strict=True)
+        pass  # check_text names the line
+    return lengths
 
 
 def _is_split_at_blanks(data: bytes) -> bool:
-    """Say whether a text of one column, split at blanks, has as many fields in every line, some of them numbers.
+    """Return whether blanks separate the fields: as many in every row, and one column mostly numbers.
 
-    A header that lacks one field, as R writes it, has none for the row names.
+    Two words in every line are more likely a name than two fields; a column of numbers decides.
     """
     try:
-        records = _split_at_blanks(data)
-        n_names = len(next(records))
-        n_rows, width = 0, 0
-        n_numbers: list[int] = []
-        for record in records:
-            if n_rows == 0:
-                width = len(record)
-                n_numbers = [0] * width
-                if width < 2 or n_names not in (width, width - 1):
-                    return False
-            if len(record) != width:
-                return False
-            n_rows += 1
-            for j, field in enumerate(record):
-                n_numbers[j] += _is_number(field)
-    except csv.Error:
+        header, *rows = split_at_blanks(read_lines(data))
+    except (csv.Error, ValueError):
         return False
-    # Two words in every line are more likely a name than two fields; a column of numbers, most of them there, settles it.
-    return any(2 * n > n_rows for n in n_numbers)
+    if not rows or len(rows[0]) < 2 or {len(row) for row in rows} != {len(rows[0])}:
+        return False
+    if len(header) not in (len(rows[0]), len(rows[0]) - 1):
+        return False
+    return any(2 * sum(map(_is_number, column)) > len(rows) for column in zip(*rows, strict=True))
 
 
 def _is_number(text: str) -> bool:
@@ -442,36 +275,199 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def is_blank(record: list[str]) -> bool:
-    """Say whether a line is not a row of the table because there is nothing in it."""
-    return not record or (len(record) == 1 and not record[0].strip())
+def _warn_delimiter(source: str, found: str, expected: str) -> None:
+    warnings.warn(
+        f"{source} has no {expected} in its header, so its fields were taken to be separated by {found}.",
+        InputWarning,
+        stacklevel=5,
+    )
 
 
-def _check_header(record: list[str], source: str) -> tuple[str, ...]:
-    header = tuple(name.strip() for name in record)
-    unnamed = [j for j, name in enumerate(header) if not name]
-    if unnamed:
-        raise InputError(
-            f"Column {unnamed[0] + 1} of {source} has no name in the header: give it one, for example 'id' "
-            "if it holds row names."
-        )
-    repeated = [name for name, times in Counter(header).items() if times > 1]
-    if repeated:
-        raise InputError(
-            f"The header of {source} has the column {'name' if len(repeated) == 1 else 'names'} "
-            f"{listing(repeated)} more than once: column names must be distinct."
-        )
-    return header
+# ------------------------------------------------------------------------------------------------- types
+
+# A comma may be a decimal comma only where it does not separate fields.
+_DECIMAL_COMMA_DELIMITERS = (";", "\t")
+_DECIMAL_COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?(,\d+)?([eE][+-]?\d+)?$"
+_GROUPED_BY_POINTS = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)$"
+_GROUPED_BY_COMMAS = r"^[+-]?[1-9]\d{0,2},\d{3}$"
+_DATE = r"^\d{4}-\d{2}-\d{2}$"
+_DATETIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?$"
+_N_CELLS_AT_ONCE = 2**20
 
 
-def _without_blank_lines(data: bytes, delimiter: str) -> bytes:
-    records = csv.reader(text_lines(data), delimiter=delimiter)
-    return _written((record for record in records if not is_blank(record)), delimiter)
+class LocalNumbers(NamedTuple):
+    """Columns of numbers in local notation: with decimal commas, or with points between groups of three digits."""
+
+    decimal: tuple[str, ...] = ()
+    grouped: tuple[str, ...] = ()
+
+    def describe(self, names: Collection[str]) -> list[str]:
+        """Return a sentence for each notation that some of the columns have."""
+        notations = ((self.decimal, "decimal commas"), (self.grouped, "points between groups of three digits"))
+        sentences = []
+        for columns, notation in notations:
+            own = [name for name in columns if name in names]
+            if own:
+                sentences.append(
+                    f"Column{'s' if len(own) > 1 else ''} {listing(own)}: {notation} were read as numbers."
+                )
+        return sentences
 
 
-def _written(records: Iterable[list[str]], delimiter: str) -> bytes:
-    kept = io.BytesIO()
-    with io.TextIOWrapper(kept, encoding="utf-8", newline="") as text:
-        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(records)
-        text.flush()
-        return kept.getvalue()
+class TextColumns(NamedTuple):
+    """The columns of delimited text.
+
+    Parameters
+    ----------
+    texts : dict of str to polars.Series
+        Columns as stripped text, null for missing: those requested, and those without another type.
+    frame : polars.DataFrame
+        All columns with their types.
+    local : LocalNumbers
+        The columns in local notation.
+    """
+
+    texts: dict[str, Any]
+    frame: Any
+    local: LocalNumbers
+
+
+def read_text_columns(
+    polars: Any, text: DelimitedText, source: str, na_values: Iterable[str], keep_text: Container[str] | None = None
+) -> TextColumns:
+    """Read the columns of delimited text and find their types.
+
+    Parameters
+    ----------
+    polars : module
+    text : DelimitedText
+    source : str
+        The name of the file, for messages.
+    na_values : iterable of str
+        Texts that mark a missing cell.
+    keep_text : container of str, optional
+        Columns whose text is returned even if they are numbers, which takes several times their memory; default all.
+
+    Returns
+    -------
+    TextColumns
+
+    Raises
+    ------
+    InputError
+        If polars cannot read the text.
+    """
+    missing = sorted({"", *(value.strip() for value in na_values)})
+    columns = _read_as_text(polars, text, source).get_columns()
+    texts: dict[str, Any] = {}
+    typed: list[Any] = []
+    n_at_once = max(_N_CELLS_AT_ONCE // text.n_rows, 1)
+    columns.reverse()
+    while columns:
+        # Text takes several times the memory of numbers: release it as soon as a column has its type.
+        batch = polars.DataFrame([columns.pop() for _ in range(min(n_at_once, len(columns)))])
+        cell = polars.all().str.strip_chars()
+        for column in batch.select(polars.when(~cell.is_in(missing)).then(cell)).iter_columns():
+            numbers = _find_type(polars, column)
+            typed.append(numbers)
+            kept = keep_text is None or column.name in keep_text or numbers.dtype == polars.String
+            if kept or _is_grouped(polars, numbers.dtype, column, text.delimiter):
+                texts[column.name] = column
+    frame = polars.DataFrame(typed)
+    decimal = [
+        name
+        for name in texts
+        if frame[name].dtype == polars.String and _has_decimal_commas(texts[name], text.delimiter)
+    ]
+    # A file with decimal commas has no decimal points, so points group the digits of its integers.
+    grouped = [
+        name for name in texts if decimal and _is_grouped(polars, frame[name].dtype, texts[name], text.delimiter)
+    ]
+    for name in (*decimal, *grouped):
+        frame.replace_column(frame.columns.index(name), _read_local(polars, texts[name]))
+    return TextColumns(texts, frame, LocalNumbers(tuple(decimal), tuple(grouped)))
+
+
+def _read_as_text(polars: Any, text: DelimitedText, source: str) -> Any:
+    unclosed = InputError(f"{source} cannot be read: a quotation mark in it is not closed.")
+    try:
+        frame = polars.read_csv(text.data, separator=text.delimiter, infer_schema=False)
+    except polars.exceptions.PolarsError as error:
+        if text.data.count(b'"') % 2:
+            raise unclosed from None
+        raise InputError(f"{source} cannot be read: {str(error).splitlines()[0]}.") from None
+    if frame.shape != (text.n_rows, len(text.header)):
+        raise unclosed
+    frame.columns = list(text.header)
+    return frame
+
+
+def _find_type(polars: Any, column: Any) -> Any:
+    """Convert a column of text to the type that all of its observed cells have; leave it text if there is none."""
+    n_missing = column.null_count()
+    if n_missing == len(column):
+        return column.cast(polars.Float64)
+    for dtype in (polars.Int64, polars.Float64):
+        numbers = column.cast(dtype, strict=False)
+        if numbers.null_count() == n_missing:
+            return numbers
+    lower = column.str.to_lowercase()
+    if _all(lower.is_in(["true", "false"])):
+        return (lower == "true").alias(column.name)
+    if _all(column.str.contains(_DATE)):
+        times = column.str.to_date("%Y-%m-%d", strict=False)
+    elif _all(column.str.contains(_DATETIME)):
+        times = _read_datetimes(polars, column)
+    else:
+        return column
+    # A text such as 2020-02-30 looks like a date and is none.
+    return times if times.null_count() == n_missing else column
+
+
+def _read_datetimes(polars: Any, column: Any) -> Any:
+    """Read ISO 8601 times. Those with an offset are converted to UTC, those without count as UTC."""
+    times = [None if text is None else _to_utc(text) for text in column.to_list()]
+    return polars.Series(column.name, times, dtype=polars.Datetime("us"))
+
+
+def _to_utc(text: str) -> dt.datetime | None:
+    try:
+        time = dt.datetime.fromisoformat(text)
+        return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _all(mask: Any) -> bool:
+    """Return whether a mask holds in all observed cells."""
+    return bool(mask.fill_null(True).all())
+
+
+def _has_decimal_commas(column: Any, delimiter: str) -> bool:
+    if delimiter not in _DECIMAL_COMMA_DELIMITERS:
+        return False
+    cells = column.drop_nulls()
+    commas = cells.filter(cells.str.contains(",", literal=True))
+    if commas.is_empty() or not _all(cells.str.contains(_DECIMAL_COMMA) & cells.str.contains(r"\d")):
+        return False
+    # Between semicolons a comma is decimal. Between tabs, 1,250 may as well be one thousand two hundred and fifty.
+    return delimiter == ";" or not _all(commas.str.contains(_GROUPED_BY_COMMAS))
+
+
+def _is_grouped(polars: Any, dtype: Any, column: Any, delimiter: str) -> bool:
+    """Return whether a column of text may be integers with points between groups of digits."""
+    if delimiter not in _DECIMAL_COMMA_DELIMITERS or dtype not in (polars.Float64, polars.String):
+        return False
+    cells = column.drop_nulls()
+    return (
+        # The first cells decide for most columns.
+        _all(cells.head(N_SAMPLE_RECORDS).str.contains(_GROUPED_BY_POINTS))
+        and bool(cells.str.contains(".", literal=True).any())
+        and _all(cells.str.contains(_GROUPED_BY_POINTS))
+        and not bool(cells.str.contains(r"^[+-]?0\.").any())
+    )
+
+
+def _read_local(polars: Any, column: Any) -> Any:
+    plain = column.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return plain.cast(polars.Float64)

@@ -1,14 +1,18 @@
-"""Files with missing cells, filled in: not a character of anything else changes."""
+"""Fill missing cells of a file.
+
+Text files go through the csv module: read, replace cells, write. All other cells keep their text, and the file keeps its
+delimiter, line ends, byte order mark and compression.
+"""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import datetime as dt
 import gzip
 import io
-import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,388 +21,121 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, InputWarning
 from .cells import Category, IntArray
-from .delimited import CheckedText, blocks, check_text, is_blank
+from .delimited import (
+    DelimitedText,
+    TextColumns,
+    check_text,
+    is_blank,
+    read_text_columns,
+    split_at_blanks,
+    write_records,
+)
 from .fill import fill_cells
-from .messages import listing
-from .read_file import DEFAULT_NA, DELIMITERS, TableFile, file_bytes, import_polars, parquet_frame, table_file
-from .text_types import TextColumns, type_columns
-
-Span: TypeAlias = tuple[int, int]
-"""Where a field begins and ends in a text."""
-
-_QUOTED = r'"(?:[^"]++|"")*+"?'
-_AT_BLANKS = re.compile(rf"{_QUOTED}|[^ ]+")
-
-
-@dataclass(frozen=True, eq=False)
-class Fields:
-    """Fields of one column.
-
-    Parameters
-    ----------
-    begins, ends : ndarray of int, shape (n_cells,)
-        Where each begins, and where it ends.
-    quoted : bool
-        Whether all cells of the column that hold something stand in quotes, and there are some.
-    """
-
-    begins: IntArray
-    ends: IntArray
-    quoted: bool = False
-
-
-def find_fields(
-    data: bytes,
-    checked: CheckedText,
-    wanted: Mapping[int, IntArray],
-    observed: Mapping[int, NDArray[np.bool_]],
-    source: str,
-) -> tuple[str | bytes, dict[int, Fields]]:
-    """Find the fields of some cells.
-
-    Parameters
-    ----------
-    data : bytes
-        The file, without byte order mark.
-    checked : CheckedText
-        What was found out about it.
-    wanted : mapping of int to ndarray of int
-        For a column, by its position, the rows of the cells.
-    observed : mapping of int to ndarray of bool, shape (n_rows,)
-        For the same columns, which cells hold something.
-    source : str
-        The file's name, for messages.
-
-    Returns
-    -------
-    text : str or bytes
-        What the places are counted in.
-    fields : dict of int to Fields
-        The fields of the cells of each column, in the order of the rows asked for.
-
-    Raises
-    ------
-    InputError
-        When the fields are not as many as the file was found to have.
-    """
-    plain = (
-        b'"' not in data
-        and not checked.at_blanks
-        and len(checked.header) > 1
-        and data.count(b"\r") == data.count(b"\r\n")
-    )
-    if plain:
-        return data, _find_plain(data, checked, wanted)
-    text = data.decode()
-    records = _records_at_blanks(text) if checked.at_blanks else _records(text, checked.delimiter)
-    begins, ends = ({j: np.empty(checked.n_rows, dtype=np.intp) for j in wanted} for _ in range(2))
-    next(records, None)
-    n_rows = 0
-    width = len(checked.header)
-    for row, record in enumerate(records):
-        if len(record) != width or row >= checked.n_rows:
-            raise _unlike(source)
-        for j in wanted:
-            begins[j][row], ends[j][row] = record[j]
-        n_rows += 1
-    if n_rows != checked.n_rows:
-        raise _unlike(source)
-    found = {}
-    for j, rows in wanted.items():
-        filled = begins[j][observed[j]].tolist()
-        quoted = bool(filled) and all(text[begin] == '"' for begin in filled)
-        found[j] = Fields(begins[j][rows], ends[j][rows], quoted)
-    return text, found
-
-
-def _unlike(source: str) -> InputError:
-    return InputError(f"{source} cannot be filled: put text that goes over several lines into quotes, or on one line.")
-
-
-def _find_plain(data: bytes, checked: CheckedText, wanted: Mapping[int, IntArray]) -> dict[int, Fields]:
-    """Find fields in a text that has been checked, has several columns and no quotes, many lines at a time."""
-    width = len(checked.header)
-    order = {j: np.argsort(rows, kind="stable") for j, rows in wanted.items()}
-    found = {j: Fields(np.empty_like(rows), np.empty_like(rows)) for j, rows in wanted.items()}
-    first = -1  # the header
-    for lines in blocks(data, checked.delimiter):
-        # Blank lines are those without a delimiter: all others have as many as the header.
-        with_fields = lines.n_fields > 1
-        line_begins, line_ends = lines.begins[with_fields], lines.ends[with_fields]
-        delimiters = lines.delimiters.reshape(len(line_ends), width - 1)
-        past = first + len(line_ends)
-        for j, rows in wanted.items():
-            start, stop = np.searchsorted(rows, [first, past], sorter=order[j])
-            here = order[j][start:stop]
-            at = rows[here] - first
-            found[j].begins[here] = delimiters[at, j - 1] + 1 if j else line_begins[at]
-            found[j].ends[here] = delimiters[at, j] if j < width - 1 else _before_return(data, line_ends[at])
-        first = past
-    return found
-
-
-def _before_return(data: bytes, ends: IntArray) -> IntArray:
-    returns: IntArray = ends - (np.frombuffer(data, dtype=np.uint8)[ends - 1] == ord("\r"))
-    return returns
-
-
-def _records(text: str, delimiter: str) -> Iterator[list[Span]]:
-    """Find the fields of every line that is not blank, as Python's csv module does."""
-    # What follows a closing quote belongs to the field.
-    field = re.compile(rf"(?:{_QUOTED})?+[^{re.escape(delimiter)}\r\n]*+")
-    position = 0
-    record: list[Span] = []
-    while position < len(text) or record:
-        match = field.match(text, position)
-        end = match.end() if match else position
-        record.append((position, end))
-        if text.startswith(delimiter, end):
-            position = end + 1
-            continue
-        if len(record) > 1 or not is_blank([_value(text[position:end])]):
-            yield record
-        record = []
-        position = end + (2 if text.startswith("\r\n", end) else 1)
-
-
-def _records_at_blanks(text: str) -> Iterator[list[Span]]:
-    for line in re.finditer(r"[^\r\n]+", text):
-        content = line.group().strip()
-        if content:
-            begin = line.start() + line.group().index(content)
-            yield [match.span() for match in _AT_BLANKS.finditer(text, begin, begin + len(content))]
-
-
-def _value(field: str) -> str:
-    """Take the quotes off a field."""
-    quoted = re.match(_QUOTED, field)
-    if quoted is None:
-        return field
-    return quoted.group().removesuffix('"')[1:].replace('""', '"') + field[quoted.end() :]
-
-
-Write: TypeAlias = Callable[[Category], str]
-
-_DIGITS = 6
-_EPOCH = dt.datetime(1970, 1, 1)
-_SECOND = 1_000_000
-# One day less than Python's times can say, which leaves room for an offset.
-_FIRST_DAY = (dt.datetime.min - _EPOCH).days + 1
-_LAST_DAY = (dt.datetime.max - _EPOCH).days - 1
-
-
-def value_writer(polars: Any, name: str, columns: TextColumns) -> Write:
-    """Find out how values are written in a column of a text file.
-
-    Text is written as it is. Numbers are written with as few digits as it takes to read them again: whole ones where
-    all numbers of the column are, others after rounding to 6 significant digits.
-
-    Parameters
-    ----------
-    polars : module
-    name : str
-        The column's name.
-    columns : TextColumns
-        The columns of the file.
-
-    Returns
-    -------
-    callable
-        Gives the text of a value.
-    """
-    dtype = columns.frame[name].dtype
-    observed = columns.texts[name].drop_nulls().to_list()
-    if dtype == polars.Boolean:
-        write = _flag_writer(observed)
-    elif dtype == polars.Date:
-        write = _date
-    elif dtype == polars.Datetime:
-        write = _time_writer(observed)
-    elif dtype == polars.Int64 or name in columns.local.grouped or (observed and all(map(_is_whole, observed))):
-        write = _whole
-    elif name in columns.local.decimal or (not observed and columns.local.decimal):
-        # A column without any number goes by the others of its file: next to commas, 1.234 is read as a thousand.
-        write = _with_comma
-    else:
-        write = _number
-    return lambda value: value if isinstance(value, str) else write(value)
-
-
-def _is_whole(text: str) -> bool:
-    return text.lstrip("+-").isdecimal()
-
-
-def _whole(value: Category) -> str:
-    return str(value if isinstance(value, int) else round(float(value)))
-
-
-def _number(value: Category) -> str:
-    # Adding 0 takes the sign off a zero.
-    return repr(float(f"{value:.{_DIGITS}g}") + 0.0) if isinstance(value, float) else str(value)
-
-
-def _with_comma(value: Category) -> str:
-    return _number(value).replace(".", ",")
-
-
-def _flag_writer(observed: Sequence[str]) -> Write:
-    spelled = {text.lower(): text for text in reversed(observed)}
-
-    def write(value: Category) -> str:
-        wanted = "true" if float(value) >= 0.5 else "false"
-        if wanted in spelled:
-            return spelled[wanted]
-        other = observed[0]
-        return wanted.upper() if other.isupper() else wanted.title() if other.istitle() else wanted
-
-    return write
-
-
-def _date(value: Category) -> str:
-    return (_EPOCH + dt.timedelta(days=round(_within(value)))).date().isoformat()
-
-
-def _time_writer(observed: Sequence[str]) -> Write:
-    """Write times in the zone of the first one, to the finest unit that any of them has."""
-    first = observed[0]
-    clocks = [text[11:].rstrip("Z").split("+")[0].split("-")[0] for text in observed]
-    zone = first[11 + len(clocks[0]) :]
-    offset = dt.datetime.fromisoformat(first).utcoffset() or dt.timedelta(0)
-    n_decimals = max(len(clock.partition(".")[2]) for clock in clocks)
-    with_seconds = any(clock.count(":") == 2 for clock in clocks)
-    step = _SECOND // 10**n_decimals if with_seconds else 60 * _SECOND
-
-    def write(value: Category) -> str:
-        ticks = round(_within(value) * 86_400 * _SECOND / step)
-        time = _EPOCH + dt.timedelta(microseconds=ticks * step) + offset
-        clock = f"{time:%H:%M:%S}" if with_seconds else f"{time:%H:%M}"
-        decimals = f".{time.microsecond:06}"[: n_decimals + 1] if n_decimals else ""
-        return f"{time.date().isoformat()}{first[10]}{clock}{decimals}{zone}"
-
-    return write
-
-
-def _within(value: Category) -> float:
-    return min(max(float(value), _FIRST_DAY), _LAST_DAY)
-
+from .messages import listing, quote
+from .read_file import DEFAULT_NA, DELIMITERS, TableFile, import_polars, open_table, read_parquet
 
 NamedFills: TypeAlias = Mapping[str, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]
-"""For a column's name, rows and the values to put there."""
+"""For a column name, rows and the values for their cells."""
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+ValueFormat: TypeAlias = Callable[[Category], str]
+
+N_DIGITS = 6
+"""Significant digits of filled numbers."""
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_SECOND = 1_000_000  # microseconds
+# One day less than Python's times, which leaves room for an offset.
+_FIRST_DAY = (dt.datetime.min - _EPOCH).days + 1
+_LAST_DAY = (dt.datetime.max - _EPOCH).days - 1
 
 
 def fill_file(path: str | Path | TableFile, fills: NamedFills, *, na_values: Sequence[str] = DEFAULT_NA) -> bytes:
     """Fill missing cells of a file.
 
-    In a text file every other field keeps its text and its quotes, and the lines their order and endings. Values are
-    written as the column is: integers as integers where all of its cells are, other numbers rounded to 6 significant
-    digits, with a comma where the column has decimal commas; dates and times in ISO 8601 with the separator, the
-    precision and the zone that the column has; truth values in its spelling.
+    Values are written in the format of their column: integers if all cells are integers, other numbers with 6 significant
+    digits, with a decimal comma where the column has them; dates and times in ISO 8601 with the separator, precision and
+    offset of the column; booleans in its spelling. Fields of a text file are quoted only where necessary, and blank lines
+    are left out.
 
     Parameters
     ----------
     path : str, Path or TableFile
         A file that `read_file` reads.
     fills : mapping of str to (rows, values)
-        For a column's name, the rows of missing cells and what to put there: numbers (days since 1970-01-01 for times)
-        or categories.
+        For a column name, the rows of missing cells and their values: numbers (days since 1970-01-01 for times) or
+        categories.
     na_values : sequence of str, optional
-        What stands for a missing cell in a text file.
+        Texts that mark a missing cell.
 
     Returns
     -------
     bytes
-        The content of a file of the same kind, compressed if that one is; the same for the same arguments.
+        The content of a file of the same type, compressed if the file is. Same arguments give the same bytes.
 
     Raises
     ------
     InputError
-        When the file cannot be read, or has no missing cell in a place to be filled.
+        If the file cannot be read, or a cell to fill is not missing.
     MissingDependencyError
-        When polars is not installed.
+        If polars is not installed.
     """
-    file = table_file(path)
+    file = open_table(path)
     polars = import_polars()
-    if file.suffix not in DELIMITERS:
-        return _filled_parquet(polars, parquet_frame(polars, file), fills, file.name)
-    data = file_bytes(file)
+    if not file.is_text:
+        return _fill_parquet(polars, read_parquet(polars, file), fills, file.name)
+    data = file.read()
     with warnings.catch_warnings():
-        # Whoever has values for the file has read it, and was told.
+        # The caller has read the file before, and has seen the warnings.
         warnings.simplefilter("ignore", InputWarning)
-        checked = check_text(data, file.name, DELIMITERS[file.suffix])
-    columns = type_columns(polars, checked, file.name, na_values, fills)
-    filled = _filled_text(polars, data, checked, columns, fills, file.name)
+        text = check_text(data, file.name, DELIMITERS[file.suffix])
+    columns = read_text_columns(polars, text, file.name, na_values, fills)
+    filled = _fill_text(polars, data, text, columns, fills, file.name)
     return gzip.compress(filled, mtime=0) if file.compressed else filled
 
 
-def _filled_parquet(polars: Any, frame: Any, fills: NamedFills, source: str) -> bytes:
+def _fill_parquet(polars: Any, frame: Any, fills: NamedFills, source: str) -> bytes:
     for name, (rows, _) in fills.items():
         _check_missing(polars, frame, name, rows, source)
-    written = io.BytesIO()
-    fill_cells(frame, {frame.columns.index(name): fill for name, fill in fills.items()}).write_parquet(written)
-    return written.getvalue()
+    buffer = io.BytesIO()
+    fill_cells(frame, {frame.columns.index(name): fill for name, fill in fills.items()}).write_parquet(buffer)
+    return buffer.getvalue()
 
 
-def _filled_text(
-    polars: Any, data: bytes, checked: CheckedText, columns: TextColumns, fills: NamedFills, source: str
+def _fill_text(
+    polars: Any, data: bytes, text: DelimitedText, columns: TextColumns, fills: NamedFills, source: str
 ) -> bytes:
-    mark = _BYTE_ORDER_MARK if data.startswith(_BYTE_ORDER_MARK) else b""
-    wanted = {name: _check_missing(polars, columns.frame, name, rows, source) for name, (rows, _) in fills.items()}
-    position = {name: j for j, name in enumerate(checked.header)}
-    text, fields = find_fields(
-        data.removeprefix(mark),
-        checked,
-        {position[name]: rows for name, rows in wanted.items()},
-        {position[name]: columns.texts[name].is_not_null().to_numpy() for name in wanted},
-        source,
-    )
-    special = re.compile(r'["\s]|^$' if checked.at_blanks else f'["\r\n{re.escape(checked.delimiter)}]')
-    new: list[bytes] = []
-    for name, (_, values) in fills.items():
-        places = fields[position[name]]
-        write = value_writer(polars, name, columns)
-        for begin, end, value in zip(places.begins.tolist(), places.ends.tolist(), values, strict=True):
-            plain = write(value.item() if isinstance(value, np.generic) else value)
-            old = text[begin:end]
-            field = _field(
-                plain, old if isinstance(old, str) else old.decode(), places.quoted or bool(special.search(plain))
-            )
-            new.append(field.encode())
-    begins = np.concatenate([np.empty(0, np.intp), *(fields[position[name]].begins for name in fills)])
-    ends = np.concatenate([np.empty(0, np.intp), *(fields[position[name]].ends for name in fills)])
-    order = np.argsort(begins, kind="stable")
-    # Of several values for a cell the last one is taken.
-    order = order[np.append(begins[order][1:] != begins[order][:-1], True)] if len(order) else order
-    written = io.BytesIO()
-    written.write(mark)
-    done = 0
-    for k, begin, end in zip(order.tolist(), begins[order].tolist(), ends[order].tolist(), strict=True):
-        written.write(_encoded(text[done:begin]))
-        written.write(new[k])
-        done = end
-    written.write(_encoded(text[done:]))
-    return written.getvalue()
+    mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+    content = data.removeprefix(mark).decode()
+    records = _split_records(content, text)
+    for name, (rows, values) in fills.items():
+        cells = _check_missing(polars, columns.frame, name, rows, source)
+        to_text = find_format(polars, name, columns)
+        j = text.header.index(name)
+        for row, value in zip(cells.tolist(), values, strict=True):
+            records[row + 1][j] = to_text(value.item() if isinstance(value, np.generic) else value)
+    delimiter = " " if text.whitespace else text.delimiter
+    return mark + write_records(records, delimiter, _find_line_end(content)).encode()
 
 
-def _encoded(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+def _split_records(content: str, text: DelimitedText) -> list[list[str]]:
+    """Return the header and the rows as they are in the file, without blank lines."""
+    lines = io.StringIO(content, newline="")
+    if text.whitespace:
+        return list(split_at_blanks(lines))
+    return [record for record in csv.reader(lines, delimiter=text.delimiter) if not is_blank(record)]
 
 
-def _field(value: str, old: str, quoted: bool) -> str:
-    """Write a field in the place of another one, with its quotes or its blanks."""
-    if quoted or old.startswith('"'):
-        return '"' + value.replace('"', '""') + '"'
-    around = old.strip()
-    before, _, after = old.partition(around) if around else ("", "", "")
-    return before + value + after
+def _find_line_end(content: str) -> str:
+    """Return what ends the first line."""
+    first = io.StringIO(content, newline="").readline()
+    return next((end for end in ("\r\n", "\n", "\r") if first.endswith(end)), "\n")
 
 
 def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: str) -> IntArray:
-    """Refuse to write over a cell that holds something."""
+    """Return the rows; refuse to overwrite a cell that is not missing."""
     if name not in frame.columns:
         raise InputError(
-            f"{source} has no column {name!r} to fill: its columns are {listing(frame.columns, limit=10)}."
+            f"{source} has no column {quote(name)} to fill: its columns are {listing(frame.columns, limit=10)}."
         )
     column = frame[name]
     missing = column.is_null()
@@ -415,3 +152,93 @@ def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: 
             "the file may have changed since it was read, or other na_values were used then."
         )
     return cells
+
+
+# ------------------------------------------------------------------------------------------------- formats
+
+
+def find_format(polars: Any, name: str, columns: TextColumns) -> ValueFormat:
+    """Find the format of the values in a column of a text file.
+
+    Parameters
+    ----------
+    polars : module
+    name : str
+        The column name.
+    columns : TextColumns
+        The columns of the file.
+
+    Returns
+    -------
+    callable
+        Returns the text of a value. Text stays as it is.
+    """
+    dtype = columns.frame[name].dtype
+    observed = columns.texts[name].drop_nulls().to_list()
+    is_integer = bool(observed) and all(text.lstrip("+-").isdecimal() for text in observed)
+    if dtype == polars.Boolean:
+        to_text = _boolean_format(observed)
+    elif dtype == polars.Date:
+        to_text = _format_date
+    elif dtype == polars.Datetime:
+        to_text = _time_format(observed)
+    elif dtype == polars.Int64 or name in columns.local.grouped or is_integer:
+        to_text = _format_integer
+    elif name in columns.local.decimal or (not observed and columns.local.decimal):
+        # A column without numbers follows the others: next to decimal commas, 1.234 is read as 1234.
+        to_text = _format_decimal_comma
+    else:
+        to_text = _format_number
+    return lambda value: value if isinstance(value, str) else to_text(value)
+
+
+def _format_integer(value: Category) -> str:
+    return str(value if isinstance(value, int) else round(float(value)))
+
+
+def _format_number(value: Category) -> str:
+    # Adding 0 removes the sign of a zero.
+    return repr(float(f"{value:.{N_DIGITS}g}") + 0.0) if isinstance(value, float) else str(value)
+
+
+def _format_decimal_comma(value: Category) -> str:
+    return _format_number(value).replace(".", ",")
+
+
+def _boolean_format(observed: Sequence[str]) -> ValueFormat:
+    spelling = {text.lower(): text for text in reversed(observed)}
+
+    def to_text(value: Category) -> str:
+        text = "true" if float(value) >= 0.5 else "false"
+        other = observed[0]
+        return spelling.get(text) or (text.upper() if other.isupper() else text.title() if other.istitle() else text)
+
+    return to_text
+
+
+def _format_date(value: Category) -> str:
+    return (_EPOCH + dt.timedelta(days=round(_clip_days(value)))).date().isoformat()
+
+
+def _time_format(observed: Sequence[str]) -> ValueFormat:
+    """Return the format of times: the offset of the first one, the finest precision of all."""
+    first = observed[0]
+    clocks = [text[11:].rstrip("Z").split("+")[0].split("-")[0] for text in observed]
+    zone = first[11 + len(clocks[0]) :]
+    offset = dt.datetime.fromisoformat(first).utcoffset() or dt.timedelta(0)
+    n_decimals = max(len(clock.partition(".")[2]) for clock in clocks)
+    has_seconds = any(clock.count(":") == 2 for clock in clocks)
+    step = _SECOND // 10**n_decimals if has_seconds else 60 * _SECOND
+
+    def to_text(value: Category) -> str:
+        ticks = round(_clip_days(value) * 86_400 * _SECOND / step)
+        time = _EPOCH + dt.timedelta(microseconds=ticks * step) + offset
+        clock = f"{time:%H:%M:%S}" if has_seconds else f"{time:%H:%M}"
+        decimals = f".{time.microsecond:06}"[: n_decimals + 1] if n_decimals else ""
+        return f"{time.date().isoformat()}{first[10]}{clock}{decimals}{zone}"
+
+    return to_text
+
+
+def _clip_days(value: Category) -> float:
+    return min(max(float(value), _FIRST_DAY), _LAST_DAY)

@@ -1,337 +1,25 @@
-"""Where a table comes from: a frame, an array or a list of lists, seen as named columns of cells."""
+"""Tables of any kind as named columns of cells: frames of any library, arrays, lists of lists.
+
+This is the one place that converts them. `open_source` looks at the table; `Source.read` reads one column at a time.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, MissingDependencyError
-from .cells import Cells, FlagCells, FloatArray, LabelledCells, NumberCells, TextCells, TimeCells, python_value
-from .messages import InputTypeError, Place, column_names, count, index_names, is_missing, listing
-
-
-def computed(X: Any) -> Any:
-    """Return a Dask array of numbers as one matrix, computed a block of rows at a time; anything else as it is.
-
-    Examples
-    --------
-    >>> computed([[1, 2]])
-    [[1, 2]]
-    """
-    if not (hasattr(X, "__dask_graph__") and hasattr(X, "numblocks")):  # so that Dask need not be imported to know
-        return X
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        return np.asarray(X)
-    blocks = (np.asarray(X.blocks[k].compute(), dtype=np.float64) for k in range(X.numblocks[0]))
-    if np.isnan(X.shape).any():  # Dask does not know how many rows there are before it has them
-        return np.concatenate(list(blocks))
-    matrix, first = np.empty(X.shape), 0
-    for block in blocks:
-        matrix[first : first + len(block)] = block
-        first += len(block)
-    return matrix
-
-
-_EPOCH = dt.datetime(1970, 1, 1)
-_DAY = dt.timedelta(days=1)
-_PLAIN_NUMBERS = frozenset({int, float, type(None), np.float64, np.float32, np.int64, np.int32})
-_NOUNS = {
-    "number": "numbers",
-    "flag": "truth values",
-    "text": "text",
-    "time": "dates",
-    "duration": "durations",
-}
-
-
-def read_objects(values: Sequence[Any], place: Place, *, declared_text: bool) -> Cells:
-    """Decide by the types of its cells how to read a column.
-
-    Parameters
-    ----------
-    values : sequence
-        The cells.
-    place : Place
-        The column, for messages.
-    declared_text : bool
-        Whether digits in a column of text are labels (frames) or numbers (arrays).
-
-    Returns
-    -------
-    Cells
-
-    Raises
-    ------
-    InputError
-        When a cell is neither a number, text, a truth value, a date nor missing, or when the column mixes
-        kinds that have no common reading; InputTypeError for cells of a type that no column may hold.
-    """
-    kinds = {kind: _type_kind(kind) for kind in set(map(type, values))}
-    _refuse_other(values, kinds, place)
-    present = set(kinds.values()) - {"missing"}
-    if len(present) > 1:
-        # NaN is a float and numpy's NaT a date, but neither makes a column of text a mixture.
-        present = {kind for kind in present if _first_row(values, kinds, kind) < len(values)}
-    if not present:
-        return NumberCells(np.full(len(values), math.nan))
-    if present == {"flag"}:
-        return FlagCells(np.array([math.nan if is_missing(v) else float(v) for v in values]))
-    if present <= {"number", "flag"}:
-        return NumberCells(_numbers(values, set(kinds), place))
-    if present <= {"text", "number", "flag"}:
-        return TextCells(values, declared_text=declared_text and present == {"text"})
-    if present == {"time"}:
-        return TimeCells(np.array([_days(v) for v in values]))
-    if present == {"duration"}:
-        return NumberCells(np.array([_duration_days(v) for v in values]))
-    first, second = sorted(present, key=lambda kind: _first_row(values, kinds, kind))[:2]
-    i, j = _first_row(values, kinds, first), _first_row(values, kinds, second)
-    raise InputError(
-        f"Column {place.column!r} mixes {_NOUNS[first]} ({str(values[i])!r} in {place.row(i)}) and "
-        f"{_NOUNS[second]} ({str(values[j])!r} in {place.row(j)}): convert it to one type or drop it."
-    )
-
-
-def _type_kind(kind: type) -> str:
-    """Name what cells of a Python type are."""
-    # NaT is a datetime to isinstance, timedelta64 an integer, True an int: the narrow classes come first.
-    if kind is type(None) or kind.__name__ in ("NAType", "NaTType"):
-        return "missing"
-    if issubclass(kind, bool | np.bool_):
-        return "flag"
-    if issubclass(kind, dt.timedelta | np.timedelta64):
-        return "duration"
-    if issubclass(kind, dt.date | np.datetime64):
-        return "time"
-    if issubclass(kind, int | float | np.integer | np.floating | Decimal | Fraction):
-        return "number"
-    if issubclass(kind, str):
-        return "text"
-    return "complex" if issubclass(kind, complex | np.complexfloating) else "other"
-
-
-def _refuse_other(values: Sequence[Any], kinds: dict[type, str], place: Place) -> None:
-    if "complex" in kinds.values():
-        row = next(i for i, v in enumerate(values) if kinds[type(v)] == "complex")
-        raise InputError(
-            f"Complex data not supported: column {place.column!r} holds {values[row]!r} in {place.row(row)}; "
-            "split it into real and imaginary part or drop it."
-        )
-    if "other" in kinds.values():
-        row = next(i for i, v in enumerate(values) if kinds[type(v)] == "other")
-        # "argument must be ..." is the wording of float(), which scikit-learn's users and checks know.
-        raise InputTypeError(
-            f"Column {place.column!r} holds {_short(values[row])} in {place.row(row)}: argument must be a "
-            f"string or a real number, not {type(values[row]).__name__!r}; convert the column or drop it."
-        )
-
-
-def _first_row(values: Sequence[Any], kinds: dict[type, str], wanted: str) -> int:
-    """Row of the first cell of a kind that is not missing; past the end if there is none."""
-    rows = (i for i, v in enumerate(values) if kinds[type(v)] == wanted and not is_missing(v))
-    return next(rows, len(values))
-
-
-def _numbers(values: Sequence[Any], types: set[type], place: Place) -> np.ndarray[Any, np.dtype[Any]]:
-    """Convert numbers, as integers where all of them are and fit."""
-    try:
-        if types == {int}:
-            return np.array(values, dtype=np.int64)
-        if types <= _PLAIN_NUMBERS:
-            return np.array(values, dtype=np.float64)
-    except OverflowError:
-        pass  # an integer too large for its type: the loop below finds its row, or fits it into a float
-    return np.array([_number(v, i, place) for i, v in enumerate(values)])
-
-
-def _number(value: Any, row: int, place: Place) -> float:
-    if is_missing(value):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(
-            f"Column {place.column!r} holds a number in {place.row(row)} that is too large for a float "
-            "(the limit is about 1.8e308): mark it as missing or rescale the column."
-        ) from None
-
-
-def _days(value: Any) -> float:
-    """Days since 1970-01-01 of a date or datetime."""
-    if is_missing(value):
-        return math.nan
-    if isinstance(value, np.datetime64):
-        return float(numpy_days(np.array([value]))[0])
-    if isinstance(value, dt.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(dt.UTC).replace(tzinfo=None)
-        return float((value - _EPOCH) / _DAY)
-    return float(value.toordinal() - _EPOCH.toordinal())
-
-
-def _duration_days(value: Any) -> float:
-    if is_missing(value):
-        return math.nan
-    if isinstance(value, np.timedelta64):
-        return float(value / np.timedelta64(1, "D"))
-    return float(value / _DAY)
-
-
-def numpy_days(values: np.ndarray[Any, np.dtype[Any]]) -> FloatArray:
-    """Days, since 1970-01-01 for points in time, of a datetime64 or timedelta64 array."""
-    days = np.full(len(values), math.nan)
-    observed = ~np.isnat(values)
-    spans = values[observed]
-    if values.dtype.kind == "M":
-        spans = spans - np.datetime64(0, "D")
-    days[observed] = spans / np.timedelta64(1, "D")
-    return days
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-CategoricalFeatures: TypeAlias = str | Iterable[Any] | None
-"""``"from_dtype"``, None, a boolean mask, integer indices or column names."""
-
-Role: TypeAlias = Literal["auto", "real", "categorical"]
-"""What the user wants of a column; ``"auto"`` leaves it to the column's own type."""
-
-_ALLOWED = '"from_dtype", None, a boolean mask with one entry a column, column indices, or column names'
-
-
-def resolve_roles(categorical_features: CategoricalFeatures, names: Sequence[str]) -> list[Role]:
-    """Find the role of each column.
-
-    Parameters
-    ----------
-    categorical_features : "from_dtype", None, or sequence of bool, int or str
-        The user's choice.
-    names : sequence of str
-        The table's column names.
-
-    Returns
-    -------
-    list of {"auto", "real", "categorical"}
-        One role a column.
-
-    Raises
-    ------
-    InputError
-        When the choice does not fit the table.
-    """
-    if categorical_features is None:
-        return ["real"] * len(names)
-    if isinstance(categorical_features, str):
-        if categorical_features == "from_dtype":
-            return ["auto"] * len(names)
-        hint = f"; for one column write [{categorical_features!r}]" if categorical_features in names else ""
-        raise InputError(f"categorical_features must be {_ALLOWED}, not {categorical_features!r}{hint}.")
-    chosen = _chosen_columns(categorical_features, names)
-    return ["categorical" if j in chosen else "real" for j in range(len(names))]
-
-
-def _chosen_columns(categorical_features: object, names: Sequence[str]) -> set[int]:
-    entries = _entries(categorical_features)
-    kinds = {_entry_kind(entry) for entry in entries}
-    if len(kinds) > 1:
-        raise InputError(f"categorical_features mixes {' and '.join(sorted(kinds))}: it must be {_ALLOWED}.")
-    if not kinds:
-        return set()
-    kind = kinds.pop()
-    if kind == "bool":
-        if len(entries) != len(names):
-            raise InputError(
-                f"categorical_features is a boolean mask of length {len(entries)}, "
-                f"but the table has {count(len(names), 'column')}."
-            )
-        return {j for j, entry in enumerate(entries) if entry}
-    if kind == "int":
-        outside = [entry for entry in entries if not 0 <= entry < len(names)]
-        if outside:
-            raise InputError(
-                f"categorical_features holds the column {'index' if len(outside) == 1 else 'indices'} "
-                f"{listing(outside)}, but indices go from 0 to {len(names) - 1} (negative ones are not "
-                "allowed)."
-            )
-        return set(entries)
-    if kind == "str":
-        position = {name: j for j, name in enumerate(names)}
-        unknown = [entry for entry in entries if entry not in position]
-        if unknown:
-            raise InputError(
-                f"categorical_features names {listing(unknown)}, which the table does not have; "
-                f"its columns are {listing(names, limit=10)}."
-            )
-        return {position[entry] for entry in entries}
-    raise InputError(f"categorical_features must be {_ALLOWED}, but it holds entries of type {kind}.")
-
-
-def _entries(categorical_features: object) -> list[Any]:
-    """List the entries as Python scalars, whichever container they came in."""
-    if not isinstance(categorical_features, Iterable):
-        raise InputError(f"categorical_features must be {_ALLOWED}, not {categorical_features!r}.")
-    if isinstance(categorical_features, np.ndarray) and categorical_features.ndim != 1:
-        raise InputError(f"categorical_features must be {_ALLOWED}, not a {categorical_features.ndim}-D array.")
-    return [entry.item() if isinstance(entry, np.generic) else entry for entry in categorical_features]
-
-
-def _entry_kind(entry: object) -> str:
-    # bool before int: True is an int to Python, but a mask entry to the user
-    for kind in (bool, int, str):
-        if isinstance(entry, kind):
-            return kind.__name__
-    return type(entry).__name__
-
-
-class FrameKind(NamedTuple):
-    """The library of a frame, and its index where it has one."""
-
-    library: Any = "pandas"  # for what came in no frame
-    index: Any = None
-
-    @classmethod
-    def of(cls, X: Any) -> Self:
-        """Look at a table of any kind."""
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if not isinstance(frame, nw.DataFrame):
-            return cls()
-        return cls(frame.implementation.value, nw.maybe_get_index(frame))
-
-    def frame(self, columns: Mapping[str, NDArray[Any]]) -> Any:
-        """Return columns, one entry a row of the table, as a frame of its kind with its index.
-
-        Raises
-        ------
-        MissingDependencyError
-            If the library is not installed, which it is unless the table came in no frame.
-        """
-        try:
-            frame = nw.from_dict(
-                {name: _plain(cells) for name, cells in columns.items()}, backend=self.library
-            ).to_native()
-        except ImportError as error:
-            raise MissingDependencyError(
-                f"Frames need {self.library}, which is not installed: pip install pandas."
-            ) from error
-        return frame if self.index is None else frame.set_axis(self.index)
-
-
-def _plain(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers as 64 bits on every machine."""
-    return cells.astype(np.int64) if cells.dtype.kind == "i" else cells
-
+from .cells import BooleanCells, Cells, FloatArray, LabelledCells, NumberCells, TextCells, TimeCells, python_value
+from .messages import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, quote
 
 _CONVERT = "convert it to numbers, text or dates, or drop it"
 
@@ -347,19 +35,19 @@ class Source:
     n_rows : int
         Number of rows.
     row_names : tuple of str or None
-        The row names, where the source has them.
+        The row names, if the table has them.
     read : callable
-        Gives the cells of a column, from its position and its place for messages.
+        Returns the cells of a column, given its position and its context for messages.
     positions : tuple of int
-        Where each column of `names` stands in the table that was given.
+        The position of each column of `names` in the table.
     labels : tuple or None
-        The labels of a frame's columns, which may be something else than text; None for an array.
+        The column labels of a frame, which need not be text; None for an array.
     """
 
     names: tuple[str, ...]
     n_rows: int
     row_names: tuple[str, ...] | None
-    read: Callable[[int, Place], Cells]
+    read: Callable[[int, ColumnContext], Cells]
     positions: tuple[int, ...]
     labels: tuple[object, ...] | None = None
 
@@ -381,11 +69,11 @@ def open_source(X: Any, feature_names: Sequence[str] | None = None) -> Source:
     Raises
     ------
     InputError
-        When `X` is not a table with at least one row and one column. InputTypeError, which is a TypeError
-        as well, when it is an object of the wrong type.
+        If `X` is not a table with at least one row and one column; InputTypeError, which is also a TypeError, if it is an
+        object of the wrong type.
     """
-    X = computed(X)
-    _refuse_unsupported(X)
+    X = compute_dask(X)
+    _check_supported(X)
     source = _open_frame(X)
     if source is None:
         source = _open_array(X)
@@ -399,8 +87,69 @@ def open_source(X: Any, feature_names: Sequence[str] | None = None) -> Source:
     return replace(source, names=names)
 
 
-def _refuse_unsupported(X: Any) -> None:
-    # Sparse matrices are known by their methods, so that scipy need not be imported to refuse one.
+def compute_dask(X: Any) -> Any:
+    """Return a Dask array of numbers as one matrix, computed a block of rows at a time; anything else unchanged.
+
+    Examples
+    --------
+    >>> compute_dask([[1, 2]])
+    [[1, 2]]
+    """
+    if not (hasattr(X, "__dask_graph__") and hasattr(X, "numblocks")):  # without importing Dask
+        return X
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        return np.asarray(X)
+    blocks = (np.asarray(X.blocks[k].compute(), dtype=np.float64) for k in range(X.numblocks[0]))
+    if np.isnan(X.shape).any():  # Dask does not know the number of rows before it computes them
+        return np.concatenate(list(blocks))
+    matrix, first = np.empty(X.shape), 0
+    for block in blocks:
+        matrix[first : first + len(block)] = block
+        first += len(block)
+    return matrix
+
+
+def to_narwhals(X: Any) -> nw.DataFrame[Any] | None:
+    """Return a frame of any library as a frame of narwhals; None for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+class FrameKind(NamedTuple):
+    """The library of a frame, and its index if it has one."""
+
+    library: Any = "pandas"  # for tables that are not frames
+    index: Any = None
+
+    @classmethod
+    def of(cls, X: Any) -> Self:
+        """Return the kind of a table."""
+        frame = to_narwhals(X)
+        return cls() if frame is None else cls(frame.implementation.value, nw.maybe_get_index(frame))
+
+    def frame(self, columns: Mapping[str, NDArray[Any]]) -> Any:
+        """Return columns, with one entry per row of the table, as a frame of its kind with its index.
+
+        Raises
+        ------
+        MissingDependencyError
+            If the table was no frame and pandas is not installed.
+        """
+        # Integers have 64 bits on every machine.
+        columns = {
+            name: cells.astype(np.int64) if cells.dtype.kind == "i" else cells for name, cells in columns.items()
+        }
+        try:
+            frame = nw.from_dict(columns, backend=self.library).to_native()
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"Frames need {self.library}, which is not installed: pip install pandas."
+            ) from error
+        return frame if self.index is None else frame.set_axis(self.index)
+
+
+def _check_supported(X: Any) -> None:
+    # Sparse matrices are known by their methods, without importing scipy.
     if hasattr(X, "tocsr") or hasattr(X, "tocoo"):
         raise InputTypeError(
             "Sparse data was passed for X, but dense data is required. Use `.toarray()` to convert to a "
@@ -416,6 +165,7 @@ def _refuse_unsupported(X: Any) -> None:
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
+    # The words of scikit-learn, which its users and its checks know.
     if shape[0] == 0:
         raise InputError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if shape[1] == 0:
@@ -434,18 +184,18 @@ def _one_dimensional(values: object) -> InputError:
 
 
 def _open_frame(X: Any) -> Source | None:
-    """Open what narwhals knows as a frame; None for anything else."""
+    """Open a frame that narwhals supports; None for anything else."""
     if isinstance(nw.from_native(X, series_only=True, pass_through=True), nw.Series):
         raise _one_dimensional(X)
-    # pyarrow's `columns` are the data. Not asked of every frame: pandas gives a column of that name.
+    # The `columns` of pyarrow are the data. Only pyarrow is asked for `column_names`: pandas has columns as attributes.
     is_arrow = type(X).__module__.startswith("pyarrow")
     labels = getattr(X, "column_names" if is_arrow else "columns", None)
     if labels is None or callable(labels):
         return None
-    # Before narwhals looks: it refuses repeated names in words of its own.
+    # Before narwhals refuses repeated names with its own message.
     names = column_names(labels)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = to_narwhals(X)
+    if frame is None:
         return None
     _check_shape(frame.shape)
     series = list(frame.iter_columns())
@@ -454,25 +204,24 @@ def _open_frame(X: Any) -> Source | None:
         names,
         frame.shape[0],
         row_names,
-        lambda j, place: _series_cells(series[j], place),
+        lambda j, context: _series_cells(series[j], context),
         tuple(range(len(names))),
         tuple(labels),
     )
 
 
-def _series_cells(series: nw.Series[Any], place: Place) -> Cells:
+def _series_cells(series: nw.Series[Any], context: ColumnContext) -> Cells:
     dtype = series.dtype
     native = series.to_native()
-    # narwhals looks into pandas' object columns to guess a type; the guess for a column without any
-    # observed cell is text, which the type of the column does not say.
+    # narwhals guesses the type of pandas' object columns from their cells, and guesses text if none is observed.
     if dtype == nw.Object or str(getattr(native, "dtype", "")) == "object":
-        return read_objects(series.to_list(), place, declared_text=True)
+        return read_objects(series.to_list(), context, declared_text=True)
     if dtype.is_integer() and series.null_count() == 0 and dtype not in (nw.Int128, nw.UInt128):
         return NumberCells(series.to_numpy())
     if dtype.is_numeric():
         return NumberCells(series.cast(nw.Float64).to_numpy())
     if dtype == nw.Boolean:
-        return FlagCells(series.cast(nw.Float64).to_numpy())
+        return BooleanCells(series.cast(nw.Float64).to_numpy())
     if dtype == nw.String:
         return TextCells(series.to_list(), declared_text=True)
     if dtype in (nw.Categorical, nw.Enum):
@@ -484,34 +233,34 @@ def _series_cells(series: nw.Series[Any], place: Place) -> Cells:
         return TimeCells(series.dt.timestamp("us").cast(nw.Float64).to_numpy() / 86_400_000_000)
     if dtype == nw.Duration:
         return NumberCells(series.dt.total_microseconds().cast(nw.Float64).to_numpy() / 86_400_000_000)
-    return _unknown_cells(series, native, place)
+    return _unknown_cells(series, native, context)
 
 
 def _category_cells(series: nw.Series[Any], native: Any) -> Cells:
     accessor = getattr(native, "cat", None)
     codes = getattr(accessor, "codes", None)
-    if codes is not None:  # pandas, whose labels may be of any type
+    if codes is not None:  # pandas, where labels may be of any type
         labels = tuple(python_value(label) for label in accessor.categories.tolist())  # type: ignore[union-attr]
         return LabelledCells(codes.to_numpy().astype(np.intp), labels)
     order = getattr(series.dtype, "categories", None) if series.dtype == nw.Enum else None
     values = series.cast(nw.String).to_list()
-    # With an order the labels count as declared, and numbers among them raise no question.
+    # With an order the labels count as declared, so that numbers among them are fine.
     return TextCells(
         values, declared_text=True, order=tuple(order or sorted({v for v in values if isinstance(v, str)}))
     )
 
 
-def _unknown_cells(series: nw.Series[Any], native: Any, place: Place) -> Cells:
+def _unknown_cells(series: nw.Series[Any], native: Any, context: ColumnContext) -> Cells:
     dtype = native.type if hasattr(native, "type") else native.dtype
     if series.dtype == nw.Unknown:
         values = series.to_numpy()
         if values.ndim == 1 and values.dtype.kind in "iuf":  # pandas' sparse columns, polars' null columns
             return NumberCells(values)
         if values.dtype.kind == "c":
-            raise _complex_error(f"column {place.column!r} is of type {dtype}")
+            raise _complex_error(f"column {context.column!r} is of type {dtype}")
         if all(is_missing(value) for value in series.to_list()):
             return NumberCells(np.full(len(series), math.nan))
-    raise InputError(f"Column {place.column!r} is of type {dtype}, which has no reading as a column: {_CONVERT}.")
+    raise InputError(f"Column {context.column!r} is of type {dtype}, which cannot be read as a column: {_CONVERT}.")
 
 
 def _complex_error(what: str) -> InputError:
@@ -524,12 +273,12 @@ def _complex_error(what: str) -> InputError:
 
 
 def array_names(n_columns: int) -> tuple[str, ...]:
-    """Name the columns of an array, which have no names."""
+    """Return the names that the columns of an array get."""
     return tuple(f"x{j}" for j in range(n_columns))
 
 
 def _open_array(X: Any) -> Source:
-    values = list_to_array(X) if isinstance(X, list | tuple) else _any_to_array(X)
+    values = list_to_array(X) if isinstance(X, list | tuple) else _to_array(X)
     if values.ndim == 0:
         raise InputError(
             f"Expected 2D array, got scalar array instead:\narray={values}.\nReshape your data either using "
@@ -549,33 +298,33 @@ def _open_array(X: Any) -> Source:
     if values.dtype.kind == "c":
         raise _complex_error("X is an array of complex numbers")
     if values.dtype.kind not in "biufOUTMm":
-        raise InputError(f"X is an array of type {values.dtype}, which has no reading as columns: {_CONVERT}.")
+        raise InputError(f"X is an array of type {values.dtype}, which cannot be read as columns: {_CONVERT}.")
     return Source(
         array_names(values.shape[1]),
         values.shape[0],
         None,
-        lambda j, place: _array_cells(values[:, j], place),
+        lambda j, context: _array_cells(values[:, j], context),
         tuple(range(values.shape[1])),
     )
 
 
-def _array_cells(values: NDArray[Any], place: Place) -> Cells:
+def _array_cells(values: NDArray[Any], context: ColumnContext) -> Cells:
     kind = values.dtype.kind
     if kind in "iuf":
         return NumberCells(values)
     if kind == "b":
-        return FlagCells(values.astype(np.float64))
+        return BooleanCells(values.astype(np.float64))
     if kind == "M":
-        return TimeCells(numpy_days(values))
+        return TimeCells(numpy_to_days(values))
     if kind == "m":
-        return NumberCells(numpy_days(values))
-    # Text in an array may be numbers that numpy turned into text because they stood next to some.
-    return read_objects(values.tolist(), place, declared_text=False)
+        return NumberCells(numpy_to_days(values))
+    # Text in an array may be numbers that numpy converted because they stood next to text.
+    return read_objects(values.tolist(), context, declared_text=False)
 
 
-def _any_to_array(X: Any) -> NDArray[Any]:
+def _to_array(X: Any) -> NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray):
-        # A masked cell is a missing one; asarray would bring back what the mask hides.
+        # A masked cell is missing; asarray would return the value under the mask.
         if X.dtype.kind in "iuf":
             return np.where(np.ma.getmaskarray(X), np.nan, X.data)
         cells = X.data.astype(object)
@@ -589,19 +338,19 @@ def _any_to_array(X: Any) -> NDArray[Any]:
 
 
 def list_to_array(rows: Sequence[Any]) -> NDArray[Any]:
-    """Build an object array, so that each column keeps the types of its own cells."""
+    """Return an object array, in which each column keeps the types of its cells."""
     is_row = [isinstance(row, list | tuple) or getattr(row, "ndim", 0) > 0 for row in rows]
     if not any(is_row):
         raise _one_dimensional(list(rows))
     if not all(is_row):
         i = is_row.index(False)
-        raise InputError(f"X is a list of rows, but its entry {i} is {rows[i]!r} and not a row.")
+        raise InputError(f"X is a list of rows, but its entry {i} is {quote(rows[i])} and not a row.")
     n_columns = len(rows[0])
     for i, row in enumerate(rows):
         if len(row) != n_columns:
             raise InputError(
-                f"All rows of X must be of one length, but row 0 has {count(n_columns, 'cell')} and row {i} "
-                f"(counted from 0) has {len(row)}: fill the cells that are not known with None."
+                f"All rows of X must have the same length, but row 0 has {count(n_columns, 'cell')} and row {i} "
+                f"(counted from 0) has {len(row)}: fill unknown cells with None."
             )
     if n_columns and isinstance(rows[0][0], list | tuple | np.ndarray):
         raise InputError("Found array with dim 3 while dim <= 2 is required: the cells of X are lists.")
@@ -610,3 +359,161 @@ def list_to_array(rows: Sequence[Any]) -> NDArray[Any]:
         for j, cell in enumerate(row):
             values[i, j] = cell
     return values
+
+
+# ------------------------------------------------------------------------------------------------- objects
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_DAY = dt.timedelta(days=1)
+_PLAIN_NUMBERS = frozenset({int, float, type(None), np.float64, np.float32, np.int64, np.int32})
+_NOUNS = {
+    "number": "numbers",
+    "boolean": "booleans",
+    "text": "text",
+    "time": "dates",
+    "duration": "durations",
+}
+
+
+def read_objects(values: Sequence[Any], context: ColumnContext, *, declared_text: bool) -> Cells:
+    """Decide from the types of its cells how to read a column.
+
+    Parameters
+    ----------
+    values : sequence
+        The cells.
+    context : ColumnContext
+        The column, for messages.
+    declared_text : bool
+        Whether digits in a column of text are labels (frames) or numbers (arrays).
+
+    Returns
+    -------
+    Cells
+
+    Raises
+    ------
+    InputError
+        If the column mixes kinds that do not go together; InputTypeError if a cell is neither a number, text, a boolean, a
+        date nor missing.
+    """
+    kinds = {kind: _classify_type(kind) for kind in set(map(type, values))}
+    _check_kinds(values, kinds, context)
+    present = set(kinds.values()) - {"missing"}
+    if len(present) > 1:
+        # NaN is a float and numpy's NaT a date, but both are missing in a column of text.
+        present = {kind for kind in present if _first_row(values, kinds, kind) < len(values)}
+    if not present:
+        return NumberCells(np.full(len(values), math.nan))
+    if present == {"boolean"}:
+        return BooleanCells(np.array([math.nan if is_missing(v) else float(v) for v in values]))
+    if present <= {"number", "boolean"}:
+        return NumberCells(_to_numbers(values, set(kinds), context))
+    if present <= {"text", "number", "boolean"}:
+        return TextCells(values, declared_text=declared_text and present == {"text"})
+    if present == {"time"}:
+        return TimeCells(np.array([_to_days(v) for v in values]))
+    if present == {"duration"}:
+        return NumberCells(np.array([_duration_to_days(v) for v in values]))
+    first, second = sorted(present, key=lambda kind: _first_row(values, kinds, kind))[:2]
+    i, j = _first_row(values, kinds, first), _first_row(values, kinds, second)
+    raise InputError(
+        f"Column {context.column!r} mixes {_NOUNS[first]} ({quote(str(values[i]))} in {context.row(i)}) and "
+        f"{_NOUNS[second]} ({quote(str(values[j]))} in {context.row(j)}): convert it to one type or drop it."
+    )
+
+
+def _classify_type(kind: type) -> str:
+    """Return the kind of cells of a Python type."""
+    # NaT is a datetime to isinstance, timedelta64 an integer, True an int: the narrow classes come first.
+    if kind is type(None) or kind.__name__ in ("NAType", "NaTType"):
+        return "missing"
+    if issubclass(kind, bool | np.bool_):
+        return "boolean"
+    if issubclass(kind, dt.timedelta | np.timedelta64):
+        return "duration"
+    if issubclass(kind, dt.date | np.datetime64):
+        return "time"
+    if issubclass(kind, int | float | np.integer | np.floating | Decimal | Fraction):
+        return "number"
+    if issubclass(kind, str):
+        return "text"
+    return "complex" if issubclass(kind, complex | np.complexfloating) else "other"
+
+
+def _check_kinds(values: Sequence[Any], kinds: dict[type, str], context: ColumnContext) -> None:
+    if "complex" in kinds.values():
+        row = next(i for i, v in enumerate(values) if kinds[type(v)] == "complex")
+        raise InputError(
+            f"Complex data not supported: column {context.column!r} holds {quote(values[row])} in {context.row(row)}; "
+            "split it into real and imaginary part or drop it."
+        )
+    if "other" in kinds.values():
+        row = next(i for i, v in enumerate(values) if kinds[type(v)] == "other")
+        # "argument must be ..." is the wording of float(), which scikit-learn's users and checks know.
+        raise InputTypeError(
+            f"Column {context.column!r} holds {quote(values[row])} in {context.row(row)}: argument must be a "
+            f"string or a real number, not {type(values[row]).__name__!r}; convert the column or drop it."
+        )
+
+
+def _first_row(values: Sequence[Any], kinds: dict[type, str], wanted: str) -> int:
+    """Return the row of the first observed cell of a kind; the number of rows if there is none."""
+    rows = (i for i, v in enumerate(values) if kinds[type(v)] == wanted and not is_missing(v))
+    return next(rows, len(values))
+
+
+def _to_numbers(values: Sequence[Any], types: set[type], context: ColumnContext) -> np.ndarray[Any, np.dtype[Any]]:
+    """Convert numbers, as integers where all of them are and fit."""
+    try:
+        if types == {int}:
+            return np.array(values, dtype=np.int64)
+        if types <= _PLAIN_NUMBERS:
+            return np.array(values, dtype=np.float64)
+    except OverflowError:
+        pass  # an integer too large for its type: below it becomes a float, or its row is named
+    return np.array([_to_number(v, i, context) for i, v in enumerate(values)])
+
+
+def _to_number(value: Any, row: int, context: ColumnContext) -> float:
+    if is_missing(value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(
+            f"Column {context.column!r} holds a number in {context.row(row)} that is too large for a float "
+            "(the limit is about 1.8e308): mark it as missing or rescale the column."
+        ) from None
+
+
+def _to_days(value: Any) -> float:
+    """Days since 1970-01-01 of a date or datetime."""
+    if is_missing(value):
+        return math.nan
+    if isinstance(value, np.datetime64):
+        return float(numpy_to_days(np.array([value]))[0])
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(dt.UTC).replace(tzinfo=None)
+        return float((value - _EPOCH) / _DAY)
+    return float(value.toordinal() - _EPOCH.toordinal())
+
+
+def _duration_to_days(value: Any) -> float:
+    if is_missing(value):
+        return math.nan
+    if isinstance(value, np.timedelta64):
+        return float(value / np.timedelta64(1, "D"))
+    return float(value / _DAY)
+
+
+def numpy_to_days(values: np.ndarray[Any, np.dtype[Any]]) -> FloatArray:
+    """Days, since 1970-01-01 for points in time, of a datetime64 or timedelta64 array."""
+    days = np.full(len(values), math.nan)
+    observed = ~np.isnat(values)
+    spans = values[observed]
+    if values.dtype.kind == "M":
+        spans = spans - np.datetime64(0, "D")
+    days[observed] = spans / np.timedelta64(1, "D")
+    return days

@@ -1,13 +1,18 @@
-"""Places and lists as messages name them."""
+"""Parts of messages: rows, quoted values, lists and counts; and the names of rows and columns."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
 
 from ..errors import InputError, InputWarning
+
+MAX_QUOTE_LENGTH = 80
+"""Characters of a value that a message quotes."""
 
 
 class InputTypeError(InputError, TypeError):
@@ -15,67 +20,86 @@ class InputTypeError(InputError, TypeError):
 
 
 @dataclass(frozen=True)
-class Place:
+class ColumnContext:
     """The column that is being read, for messages.
 
     Parameters
     ----------
     column : str
-        The column's name.
+        The name of the column.
     row_names : tuple of str or None
-        Names of the rows, where the table has them.
+        Names of the rows, if the table has them.
     """
 
     column: str
     row_names: tuple[str, ...] | None = None
 
     def row(self, i: int) -> str:
-        """Name row `i` the way a user can find it."""
+        """Return the label of row `i`."""
         return row_label(i, self.row_names)
 
 
 def row_label(i: int, row_names: Sequence[str] | None) -> str:
-    """Name a row by its position, and by its name where it has one."""
+    """Return the position of a row, and its name if it has one."""
     if row_names is None:
         return f"row {i} (counted from 0)"
-    return f"row {i} ({row_names[i]!r})"
+    return f"row {i} ({quote(row_names[i])})"
 
 
-def listing(values: Iterable[object], limit: int = 5) -> str:
-    """List values as ``'a', 'b' and 3 more``."""
-    shown = [repr(value) for value in values]
-    if len(shown) <= limit:
-        return ", ".join(shown)
-    return f"{', '.join(shown[:limit])} and {len(shown) - limit} more"
+def quote(value: object) -> str:
+    """Return the repr of a value, shortened to `MAX_QUOTE_LENGTH` characters.
+
+    Examples
+    --------
+    >>> quote("a")
+    "'a'"
+    >>> len(quote("a" * 1000))
+    80
+    """
+    if isinstance(value, str) and len(value) > MAX_QUOTE_LENGTH:
+        value = value[:MAX_QUOTE_LENGTH]  # repr of a long text is slow
+    try:
+        text = repr(value)
+    except Exception:  # a class of the user's
+        return f"a {type(value).__name__}"
+    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
+
+
+def listing(values: Collection[object], limit: int = 5) -> str:
+    """Return a list of values such as ``'a', 'b' and 3 more``."""
+    text = ", ".join(quote(value) for value in islice(values, limit))
+    return text if len(values) <= limit else f"{text} and {len(values) - limit} more"
 
 
 def count(n: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun: ``1 row``, ``2,000 rows``."""
+    """Return a number with its noun: ``1 row``, ``2,000 rows``."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def is_missing(value: object) -> bool:
-    """Say whether a cell is None, NaN, NaT or pandas' NA."""
+    """Return whether a cell is None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ == "NAType":
         return True
-    # NaN and NaT of every library are the scalars that do not equal themselves; anything whose
-    # comparison is not a plain truth value (an array in a cell) is not a missing value.
+    if isinstance(value, Decimal):  # a signalling NaN cannot be compared
+        return value.is_nan()
+    # NaN and NaT of every library are the scalars that do not equal themselves. A value whose comparison is not a plain
+    # boolean, such as an array, is not missing.
     try:
         return bool(value != value)
-    except (TypeError, ValueError):
+    except Exception:  # a class of the user's
         return False
 
 
 def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
-    """Turn labels into row names that are all different.
+    """Make distinct row names from labels.
 
-    A label that is missing or blank becomes ``row <i>``, with `i` counted from 0. Of labels that occur more
-    than once the first stays as it is and the others get ``_2``, ``_3``, ...
+    A missing or blank label becomes ``row <i>``, with `i` counted from 0. Of equal labels the first stays as it is, and the
+    others get ``_2``, ``_3``, ...
 
     Parameters
     ----------
     labels : iterable
-        One label a row; the parts of a tuple are joined by ``/``.
+        One label per row; the parts of a tuple are joined by ``/``.
 
     Returns
     -------
@@ -84,10 +108,10 @@ def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
     Warns
     -----
     InputWarning
-        When labels had to be changed because they were not distinct.
+        If labels were not distinct.
     """
-    # Text, which is what most labels are, is spared a call for each of them.
-    names = [label.strip() if type(label) is str else _label_text(label) for label in labels]
+    # Most labels are text: save a call for each of them.
+    names = [label.strip() if type(label) is str else _label_to_text(label) for label in labels]
     taken = set(names)
     if "" in taken:
         names = [name or f"row {i}" for i, name in enumerate(names)]
@@ -108,7 +132,7 @@ def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
         names[i] = f"{name}_{suffix}"
         taken.add(names[i])
         n_renamed += 1
-        example = example or f"the second {name!r} is now {names[i]!r}"
+        example = example or f"the second {quote(name)} is now {quote(names[i])}"
     warnings.warn(
         f"{count(n_renamed, 'row name was', 'row names were')} not distinct and got a suffix ({example}).",
         InputWarning,
@@ -118,7 +142,7 @@ def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
 
 
 def column_names(labels: Iterable[object]) -> tuple[str, ...]:
-    """Turn a frame's column labels into text, and refuse labels that occur twice.
+    """Convert the column labels of a frame to text, and refuse labels that occur twice.
 
     Parameters
     ----------
@@ -132,9 +156,9 @@ def column_names(labels: Iterable[object]) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        When two columns have the same name.
+        If two columns have the same name.
     """
-    names = tuple(label if isinstance(label, str) else _joined(label) for label in labels)
+    names = tuple(label if isinstance(label, str) else _join_parts(label) for label in labels)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InputError(
@@ -145,12 +169,12 @@ def column_names(labels: Iterable[object]) -> tuple[str, ...]:
 
 
 def index_names(index: object, n_rows: int) -> tuple[str, ...] | None:
-    """Take row names from a pandas index, without importing pandas.
+    """Return row names from a pandas index, without importing pandas.
 
     Parameters
     ----------
     index : object
-        What the frame's ``index`` attribute holds; None or a method for frames that have no index.
+        The ``index`` attribute of the frame; None or a method for frames without index.
     n_rows : int
         Number of rows of the frame.
 
@@ -165,15 +189,14 @@ def index_names(index: object, n_rows: int) -> tuple[str, ...] | None:
     bounds = tuple(getattr(index, bound, None) for bound in ("start", "stop", "step"))
     if type(index).__name__ == "RangeIndex" and bounds == (0, n_rows, 1):
         return None
-    labels: Sequence[object] = tolist()
-    return distinct_names(labels)
+    return distinct_names(tolist())
 
 
-def _joined(label: object) -> str:
-    return "/".join(str(part) for part in label) if isinstance(label, tuple) else str(label)
+def _join_parts(label: object) -> str:
+    return "/".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _label_text(label: object) -> str:
+def _label_to_text(label: object) -> str:
     if is_missing(label):
         return ""
-    return _joined(label).strip()
+    return _join_parts(label).strip()
