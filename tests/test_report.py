@@ -14,7 +14,7 @@ import coaltree as ct
 from coaltree.errors import MissingDependencyError
 from coaltree.estimators.reporting import report_facts, report_page
 from coaltree.estimators.stored import imputer_of
-from coaltree.persist.model import read_state
+from coaltree.persist.model import read_model_state
 from coaltree.report.numbers import held_together, set_apart
 from coaltree.report.page import embedded_json, page, picture
 from command_line import check_sentence, command_in, contents
@@ -115,7 +115,7 @@ def test_values_are_those_of_the_table_to_the_last_digit(frame, shown):
 
 def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown, tmp_path):
     model.save(tmp_path / "model.coaltree")
-    known = imputer_of(read_state(tmp_path / "model.coaltree"), "the model").predictive(frame)
+    known = imputer_of(read_model_state(tmp_path / "model.coaltree"), "the model").predictive(frame)
     for column in shown.data["columns"]:
         own = known[column["name"]]
         assert [row for row, *_ in column["expected"]] == np.flatnonzero(own.missing).tolist()

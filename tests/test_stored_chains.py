@@ -11,7 +11,8 @@ import pytest
 import coaltree as ct
 from coaltree.estimators.saving import model_bytes
 from coaltree.estimators.stored import model_of
-from coaltree.persist.archive import array_bytes, pack, to_json
+from coaltree.persist.archive import array_to_bytes, pack
+from coaltree.persist.fields import to_json
 from coaltree.persist.model import ModelState
 from named import refused
 
@@ -87,11 +88,11 @@ def with_chains(**facts):
         (lambda found: found.update(chains=[1]), "chains [1] object"),
         (
             lambda found: found.update(chains=None),
-            "log_evidence without sample trees",
+            "log_evidence sample",
         ),
         (
             lambda found: found.update(log_evidence=-3.0),
-            "log_evidence without sample trees",
+            "log_evidence sample",
         ),
     ],
 )
@@ -105,27 +106,14 @@ def test_traces_that_are_not_of_the_trees(fitted):
     trace = np.array(fitted.sample_.traces["log_joint"])
     trace[2, -1] += 1.0
     with refused("trace_log_joint.npy end log joints trees"):
-        loaded(changed(fitted, lambda facts: None, trace_log_joint=array_bytes(trace, "<f8")))
+        loaded(changed(fitted, lambda facts: None, trace_log_joint=array_to_bytes(trace, "<f8")))
     trace[0, 0] = math.inf
     with refused("trace_root_height.npy NaN infinite"):
-        loaded(changed(fitted, lambda facts: None, trace_root_height=array_bytes(trace, "<f8")))
+        loaded(changed(fitted, lambda facts: None, trace_root_height=array_to_bytes(trace, "<f8")))
 
 
 def test_chains_of_one_tree(fitted):
     greedy = ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0]])
     chains = {"n_chains": 1, "warmup": 0, "acceptance": {}}
-    with refused("chains without sample trees"):
+    with refused("chains sample trees"):
         loaded(changed(greedy, lambda facts: facts.update(chains=chains)))
-
-
-def test_files_that_were_written_before_there_were_chains():
-    greedy = ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0], [5.0]])
-
-    def earlier(facts):
-        del facts["chains"]
-        for name in ("n_chains", "n_samples", "refine"):
-            del facts["parameters"][name]
-
-    again = loaded(changed(greedy, earlier))
-    assert again.tree_ == greedy.tree_
-    assert again.get_params() == greedy.get_params()

@@ -81,11 +81,11 @@ def draw_trees(model: CoalescentModel, notes: Notes) -> None:
 
 def read_model_state(path: Path) -> tuple[ModelState, str]:
     """Return what the file of a model holds, and what the file is called in messages."""
-    from ..persist.model import ModelState, read_state
+    from ..persist.model import ModelState, read_model_state
 
     if path == STANDARD_STREAM:
         return ModelState.from_bytes(sys.stdin.buffer.read(), STANDARD_INPUT), STANDARD_INPUT
-    return read_state(path), str(path)
+    return read_model_state(path), str(path)
 
 
 def load_clustering(path: Path) -> CoalescentClustering:

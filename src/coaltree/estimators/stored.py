@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..inference.greedy import explain
-from ..persist.model import ModelState, later, read_state, unusable
+from ..persist.model import ModelState, invalid_model_error, newer_version_error, read_model_state
 from ..predict.predictor import Predictor
 from ..tree.sample import TreeSample
 from .base import CoalescentModel
@@ -55,7 +55,7 @@ def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
     >>> again.predict([[3.5]]).tolist()
     [1]
     """
-    return model_of(read_state(path), str(path))
+    return model_of(read_model_state(path), str(path))
 
 
 def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> CoalescentImputer:
@@ -85,24 +85,24 @@ def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
         )
     model = model_of(state, source)
     if not isinstance(model, CoalescentImputer):
-        raise unusable(source, InputError(f"it is a {state.estimator}"))
+        raise invalid_model_error(source, InputError(f"it is a {state.estimator}"))
     return model
 
 
 def model_of(state: ModelState, source: str) -> CoalescentClustering | CoalescentImputer:
     """Return the estimator whose state it is; `source` is where it comes from, for messages."""
     if state.estimator not in ESTIMATORS:
-        raise unusable(source, InputError(f"it is a {state.estimator!r}, which is not known"))
+        raise invalid_model_error(source, InputError(f"it is a {state.estimator!r}, which is not known"))
     kind = ESTIMATORS[state.estimator]
     unknown = sorted(set(state.parameters) - set(parameter_names(kind)))
     if unknown:  # a parameter that was added since has changed nothing in how the file is written
-        raise later(source, state.version)
+        raise newer_version_error(source, state.version)
     try:
         model: CoalescentClustering | CoalescentImputer = _restored(kind(**state.parameters), state)
         return model
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:
         # Whatever a number may do that no fit has found, it is the file's fault.
-        raise unusable(source, error) from (None if isinstance(error, InputError) else error)
+        raise invalid_model_error(source, error) from (None if isinstance(error, InputError) else error)
 
 
 def _restored(model: Any, state: ModelState) -> Any:

@@ -1,12 +1,13 @@
-"""Archives of arrays: zip files that are the same for the same content, and that are not trusted when they are read.
+"""Archives of arrays: uncompressed zip files of ``.npy`` and JSON members that end with a digest of all their bytes.
 
-Nothing in them is compressed or pickled, so that no member and no array can be larger than the file that it comes in.
+The same content makes the same file. Nothing is pickled or compressed, so no array can be larger than its file. A file is
+not trusted when it is read: the digest is verified first, and sizes are checked before memory is allocated.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
-import json
 import math
 import struct
 import warnings
@@ -20,117 +21,34 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
-_NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-
-
-def to_json(value: Any) -> bytes:
-    """Write plain values as strict JSON, in their order; lone surrogates, which file names may have, are kept."""
-    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="surrogatepass")
-
-
-def from_json(data: bytes, what: str = "its model.json") -> Any:
-    """Read strict JSON."""
-    try:
-        return json.loads(data.decode(errors="surrogatepass"), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise InputError(f"{what} is not JSON") from None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def written_number(value: float) -> float | str:
-    """Return a float as JSON can say it, all digits kept; infinities and NaN as text."""
-    value = float(value)
-    return value if math.isfinite(value) else str(value)
-
-
-def read_number(value: Any, what: str) -> float:
-    """Take what `written_number` wrote."""
-    if isinstance(value, str) and value in _NOT_FINITE:
-        return _NOT_FINITE[value]
-    return read_finite(value, what)
-
-
-def read_finite(value: Any, what: str) -> float:
-    """Take a finite number."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            pass
-    raise _wrong(value, what, "a number")
-
-
-def read_whole(value: Any, what: str, least: int = 0) -> int:
-    """Take a whole number that is not too small."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
-        return value
-    raise _wrong(value, what, f"a whole number of at least {least}")
-
-
-def read_flag(value: Any, what: str) -> bool:
-    """Take a truth value."""
-    if isinstance(value, bool):
-        return value
-    raise _wrong(value, what, "true or false")
-
-
-def read_text(value: Any, what: str) -> str:
-    """Take a text."""
-    if isinstance(value, str):
-        return value
-    raise _wrong(value, what, "text")
-
-
-def read_list(value: Any, what: str) -> list[Any]:
-    """Take a list."""
-    if isinstance(value, list):
-        return value
-    raise _wrong(value, what, "a list")
-
-
-def read_object(value: Any, what: str) -> dict[str, Any]:
-    """Take an object, whose keys are text."""
-    if isinstance(value, dict):
-        return value
-    raise _wrong(value, what, "an object")
-
-
-def member(value: Any, name: str, what: str) -> Any:
-    """Take a member of an object, which must be there."""
-    found = read_object(value, what)
-    if name not in found:
-        raise InputError(f"{what} has no {name!r}")
-    return found[name]
-
-
-def _wrong(value: Any, what: str, wanted: str) -> InputError:
-    text = repr(value)
-    return InputError(f"{what} is {text if len(text) <= 40 else text[:37] + '...'}, and not {wanted}")
-
-
-# The earliest time that a zip file can say: it must not tell when, or where, a file was made.
+# The earliest time of a zip file: a file must not tell when or where it was written.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_ON_UNIX, _READABLE = 3, 0o644 << 16
-_BEGINNING = b"PK\x03\x04"
-# The header of an array is 128 bytes long, and may be longer in files that others write.
-_LONGEST_HEADER = 4096
-_BROKEN = (
+_CREATED_ON_UNIX, _FILE_MODE = 3, 0o644 << 16
+_ZIP_SIGNATURE = b"PK\x03\x04"
+# The comment at the end of the zip file: this, and the digest of everything before it in hexadecimal digits.
+_DIGEST_LABEL = b"coaltree sha256:"
+_DIGEST_LENGTH = 2 * hashlib.sha256().digest_size
+_CHUNK = 1 << 20
+# The header of an array has 128 bytes; other programs may write longer ones.
+_MAX_HEADER_BYTES = 4096
+_ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
-    RuntimeError,  # what is encrypted or needs a later zip
-    ValueError,  # among them names that are no text, and places before the beginning of the file
+    RuntimeError,  # encrypted, or made by a later zip
+    ValueError,  # names that are not text, or offsets before the beginning of the file
     OverflowError,
     EOFError,
     OSError,
 )
 
 
+class MissingDigestError(InputError):
+    """The file does not end with a digest: it is of an earlier format, truncated, or something else."""
+
+
 def pack(members: Mapping[str, bytes]) -> bytes:
-    """Put named pieces of data into a zip file: the same file for the same data.
+    """Return a zip file of named members that ends with a digest; the same for the same members.
 
     Parameters
     ----------
@@ -144,98 +62,127 @@ def pack(members: Mapping[str, bytes]) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
             info = zipfile.ZipInfo(name, _EPOCH)
-            info.create_system, info.external_attr = _ON_UNIX, _READABLE
+            info.create_system, info.external_attr = _CREATED_ON_UNIX, _FILE_MODE
             archive.writestr(info, data)
+        archive.comment = _DIGEST_LABEL + b"0" * _DIGEST_LENGTH
+    end = packed.tell() - _DIGEST_LENGTH
+    digest = hashlib.sha256(packed.getbuffer()[:end]).hexdigest().encode()
+    packed.seek(end)
+    packed.write(digest)
     return packed.getvalue()
 
 
-def array_bytes(array: NDArray[Any], dtype: str) -> bytes:
-    """Write an array as an .npy file, rows or columns first as it is in memory."""
-    written = io.BytesIO()
-    np.lib.format.write_array(written, array.astype(dtype, order="K", copy=False), version=(1, 0), allow_pickle=False)
-    return written.getvalue()
+def array_to_bytes(array: NDArray[Any], dtype: str) -> bytes:
+    """Return an array as an .npy file, in its order in memory."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array.astype(dtype, order="K", copy=False), version=(1, 0), allow_pickle=False)
+    return file.getvalue()
 
 
 class Archive:
-    """A zip file with arrays, open for reading.
+    """A zip file of arrays, open for reading.
 
     Parameters
     ----------
     file : binary file
         Open for reading, at its beginning.
+    verify : bool, default True
+        Compare the digest with the content. Without it nothing in the archive can be trusted.
 
     Raises
     ------
+    MissingDigestError
+        If there is no digest to compare with.
     InputError
-        When it is not a whole zip file of the kind that `pack` makes; the message says why, without the file's name.
+        If it is not a file that `pack` made, or was altered since. The message says why, without the file's name.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, verify: bool = True) -> None:
         try:
-            if file.read(len(_BEGINNING)) != _BEGINNING:
-                raise InputError("it does not begin as such a file does")
-            self._size = file.seek(0, io.SEEK_END)
+            if file.read(len(_ZIP_SIGNATURE)) != _ZIP_SIGNATURE:
+                raise InputError("it does not begin like a model file")
+            size = file.seek(0, io.SEEK_END)
+            if verify:
+                _verify_digest(file, size)
             self._zip = zipfile.ZipFile(file)
         except InputError:
             raise
         except zipfile.BadZipFile:
-            raise InputError("its end is missing or damaged, as of a file that was not copied whole") from None
-        except _BROKEN as error:
-            raise InputError(_reason(error)) from None
+            raise InputError("its end is missing or damaged; the file may have been copied incompletely") from None
+        except _ZIP_ERRORS as error:
+            raise InputError(_describe(error)) from None
         infos = self._zip.infolist()
         self._infos = {info.filename: info for info in infos}
         if len(self._infos) < len(infos):
-            raise InputError("it holds two files of the same name")
+            raise InputError("two of its members have the same name")
         if any(info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in infos):
-            raise InputError("it is compressed, and models are not")
-        if sum(info.file_size for info in infos) > self._size:
-            raise InputError("it declares more data than it holds")
+            raise InputError("it is compressed, and model files are not")
+        if sum(info.file_size for info in infos) > size:
+            raise InputError("it declares more data than it has")
 
     @property
     def names(self) -> set[str]:
-        """The names of the members."""
+        """Names of the members."""
         return set(self._infos)
 
-    def read(self, name: str, limit: float = math.inf) -> bytes:
-        """Return the data of a member of at most so many bytes; what was damaged is found by its checksum."""
+    def read(self, name: str, max_bytes: float = math.inf) -> bytes:
+        """Return the data of a member that has at most `max_bytes` bytes."""
         if name not in self._infos:
             raise InputError(f"it has no {name}")
         size = self._infos[name].file_size
-        if size > limit:
-            raise InputError(f"its {name} has {size} bytes, where there should be at most {limit:.0f}")
+        if size > max_bytes:
+            raise InputError(f"its {name} has {size} bytes; at most {max_bytes:.0f} are expected")
         try:
             data = self._zip.read(name)
-        except _BROKEN as error:
-            raise InputError(_reason(error)) from None
+        except _ZIP_ERRORS as error:
+            raise InputError(_describe(error)) from None
         if len(data) != size:
-            raise InputError(f"its {name} is cut off")
+            raise InputError(f"its {name} is truncated")
         return data
 
     def read_array(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an array, which has to be of the type and the shape that are expected."""
+        """Return an array, which must have the given type and shape; checked before memory is allocated."""
         expected = np.dtype(dtype)
         size = expected.itemsize * math.prod(shape)
-        data = self.read(name, size + _LONGEST_HEADER)
+        data = self.read(name, size + _MAX_HEADER_BYTES)
         stream = io.BytesIO(data)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 version = np.lib.format.read_magic(stream)
-                found, by_column, kind = np.lib.format.read_array_header_1_0(stream)
-        except Exception:  # headers are Python, and numpy passes on whatever its tokenizer and parser have to say
-            raise InputError(f"its {name} is no array") from None
+                own_shape, fortran_order, own_dtype = np.lib.format.read_array_header_1_0(stream)
+        except Exception:  # the header is Python source, and numpy raises whatever its tokenizer and parser do
+            raise InputError(f"its {name} is not an array") from None
         if version != (1, 0):
-            raise InputError(f"its {name} is of a later kind of .npy file")
-        if kind != expected or found != shape:
-            raise InputError(f"its {name} is an array {found} of {kind}, where {shape} of {expected} should be")
+            raise InputError(f"its {name} has a later version of the .npy format")
+        if own_dtype != expected or own_shape != shape:
+            raise InputError(f"its {name} is an array {own_shape} of {own_dtype}; expected is {shape} of {expected}")
         if len(data) - stream.tell() != size:
-            raise InputError(f"its {name} does not hold as many numbers as it says")
+            raise InputError(f"its {name} has another number of values than its header says")
         flat = np.frombuffer(data, dtype=expected, offset=stream.tell())
-        # a copy, in the computer's own byte order, that may be written to
-        return flat.reshape(shape, order="F" if by_column else "C").astype(expected.newbyteorder("="), order="K")
+        # A writable copy in the byte order of the machine.
+        return flat.reshape(shape, order="F" if fortran_order else "C").astype(expected.newbyteorder("="), order="K")
 
 
-def _reason(error: Exception) -> str:
+def _verify_digest(file: BinaryIO, size: int) -> None:
+    """Raise unless the file ends with the digest of everything before it."""
+    end = size - _DIGEST_LENGTH
+    label = end - len(_DIGEST_LABEL)
+    if label < 0 or file.seek(label) != label or file.read(len(_DIGEST_LABEL)) != _DIGEST_LABEL:
+        raise MissingDigestError("it has no digest at its end; the file may have been copied incompletely")
+    expected = file.read(_DIGEST_LENGTH)
+    digest = hashlib.sha256()
+    file.seek(0)
+    left = end
+    while left and (chunk := file.read(min(_CHUNK, left))):
+        digest.update(chunk)
+        left -= len(chunk)
+    if digest.hexdigest().encode() != expected:
+        raise InputError("its digest does not match its content: it was altered or damaged after it was saved")
+    file.seek(0)
+
+
+def _describe(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).rstrip(".") or type(error).__name__

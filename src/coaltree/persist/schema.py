@@ -1,4 +1,4 @@
-"""Parameters, encodings and processes as plain values for JSON, and back, to the last bit."""
+"""The schema of ``model.json``: parameters, columns and processes as JSON values, and back, to the last bit."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import Encoding, Kind
 from ..table.scaling import PowerTransform
-from .archive import (
-    member,
+from .fields import (
+    number_to_json,
+    read_bool,
+    read_field,
     read_finite,
-    read_flag,
+    read_integer,
     read_list,
     read_number,
     read_object,
     read_text,
-    read_whole,
-    written_number,
 )
 
 FloatArray = NDArray[np.float64]
@@ -36,8 +36,8 @@ FloatArray = NDArray[np.float64]
 # -- parameters -------------------------------------------------------------------------------------
 
 
-def written_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON can say them: a source of random numbers, which cannot be kept, as None."""
+def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters for JSON; a random generator, which cannot be stored, becomes None."""
     return {name: _written(value, name) for name, value in parameters.items()}
 
 
@@ -49,25 +49,25 @@ def _written(value: Any, name: str) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
-        # An object, as text may be what a parameter is.
-        return value if math.isfinite(value) else {"number": written_number(value)}
+        # An object, because a string could be the value of a parameter.
+        return value if math.isfinite(value) else {"number": number_to_json(value)}
     if hasattr(value, "tolist"):  # arrays, and the columns and indices of pandas
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [_written(entry, name) for entry in value]
     raise InputError(
-        f"{name} is {value!r}, which cannot be stored; parameters must be numbers, text, truth values or lists of them."
+        f"{name} is {value!r}, which cannot be stored; parameters must be numbers, strings, booleans or lists of them."
     )
 
 
-def read_parameters(value: Any) -> dict[str, Any]:
-    """Return the parameters that `written_parameters` has written."""
+def parameters_from_json(value: Any) -> dict[str, Any]:
+    """Return the parameters that `parameters_to_json` wrote."""
     return {name: _read(entry, name) for name, entry in read_object(value, "parameters").items()}
 
 
 def _read(value: Any, name: str, depth: int = 1) -> Any:
     if isinstance(value, dict):
-        return read_number(member(value, "number", name), name)
+        return read_number(read_field(value, "number", name), name)
     if isinstance(value, list):
         if not depth:
             raise InputError(f"{name} is a list of lists")
@@ -78,8 +78,8 @@ def _read(value: Any, name: str, depth: int = 1) -> Any:
 # -- encodings --------------------------------------------------------------------------------------
 
 
-def written_columns(encoding: Encoding) -> list[dict[str, Any]]:
-    """Return what is to be kept of an encoding, an object for each column."""
+def encoding_to_json(encoding: Encoding) -> list[dict[str, Any]]:
+    """Return an encoding for JSON, one object per column."""
     columns: list[dict[str, Any]] = []
     real = iter(encoding.column_scales)
     categories = iter(encoding.categories)
@@ -97,8 +97,8 @@ def written_columns(encoding: Encoding) -> list[dict[str, Any]]:
     return columns
 
 
-def read_columns(value: Any) -> Encoding:
-    """Return the encoding that `written_columns` has written."""
+def encoding_from_json(value: Any) -> Encoding:
+    """Return the encoding that `encoding_to_json` wrote."""
     names: list[str] = []
     kinds: list[Kind] = []
     used: list[bool] = []
@@ -107,36 +107,36 @@ def read_columns(value: Any) -> Encoding:
     times: list[str] = []
     categories: list[tuple[Category, ...]] = []
     for column in read_list(value, "columns"):
-        name = read_text(member(column, "name", "a column"), "the name of a column")
+        name = read_text(read_field(column, "name", "a column"), "the name of a column")
         what = f"column {name!r}"
-        kind = member(column, "kind", what)
-        used.append(read_flag(member(column, "used", what), f"'used' of {what}"))
+        kind = read_field(column, "kind", what)
+        used.append(read_bool(read_field(column, "used", what), f"'used' of {what}"))
         if kind == "real":
             center, scale = (
-                read_finite(member(column, part, what), f"{part} of {what}") for part in ("center", "scale")
+                read_finite(read_field(column, part, what), f"{part} of {what}") for part in ("center", "scale")
             )
             if scale <= 0:
-                raise InputError(f"scale of {what} is {scale:g}, and not positive")
+                raise InputError(f"scale of {what} is {scale:g}, not positive")
             moments.append((center, scale))
             powers.append(_read_power(column["power"], what) if "power" in column else None)
-            if read_flag(column.get("time", False), f"'time' of {what}"):  # files of before had no word on it
+            if read_bool(read_field(column, "time", what), f"'time' of {what}"):
                 times.append(name)
         elif kind == "categorical":
-            own = read_list(member(column, "categories", what), f"categories of {what}")
-            types = read_list(member(column, "types", what), f"types of {what}")
+            own = read_list(read_field(column, "categories", what), f"categories of {what}")
+            types = read_list(read_field(column, "types", what), f"types of {what}")
             if len(types) != len(own):
                 raise InputError(f"{what} has {len(own)} categories and {len(types)} types")
             categories.append(tuple(_category(*pair, what) for pair in zip(own, types, strict=True)))
             if len({(type(category), category) for category in categories[-1]}) < len(own) or (
                 used[-1] and len(own) < 2
             ):
-                raise InputError(f"{what} has categories that are not distinct or too few")
+                raise InputError(f"{what} has too few categories, or categories that are not distinct")
         else:
-            raise InputError(f"{what} is of the kind {kind!r}, and neither real nor categorical")
+            raise InputError(f"{what} is of the kind {kind!r}, which is neither real nor categorical")
         names.append(name)
         kinds.append(kind)
     if not names or len(set(names)) < len(names):
-        raise InputError("columns have to be some, with distinct names")
+        raise InputError("columns must have at least one column, and distinct names")
     centers, scales = np.array(moments, dtype=np.float64).reshape(-1, 2).T.copy()
     return Encoding(
         tuple(names),
@@ -153,7 +153,7 @@ def read_columns(value: Any) -> Encoding:
 def _read_power(value: Any, what: str) -> PowerTransform:
     """Return the power transform of a column."""
     numbers = (
-        read_finite(member(value, part, f"power of {what}"), f"{part} of the power of {what}")
+        read_finite(read_field(value, part, f"power of {what}"), f"{part} of the power of {what}")
         for part in PowerTransform._fields
     )
     power = PowerTransform(*numbers)
@@ -171,8 +171,8 @@ def _category(value: Any, kind: Any, what: str) -> Category:
     raise InputError(f"{what} has a category {value!r} that is not of the type {kind!r}")
 
 
-def states_of(encoding: Encoding) -> tuple[int, list[int]]:
-    """Return how many real columns take part, and how many categories each categorical one has that does."""
+def count_states(encoding: Encoding) -> tuple[int, list[int]]:
+    """Return the number of real columns in use, and the number of categories of each categorical column in use."""
     categories = iter(encoding.categories)
     n_real, n_states = 0, []
     for kind, used in zip(encoding.kinds, encoding.informative.tolist(), strict=True):
@@ -187,10 +187,10 @@ def states_of(encoding: Encoding) -> tuple[int, list[int]]:
 # -- processes --------------------------------------------------------------------------------------
 
 
-def written_process(process: Process) -> dict[str, Any]:
-    """Return what is to be kept of a process."""
+def process_to_json(process: Process) -> dict[str, Any]:
+    """Return a process for JSON."""
     if isinstance(process, Mixed):
-        parts = [{"process": written_process(part), "columns": list(columns)} for part, columns in process.parts]
+        parts = [{"process": process_to_json(part), "columns": list(columns)} for part, columns in process.parts]
         return {"kind": "mixed", "parts": parts}
     if isinstance(process, Brownian):
         return {"kind": "brownian", "variance": process.variance.tolist(), "noise": process.noise.tolist()}
@@ -210,18 +210,18 @@ def written_process(process: Process) -> dict[str, Any]:
             "equilibrium": equilibrium,
             "noise": process.noise.tolist(),
         }
-    raise InputError(f"{process!r} is not a process that can be stored: it is of a class that coaltree does not have.")
+    raise InputError(f"{process!r} cannot be stored: its class is not part of coaltree.")
 
 
-def read_process(value: Any) -> Process:
-    """Return the process that `written_process` has written."""
-    kind = member(value, "kind", "the process")
+def process_from_json(value: Any) -> Process:
+    """Return the process that `process_to_json` wrote."""
+    kind = read_field(value, "kind", "the process")
 
     def numbers(name: str) -> Any:
-        return _numbers(member(value, name, "the process"), f"{name} of the process")
+        return _numbers(read_field(value, name, "the process"), f"{name} of the process")
 
     if kind == "mixed":
-        parts = read_list(member(value, "parts", "the process"), "parts of the process")
+        parts = read_list(read_field(value, "parts", "the process"), "parts of the process")
         return Mixed(*(_read_part(part) for part in parts))
     if kind == "brownian":
         return Brownian(numbers("variance"), numbers("noise"))
@@ -229,24 +229,23 @@ def read_process(value: Any) -> Process:
         return OrnsteinUhlenbeck(numbers("rate"), numbers("mean"), numbers("variance"), numbers("noise"))
     if kind == "multinomial":
         equilibrium = read_list(numbers("equilibrium"), "equilibrium of the process")
-        noise = numbers("noise") if "noise" in value else 0.0  # files of before had none
-        process = Multinomial(numbers("rate"), equilibrium, noise)
-        # It divides by the sum once more, which may change the last digit.
+        process = Multinomial(numbers("rate"), equilibrium, numbers("noise"))
+        # The constructor divides by the sum again, which may change the last digit.
         process.equilibrium = tuple(map(_read_only, equilibrium))
         return process
-    raise InputError(f"the process is of the kind {kind!r}, which is not known")
+    raise InputError(f"the process is of the unknown kind {kind!r}")
 
 
 def _read_part(part: Any) -> tuple[Process, list[int]]:
-    process = read_process(member(part, "process", "a part of the process"))
-    columns = read_list(member(part, "columns", "a part of the process"), "columns of a part of the process")
+    process = process_from_json(read_field(part, "process", "a part of the process"))
+    columns = read_list(read_field(part, "columns", "a part of the process"), "columns of a part of the process")
     if isinstance(process, Mixed):
         raise InputError("a part of the process has parts itself")
-    return process, [read_whole(column, "a column of a part of the process") for column in columns]
+    return process, [read_integer(column, "a column of a part of the process") for column in columns]
 
 
 def _numbers(value: Any, what: str, depth: int = 2) -> Any:
-    """Take a number or lists of numbers; that they make an array of the right shape is checked by the process."""
+    """Return a number or nested lists of numbers; the process checks their shape."""
     if isinstance(value, list) and depth:
         return [_numbers(entry, what, depth - 1) for entry in value]
     return read_finite(value, what)
@@ -259,8 +258,8 @@ def _read_only(numbers: Sequence[float]) -> FloatArray:
 
 
 def check_process(process: Process, encoding: Encoding) -> None:
-    """Refuse a process over other columns than those that an encoding gives."""
-    n_real, n_states = states_of(encoding)
+    """Raise unless a process has the columns of an encoding."""
+    n_real, n_states = count_states(encoding)
     given = process.parts if isinstance(process, Mixed) else [(process, tuple(range(max(n_real + len(n_states), 1))))]
     expected: list[tuple[bool, tuple[int, ...]]] = []
     if n_real or not n_states:
@@ -268,7 +267,7 @@ def check_process(process: Process, encoding: Encoding) -> None:
     if n_states:
         expected.append((True, tuple(range(n_real, n_real + len(n_states)))))
     if [(isinstance(part, Multinomial), columns) for part, columns in given] != expected:
-        raise InputError("the process is over other columns than the table has")
+        raise InputError("the process has other columns than the table")
     for part, columns in given:
         if isinstance(part, Multinomial):
             shapes = (), (len(columns),)

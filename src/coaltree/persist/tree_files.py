@@ -33,7 +33,7 @@ from ..tree import newick, nexus
 from ..tree.sample import TreeSample
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree
-from .archive import from_json, member, read_finite, read_list, read_object, read_text, read_whole, to_json
+from .fields import from_json, read_field, read_finite, read_integer, read_list, read_object, read_text, to_json
 from .results import csv_text
 
 FORMAT = "coaltree tree"
@@ -91,11 +91,11 @@ def tree_from_json(data: bytes) -> Tree:
     facts = read_object(from_json(data, "it"), "it")
     if facts.get("format") != FORMAT:
         raise InputError(f"it does not say that its format is {FORMAT!r}")
-    if read_whole(member(facts, "format_version", "it"), "format_version", 1) > FORMAT_VERSION:
+    if read_integer(read_field(facts, "format_version", "it"), "format_version", 1) > FORMAT_VERSION:
         raise InputError("it was written by a later version of coaltree, which this one cannot read")
-    names = [read_text(name, "leaf_names") for name in read_list(member(facts, "leaf_names", "it"), "leaf_names")]
-    children = [_pair(pair) for pair in read_list(member(facts, "children", "it"), "children")]
-    heights = [read_finite(value, "heights") for value in read_list(member(facts, "heights", "it"), "heights")]
+    names = [read_text(name, "leaf_names") for name in read_list(read_field(facts, "leaf_names", "it"), "leaf_names")]
+    children = [_pair(pair) for pair in read_list(read_field(facts, "children", "it"), "children")]
+    heights = [read_finite(value, "heights") for value in read_list(read_field(facts, "heights", "it"), "heights")]
     pairs = np.array(children, dtype=np.intp).reshape(-1, 2)
     if facts.get("support") is None:
         return Tree(pairs, heights, names)
@@ -106,7 +106,7 @@ def tree_from_json(data: bytes) -> Tree:
 
 
 def _pair(value: Any) -> list[int]:
-    pair = [read_whole(node, "children") for node in read_list(value, "children")]
+    pair = [read_integer(node, "children") for node in read_list(value, "children")]
     if len(pair) != 2:
         raise InputError(f"children holds a merge of {len(pair)} nodes, and only binary trees are read")
     return pair
