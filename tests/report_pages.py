@@ -47,6 +47,7 @@ class Page(HTMLParser):
         super().__init__()
         self.words, self.tables, self.tags, self.links, self.scripts = [], [], [], [], {}
         self.headings, self._open, self._cell = {}, [], None
+        self.attributes = set()
         self.feed(text)
         self.close()
         self.text = " ".join(" ".join(self.words).split())
@@ -58,6 +59,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         self.tags.append(tag)
+        self.attributes.update(attributes)
         self.links += [attributes[name] for name in ("src", "href", "action", "data") if name in attributes]
         if tag == "script":
             self._open.append(attributes.get("id", f"script {len(self.scripts)}"))

@@ -1,9 +1,12 @@
 """The report on a model: its facts against facts that were found otherwise, its page, its errors."""
 
+import base64
+import hashlib
 import math
 import re
 import sys
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -63,6 +66,38 @@ def test_nothing_is_asked_of_any_host(shown):
     assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
     assert "iframe" not in shown.tags
     assert shown.tags.count("link") == 1
+
+
+def test_only_the_scripts_of_the_report_may_run(shown, facts):
+    """The policy comes before the first script and has the hash of each, computed here by the definition."""
+    raw = page(facts)
+    policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', raw)
+    assert policy.start() < raw.index("<script")
+    rules = dict(rule.split(maxsplit=1) for rule in unescape(policy.group(1)).split("; "))
+    assert rules["default-src"] == "'none'"
+    assert "http" not in policy.group(1)
+    allowed = rules["script-src"].split()
+    scripts = [text for name, text in shown.scripts.items() if name != "data"]
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
+    assert allowed == [f"'sha256-{digest}'" for digest in digests]
+    assert not [name for name in shown.attributes if name.startswith("on")]
+
+
+def test_hostile_names_everywhere_are_text():
+    """Rows, columns, categories, the title: whatever is written by others stays text."""
+    rng = np.random.default_rng(2)
+    n = 21
+    columns = {name: rng.normal(size=n) for name in HOSTILE[:3]}
+    columns |= {name: rng.choice(np.array(HOSTILE, dtype=object), n) for name in HOSTILE[3:]}
+    rows = [f"{HOSTILE[i % 7]} {i}" for i in range(n)]
+    model = ct.CoalescentClustering(calibrate=0).fit(pd.DataFrame(columns, index=rows))
+    shown = Page(report_page(model, HOSTILE[1]))
+    assert not {"img", "iframe", "b", "i"} & set(shown.tags)
+    assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
+    assert not [name for name in shown.attributes if name.startswith("on")]
+    assert shown.tags.count("script") == 4
+    assert HOSTILE[1] in shown.text
+    assert shown.data["names"] == rows
 
 
 def test_names_are_text_and_nothing_else(facts, shown, frame):

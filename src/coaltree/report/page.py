@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -235,6 +237,8 @@ def page(facts: ReportFacts) -> str:
     environment.filters["odds"] = odds
     environment.filters["shortened"] = shortened
     environment.filters["written"] = lambda value: written(significant(value))
+    theme_script, plotly = _template("theme.js"), get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
+    page_script = '"use strict";\n(() => {\n' + "\n".join(map(_template, _SCRIPTS)) + "\n})();\n"
     drawn = picture(facts)
     rows, cells = odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
     clusters, sizes = cluster_views(facts, drawn["colors"]), np.bincount(facts.labels)
@@ -263,9 +267,36 @@ def page(facts: ReportFacts) -> str:
         odd_rows=rows,
         odd_cells=cells,
         styles=Markup(_template("report.css")),
-        script=Markup("\n".join(map(_template, _SCRIPTS))),
-        plotly=Markup(get_plotlyjs()),
+        theme_script=Markup(theme_script),
+        plotly=Markup(plotly),
+        page_script=Markup(page_script),
+        policy=content_security_policy([theme_script, plotly, page_script]),
         picture=Markup(embedded_json(drawn)),
+    )
+
+
+def content_security_policy(scripts: Sequence[str]) -> str:
+    """Return a policy under which a page runs these inline scripts only, and loads nothing from outside.
+
+    Names are escaped wherever the page shows them; should one escape anyway, the browser does not run it. Styles are
+    inline because plotly writes them; without a host to load from they cannot leak anything. Plotly makes pictures for
+    download as blobs.
+
+    Parameters
+    ----------
+    scripts : sequence of str
+        The text of each script element as browsers see it, without carriage returns.
+
+    Returns
+    -------
+    str
+        The content of the meta element, which works for files opened from disk too.
+    """
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
+    sources = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    return (
+        f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
