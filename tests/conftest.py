@@ -57,6 +57,16 @@ def remembered_noise(monkeypatch):
 
 
 @pytest.fixture
+def short_chains(monkeypatch):
+    """Draw eight trees after few sweeps for predictions, for tests of what is done with them and not of how good they are."""
+    from coaltree.inference import posterior_draws
+
+    monkeypatch.setattr(posterior_draws, "KEPT", 4)
+    monkeypatch.setattr(posterior_draws, "MOST_SWEEPS", 20)
+    monkeypatch.setattr(posterior_draws, "FEWEST_SWEEPS", 20)
+
+
+@pytest.fixture
 def published_data(monkeypatch):
     """The folder with the published data sets, for tests of what is in them."""
     folder = Path(os.environ.get("COALTREE_DATA") or ROOT.parent / "shared" / "data")

@@ -24,6 +24,8 @@ from coaltree.estimators.clusters import ClusterModel
 from coaltree.output import files
 from command_line import check_sentence, command_in
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 # The package under test, for processes of their own that start in another folder.
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(coaltree.__file__).resolve().parents[1])}
 RESULTS = ["clusters.csv", "dendrogram.png", "model.coaltree", "summary.json", "tree.nwk"]
@@ -219,19 +221,26 @@ def test_quiet_prints_nothing(fit, tmp_path):
     assert read_results(tmp_path / "out")[2]["remarks"] == ["1 column is constant and ignored: 'c'."]
 
 
-def test_demo(coaltree_command, tmp_path):
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_demo(coaltree_command, tmp_path, monkeypatch, every):
+    """With a part of the wines, or all of them."""
+    wine = load_wine()
+    wine.data, wine.target = wine.data[::every], wine.target[::every]
+    monkeypatch.setattr("sklearn.datasets.load_wine", lambda: wine)
+    n = len(wine.target)
+    hidden = np.random.default_rng(0).random(wine.data.shape) < 0.3
     code, out, err = coaltree_command("demo")
     assert code == 0, err
     rows, tree, facts = read_results(tmp_path / "coaltree-demo", "report.html")
-    assert len(rows) == 178
+    assert len(rows) == n
     assert rows[0][0] == "Barolo 1"
-    assert 0.28 < facts["missing_share"] < 0.32
+    assert facts["missing_share"] == pytest.approx(hidden.mean())
     cultivars = [name.split()[0] for name, _ in rows]
     agreement = adjusted_rand_score(cultivars, [label for _, label in rows])
     assert f"coaltree {agreement:.2f}, told nothing; Ward's method 0." in out
     assert "coaltree fit" in out
     assert f"open {Path('coaltree-demo') / 'report.html'} in a browser" in out
-    assert "178 wines" in (tmp_path / "coaltree-demo" / "report.html").read_text(encoding="utf-8")
+    assert f"{n} wines" in (tmp_path / "coaltree-demo" / "report.html").read_text(encoding="utf-8")
     code, out, err = coaltree_command("demo", "-q", "-o", "second", "--json")
     assert (code, err) == (0, "")
     told = json.loads(out)
@@ -239,8 +248,7 @@ def test_demo(coaltree_command, tmp_path):
     assert told["dendrogram_purity"] == pytest.approx(coaltree.metrics.dendrogram_purity(tree, cultivars))
     assert told["adjusted_rand_index"] == pytest.approx(agreement)
     # Ward's method, by scipy
-    X = load_wine().data
-    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    X = np.where(hidden, np.nan, wine.data)
     X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     ward = fcluster(linkage((X - X.mean(axis=0)) / X.std(axis=0), "ward"), 3, "maxclust")
     assert told["ward_adjusted_rand_index"] == pytest.approx(adjusted_rand_score(cultivars, ward))

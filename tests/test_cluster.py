@@ -32,11 +32,14 @@ da = pytest.importorskip("dask.array")
 cluster = importlib.import_module("coaltree.inference.cluster")
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::coaltree.errors.InputWarning",
-    "ignore::ResourceWarning",
-    "ignore:Couldn't detect a suitable IP:RuntimeWarning",
-)
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings(
+        "ignore::coaltree.errors.InputWarning",
+        "ignore::ResourceWarning",
+        "ignore:Couldn't detect a suitable IP:RuntimeWarning",
+    ),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

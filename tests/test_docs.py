@@ -15,6 +15,8 @@ from matplotlib import pyplot
 import coaltree as ct
 from documents import Block, Command, blocks_of, commands_of, run_blocks
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))

@@ -15,7 +15,10 @@ from coaltree.estimators import base
 from coaltree.output.traces import trace_log
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
 
 NAMES = ["<script>alert(1)</script>", "a,b", 'it\'s "q"', "🦊", "e", "f\ng", "h", "i"]
 QUICK = {"calibrate": 1, "noise": 0.1}

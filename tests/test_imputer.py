@@ -435,6 +435,7 @@ def test_full_covariance_of_one_tree_needs_a_complete_table(numbers):
         ct.CoalescentImputer(covariance="full", calibrate=2).fit(numbers)
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_correlated_columns_fill_each_other():
     """A column that is another one's double but for noise is filled from it, however rows are related."""
     rng = np.random.default_rng(0)

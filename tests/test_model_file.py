@@ -27,7 +27,10 @@ from coaltree.table import columns
 from coaltree.table.encoding import fit_encoding
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
 
 N = 12
 

@@ -17,6 +17,8 @@ import coaltree as ct
 from coaltree.cli import app
 from documents import blocks_of, commands_of, run_command
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = blocks_of(README)

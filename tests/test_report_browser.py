@@ -22,6 +22,7 @@ CHROMIUM = os.environ.get("COALTREE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; tools/install_browser.sh installs one"),
     pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
 ]

@@ -7,6 +7,7 @@ from coaltree import CoalescentClustering, CoalescentImputer
 QUICK = {"calibrate": 1, "noise": 0.1}
 
 pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
     pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
 ]
