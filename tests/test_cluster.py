@@ -366,7 +366,7 @@ def test_runs_are_lost_with_the_cluster(doomed, table):
 
 
 def test_chains(client, table, tmp_path):
-    settings = {"n_samples": 50, "n_chains": 4, "random_state": 1}
+    settings = {"n_samples": 20, "n_chains": 4, "random_state": 1}
     expected = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     pids, killed = client.run(os.getpid), []
 

@@ -435,7 +435,6 @@ def test_full_covariance_of_one_tree_needs_a_complete_table(numbers):
         ct.CoalescentImputer(covariance="full", calibrate=2).fit(numbers)
 
 
-@pytest.mark.usefixtures("short_chains")
 def test_correlated_columns_fill_each_other():
     """A column that is another one's double but for noise is filled from it, however rows are related."""
     rng = np.random.default_rng(0)
@@ -448,7 +447,12 @@ def test_correlated_columns_fill_each_other():
     }
     errors = {own: np.sqrt(np.mean((table - X)[::4, 1] ** 2)) for own, table in filled.items()}
     assert errors["full"] < 0.15 < 0.3 < errors["diagonal"]
-    np.testing.assert_array_equal(ct.CoalescentImputer(random_state=0).fit_transform(holes), filled["full"])
+
+
+@pytest.mark.usefixtures("short_chains")
+def test_columns_are_correlated_by_default(numbers):
+    default, full = (ct.CoalescentImputer(**own, random_state=0) for own in ({}, {"covariance": "full"}))
+    np.testing.assert_array_equal(default.fit_transform(numbers), full.fit_transform(numbers))
 
 
 # -- what is known of the cells ----------------------------------------------------------------------------------------

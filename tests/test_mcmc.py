@@ -73,7 +73,7 @@ RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in
 def test_the_posterior_is_that_of_enumeration(kind, n, missing):
     X, process = table(kind, n, missing)
     truth = exact_posterior.integrals(X, process)
-    found = samples_of(chain_of(X, process), 4000)
+    found = samples_of(chain_of(X, process), 2000)
     wanted = {"root": sum(history.moment for history in truth.histories) / truth.evidence}
     for children, mass, _ in truth.histories:
         for key in (("first", frozenset(children[0])), ("topology", exact_posterior.clades(children))):
@@ -198,7 +198,7 @@ def test_clades_are_those_of_sequential_monte_carlo(eight, sample):
     X, process = eight
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        runs = [ct.smc(X, process, n_particles=500, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
+        runs = [ct.smc(X, process, n_particles=200, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
     shares = np.exp([run.log_evidence for run in runs])
     for clade, probability in sample.clade_probabilities().items():
         if probability > 0.02:

@@ -269,7 +269,7 @@ def test_clades_of_chains(name, exact):
     """6 standard errors from 40 batches, a level of 5e-7; 30 are looked at: one choice of seeds in 60,000."""
     X, process = SAMPLED[name]
     truth = exact(name)
-    found = samples_of(chain_of(X, process), 3000, moves=15)
+    found = samples_of(chain_of(X, process), 1500, moves=15)
     heights = [sample.heights[-1] for sample in found]
     check_mean(heights, sum(own.moment for own in truth.histories) / truth.evidence, "root")
     seen = [exact_posterior.clades(sample.children.tolist()) for sample in found]
@@ -760,7 +760,7 @@ kinds = pytest.mark.parametrize("kind", ["states", "brownian", "stationary"])
 @kinds
 def test_fitting_never_lowers_the_posterior(kind):
     """Nor do other noises raise it much: half and double as much, or near as much, in one column or in all."""
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng([seed, 9])
         n = int(rng.integers(3, 6))
         process, X = fitting_problem(kind, rng, n)
