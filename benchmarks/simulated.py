@@ -6,7 +6,7 @@ Run with ``python benchmarks/simulated.py``; it takes some minutes on two cores,
 cells inside the imputer's 90 % intervals, with default settings and with the process that the table was drawn from.
 
 *Rates.* Tables of 400 rows and 6 columns of the stationary diffusion: its rate, fitted on the true tree and by
-`CoalescentClustering(calibrate=10)`, on the tree that it finds.
+`CoalescentClustering()`, on the tree that it finds.
 
 Errors are standard errors over tables.
 """
@@ -49,7 +49,7 @@ def rates(rate, seed):
     tree = ct.simulate_tree(400, rng)
     X = ct.OrnsteinUhlenbeck(rate, 0.0, 1.0, 0.1).simulate(tree, rng, n_columns=6)
     start = ct.OrnsteinUhlenbeck(1.0, X.mean(axis=0), X.var(axis=0), 0.1)
-    return ct.calibrate(start, tree, X).rate, ct.CoalescentClustering(calibrate=10).fit(X).process_.rate
+    return ct.calibrate(start, tree, X).rate, ct.CoalescentClustering().fit(X).process_.rate
 
 
 def main():

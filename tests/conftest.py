@@ -1,5 +1,4 @@
 import os
-import pickle
 from pathlib import Path
 
 import pytest
@@ -35,25 +34,6 @@ def pytest_configure(config):
         raise pytest.UsageError(
             f"{', '.join(stale)} changed after the last build: run python setup.py build_ext --inplace first"
         )
-
-
-_NOISES = {}
-
-
-@pytest.fixture
-def remembered_noise(monkeypatch):
-    """Find the noise that predicts a table best once for each table: pages fit the same ones again and again."""
-    from coaltree.estimators import base
-
-    find = base.predictive_noise
-
-    def remembered(process, X, n_real, **options):
-        key = pickle.dumps((process, X, n_real))
-        if key not in _NOISES:
-            _NOISES[key] = find(process, X, n_real, **options)
-        return _NOISES[key]
-
-    monkeypatch.setattr(base, "predictive_noise", remembered)
 
 
 @pytest.fixture

@@ -288,7 +288,7 @@ def test_covariance_matrix_against_weighted_draws_from_its_prior():
 
 
 def joint_sample(X, process, seed, n_samples=1_700, **settings):
-    sample = ct.mcmc(X, process, n_samples, 2, calibrate=True, warmup=200, thin=4, random_state=seed, **settings)
+    sample = ct.mcmc(X, process, n_samples, 2, draw_parameters=True, warmup=200, thin=4, random_state=seed, **settings)
     kept = {name: trace[:, 200:].ravel() for name, trace in sample.parameters.items()}
     return sample, np.log(sample.traces["root_height"][:, 200:].ravel()), kept
 

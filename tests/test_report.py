@@ -32,7 +32,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(calibrate=2, n_clusters=3).fit(frame)
+    return ct.CoalescentClustering(n_clusters=3).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_same_model_makes_the_same_file(model, frame, tmp_path):
     first, *others = (path.read_bytes() for path in sorted(tmp_path.glob("*.html")))
     assert len(others) == 2
     assert all(other == first for other in others)
-    again = [report_page(ct.CoalescentClustering(calibrate=0).fit(frame)) for _ in range(2)]
+    again = [report_page(ct.CoalescentClustering().fit(frame)) for _ in range(2)]
     assert again[0] == again[1]
 
 
@@ -235,7 +235,7 @@ def test_means_of_very_different_size_have_their_own_digits():
 def test_a_category_with_a_long_name_is_shortened():
     long = "<b>" + "x" * 150 + " the end"
     cover = [long, "b", "b", "a", "a", long] * 4
-    raw = report_page(ct.CoalescentClustering(calibrate=0).fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4})))
+    raw = report_page(ct.CoalescentClustering().fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4})))
     (row,) = [row for row in Page(raw).tables_headed("Column", "Half height")[0] if row[0] == "c"]
     assert "<b>xxxxxxxxxxxxxxxxxxxx…xxxx the end 33.3 %" in row[3]
     assert f'<span title="{long.replace("<", "&lt;").replace(">", "&gt;")}">' in raw
@@ -261,7 +261,7 @@ def test_members_are_named(model, frame, shown):
 
 
 def report_of(table, **parameters):
-    model = ct.CoalescentClustering(calibrate=0, **parameters).fit(table)
+    model = ct.CoalescentClustering(**parameters).fit(table)
     return Page(report_page(model))
 
 
@@ -374,7 +374,7 @@ def test_what_columns_share_is_told_once(model, shown):
 def test_thousands_of_leaves_are_collapsed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2500, 2)) + 8 * rng.integers(0, 3, (2500, 1))
-    model = ct.CoalescentClustering(calibrate=0, n_clusters=3, real_process="brownian").fit(X)
+    model = ct.CoalescentClustering(n_clusters=3, real_process="brownian").fit(X)
     shown = Page(report_page(model))
     data = shown.data
     assert len(data["names"]) == 50
@@ -407,7 +407,7 @@ def test_dates_are_dates(frame, tmp_path):
     )
     table["day"] = days.where(np.arange(len(table)) != 7)
     table["moment"] = days + pd.to_timedelta(np.arange(len(table)) * 91, unit="min")
-    model = ct.CoalescentClustering(calibrate=0, n_clusters=3).fit(table)
+    model = ct.CoalescentClustering(n_clusters=3).fit(table)
     shown = Page(report_page(model))
     by_name = {column["name"]: column for column in shown.data["columns"]}
     assert [by_name[name]["time"] for name in ("mass", "day", "moment")] == [False, True, True]
@@ -435,7 +435,7 @@ def test_dates_are_dates(frame, tmp_path):
 
 def test_long_names_are_shortened_and_told_whole(frame):
     table = frame[["mass", "cover"]].set_axis([f"the very long name of one of the rows, number {i}" for i in range(36)])
-    raw = report_page(ct.CoalescentClustering(calibrate=0).fit(table))
+    raw = report_page(ct.CoalescentClustering().fit(table))
     row = Page(raw).tables_headed("Row", "Column", "Value")[0][0][0]
     assert row.startswith("the very long name of o…")
     assert row.endswith(f"number {row.split()[-1]}")
@@ -483,7 +483,7 @@ def test_report_of_a_file(command, model, tmp_path):
 
 
 def test_reports_that_are_refused(command, frame, tmp_path):
-    ct.CoalescentImputer(calibrate=0).fit(frame).save(tmp_path / "imputer.coaltree")
+    ct.CoalescentImputer().fit(frame).save(tmp_path / "imputer.coaltree")
     before = contents(tmp_path)
     check_sentence(
         command("report", "imputer.coaltree", "-o", "r.html"), "CoalescentImputer", "neither densities nor clusters"
@@ -496,11 +496,11 @@ def test_reports_that_are_refused(command, frame, tmp_path):
 
 def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index_label="name")
-    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "--report")
+    code, out, err = command("fit", "t.csv", "-o", "out", "--report")
     assert code == 0, err
     assert "report.html in out" in out
     assert "<h1>t.csv</h1>" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert command("fit", "t.csv", "-o", "out", "--calibrate", "0")[0] == 0
+    assert command("fit", "t.csv", "-o", "out")[0] == 0
     assert "report.html" not in contents(tmp_path / "out")  # it would be of an earlier fit
     monkeypatch.setitem(sys.modules, "plotly", None)
     before = contents(tmp_path)

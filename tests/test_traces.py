@@ -30,7 +30,7 @@ def _no_figures_left():
 def fitted():
     X = np.repeat([0.0, 6.0], 4)[:, None] + np.random.default_rng(0).normal(size=(8, 2))
     chains = {"inference": "mcmc", "n_chains": 3, "n_samples": 400}
-    return ct.CoalescentClustering(**chains, calibrate=2, noise=0.1, random_state=0).fit(X)
+    return ct.CoalescentClustering(**chains, noise=0.1, random_state=0).fit(X)
 
 
 def chains_of(n_chains, n_samples, n=3):
