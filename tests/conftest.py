@@ -36,6 +36,17 @@ def pytest_configure(config):
         )
 
 
+@pytest.fixture(scope="module")
+def short_chains():
+    """Draw few trees for predictions, by short chains: for tests of what is done with them, not of how good they are."""
+    from coaltree.inference import posterior_draws
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("FEWEST_SWEEPS", 12), ("MOST_SWEEPS", 12), ("HELD", 2), ("CELL_DRAWS", 3)):
+            patch.setattr(posterior_draws, name, value)
+        yield
+
+
 @pytest.fixture
 def published_data(monkeypatch):
     """The folder with the published data sets, for tests of what is in them."""

@@ -24,6 +24,8 @@ from coaltree.estimators.clusters import ClusterModel
 from coaltree.output import files
 from command_line import check_sentence, command_in
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 # The package under test, for processes of their own that start in another folder.
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(coaltree.__file__).resolve().parents[1])}
 RESULTS = ["clusters.csv", "dendrogram.png", "model.coaltree", "summary.json", "tree.nwk"]

@@ -16,6 +16,8 @@ from coaltree.table.columns import read_columns
 from command_line import command_in
 from named import check_named
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ODD = ["<script>alert(1)</script>", "a,b", '"quoted"', "two\nlines", "🦊"]
 
 

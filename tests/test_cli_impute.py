@@ -12,6 +12,8 @@ import pytest
 import coaltree as ct
 from command_line import check_sentence, command_in, contents
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 # Quotes, blanks, an odd line ending and spellings that must survive; day and n are whole, flag is a truth value.
 TEXT = (
     'id,x,note,c,"y",day,n,flag,z\r\n'

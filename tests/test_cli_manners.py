@@ -14,6 +14,8 @@ import pytest
 import coaltree as ct
 from command_line import command_in, contents
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(ct.__file__).resolve().parents[1])}
 COMMANDS = ["convert", "demo", "fit", "impute", "place", "plot", "report", "score", "simulate"]
 WITHOUT_FACTS = ("plot", "report")

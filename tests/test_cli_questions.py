@@ -17,6 +17,8 @@ import coaltree as ct
 from coaltree.cli import app
 from command_line import check_sentence, command_in, contents
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(ct.__file__).resolve().parents[1])}
 TEXT = (
     "id,x,y,c,z\n"

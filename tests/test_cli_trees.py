@@ -19,6 +19,8 @@ from coaltree.output.tree_json import tree_from_json, tree_to_json
 from coaltree.tree.sample import TreeSample
 from command_line import command_in, contents
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ODD = ("<script>alert(1)</script>", "a,b", 'it\'s "so"', "two\nlines", "🐢 turtle", "under_score", " blank ", "7")
 ENDINGS = ["nwk", "newick", "tree", "nex", "nexus", "trees", "csv", "json"]
 

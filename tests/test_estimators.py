@@ -11,6 +11,8 @@ import coaltree as ct
 from coaltree.errors import InputWarning
 from named import refused
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 
 def clades(tree, digits=6):
     """The tree as a set of (leaf names, height): what does not depend on the numbering."""

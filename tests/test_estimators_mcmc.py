@@ -16,7 +16,10 @@ from coaltree.output.traces import trace_log
 from coaltree.questions.predictor import Predictor
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 NAMES = ["<script>alert(1)</script>", "a,b", 'it\'s "q"', "🦊", "e", "f\ng", "h", "i"]
 QUICK = {"noise": 0.1}

@@ -15,7 +15,10 @@ from coaltree.errors import InputError
 from coaltree.tree.cut import cut_by_agreement
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 
 @pytest.fixture(scope="module")

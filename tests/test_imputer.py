@@ -18,6 +18,8 @@ import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from named import refused
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 nan = np.nan
 
 

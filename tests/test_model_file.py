@@ -27,7 +27,10 @@ from coaltree.table import columns
 from coaltree.table.encoding import fit_encoding
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 N = 12
 

@@ -13,6 +13,8 @@ from coaltree.questions import predictor as predictor_module
 from named import refused
 from test_predictor import BruteForce
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 nan = np.nan
 
 

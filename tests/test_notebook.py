@@ -11,7 +11,10 @@ import coaltree as ct
 from coaltree.notebook import brief, facts_html, rows_html
 from coaltree.questions.cells import CategoricalCells, RealCells
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 EVIL = "<script>alert(1)</script>"
 SHOWN = [EVIL, "a,b", '"quoted"', "two\nlines", "🦊", "x" * 500, "y", "z", "w", "v", "u", "t"]

@@ -22,7 +22,10 @@ from coaltree.output.palette import LIGHT, MIXED
 from coaltree.process.likelihood import merge_log_likelihoods
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 N = 24
 ODD = ["<script>alert(1)</script>", "a,b", '"quoted"', "two\nlines", "🦊", "$x_1^$", "_hidden", "  ", "x" * 200]

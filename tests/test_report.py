@@ -22,7 +22,10 @@ from command_line import check_sentence, command_in, contents
 from named import check_named, refused
 from report_pages import HOSTILE, Page, mixed_frame, number
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,10 @@ from coaltree.output.checked_json import to_json
 from coaltree.output.model_file import ModelState
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 TRACES = ("log_joint", "root_height", "tree_length")
 
