@@ -162,7 +162,6 @@ CASES = [
     Case("demo -o t.csv", "t.csv folder"),
     Case("fit t.csv -o out --inference mcmc --chains 0", "--chains 0 1"),
     Case("fit t.csv -o out --inference mcmc --samples -1", "--samples -1 1"),
-    Case("fit t.csv -o out --covariance full", "missing variance"),
     Case("fit t.csv -o t.nwk", "t.nwk folder"),
     Case("fit t.csv -o t.nwk/out", "t.nwk folder"),
     Case("fit t.csv -o /proc/out", "/proc/out folder written"),

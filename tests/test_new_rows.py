@@ -85,16 +85,24 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
     np.testing.assert_allclose(found, base, rtol=1e-6)
 
 
+def asked_of_one_tree(model, process=None):
+    """Have questions answered by the model's own tree alone, with one process."""
+    process = model.process_ if process is None else process
+    model._asked = predictor_module.Predictor.of_trees([model.tree_], np.ones(1), model._matrix, process)
+    return process
+
+
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_a_density_by_brute_force(covariance):
     """The tree with one leaf more, everywhere, in standardised units; then the units of the table."""
     rng = np.random.default_rng(4)
     X = np.array([3.0, 0.02]) * rng.normal(size=(7, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [100.0, -1.0]
-    model = ct.CoalescentClustering(covariance=covariance, noise=0.1).fit(X)
-    assert model.process_.variance.ndim == (2 if covariance == "full" else 1)
+    model = ct.CoalescentClustering(noise=0.1).fit(X)
+    variance = [[0.9, 0.5], [0.5, 0.9]] if covariance == "full" else [0.9, 0.8]
+    process = asked_of_one_tree(model, ct.OrnsteinUhlenbeck(0.5, 0.0, variance, 0.1))
     row = X[2] + [2.0, -1.0]
     white, new = ((table - X.mean(axis=0)) / X.std(axis=0) for table in (X, row))
-    brute = BruteForce(model.tree_, white, model.process_, new)
+    brute = BruteForce(model.tree_, white, process, new)
     expected = brute.log_density - np.log(X.std(axis=0)).sum()
     assert model.score_samples(row[None])[0] == pytest.approx(expected, abs=2e-3)
     placed = model.place(row[None])
@@ -201,7 +209,9 @@ def test_places_have_names_and_heights(model, frame, new_rows):
 
 def test_a_twin_is_the_nearest_leaf(frame):
     complete = frame[["length", "weight"]].dropna()
-    placed = ct.CoalescentClustering(noise=1e-6).fit(complete).place(complete, n_nearest=1)
+    model = ct.CoalescentClustering(noise=1e-6).fit(complete)
+    asked_of_one_tree(model)
+    placed = model.place(complete, n_nearest=1)
     assert [names[0] for names in placed.nearest] == complete.index.tolist()
 
 
@@ -256,20 +266,19 @@ def sampled(frame):
     return ct.CoalescentClustering(**settings, random_state=0).fit(frame[["length", "weight"]])
 
 
-def test_a_sample_of_trees_is_asked_as_a_whole(sampled, frame):
+def test_draws_of_trees_are_asked_as_a_whole(sampled, frame):
     rows = frame[["length", "weight"]]
     # a row near two clusters may go with the one or with the other
     assert np.mean(sampled.predict(rows) == sampled.labels_) > 0.9
     np.testing.assert_allclose(sampled.predict_proba(rows).sum(axis=1), 1.0)
     white = (rows - rows.mean()) / rows.std(ddof=0)
     new = white[:3].to_numpy() + 0.1
-    # the weighted mean of the densities on the single trees
+    # the mean of the densities on the single trees, which are not those of the sample
     logs, weights = [], []
-    for tree, weight in zip(sampled.sample_.trees, sampled.sample_.weights, strict=True):
-        if weight > 1e-4:
-            alone = predictor_module.Predictor.of_trees([tree], np.ones(1), white.to_numpy(), sampled.process_)
-            logs.append(alone.log_density(new))
-            weights.append(weight)
+    for draw in sampled._predictor.ensemble.draws:
+        alone = predictor_module.Predictor.of_trees([draw.tree], np.ones(1), white.to_numpy(), draw.process)
+        logs.append(alone.log_density(new))
+        weights.append(1 / len(sampled._predictor.trees))
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()
     found = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
     np.testing.assert_allclose(found, expected, atol=1e-3)
@@ -350,5 +359,6 @@ def test_the_density_of_a_cell_at_equilibrium():
     """A row that is nearly independent of all others: the prior has no more to say than the process itself."""
     X = np.random.default_rng(2).normal(size=(40, 1))
     model = ct.CoalescentClustering(noise=0.98).fit(X)
+    asked_of_one_tree(model)
     x = np.array([[0.5], [2.0]])
     np.testing.assert_allclose(model.score_samples(x), norm.logpdf(x[:, 0], X.mean(), X.std()), atol=0.05)

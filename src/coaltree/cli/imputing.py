@@ -283,7 +283,8 @@ def _fitted(
     parameters = given_only(
         {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
     )
-    imputer = CoalescentImputer(**parameters, random_state=seed or 0, n_jobs=-1 if n_jobs is None else n_jobs)
+    random_state = 0 if seed is None and fitting["--inference"] in SAMPLERS else seed
+    imputer = CoalescentImputer(**parameters, random_state=random_state, n_jobs=-1 if n_jobs is None else n_jobs)
     with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
         imputer._fit(rows, report)
     notes.add(imputer.remarks_)

@@ -227,7 +227,8 @@ class Predictor:
         time.
         """
         tables = np.empty((size, len(rows), self.X.shape[1]))
-        chosen = rng.choice(len(self.trees), size=size, p=self.weights)
+        often = size > np.count_nonzero(self.weights)  # the cells that a draw has filled in are the same each time
+        chosen = rng.choice(len(self.trees), size=size, p=self.weights, replace=bool(often))
         groups = self._groups(DRAW_FOLDS) if self.places_anew and len(self.X) > 1 else []
         for k, draw in enumerate(self.ensemble.draws[t] for t in chosen):
             tree = draw.tree
