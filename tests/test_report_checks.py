@@ -19,10 +19,7 @@ from coaltree.questions.predictor import Predictor
 from coaltree.tree.pruning import without_leaves
 from report_pages import HOSTILE, Page, mixed_frame, odd, verdict
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
-    pytest.mark.usefixtures("short_chains"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,6 @@ def test_traces_and_support_on_the_page(fitted):
     html = page(facts)
     shown = Page(html).text
     assert "Log joint density of 3 Markov chains after the warm-up" in shown
-    assert "Log joint density of the 2 rounds" in shown
     assert "Log evidence" not in shown
     lines = [part.split('points="')[1].split('"')[0] for part in html.split('<polyline style="--c: ')[1:]]
     assert len(lines) == 3
