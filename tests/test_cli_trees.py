@@ -50,7 +50,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     x = np.random.default_rng(0).normal(size=12) + np.repeat([0, 5], 6)
     table = pl.DataFrame({"x": [None, *x[1:]], "c": ["u"] * 5 + ["v"] * 7})
-    ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(table).save(folder / "one.coaltree")
+    ct.CoalescentClustering(n_clusters=2).fit(table).save(folder / "one.coaltree")
     sampling = {
         "inference": "smc",
         "n_particles": 15,
@@ -61,7 +61,7 @@ def models(tmp_path_factory):
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # so few particles are no good sample
-        ct.CoalescentClustering(calibrate=0, **sampling).fit(table).save(folder / "many.coaltree")
+        ct.CoalescentClustering(**sampling).fit(table).save(folder / "many.coaltree")
     return folder
 
 

@@ -32,7 +32,6 @@ def pages_to_run():
             yield pytest.param(run, id=page, marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.usefixtures("remembered_noise")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("blocks", list(pages_to_run()))
 def test_pages_run(blocks, tmp_path, monkeypatch, capsys):

@@ -15,7 +15,6 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 import coaltree as ct
-from coaltree.inference.rounds import Found, clock_factor
 from coaltree.process.correlated_draws import CovariancePrior, draw_inverse_wishart
 from coaltree.process.evidence import Evidence
 from coaltree.process.gaussian_calibration import fit_brownian
@@ -407,12 +406,6 @@ def test_step_of_mutation():
     np.testing.assert_allclose(_best_equilibria(process, found)[0], expected)
 
 
-@formula("11.4")
-def test_clock():
-    found = Found(None, ct.Brownian(), [TREE], np.ones(1), 0.0)
-    assert clock_factor(found) == pytest.approx(4 / (1 + 6 * 0.3 + 3 * 0.2 + 0.7))
-
-
 @formula("12.1", "12.2", "12.3")
 def test_scores():
     tree = ct.simulate_tree(12, random_state=3)
@@ -559,7 +552,7 @@ def test_a_noisy_leaf():
             assert process.log_likelihood(tree, [[a], [b]]) == pytest.approx(expected)
 
 
-@formula("11.5")
+@formula("11.4")
 def test_a_step_of_noise():
     process = ct.Multinomial(1.3, [Q], 0.3)
     found = redraws(process, Evidence([TREE], np.ones(1), CODES))

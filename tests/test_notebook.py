@@ -59,12 +59,12 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(calibrate=0).fit(frame)
+    return ct.CoalescentClustering().fit(frame)
 
 
 @pytest.fixture(scope="module")
 def imputer(frame):
-    return ct.CoalescentImputer(calibrate=0).fit(frame)
+    return ct.CoalescentImputer().fit(frame)
 
 
 def test_everything_shows_itself(model, imputer, frame):

@@ -56,7 +56,6 @@ def test_the_first_command(folder):
     assert printed
 
 
-@pytest.mark.usefixtures("remembered_noise")
 @pytest.mark.parametrize("command", marked(COMMANDS[1:], is_sampling), ids=lambda command: command.line[:40])
 def test_shell_commands(command, folder, monkeypatch, capsys):
     assert run_command(command, folder, monkeypatch, capsys)
@@ -85,7 +84,6 @@ def samples_trees(block):
     return "smc" in block
 
 
-@pytest.mark.usefixtures("remembered_noise")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("block", marked(PYTHON[1:], samples_trees), ids=lambda block: block.split("\n")[0][:40])
 def test_python_code(block, names, folder, monkeypatch, request):

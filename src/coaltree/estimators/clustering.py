@@ -42,7 +42,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     inference : {"greedy", "smc", "mcmc"}, default "greedy"
         How the tree is found: one good tree; a weighted sample of trees by sequential Monte Carlo, which gives support values
         and the evidence, for up to some hundred rows; or a sample by Markov chains, which gives support values and says
-        whether it has converged. Chains walk with the parameters that greedy rounds have fitted.
+        whether it has converged. The parameters are fixed ones that show structure, the same for all three.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
@@ -57,23 +57,19 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
-    calibrate : int or "joint", optional
-        By default, the tree of greedy inference is found with fixed parameters, and questions about rows are averaged over draws
-        of trees with parameters of their own; for samples of trees it is 10. A number is that of the rounds, at most, in which
-        parameters are fitted and a tree is found with them; the best round is kept, and its tree answers questions too. With 0
-        nothing is fitted or drawn, also for questions. With "joint", which is for ``inference="mcmc"``, the chains sample the
-        parameters together with the trees.
+    draw_parameters : bool, default False
+        Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Questions about rows are then
+        asked of up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, each drawn with parameters of
+        its own by short chains.
     real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
         How real columns diffuse: with a pull towards the mean, or freely, as in the paper.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
-        variance each instead. The tree itself is found without matrices. With `calibrate` and for samples of trees it is about
-        everything: one variance each by default, and "full" is a matrix of the diffusion, for complete tables only.
+        variance each instead. The tree itself is found without matrices.
     noise : float, optional
-        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, drawn for
-        predictions, and what predicts rows left out best where parameters are fitted. With 0, categorical columns of the tree
-        have no noise either.
+        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and drawn
+        for predictions. With 0, categorical columns have no noise either.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
@@ -140,12 +136,6 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         asked for. ``signal`` is the correlation of a cell with the same cell of the row's nearest relative on the tree, and
         ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, where trees were drawn. Columns with the
         largest signal come first.
-    log_joints_ : ndarray
-        How the rounds of fitting went: ``log p(x, tree)`` of each round's tree, of a sample its log evidence. The first round has
-        the parameters that fitting begins with, by another clock, and is not comparable with the others. The best of the
-        others is kept, which need not be the last; it is chosen by the prior of its parameters as well, so that it need not
-        be the largest. Of more than 3,000 rows, parameters are fitted to a part: the last entry is that of the tree of all
-        rows, and the others are of that part. Before Markov chains, rounds are greedy.
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None
@@ -154,8 +144,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     encoding_ : Encoding
         How the columns were encoded.
     sample_ : SMCResult or MCMCResult
-        The sample of trees with its diagnostics; not with ``inference="greedy"``, nor Markov chains of one row. New rows are
-        asked of all of its trees, or of 200 of those of Markov chains, taken evenly.
+        The sample of trees with its diagnostics; not with ``inference="greedy"``, nor Markov chains of one row.
     log_evidence_ : float
         Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
     log_joint_ : float
@@ -260,7 +249,9 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         rows = self._new_rows(X)
         beside = self.labels_ < 0  # outliers count for no cluster
         labels = np.where(beside, self.n_clusters_, self.labels_)
-        found: FloatArray = self._ask("cluster_shares", rows.matrix, labels[self._asked_rows()])[:, : self.n_clusters_]
+        found: FloatArray = self._ask("cluster_shares", rows.matrix, labels[self._prediction_rows()])[
+            :, : self.n_clusters_
+        ]
         shares = np.zeros((len(found), self.n_clusters_))
         shares[:, : found.shape[1]] = found  # the rows that trees were drawn over may lack the last clusters
         return shares / shares.sum(axis=1, keepdims=True) if beside.any() else shares
@@ -320,7 +311,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
-        tree, asked = self.tree_, self._asked_rows()
+        tree, asked = self.tree_, self._prediction_rows()
         part = (
             tree if len(asked) == tree.n_leaves else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), asked))
         )

@@ -38,7 +38,7 @@ class ClusterModel(CoalescentModel):
         n_chains: int = 4,
         n_samples: int = 1000,
         summary: str = "mcc",
-        calibrate: int | Literal["joint"] | None = None,
+        draw_parameters: bool = False,
         real_process: str = "ornstein-uhlenbeck",
         covariance: str | None = None,
         noise: float | None = None,
@@ -65,7 +65,7 @@ class ClusterModel(CoalescentModel):
         self.n_chains = n_chains
         self.n_samples = n_samples
         self.summary = summary
-        self.calibrate = calibrate
+        self.draw_parameters = draw_parameters
         self.real_process = real_process
         self.covariance = covariance
         self.noise = noise

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..process.drawing import ParameterDraws
 from ..process.interface import Process
 from ..process.parameters import named_parameters, parameter_values, with_parameters
+from ..process.scales import slowed
 from ..process.slice_sampling import slice_step
 from ..tree.kingman import log_prior
 from ..tree.tree import Tree
@@ -189,7 +190,8 @@ class Chain:
                 return tree_gain + draws.clock_gain(process, log_factor)
 
             log_factor = slice_step(log_density, 0.0, CLOCK_RANGE, self._rng)
-            process, factor = draws.slowed(process, log_factor)[0], math.exp(log_factor)
+            factor = math.exp(log_factor)
+            process = slowed(process, factor)
         self.process, self._X = process, draws.table
         children, root, heights = self._by_slot()
         self._make_messages(process, children, root, factor * heights)

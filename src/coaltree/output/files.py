@@ -39,7 +39,6 @@ class FittedClustering(Protocol):
     labels_: NDArray[np.intp]
     n_clusters_: int
     log_joint_: float
-    log_joints_: NDArray[np.float64]
     log_likelihood_: float
     parameters_: dict[str, dict[str, Any]]
     sample_: SMCResult | MCMCResult  # only where trees were sampled
@@ -127,7 +126,6 @@ def facts_of(
         "search": getattr(model, "search_", None),
         "neighbors_held": getattr(model, "neighbors_held_", None),
         "log_joint": model.log_joint_,
-        "log_joints": model.log_joints_.tolist(),
         "log_likelihood": model.log_likelihood_,
         "log_prior": log_prior(model.tree_),
         "tree_height": model.tree_.heights[-1],

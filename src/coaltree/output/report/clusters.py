@@ -112,7 +112,7 @@ def _decided(facts: ReportFacts, cluster: int) -> list[str]:
     if places[-1] - places[0] >= len(places) or not len(node):
         return []
     top, above = int(node[0]), int(tree.parents[node[0]])
-    if facts.predicts_apart:
+    if facts.sample is None:
         return _heights(facts, top, above)
     told = []
     if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):

@@ -94,7 +94,6 @@ def page(facts: ReportFacts) -> str:
         categorical=categorical_parameters(facts),
         verdicts=verdicts(facts, rows, cells),
         examined=how_examined(facts),
-        rounds=_lines([facts.rounds])[0],
         traces=_traces(facts),
         odd_rows=rows,
         odd_cells=cells,

@@ -9,6 +9,7 @@ from .facts import ReportFacts
 from .numbers import percent, significant, written
 
 MOST_SHARES = 5
+SAME = 1e-6  # difference of noises, as a share of them, that is rounding
 
 
 class RealParameters(NamedTuple):
@@ -44,8 +45,10 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
     if not facts.real:
         return None
     own = facts.parameters[facts.real[0].name]
-    noise = (float(own["noise_sd"]) / float(own["sd"])) ** 2
-    if "signal_low" in own:  # drawn, for each column its own
+    each = [facts.parameters[column.name] for column in facts.real]
+    noises = [(float(of["noise_sd"]) / float(of["sd"])) ** 2 for of in each]
+    noise = noises[0]
+    if max(noises) - min(noises) > SAME * max(noises):  # each column has its own
         return SharedParameters("", _half_height(own))
     told = percent(noise / (1 + noise)) if "rate" in own else written(significant(noise, 3))
     return SharedParameters(told, _half_height(own))
