@@ -22,9 +22,10 @@ from ..errors import InputError, InputWarning
 from ..inference.averaging import average_trees
 from ..inference.carriers import opened_client
 from ..inference.expected_heights import expected_heights
-from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
+from ..inference.greedy import MOST_EXACT, RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
+from ..inference.near_rows import filled_from_near_rows
 from ..inference.posterior_draws import posterior_draws
 from ..inference.refining import refine
 from ..inference.rounds import Calibrated, Found, alternate
@@ -214,13 +215,16 @@ class CoalescentModel:
                 process = predictive_noise(process, matrix, n_real, n_jobs=self.n_jobs)
         else:
             process = structure_process(matrix, encoded, self.real_process, self.covariance, self.noise)
-        found = self._calibrated(process, matrix, n_real, row_names, rounds, means)
-        result = found.best.result
         no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at height 0
-        unchanged = rounds or self.rule != "rate1" or no_column
+        unchanged = rounds or self.rule != "rate1" or no_column or self.inference != "greedy"
+        searched = matrix
+        if not unchanged and not self.refine and self.noise != 0 and len(matrix) <= MOST_EXACT:
+            searched = filled_from_near_rows(matrix, n_real)
+        found = self._calibrated(process, searched, n_real, row_names, rounds, means)
+        result = found.best.result
         if unchanged or not isinstance(result, GreedyResult):
             return found
-        tree = average_trees(result.tree, matrix, result.process, n_jobs=self.n_jobs)
+        tree = average_trees(result.tree, searched, result.process, filled=searched is not matrix, n_jobs=self.n_jobs)
         tree = expected_heights(tree, matrix, result.process, only_ties=True)
         told = replace(
             explain(tree, matrix, result.process), search=result.search, neighbors_held=result.neighbors_held

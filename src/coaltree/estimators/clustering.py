@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 
 from ..counts import checked_count
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..inference.flat_clusters import check_min_cluster_size
 from ..questions.placements import Placements
 from ..table.columns import RealColumn, Table
@@ -86,7 +87,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     resolution : float, optional
         How fine flat clusters are, from 0 to 1: rows are in one cluster if their correlation over the columns is at least this,
         noise aside. More gives more and smaller clusters. It does not change the tree. By default, the tree is cut where a gap
-        in the heights of its splits is clear, not at all if there is no structure, and else at a resolution of 0.2.
+        in the heights of its splits is clear, not at all if there is no structure, and else at a resolution of 0.18.
     n_clusters : int, optional
         Number of flat clusters, whatever their resolution.
     height_threshold : float, optional
@@ -222,11 +223,13 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         [0, 0, 0, 0]
         """
         check_fitted(self)
-        check_cut(n_clusters, height_threshold, self.tree_.n_leaves)
+        check_cut(n_clusters, height_threshold, self.tree_.n_leaves, resolution)
         resolution = self.resolution if resolution is None else resolution
         min_cluster_size = self.min_cluster_size if min_cluster_size is None else min_cluster_size
         check_resolution(resolution)
         check_min_cluster_size(min_cluster_size)
+        for remark in self._remarks_on_cut(n_clusters, min_cluster_size):
+            warnings.warn(remark, InputWarning, stacklevel=2)
         return self._cut(n_clusters, height_threshold, resolution, min_cluster_size)
 
     def predict(self, X: Any) -> IntArray:
@@ -257,10 +260,13 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         -------
         ndarray of shape (n_rows, n_clusters)
         """
-        rows = self._new_rows(X)
+        return self._cluster_shares(self._new_rows(X).matrix)
+
+    def _cluster_shares(self, matrix: FloatArray) -> FloatArray:
+        """Return the probability of each cluster for encoded rows."""
         beside = self.labels_ < 0  # outliers count for no cluster
         labels = np.where(beside, self.n_clusters_, self.labels_)
-        found: FloatArray = self._ask("cluster_shares", rows.matrix, labels[self._asked_rows()])[:, : self.n_clusters_]
+        found: FloatArray = self._ask("cluster_shares", matrix, labels[self._asked_rows()])[:, : self.n_clusters_]
         shares = np.zeros((len(found), self.n_clusters_))
         shares[:, : found.shape[1]] = found  # the rows that trees were drawn over may lack the last clusters
         return shares / shares.sum(axis=1, keepdims=True) if beside.any() else shares
@@ -313,8 +319,8 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         Returns
         -------
         Placements
-            Of each row the most probable branch of `tree_`, its probability, the height at which the row attaches, and the
-            nearest leaves. Heights are by the clock of the trees that were drawn.
+            Of each row the most probable branch of `tree_`, its probability, the height at which the row attaches, the nearest
+            leaves, and the most probable cluster. Heights are by the clock of the trees that were drawn.
         """
         n_nearest = checked_count(n_nearest, "n_nearest", 0)
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
@@ -330,7 +336,11 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
             placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=asked[placed.nearest])
         log_density = placed.log_density + self._log_slopes(rows.table)
         return Placements.of(
-            placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index
+            placed._replace(log_density=log_density),
+            self._cluster_shares(rows.matrix),
+            self.tree_,
+            rows.table.row_names,
+            FrameKind.of(X).index,
         )
 
     def to_frame(self) -> Any:
