@@ -127,7 +127,7 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
     assert facts["log_joints"] == model.log_joints_.tolist()
     assert len(facts["log_joints"]) == 1  # nothing was fitted
     assert facts["parameters"] == model.parameters_
-    assert (facts["clusters_chosen_by"], facts["resolution"]) == ("tree", None)
+    assert (facts["clusters_chosen_by"], facts["resolution"]) == (model._natural_reason, None)
     assert {name: facts["settings"][name] for name in ("calibrate", "real_process", "covariance", "noise")} == {
         name: getattr(model, name) for name in ("calibrate", "real_process", "covariance", "noise")
     }
