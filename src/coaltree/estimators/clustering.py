@@ -31,9 +31,9 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     Rows are leaves of a binary tree; real columns diffuse along its branches, categorical columns mutate. Missing cells
     are integrated out; only the greedy search, of up to 3,000 rows and with noise, sees the mean of the ten nearest rows in place
     of a missing number. The tree is found with parameters that show structure, half of every column's variance taken for noise,
-    and nothing is fitted. It is the average of up to ten greedy trees (thirty where cells are missing), for which the noise of the cells is drawn again, so that
-    it does not hang on single cells; merges that the data cannot order are at their expected heights. Rows are in one flat
-    cluster if what they share explains enough of the rest, see `resolution`.
+    and nothing is fitted. It is the average of up to ten greedy trees (thirty where cells are missing), for which the noise
+    of the cells is drawn again, so that it does not hang on single cells; merges that the data cannot order are at their
+    expected heights. Rows are in one flat cluster if what they share explains enough of the rest, see `resolution`.
 
     What is asked of the model about rows (`score_samples`, `predict`, `place`, the report) is averaged over 50 trees, each with
     parameters of its own. Two short Markov chains that begin at the tree draw them when the first question is asked, over at most
