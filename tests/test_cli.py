@@ -127,7 +127,7 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
     assert [int(label) for _, label in rows] == model.labels_.tolist()
     assert facts["log_joint"] == model.log_joint_
     assert facts["parameters"] == model.parameters_
-    assert (facts["clusters_chosen_by"], facts["resolution"]) == ("tree", None)
+    assert (facts["clusters_chosen_by"], facts["resolution"]) == (model._natural_reason, None)
     assert {name: facts["settings"][name] for name in ("real_process", "covariance", "noise")} == {
         name: getattr(model, name) for name in ("real_process", "covariance", "noise")
     }

@@ -227,14 +227,17 @@ def test_placements_as_tables(model, frame):
     table = placed.to_pandas()
     assert table.index.tolist() == ["animal 0", "animal 1", "animal 2"]
     columns = ["branch", "n_below", "probability", "height", "height_low", "height_high", "log_density"]
-    assert list(table) == [*columns, "nearest_1", "nearest_1_height", "nearest_2", "nearest_2_height"]
+    clusters = ["cluster", "cluster_probability"]
+    assert list(table) == [*columns, "nearest_1", "nearest_1_height", "nearest_2", "nearest_2_height", *clusters]
+    np.testing.assert_array_equal(table["cluster"], model.predict(frame[:3]))
+    np.testing.assert_array_equal(table["cluster_probability"], model.predict_proba(frame[:3]).max(axis=1))
     np.testing.assert_array_equal(table["height"], placed.height)
     np.testing.assert_array_equal(table["nearest_2_height"], placed.nearest_height[:, 1])
     assert table["nearest_1"].tolist() == [names[0] for names in placed.nearest]
     assert placed.to_polars().equals(pl.from_pandas(table.reset_index(names="row")))
     assert "3 rows" in repr(placed)
     assert "animal 0: branch" in repr(placed)
-    assert list(model.place(frame[:3], n_nearest=0).to_pandas()) == columns
+    assert list(model.place(frame[:3], n_nearest=0).to_pandas()) == [*columns, *clusters]
 
 
 @pytest.mark.parametrize(

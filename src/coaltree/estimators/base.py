@@ -22,9 +22,10 @@ from ..errors import InputError, InputWarning
 from ..inference.averaging import average_trees
 from ..inference.carriers import opened_client
 from ..inference.expected_heights import expected_heights
-from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
+from ..inference.greedy import MOST_EXACT, RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
+from ..inference.near_rows import filled_from_near_rows
 from ..inference.posterior_draws import Draw, posterior_draws
 from ..inference.refining import refine
 from ..inference.smc import PROPOSALS, smc
@@ -185,13 +186,18 @@ class CoalescentModel:
             return self._walked(process, matrix, row_names, means)
         if self.inference == "smc":
             return self._sampled(process, matrix, row_names, means)
-        found = self._searched(process, matrix, row_names, means)
+        n_real = encoded.real.shape[1]
+        no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at 0
+        averages = self.rule == "rate1" and not self.refine and not no_column
+        searched = matrix
+        if averages and self.noise != 0 and len(matrix) <= MOST_EXACT:
+            searched = filled_from_near_rows(matrix, n_real)
+        found = self._searched(process, searched, row_names, means)
         if self.refine:
             return self._refined(found, matrix, means.progress)
-        no_column = encoded.real.shape[1] + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at 0
-        if self.rule != "rate1" or no_column:
+        if not averages:
             return found
-        tree = average_trees(found.tree, matrix, found.process, n_jobs=self.n_jobs)
+        tree = average_trees(found.tree, searched, found.process, filled=searched is not matrix, n_jobs=self.n_jobs)
         tree = expected_heights(tree, matrix, found.process, only_ties=True)
         return replace(explain(tree, matrix, found.process), search=found.search, neighbors_held=found.neighbors_held)
 

@@ -28,7 +28,7 @@ FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # of categorical columns, where dr
 # these on the other.
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
-RESOLUTION = 0.2  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
+RESOLUTION = 0.18  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
 MOST_CORRELATED = (
     100  # real columns that have covariance matrices in predictions: the work grows as the cube of their number
 )

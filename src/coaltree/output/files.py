@@ -43,6 +43,9 @@ class FittedClustering(Protocol):
     parameters_: dict[str, dict[str, Any]]
     sample_: SMCResult | MCMCResult  # only where trees were sampled
 
+    @property
+    def _natural_reason(self) -> str: ...
+
 
 def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
     """Write the cluster of each row as csv, in the order of the rows.
@@ -174,14 +177,18 @@ def _run_facts(sample: SMCResult) -> dict[str, Any]:
 
 
 def clusters_chosen_by(model: FittedClustering) -> str:
-    """Say what decided on the clusters: "n_clusters", "height", "resolution", "tree" or, of a sample, "likelihood ratio"."""
+    """Say what decided on the clusters.
+
+    "n_clusters", "height" or "resolution", if one was given; of a sample, "likelihood ratio"; else "gap", if one in the heights
+    of the tree is clear, "no structure", or "default resolution".
+    """
     if model.n_clusters is not None:
         return "n_clusters"
     if model.height_threshold is not None:
         return "height"
     if hasattr(model, "sample_"):
         return "likelihood ratio"
-    return "tree" if model.resolution is None else "resolution"
+    return model._natural_reason if model.resolution is None else "resolution"
 
 
 def json_text(facts: Mapping[str, Any]) -> str:

@@ -60,7 +60,16 @@ FORMAT = "coaltree model"
 FORMAT_VERSION = 3
 _ABOUT = "A tree, or a sample of trees, that coaltree has fitted to a table: read it with coaltree.load_model(path)."
 _LARGEST_JSON = 2**30
-_CHOICES = ("n_clusters", "height", "resolution", "tree", "likelihood ratio")
+_CHOICES = (
+    "n_clusters",
+    "height",
+    "resolution",
+    "gap",
+    "no structure",
+    "default resolution",
+    "tree",  # one of the last three, in files of earlier versions
+    "likelihood ratio",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -231,7 +231,7 @@ class ReportFacts:
         The last of them stands for outliers, if there are any.
     outliers : bool
         Whether there are rows in no cluster.
-    clusters_chosen_by : {"n_clusters", "height", "resolution", "tree", "likelihood ratio"}
+    clusters_chosen_by : {"n_clusters", "height", "resolution", "gap", "no structure", "default resolution", "likelihood ratio"}
     resolution : float or None
         How fine clusters are, if they were chosen by it.
     columns : tuple of RealFacts or CategoricalFacts
