@@ -15,7 +15,10 @@ from coaltree.persist.archive import array_bytes, pack, to_json
 from coaltree.persist.model import ModelState
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 TRACES = ("log_joint", "root_height", "tree_length")
 
@@ -24,7 +27,7 @@ TRACES = ("log_joint", "root_height", "tree_length")
 def fitted():
     X = np.repeat([0.0, 6.0], 4)[:, None] + np.random.default_rng(0).normal(size=(8, 2))
     chains = {"inference": "mcmc", "n_chains": 3, "n_samples": 100}
-    return ct.CoalescentClustering(**chains, calibrate=1, noise=0.1, random_state=1).fit(X)
+    return ct.CoalescentClustering(**chains, noise=0.1, random_state=1).fit(X)
 
 
 def changed(model, change, **members):
@@ -112,14 +115,14 @@ def test_traces_that_are_not_of_the_trees(fitted):
 
 
 def test_chains_of_one_tree(fitted):
-    greedy = ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0]])
+    greedy = ct.CoalescentClustering().fit([[0.0], [1.0]])
     chains = {"n_chains": 1, "warmup": 0, "acceptance": {}}
     with refused("chains without sample trees"):
         loaded(changed(greedy, lambda facts: facts.update(chains=chains)))
 
 
 def test_files_that_were_written_before_there_were_chains():
-    greedy = ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0], [5.0]])
+    greedy = ct.CoalescentClustering().fit([[0.0], [1.0], [5.0]])
 
     def earlier(facts):
         del facts["chains"]

@@ -299,10 +299,19 @@ def read_draws(
 Value = TypeVar("Value")
 
 FORMAT = "coaltree model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _ABOUT = "A tree, or a sample of trees, that coaltree has fitted to a table: read it with coaltree.load_model(path)."
 _LARGEST_JSON = 2**30
-_CHOICES = ("n_clusters", "height", "resolution", "tree", "likelihood ratio")
+_CHOICES = (
+    "n_clusters",
+    "height",
+    "resolution",
+    "gap",
+    "no structure",
+    "default resolution",
+    "tree",  # one of the last three, in files of earlier versions
+    "likelihood ratio",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,8 +333,6 @@ class ModelState:
     found : Tree or TreeSample
         The tree, or the sample of trees, with log joints and log ratios; an SMCResult or an MCMCResult if it is known how they
         were found.
-    log_joints : ndarray of shape (n_rounds,)
-        How the rounds of fitting went.
     remarks : tuple of str
         What was noticed.
     constants : tuple of float or None
@@ -362,7 +369,6 @@ class ModelState:
     process: Process
     matrix: FloatArray
     found: Tree | TreeSample
-    log_joints: FloatArray
     remarks: tuple[str, ...]
     constants: tuple[float | None, ...]
     indicator_features: tuple[int, ...]
@@ -421,7 +427,6 @@ class ModelState:
             "n_runs": len(self.found.n_ancestors) if isinstance(self.found, SMCResult) else None,
             "chains": written_chains(self.found) if isinstance(self.found, MCMCResult) else None,
             "log_evidence": None if self.log_evidence is None else written_number(self.log_evidence),
-            "log_joints": [written_number(value) for value in self.log_joints.tolist()],
             "clusters_chosen_by": self.clusters_chosen_by,
             "search": self.search,
             "neighbors_held": self.neighbors_held,
@@ -553,7 +558,6 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
     labels = read_labels(archive, len(names)) if fact("n_clusters") is not None else None
     if labels is not None and fact("n_clusters") != labels.max() + 1:
         raise InputError("n_clusters is not the number of its clusters")
-    rounds = [read_number(value, "log_joints") for value in read_list(fact("log_joints"), "log_joints")]
     return ModelState(
         read_text(fact("estimator"), "estimator"),
         read_parameters(fact("parameters")),
@@ -561,7 +565,6 @@ def _checked(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         process,
         matrix,
         found,
-        np.array(rounds, dtype=np.float64),
         _texts(fact("remarks"), "remarks"),
         _read_constants(fact("constants"), encoding),
         _read_positions(fact("indicator_features"), encoding),
