@@ -69,6 +69,7 @@ class BuildKernels(build_ext):
 
     def run(self) -> None:
         """Compile; where that fails, say so and go on."""
+        self.in_checkout = bool(self.inplace or self.editable_mode)  # setuptools takes the first of them back meanwhile
         try:
             super().run()
         except Exception as error:  # whatever a missing or broken compiler raises
@@ -87,8 +88,16 @@ class BuildKernels(build_ext):
         """Compile one module with the flags of its variant."""
         flags = MSVC_FLAGS if self.compiler.compiler_type == "msvc" else UNIX_FLAGS
         avx2 = ["/arch:AVX2"] if self.compiler.compiler_type == "msvc" else ["-mavx2"]
-        extension.extra_compile_args = flags + (avx2 if ".avx2." in extension.name else [])
+        if ".avx2." in extension.name:
+            flags = flags + avx2
+        elif self.is_seldom_run(extension):
+            flags = ["/O1" if flag == "/O2" else "-O1" if flag == "-O3" else flag for flag in flags]
+        extension.extra_compile_args = flags
         super().build_extension(extension)
+
+    def is_seldom_run(self, extension: Extension) -> bool:
+        """Return whether to compile in half the time: what Cython adds, and in source checkouts what AVX2 code replaces."""
+        return extension.name == UTILITY or (X86 and self.in_checkout)
 
 
 def extensions() -> list[Extension]:

@@ -237,7 +237,7 @@ def fit_folder(n, limit):
             part = pl.DataFrame(X[first:last], schema=[f"x{j}" for j in range(N_COLUMNS)])
             part.write_parquet(folder / "big" / f"part.{k:03d}.parquet")
         del X
-        options = ["--real-process", "brownian", "--calibrate", "1", "--noise", "0.1", "--no-id", "--n-clusters", "100"]
+        options = ["--real-process", "brownian", "--noise", "0.1", "--no-id", "--n-clusters", "100"]
         start = time.perf_counter()
         subprocess.run(
             [

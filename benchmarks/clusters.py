@@ -114,9 +114,7 @@ def ours(frame, k):
 def sampled(frame, k):
     if len(frame) > SAMPLED_ROWS:
         return None, None, None
-    model = ct.CoalescentClustering(
-        inference="mcmc", calibrate=0, n_chains=2, n_samples=100, n_jobs=-1, random_state=0
-    ).fit(frame)
+    model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=100, n_jobs=-1, random_state=0).fit(frame)
     return model.labels_, model.cut(n_clusters=k), model.tree_
 
 

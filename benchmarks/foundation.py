@@ -95,13 +95,13 @@ imported = time.perf_counter() - start
 import numpy as np
 X = np.random.default_rng(0).normal(size=(200, 10))
 start = time.perf_counter()
-model = ct.CoalescentClustering(calibrate=0)
+model = ct.CoalescentClustering()
 brought = time.perf_counter() - start
 start = time.perf_counter()
 model.fit(X)
 first = time.perf_counter() - start
 start = time.perf_counter()
-ct.CoalescentClustering(calibrate=0).fit(X)
+ct.CoalescentClustering().fit(X)
 print(imported, brought, first, time.perf_counter() - start)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -71,7 +71,7 @@ def samples() -> None:
 
 def chains() -> None:
     """Draw how Markov chains went over trees of flowers."""
-    model = ct.CoalescentClustering(inference="mcmc", calibrate=2, random_state=0).fit(iris(5))
+    model = ct.CoalescentClustering(inference="mcmc", random_state=0).fit(iris(5))
     save(ct.plot_traces(model)["log_joint"].figure, "traces.png")
 
 

@@ -31,6 +31,7 @@ from coaltree.errors import InputWarning
 PROCESSES = ("ornstein-uhlenbeck", "brownian")
 N_ROWS, N_RUNS, N_PARTICLES = 60, 8, 200
 N_JOBS = 2
+ROUNDS = 10
 warnings.simplefilter("ignore", InputWarning)
 
 
@@ -48,14 +49,22 @@ def tables():
     }
 
 
-def fit(X, process, calibrate=10):
-    """Return greedy clustering of a table, with fitted parameters unless said otherwise."""
-    return ct.CoalescentClustering(real_process=process, calibrate=calibrate, n_jobs=N_JOBS).fit(X)
+def fit(X, process):
+    """Return greedy clustering of a table."""
+    return ct.CoalescentClustering(real_process=process, n_jobs=N_JOBS).fit(X)
+
+
+def fitted_process(X, process):
+    """Return a process with parameters that were fitted to greedy trees, in rounds."""
+    found = fit(X, process).process_
+    for _ in range(ROUNDS):
+        found = ct.calibrate(found, ct.greedy(X, found, n_jobs=N_JOBS).tree, X, hold_noise=True)
+    return found
 
 
 def log_evidence(X, process):
     """Return the log evidence of a standardised table with fitted parameters, and its standard error."""
-    fitted = fit(X, process).process_
+    fitted = fitted_process(X, process)
     sample = ct.smc(X, fitted, "race", N_PARTICLES, n_runs=N_RUNS, n_jobs=N_JOBS, random_state=0)
     with np.errstate(divide="ignore"):
         # weights add up to one over all runs, which count by their evidences
@@ -103,7 +112,7 @@ def clusters():
     print("| | classes | clusters, index: OU | Brownian | purity: OU | Brownian | average link | Ward |")
     print("|---|---|---|---|---|---|---|---|")
     for name, (X, classes, _) in tables().items():
-        models = [fit(X, process, None) for process in PROCESSES]
+        models = [fit(X, process) for process in PROCESSES]
         if classes is None:
             print(
                 f"| {name} | - | " + " | ".join(f"{m.n_clusters_}" for m in models) + " | - | - | - | - |", flush=True

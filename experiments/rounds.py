@@ -13,7 +13,7 @@ def in_rounds(
 ) -> ct.GreedyResult:
     """Find a tree, fit the process to it, find the next, and return the last.
 
-    The estimators do more: they set the clock after each round and keep the best one. The paper speaks of neither.
+    The estimators fit nothing: their trees have fixed parameters.
     """
     found = ct.greedy(X, process, rule, n_jobs=jobs)
     for _ in range(rounds):

@@ -99,12 +99,11 @@ def _mails(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
 
 def _real_methods(scaled: bool, slow: bool) -> list[Method]:
     if slow:
-        methods = [
+        return [
             Method("coalescent, max-prob", partial(_brownian, rounds=10, rule="max-prob")),
             Method("coalescent, min-duration", partial(_brownian, rounds=10, rule="min-duration")),
             Method("coalescent, smc", _brownian_sample),
         ]
-        return [*methods, Method("CoalescentClustering()", _estimated)] if scaled else methods
     methods = [
         Method("average link", baselines.linkage_tree),
         Method("Ward", partial(baselines.linkage_tree, method="ward")),
@@ -116,7 +115,7 @@ def _real_methods(scaled: bool, slow: bool) -> list[Method]:
     if scaled:  # these take each column in its own units, so that scaling changes nothing
         methods += [
             *(Method(f"BHC, within {share:g}", partial(_bhc, within=share)) for share in (0.25, 0.5, 0.95)),
-            Method("CoalescentClustering(calibrate=0)", partial(_estimated, calibrate=0)),
+            Method("CoalescentClustering()", _estimated),
         ]
     return methods
 
@@ -127,7 +126,6 @@ def _binary_methods(slow: bool) -> list[Method]:
             Method("coalescent, max-prob", partial(_mutating, rounds=0, rule="max-prob")),
             Method("coalescent, min-duration", partial(_mutating, rounds=0, rule="min-duration")),
             Method("coalescent, smc", _mutating_sample),
-            Method("CoalescentClustering()", partial(_estimated, categorical=True)),
         ]
     return [
         Method("average link", baselines.linkage_tree),
@@ -137,7 +135,7 @@ def _binary_methods(slow: bool) -> list[Method]:
         Method("coalescent, 0 rounds", partial(_mutating, rounds=0)),
         Method("coalescent, 1 round", partial(_mutating, rounds=1)),
         Method("coalescent, 10 rounds", partial(_mutating, rounds=10)),
-        Method("CoalescentClustering(calibrate=0)", partial(_estimated, categorical=True, calibrate=0)),
+        Method("CoalescentClustering()", partial(_estimated, categorical=True)),
     ]
 
 
@@ -167,9 +165,9 @@ def _bhc(X: FloatArray, **options: Any) -> ct.Tree:
     return tree
 
 
-def _estimated(X: FloatArray, categorical: bool = False, calibrate: int = 10) -> ct.Tree:
+def _estimated(X: FloatArray, categorical: bool = False) -> ct.Tree:
     features = np.full(X.shape[1], True) if categorical else None
-    tree: ct.Tree = ct.CoalescentClustering(categorical_features=features, calibrate=calibrate).fit(X).tree_
+    tree: ct.Tree = ct.CoalescentClustering(categorical_features=features).fit(X).tree_
     return tree
 
 

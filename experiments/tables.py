@@ -183,7 +183,7 @@ def restoration_lead(rows: Rows, share: str) -> tuple[str, str, Estimate]:
     means = {
         method: Estimate.of(numbers).mean for (method,), numbers in numbers_by(own, ["method"], "accuracy").items()
     }
-    ours = [m for m in means if m in (wals_restoration.TREE, wals_restoration.ANEW, wals_restoration.SAMPLE)]
+    ours = [m for m in means if m in (wals_restoration.TREE, wals_restoration.IMPUTER, wals_restoration.SAMPLE)]
     best, rival = (max(names, key=lambda m: means[m]) for names in (ours, [m for m in means if m not in ours]))
     return best, rival, paired(own, (best, rival), ["fold"], "accuracy")
 

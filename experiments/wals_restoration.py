@@ -15,7 +15,7 @@ from coaltree import baselines as baselines
 from coaltree import datasets
 from coaltree.baselines.imputation import CellRival
 from coaltree.plot.style import PALETTE
-from coaltree.predict.predictor import Predictor
+from coaltree.predict.cells import CategoricalCells
 from coaltree.process.base import Predictions
 
 from .drawing import new_figure, title_panels
@@ -36,9 +36,11 @@ COMPONENTS = (5, 10, 20, 40)
 SAMPLES, WARM_UP, MOVES = 250, 80, 2  # of one chain; those left out; moves for each row from one to the next
 LEAST_PROBABILITY = 1e-3  # baselines are often sure and wrong, which would cost them an infinite log score
 
-#: Ours: languages where they stand in the tree; each taken off and placed anew, as the imputer does; trees and parameters of a
-#: Markov chain that begins there.
-TREE, ANEW, SAMPLE = "one greedy tree", "one greedy tree, languages placed anew", "trees and parameters sampled"
+FIRST_NOISE = 0.2  # of each feature, where the chain begins
+
+#: Ours: languages where they stand in the tree; the imputer, with its default settings; a longer chain of trees and parameters,
+#: a noise for each feature among them.
+TREE, IMPUTER, SAMPLE = "one greedy tree", "CoalescentImputer()", "trees and parameters sampled"
 
 
 class Task(NamedTuple):
@@ -125,8 +127,8 @@ def _methods(task: Task) -> dict[str, Restore]:
         "nearest neighbour": partial(_by_rival, rival=baselines.NearestRow()),
         "average link": partial(_by_rival, rival=baselines.NearestInTree()),
         TREE: partial(_by_trees, trees=[found.tree], weights=np.ones(1), process=found.process),
-        ANEW: partial(_placed_anew, found=found),
-        SAMPLE: partial(_by_chain, process=found.process),
+        IMPUTER: _by_imputer,
+        SAMPLE: partial(_by_chain, found=found),
     }
     for k in COMPONENTS:
         components = baselines.PrincipalComponentCells(k, max_rounds=100, tolerance=1e-4)
@@ -144,18 +146,32 @@ def _by_trees(task: Task, trees: Sequence[ct.Tree], weights: FloatArray, process
     return [np.average(own, axis=0, weights=weights) for own in zip(*found, strict=True)]
 
 
-def _placed_anew(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
-    predictor = Predictor.of_trees([found.tree], np.ones(1), task.X, found.process)
-    return _cells(predictor.fitted_cells(task.rows), task.columns)
+def _by_imputer(task: Task) -> list[FloatArray]:
+    n_columns = task.X.shape[1]
+    imputer = ct.CoalescentImputer(categorical_features=np.ones(n_columns, dtype=bool), random_state=task.fold)
+    columns = list(imputer.fit(task.X).predictive(task.X).values())
+    n_states = 1 + int(np.nanmax(task.X))
+    found = []
+    for row, column in zip(task.rows, task.columns, strict=True):
+        cells = columns[column]
+        assert isinstance(cells, CategoricalCells)
+        own = np.zeros(n_states)
+        own[np.array(cells.categories, dtype=float).astype(np.intp)] = cells.probability[row]
+        found.append(own)
+    return found
 
 
-def _by_chain(task: Task, process: ct.Process) -> list[FloatArray]:
+def _by_chain(task: Task, found: ct.GreedyResult) -> list[FloatArray]:
+    fitted = found.process
+    assert isinstance(fitted, ct.Multinomial)
+    process = ct.Multinomial(fitted.rate, fitted.equilibrium, np.full(task.X.shape[1], FIRST_NOISE))
     thin = MOVES * len(task.X)
-    sample = ct.mcmc(task.X, process, SAMPLES, 1, calibrate=True, warmup=WARM_UP, thin=thin, random_state=task.fold)
-    found = [
-        _by_trees(task, [tree], np.ones(1), own) for tree, own in zip(sample.trees, sample.processes(), strict=True)
-    ]
-    return [np.mean(cells, axis=0) for cells in zip(*found, strict=True)]
+    sample = ct.mcmc(
+        task.X, process, SAMPLES, 1, draw_parameters=True, warmup=WARM_UP, thin=thin, random_state=task.fold
+    )
+    drawn = zip(sample.trees, sample.processes(), strict=True)
+    told = [_by_trees(task, [tree], np.ones(1), own) for tree, own in drawn]
+    return [np.mean(cells, axis=0) for cells in zip(*told, strict=True)]
 
 
 def _cells(predictions: Predictions, columns: IntArray) -> list[FloatArray]:

@@ -1,5 +1,4 @@
 import os
-import pickle
 from pathlib import Path
 
 import pytest
@@ -37,23 +36,21 @@ def pytest_configure(config):
         )
 
 
-_NOISES = {}
+@pytest.fixture(scope="module")
+def short_chains():
+    """Draw few trees for predictions, by short chains: for tests of what is done with them, not of how good they are."""
+    from coaltree.inference import posterior_draws
 
-
-@pytest.fixture
-def remembered_noise(monkeypatch):
-    """Find the noise that predicts a table best once for each table: pages fit the same ones again and again."""
-    from coaltree.estimators import base
-
-    find = base.predictive_noise
-
-    def remembered(process, X, n_real, **options):
-        key = pickle.dumps((process, X, n_real))
-        if key not in _NOISES:
-            _NOISES[key] = find(process, X, n_real, **options)
-        return _NOISES[key]
-
-    monkeypatch.setattr(base, "predictive_noise", remembered)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("KEPT", 4),
+            ("FEWEST_SWEEPS", 12),
+            ("MOST_SWEEPS", 12),
+            ("HELD", 2),
+            ("CELL_DRAWS", 3),
+        ):
+            patch.setattr(posterior_draws, name, value)
+        yield
 
 
 @pytest.fixture

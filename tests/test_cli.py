@@ -24,6 +24,8 @@ from coaltree.estimators.clusters import ClusterModel
 from coaltree.persist import results as files
 from command_line import check_sentence, command_in
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 # The package under test, for processes of their own that start in another folder.
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(coaltree.__file__).resolve().parents[1])}
 RESULTS = ["clusters.csv", "dendrogram.png", "model.coaltree", "summary.json", "tree.nwk"]
@@ -49,10 +51,10 @@ def fit(coaltree_command, tmp_path):
     The parameters are fitted only where a test is about that.
     """
 
-    def run(content, *options, name="table.csv", calibrate=("--calibrate", "0")):
+    def run(content, *options, name="table.csv"):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return coaltree_command("fit", path, "-o", tmp_path / "out", *calibrate, *options)
+        return coaltree_command("fit", path, "-o", tmp_path / "out", *options)
 
     return run
 
@@ -109,7 +111,7 @@ def test_fit_writes_its_files(fit, tmp_path):
 
 
 def test_fit_is_what_the_estimator_finds(fit, tmp_path):
-    assert fit(TEXT, calibrate=())[0] == 0
+    assert fit(TEXT)[0] == 0
     rows, tree, facts = read_results(tmp_path / "out")
     frame = pl.DataFrame(
         {
@@ -124,12 +126,10 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
     np.testing.assert_allclose(tree.heights, model.tree_.heights, rtol=1e-12, atol=1e-15)
     assert [int(label) for _, label in rows] == model.labels_.tolist()
     assert facts["log_joint"] == model.log_joint_
-    assert facts["log_joints"] == model.log_joints_.tolist()
-    assert len(facts["log_joints"]) == 1  # nothing was fitted
     assert facts["parameters"] == model.parameters_
-    assert (facts["clusters_chosen_by"], facts["resolution"]) == ("tree", None)
-    assert {name: facts["settings"][name] for name in ("calibrate", "real_process", "covariance", "noise")} == {
-        name: getattr(model, name) for name in ("calibrate", "real_process", "covariance", "noise")
+    assert (facts["clusters_chosen_by"], facts["resolution"]) == (model._natural_reason, None)
+    assert {name: facts["settings"][name] for name in ("real_process", "covariance", "noise")} == {
+        name: getattr(model, name) for name in ("real_process", "covariance", "noise")
     }
     loaded = coaltree.load_model(tmp_path / "out" / "model.coaltree")
     assert loaded.tree_ == model.tree_.rename(tree.leaf_names)
@@ -141,11 +141,10 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
 @pytest.mark.parametrize("options", [["--covariance", "spherical"], ["--real-process", "brownian", "--noise", "0.2"]])
 def test_the_model_of_real_columns(fit, tmp_path, options):
     text = "".join(line.rpartition(",")[0] + "\n" for line in TEXT.splitlines())
-    code, _, err = fit(text, "--calibrate", "1", *options)
+    code, _, err = fit(text, *options)
     assert code == 0, err
     model = coaltree.load_model(tmp_path / "out" / "model.coaltree")
     settings = read_results(tmp_path / "out")[2]["settings"]
-    assert (model.calibrate, settings["calibrate"]) == (1, 1)
     if "spherical" in options:
         assert isinstance(model.process_, coaltree.OrnsteinUhlenbeck)
         assert model.process_.variance.shape == ()
@@ -164,7 +163,7 @@ def test_kinds_of_files_give_the_same_results(coaltree_command, tmp_path):
         csv.writer(file, delimiter="\t").writerows(csv.reader(TEXT.splitlines()))
     found = set()
     for suffix in ("csv", "tsv", "parquet"):
-        code, _, err = coaltree_command("fit", f"t.{suffix}", "-o", suffix, "--calibrate", "0")
+        code, _, err = coaltree_command("fit", f"t.{suffix}", "-o", suffix)
         assert code == 0, err
         read_results(tmp_path / suffix)
         found.add(tuple((tmp_path / suffix / name).read_bytes() for name in ("tree.nwk", "clusters.csv")))
@@ -219,19 +218,26 @@ def test_quiet_prints_nothing(fit, tmp_path):
     assert read_results(tmp_path / "out")[2]["remarks"] == ["1 column is constant and ignored: 'c'."]
 
 
-def test_demo(coaltree_command, tmp_path):
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_demo(coaltree_command, tmp_path, monkeypatch, every):
+    """With a part of the wines, or all of them."""
+    wine = load_wine()
+    wine.data, wine.target = wine.data[::every], wine.target[::every]
+    monkeypatch.setattr("sklearn.datasets.load_wine", lambda: wine)
+    n = len(wine.target)
+    hidden = np.random.default_rng(0).random(wine.data.shape) < 0.3
     code, out, err = coaltree_command("demo")
     assert code == 0, err
     rows, tree, facts = read_results(tmp_path / "coaltree-demo", "report.html")
-    assert len(rows) == 178
+    assert len(rows) == n
     assert rows[0][0] == "Barolo 1"
-    assert 0.28 < facts["missing_share"] < 0.32
+    assert facts["missing_share"] == pytest.approx(hidden.mean())
     cultivars = [name.split()[0] for name, _ in rows]
     agreement = adjusted_rand_score(cultivars, [label for _, label in rows])
     assert f"coaltree {agreement:.2f}, told nothing; Ward's method 0." in out
     assert "coaltree fit" in out
     assert f"open {Path('coaltree-demo') / 'report.html'} in a browser" in out
-    assert "178 wines" in (tmp_path / "coaltree-demo" / "report.html").read_text(encoding="utf-8")
+    assert f"{n} wines" in (tmp_path / "coaltree-demo" / "report.html").read_text(encoding="utf-8")
     code, out, err = coaltree_command("demo", "-q", "-o", "second", "--json")
     assert (code, err) == (0, "")
     told = json.loads(out)
@@ -239,8 +245,7 @@ def test_demo(coaltree_command, tmp_path):
     assert told["dendrogram_purity"] == pytest.approx(coaltree.metrics.dendrogram_purity(tree, cultivars))
     assert told["adjusted_rand_index"] == pytest.approx(agreement)
     # Ward's method, by scipy
-    X = load_wine().data
-    X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    X = np.where(hidden, np.nan, wine.data)
     X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     ward = fcluster(linkage((X - X.mean(axis=0)) / X.std(axis=0), "ward"), 3, "maxclust")
     assert told["ward_adjusted_rand_index"] == pytest.approx(adjusted_rand_score(cultivars, ward))
@@ -260,7 +265,7 @@ def test_as_a_module_in_a_process_of_its_own(tmp_path):
     (tmp_path / "t.csv").write_text("Ωmega,x\nä,1\nb,2\nc,4\n", encoding="utf-8")
     # Names that the terminal cannot show are spelled out.
     done = subprocess.run(
-        [sys.executable, "-m", "coaltree", "fit", "t.csv", "-o", "out", "--calibrate", "0"],
+        [sys.executable, "-m", "coaltree", "fit", "t.csv", "-o", "out"],
         cwd=tmp_path, capture_output=True, timeout=300, check=False,
         env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1", "PYTHONPROFILEIMPORTTIME": "1"},
     )  # fmt: skip

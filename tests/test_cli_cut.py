@@ -16,6 +16,8 @@ from coaltree.table.columns import read_columns
 from command_line import command_in
 from named import check_named
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ODD = ["<script>alert(1)</script>", "a,b", '"quoted"', "two\nlines", "🦊"]
 
 
@@ -36,7 +38,7 @@ def command(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def fitted(command, tmp_path):
     (tmp_path / "t.csv").write_text(table_text(24))
-    code, _, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "-q")
+    code, _, err = command("fit", "t.csv", "-o", "out", "-q")
     assert code == 0, err
     return ct.load_model(tmp_path / "out" / "model.coaltree")
 
@@ -113,7 +115,7 @@ def test_plots_take_the_same_cuts(command, fitted, tmp_path):
 @pytest.mark.parametrize("search", ["auto", "exact", "neighbors"])
 def test_the_search_is_chosen(command, tmp_path, search):
     (tmp_path / "t.csv").write_text(table_text(24))
-    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "--search", search)
+    code, out, err = command("fit", "t.csv", "-o", "out", "--search", search)
     assert code == 0, err
     facts = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert facts["settings"]["search"] == search
@@ -129,7 +131,7 @@ def test_the_search_reaches_the_imputer(command, tmp_path, monkeypatch):
     fit = CoalescentImputer._fit
     monkeypatch.setattr(CoalescentImputer, "_fit", lambda self, *rest: seen.append(self.search) or fit(self, *rest))
     (tmp_path / "t.csv").write_text("name,x,c\na,1,u\nb,,u\nc,3,v\nd,5,\n")
-    code, _, err = command("impute", "t.csv", "-o", "o.csv", "--calibrate", "0", "--search", "exact")
+    code, _, err = command("impute", "t.csv", "-o", "o.csv", "--search", "exact")
     assert code == 0, err
     assert seen == ["exact"]
 
@@ -162,7 +164,7 @@ def test_low_recall_is_explained(tmp_path, search, recall, share, advice):
 
 def test_low_recall_is_in_the_summary():
     table = read_columns(np.array([[0.0], [1.0], [5.0]]))
-    model = ct.CoalescentClustering(calibrate=0)._fit(table)
+    model = ct.CoalescentClustering()._fit(table)
     for recall, more in ((None, 0), (0.5, 0), (0.031, 1)):
         model.neighbors_held_ = recall
         first, *others = facts_of(model, table, source="t.csv", remarks=["one"])["remarks"]
@@ -204,7 +206,7 @@ def test_what_to_try_against_ties(tmp_path):
 )
 def test_too_few_rows_to_cluster(command, tmp_path, text, named):
     (tmp_path / "t.csv").write_text(text)
-    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0")
+    code, out, err = command("fit", "t.csv", "-o", "out")
     assert code == 0, err
     (found,) = [own for own in out.splitlines() if own.startswith("clusters")]
     check_named(found, named)
@@ -213,7 +215,7 @@ def test_too_few_rows_to_cluster(command, tmp_path, text, named):
 def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
     rows = "".join(f"{i * i % 7 if i else ''},{i % 5},,3\n" for i in range(25))
     (tmp_path / "t.csv").write_text("a,b,empty,same\n" + rows)
-    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "--report")
+    code, out, err = command("fit", "t.csv", "-o", "out", "--report")
     assert code == 0, err
     assert "missing   2 % of the cells of the 2 columns in use" in out.splitlines()
     facts = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -240,7 +242,7 @@ def test_merges_at_height_nought_are_told(command, tmp_path):
     assert facts["n_merges_at_zero"] == 27
     assert facts["zero_heights"] in line
     (tmp_path / "u.csv").write_text(table_text(24))
-    code, out, err = command("fit", "u.csv", "-o", "out", "--calibrate", "0")
+    code, out, err = command("fit", "u.csv", "-o", "out")
     assert "ties" not in out
     facts = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert (facts["n_merges_at_zero"], facts["zero_heights"]) == (0, None)

@@ -16,6 +16,8 @@ import coaltree as ct
 from command_line import check_sentence, command_in, contents
 from named import check_named
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 TEXT = "id,x,y,c\na,1.0,2.0,u\nb,1.5,,u\nc,9.0,8.0,v\nd,8.5,NA,v\nf,?,7.5,u\n"
 MANY = "x,c\n" + "".join(f"{i % 7},v{i}\n" for i in range(1500))
 PRICES = "x,c\n" + "".join(f"{i % 7},${i}.5\n" for i in range(1500))
@@ -145,7 +147,7 @@ CASES = [
     Case("fit t.csv -o out --n-jobs 0", "--n-jobs 0 -1 threads"),
     Case("fit t.csv -o out --dask host", "--dask host scheduler tcp: local:2"),
     Case("fit t.csv -o out --dask local:0", "--dask local:0 scheduler"),
-    Case("fit t.csv -o out --calibrate -1", "--calibrate -1 0"),
+    Case("fit t.csv -o out --draw-parameters", "--draw-parameters --inference mcmc"),
     Case("fit t.csv -o out --particles 5", "--particles --inference smc"),
     Case("fit t.csv -o out --inference smc --rule rate1", "--rule --inference greedy"),
     Case("fit t.csv -o out --search exact --inference smc", "--search --inference greedy"),
@@ -160,11 +162,10 @@ CASES = [
     Case("demo -o t.csv", "t.csv folder"),
     Case("fit t.csv -o out --inference mcmc --chains 0", "--chains 0 1"),
     Case("fit t.csv -o out --inference mcmc --samples -1", "--samples -1 1"),
-    Case("fit t.csv -o out --covariance full --calibrate 2", "missing variance"),
     Case("fit t.csv -o t.nwk", "t.nwk folder"),
     Case("fit t.csv -o t.nwk/out", "t.nwk folder"),
     Case("fit t.csv -o /proc/out", "/proc/out folder written"),
-    Case("fit t.csv -o blocked --calibrate 0", "blocked/tree.nwk folder"),
+    Case("fit t.csv -o blocked", "blocked/tree.nwk folder"),
     # -- score and place --------------------------------------------------------------------------
     Case("score no.coaltree t.csv", "no.coaltree exist"),
     Case("score sub t.csv", "sub folder model.coaltree"),
@@ -203,7 +204,7 @@ CASES = [
     Case("impute t.csv -o o.csv --draws 2 --seed -1", "--seed -1 0"),
     Case("impute t.csv -o o.csv --inference smc --runs 0", "--runs 0 1"),
     Case("impute t.csv -o o.csv --inference smc --particles 0", "--particles 0 1"),
-    Case("impute t.csv -o o.csv --calibrate -1", "--calibrate -1 0"),
+    Case("impute t.csv -o o.csv --draw-parameters", "--draw-parameters --inference mcmc"),
     Case("impute t.csv -o o.csv --noise nan", "--noise nan 0"),
     Case("impute t.csv -o o.csv --drop nothing", "t.csv nothing --drop"),
     Case("impute t.csv -o o.csv --model no", "no exist"),
@@ -297,9 +298,9 @@ CASES = [
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).drop("id")
-    ct.CoalescentClustering(calibrate=0).fit(frame).save(folder / "model.coaltree")
-    ct.CoalescentImputer(calibrate=0).fit(frame).save(folder / "imputer.coaltree")
-    ct.CoalescentClustering(calibrate=0).fit(frame.select("x", "y").to_numpy()).save(folder / "array.coaltree")
+    ct.CoalescentClustering().fit(frame).save(folder / "model.coaltree")
+    ct.CoalescentImputer().fit(frame).save(folder / "imputer.coaltree")
+    ct.CoalescentClustering().fit(frame.select("x", "y").to_numpy()).save(folder / "array.coaltree")
     return folder
 
 

@@ -12,6 +12,8 @@ import pytest
 import coaltree as ct
 from command_line import check_sentence, command_in, contents
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 # Quotes, blanks, an odd line ending and spellings that must survive; day and n are whole, flag is a truth value.
 TEXT = (
     "id,x,note,c,y,day,n,flag,z\r\n"
@@ -22,7 +24,7 @@ TEXT = (
     "f_g,,y,v,7.5,2024-03-02,9,FALSE,\r\n"
 )
 HOLES = [("b", "y"), ("b", "n"), ("c", "day"), ("d, e", "c"), ("d, e", "flag"), ("f_g", "x"), ("f_g", "z")]
-OPTIONS = ("--drop", "note", "--categorical", "z", "--calibrate", "0")
+OPTIONS = ("--drop", "note", "--categorical", "z")
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +33,10 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?", ""], try_parse_dates=True).drop("id", "note")
     frame = frame.with_columns(pl.col("z").cast(pl.String), pl.col("y").str.strip_chars().cast(float))
-    ct.CoalescentClustering(calibrate=0).fit(frame).save(folder / "clustering.coaltree")
-    ct.CoalescentImputer(calibrate=0, add_indicator=True).fit(frame).save(folder / "imputer.coaltree")
+    ct.CoalescentClustering().fit(frame).save(folder / "clustering.coaltree")
+    ct.CoalescentImputer(add_indicator=True).fit(frame).save(folder / "imputer.coaltree")
     array = frame.select("x", "y").to_numpy()
-    ct.CoalescentClustering(calibrate=0).fit(array).save(folder / "array.coaltree")
+    ct.CoalescentClustering().fit(array).save(folder / "array.coaltree")
     return folder
 
 
@@ -90,23 +92,23 @@ def test_holes_are_filled_and_nothing_else_changes(command, tmp_path):
 
 def test_cells_are_those_of_the_estimator(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y\n1.0,2.0\n1.5,\n9.0,8.0\n8.5,7.75\n,7.5\n2.0,2.5\n")
-    arguments = ("--calibrate", "1", "--real-process", "brownian", "--noise", "0.1")
+    arguments = ("--real-process", "brownian", "--noise", "0.1")
     assert command("impute", "n.csv", "-o", "o.csv", *arguments)[0] == 0
     frame = pl.read_csv(tmp_path / "n.csv")
-    model = ct.CoalescentImputer(calibrate=1, real_process="brownian", noise=0.1).fit(frame)
+    model = ct.CoalescentImputer(real_process="brownian", noise=0.1).fit(frame)
     np.testing.assert_allclose(pl.read_csv(tmp_path / "o.csv"), model.transform(frame), rtol=1e-5)
-    assert command("impute", "n.csv", "-o", "p.csv", "--calibrate", "0")[0] == 0
+    assert command("impute", "n.csv", "-o", "p.csv")[0] == 0
     assert (tmp_path / "p.csv").read_text() != (tmp_path / "o.csv").read_text()
 
 
 def test_a_sample_of_trees(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y\n1.0,2.0\n1.5,\n9.0,8.0\n8.5,7.75\n,7.5\n2.0,2.5\n")
-    options = ("--inference", "smc", "--particles", "10", "--runs", "2", "--calibrate", "0")
+    options = ("--inference", "smc", "--particles", "10", "--runs", "2")
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
         code, _, err = command("impute", "n.csv", "-o", f"{name}.csv", *options, "--seed", seed)
         assert code == 0, err
     frame = pl.read_csv(tmp_path / "n.csv")
-    parameters = {"inference": "smc", "n_particles": 10, "n_runs": 2, "calibrate": 0}
+    parameters = {"inference": "smc", "n_particles": 10, "n_runs": 2}
     expected = ct.CoalescentImputer(**parameters, random_state=5).fit_transform(frame)
     np.testing.assert_allclose(pl.read_csv(tmp_path / "a.csv"), expected, rtol=1e-5)
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text() != (tmp_path / "c.csv").read_text()
@@ -229,7 +231,7 @@ def test_kinds_of_files(command, models, tmp_path, name, target):
         frame.write_parquet(tmp_path / name)
     else:
         (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    code, _, err = command("impute", name, "-o", target, "--calibrate", "0")
+    code, _, err = command("impute", name, "-o", target)
     assert code == 0, err
     data = (tmp_path / target).read_bytes()
     if "parquet" in name:
@@ -246,9 +248,9 @@ def test_kinds_of_files(command, models, tmp_path, name, target):
         check_sentence(command("impute", name, "-o", "-"), "t.parquet is a parquet file", "standard output")
     else:
         # Standard output is text, also that of a compressed file.
-        code, out, _ = command("impute", name, "-o", "-", "--calibrate", "0")
+        code, out, _ = command("impute", name, "-o", "-")
         assert (code, out.encode()) == (0, plain)
-        code, _, err = command("impute", name, "-o", target, "--draws", "1", "--calibrate", "0")
+        code, _, err = command("impute", name, "-o", target, "--draws", "1")
         assert code == 0, err
         ending = ".csv.gz" if target.endswith("gz") else os.path.splitext(target)[1]
         assert (tmp_path / f"o.1{ending}").exists()
@@ -257,7 +259,7 @@ def test_kinds_of_files(command, models, tmp_path, name, target):
 def test_numbers_that_are_categories_stay_numbers(command, tmp_path):
     frame = pl.DataFrame({"g": [1, 2, None, 2], "h": [1.0, None, 2.5, 2.5], "x": [1.0, 5.0, 5.1, None]})
     frame.write_parquet(tmp_path / "t.parquet")
-    code, _, err = command("impute", "t.parquet", "-o", "o.parquet", "--categorical", "g,h", "--calibrate", "0")
+    code, _, err = command("impute", "t.parquet", "-o", "o.parquet", "--categorical", "g,h")
     assert code == 0, err
     filled = pl.read_parquet(tmp_path / "o.parquet")
     assert filled.schema == frame.schema
@@ -288,7 +290,7 @@ def test_cells_of_which_nothing_is_known_stay(command, models, tmp_path):
     """No cell of the column z was observed in the fit; the only value of the column k is known."""
     frame = pl.DataFrame({"x": [1.0, 2.0, 9.0], "z": [None] * 3, "k": [5.0] * 3}, schema_overrides={"z": pl.Float64})
     with pytest.warns(ct.errors.InputWarning):
-        ct.CoalescentImputer(calibrate=0).fit(frame).save(tmp_path / "m")
+        ct.CoalescentImputer().fit(frame).save(tmp_path / "m")
     (tmp_path / "n.csv").write_text("x,z,k\n1.2,,\n,,4.0\n")
     code, _, err = command("impute", "n.csv", "-o", "o.csv", "--model", "m", "--sd", "s.csv")
     assert code == 0, err
@@ -303,15 +305,11 @@ def test_cells_of_which_nothing_is_known_stay(command, models, tmp_path):
 
 def test_missing_cells_by_other_words_and_rows_without_names(command, tmp_path):
     (tmp_path / "n.csv").write_text("id,x,y\na,1.0,2.0\na,nix,2.5\nb,9.0,nix\nc,8.5,7.75\n")
-    code, _, err = command(
-        "impute", "n.csv", "-o", "o.csv", "--na-value", "nix", "--no-id", "--calibrate", "0", "--sd", "s.csv"
-    )
+    code, _, err = command("impute", "n.csv", "-o", "o.csv", "--na-value", "nix", "--no-id", "--sd", "s.csv")
     assert code == 0, err
     assert "nix" not in (tmp_path / "o.csv").read_text()
     assert pl.read_csv(tmp_path / "s.csv")["row"].to_list() == [1, 2]
-    code, _, err = command(
-        "impute", "n.csv", "-o", "o.csv", "--na-value", "nix", "--id-column", "id", "--calibrate", "0"
-    )
+    code, _, err = command("impute", "n.csv", "-o", "o.csv", "--na-value", "nix", "--id-column", "id")
     assert code == 0, err
     assert "note: 1 row name was not distinct" in err
     assert (tmp_path / "o.csv").read_text().startswith("id,x,y\na,1.0,2.0\na,")
@@ -323,7 +321,7 @@ def test_missing_cells_by_other_words_and_rows_without_names(command, tmp_path):
 def test_new_rows_with_a_full_covariance_matrix(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y\n1,\n3,2\n")
     frame = pl.DataFrame({"x": [0.0, 0.4, 3.0, 3.5], "y": [1.0, 0.2, 2.0, 2.6]})
-    model = ct.CoalescentClustering(calibrate=0, covariance="full").fit(frame)
+    model = ct.CoalescentClustering(covariance="full").fit(frame)
     model.save(tmp_path / "full")
     code, _, _ = command("impute", "n.csv", "-o", "o.csv", "--model", "full")
     assert code == 0

@@ -14,6 +14,8 @@ import pytest
 import coaltree as ct
 from command_line import command_in, contents
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(ct.__file__).resolve().parents[1])}
 COMMANDS = ["convert", "demo", "fit", "impute", "place", "plot", "report", "score", "simulate"]
 WITHOUT_FACTS = ("plot", "report")
@@ -23,7 +25,7 @@ TEXT = "id,x,y,c\na,1.0,2.0,u\nb,1.5,,u\nc,9.0,8.0,v\nd,8.5,NA,v\nf,?,7.5,u\n"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model.coaltree"
-    ct.CoalescentClustering(calibrate=0).fit(pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).drop("id")).save(path)
+    ct.CoalescentClustering().fit(pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).drop("id")).save(path)
     return path
 
 
@@ -68,8 +70,8 @@ def as_parquet(text):
     ],
 )
 def test_tables_from_standard_input(command, tmp_path, data, options):
-    assert command("fit", "t.csv", "-o", "file", "--calibrate", "0", "-q")[0] == 0
-    code, _, err = command("fit", "-", "-o", "piped", "--calibrate", "0", *options, stdin=data)
+    assert command("fit", "t.csv", "-o", "file", "-q")[0] == 0
+    code, _, err = command("fit", "-", "-o", "piped", *options, stdin=data)
     assert code == 0, err
     assert "standard input: 5 rows, row names from column 'id'" in err
     for name in ("tree.nwk", "clusters.csv"):
@@ -79,7 +81,7 @@ def test_tables_from_standard_input(command, tmp_path, data, options):
 
 def test_a_kind_that_the_name_does_not_say(command, tmp_path):
     (tmp_path / "table.data").write_text(TEXT)
-    assert command("fit", "table.data", "-o", "out", "--calibrate", "0", "--format", "csv", "-q") == (0, "", "")
+    assert command("fit", "table.data", "-o", "out", "--format", "csv", "-q") == (0, "", "")
 
 
 def test_models_and_new_rows_from_standard_input(command, model):
@@ -110,7 +112,7 @@ def test_impute_as_a_filter(command, model, tmp_path, packed):
 
 
 def test_facts_of_a_fit(command, tmp_path):
-    facts = facts_of(command("fit", "t.csv", "-o", "out", "--calibrate", "0", "--json"))
+    facts = facts_of(command("fit", "t.csv", "-o", "out", "--json"))
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert {name: facts[name] for name in summary} == summary
     assert facts["outdir"] == "out"
@@ -198,14 +200,14 @@ def test_dry_run_has_the_notes_of_a_fit(command, tmp_path):
 
 def test_real_columns_by_declaration(command, tmp_path):
     (tmp_path / "k.csv").write_text(KINDS)
-    code, _, err = command("fit", "k.csv", "-o", "out", "--real", "flag", "--calibrate", "0", "--drop", "t")
+    code, _, err = command("fit", "k.csv", "-o", "out", "--real", "flag", "--drop", "t")
     assert code == 0, err
     fitted = ct.load_model(tmp_path / "out" / "model.coaltree")
     kinds = dict(zip(fitted.encoding_.column_names, fitted.encoding_.kinds, strict=True))
     assert kinds["flag"] == "real"
     frame = pl.DataFrame({"n": ["1", "2", "3"], "x": ["0.5", None, ""], "c": ["u", "v", "u"]})
     frame.write_parquet(tmp_path / "text.parquet")
-    code, _, err = command("fit", "text.parquet", "-o", "out", "--real", "n,x", "--calibrate", "0")
+    code, _, err = command("fit", "text.parquet", "-o", "out", "--real", "n,x")
     assert code == 0, err
     assert "columns: 2 real (n, x), 1 categorical (c)" in err
     # New rows are read as those of the fit, without being told.
@@ -243,7 +245,7 @@ def test_a_first_column_that_counts_the_rows(command, tmp_path, first, options, 
 
 
 def test_verbose(command, model):
-    code, out, err = command("fit", "t.csv", "-o", "out", "--calibrate", "0", "-v")
+    code, out, err = command("fit", "t.csv", "-o", "out", "-v")
     assert code == 0, err
     lines = err.splitlines()
     assert "  x       real            20 %  numbers" in lines

@@ -19,6 +19,8 @@ from coaltree.persist.tree_files import tree_from_json, tree_to_json
 from coaltree.tree.sample import TreeSample
 from command_line import command_in, contents
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ODD = ("<script>alert(1)</script>", "a,b", 'it\'s "so"', "two\nlines", "🐢 turtle", "under_score", " blank ", "7")
 ENDINGS = ["nwk", "newick", "tree", "nex", "nexus", "trees", "csv", "json"]
 
@@ -48,7 +50,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     x = np.random.default_rng(0).normal(size=12) + np.repeat([0, 5], 6)
     table = pl.DataFrame({"x": [None, *x[1:]], "c": ["u"] * 5 + ["v"] * 7})
-    ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(table).save(folder / "one.coaltree")
+    ct.CoalescentClustering(n_clusters=2).fit(table).save(folder / "one.coaltree")
     sampling = {
         "inference": "smc",
         "n_particles": 15,
@@ -59,7 +61,7 @@ def models(tmp_path_factory):
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # so few particles are no good sample
-        ct.CoalescentClustering(calibrate=0, **sampling).fit(table).save(folder / "many.coaltree")
+        ct.CoalescentClustering(**sampling).fit(table).save(folder / "many.coaltree")
     return folder
 
 

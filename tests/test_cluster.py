@@ -33,11 +33,14 @@ da = pytest.importorskip("dask.array")
 cluster = importlib.import_module("coaltree.inference.dask_executor")
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::coaltree.errors.InputWarning",
-    "ignore::ResourceWarning",
-    "ignore:Couldn't detect a suitable IP:RuntimeWarning",
-)
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings(
+        "ignore::coaltree.errors.InputWarning",
+        "ignore::ResourceWarning",
+        "ignore:Couldn't detect a suitable IP:RuntimeWarning",
+    ),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -364,7 +367,7 @@ def test_runs_are_lost_with_the_cluster(doomed, table):
 
 
 def test_chains(client, table, tmp_path):
-    settings = {"n_samples": 50, "n_chains": 4, "random_state": 1}
+    settings = {"n_samples": 20, "n_chains": 4, "random_state": 1}
     expected = ct.mcmc(table, ct.Brownian(1.0, 0.1), **settings, n_jobs=1)
     pids, killed = client.run(os.getpid), []
 
@@ -416,8 +419,8 @@ def answers(model, rows):
 def test_questions_about_many_rows(client, mixed, monkeypatch):
     monkeypatch.setattr(spread, "ROWS_AT_ONCE", 7)
     table, new = mixed
-    model = ct.CoalescentClustering(calibrate=2).fit(table)
-    imputer = ct.CoalescentImputer(calibrate=2, real_process="ornstein-uhlenbeck").fit(table)
+    model = ct.CoalescentClustering().fit(table)
+    imputer = ct.CoalescentImputer(real_process="ornstein-uhlenbeck").fit(table)
     expected, filled = list(answers(model, new)), imputer.transform(new)
     asked = []
     run_on = cluster.Cluster.run_on
@@ -439,7 +442,7 @@ def test_answers_do_not_depend_on_chunks_of_rows(monkeypatch):
     for always in (10**9, 0):
         monkeypatch.setattr(groups, "ALWAYS_LOOKED_AT", always)
         monkeypatch.setattr(groups, "KEPT", 10**9 if always else 0)
-        predictor = ct.CoalescentClustering(calibrate=1, noise=0.1, real_process="brownian").fit(X[:50])._predictor
+        predictor = ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(X[:50])._predictor
         for question in ("log_density", "cells"):
             whole = getattr(predictor, question)(X[50:])
             parts = [getattr(predictor, question)(X[k : k + 4]) for k in range(50, 80, 4)]
@@ -452,7 +455,7 @@ def test_answers_do_not_depend_on_chunks_of_rows(monkeypatch):
 
 def test_an_estimator_on_a_cluster(client, small_blocks, mixed):
     _, X = simulated("noise", 300)
-    options = {"calibrate": 0, "real_process": "brownian", "noise": 0.1, "search": "neighbors", "n_clusters": 3}
+    options = {"real_process": "brownian", "noise": 0.1, "search": "neighbors", "n_clusters": 3}
     expected = ct.CoalescentClustering(**options).fit(X)
     found = ct.CoalescentClustering(**options, client=client).fit(X)
     assert found.tree_ == expected.tree_
@@ -468,14 +471,14 @@ def test_samplers_of_an_estimator(client, table):
         {"inference": "smc", "n_particles": 5, "n_runs": 2},
         {"inference": "mcmc", "n_samples": 20, "n_chains": 2},
     ):
-        options |= {"calibrate": 0, "noise": 0.1, "real_process": "brownian", "random_state": 3}
+        options |= {"noise": 0.1, "real_process": "brownian", "random_state": 3}
         expected = ct.CoalescentClustering(**options).fit(table)
         found = ct.CoalescentClustering(**options, client=client).fit(table)
         assert found.sample_.trees == expected.sample_.trees
 
 
 def test_a_client_among_parameters(client, table, tmp_path):
-    model = ct.CoalescentClustering(client=client, calibrate=0, n_clusters=2)
+    model = ct.CoalescentClustering(client=client, n_clusters=2)
     assert model.get_params()["client"] is client
     assert clone(model).client is client
     assert clone(model).n_clusters == 2
@@ -504,13 +507,13 @@ def test_dask_arrays(client, table):
     np.testing.assert_array_equal(
         compute_dask(da.from_array(np.arange(4).reshape(2, 2), chunks=1)), [[0.0, 1.0], [2.0, 3.0]]
     )
-    model = ct.CoalescentClustering(calibrate=0, noise=0.1, real_process="brownian").fit(table)
-    same = ct.CoalescentClustering(calibrate=0, noise=0.1, real_process="brownian").fit(blocks)
+    model = ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(table)
+    same = ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(blocks)
     assert same.tree_ == model.tree_
     np.testing.assert_array_equal(same.score_samples(blocks), model.score_samples(table))
     assert same.place(blocks).row_names == model.place(table).row_names
     holes = np.where(np.arange(36).reshape(12, 3) % 7 == 0, np.nan, table)
-    imputer = ct.CoalescentImputer(calibrate=0, noise=0.1).fit(da.from_array(holes, chunks=(4, 3)))
+    imputer = ct.CoalescentImputer(noise=0.1).fit(da.from_array(holes, chunks=(4, 3)))
     np.testing.assert_array_equal(imputer.transform(da.from_array(holes, chunks=(4, 3))), imputer.transform(holes))
     with pytest.raises(InputError, match="1 dimension"):
         ct.greedy(da.zeros(3), ct.Brownian())
@@ -539,7 +542,7 @@ def folder_of(path, X):
 @pytest.mark.parametrize("inference", [[], ["--inference", "mcmc", "--samples", "20", "--chains", "2"]])
 def test_fit_of_a_folder(client, command, table, tmp_path, inference):
     folder_of(tmp_path / "big", table)
-    options = ["--calibrate", "0", "--noise", "0.1", "--real-process", "brownian", "--no-id", *inference]
+    options = ["--noise", "0.1", "--real-process", "brownian", "--no-id", *inference]
     assert command("fit", "big.csv", "-o", "one", *options)[0] == 0
     code, _, err = command("fit", "big/", "-o", "two", *options, "--dask", client.scheduler.address)
     assert code == 0
@@ -555,7 +558,7 @@ def test_fit_of_a_folder(client, command, table, tmp_path, inference):
 def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, tmp_path, monkeypatch):
     _, X = simulated("noise")
     folder_of(tmp_path / "big", X[:, :3])
-    options = ["--calibrate", "0", "--noise", "0.1", "--real-process", "brownian", "--search", "neighbors", "--no-id"]
+    options = ["--noise", "0.1", "--real-process", "brownian", "--search", "neighbors", "--no-id"]
     merge, live = greedy.merge_neighbours, []
 
     def watched(*arguments):
@@ -587,7 +590,7 @@ def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, t
 def test_a_folder_wherever_tables_are_read(command, table, tmp_path):
     holes = np.where(np.arange(36).reshape(12, 3) % 7 == 0, np.nan, table)
     folder_of(tmp_path / "big", holes)
-    options = ["--calibrate", "0", "--noise", "0.1", "--real-process", "brownian", "--no-id"]
+    options = ["--noise", "0.1", "--real-process", "brownian", "--no-id"]
     assert command("fit", "big", "-o", "out", *options)[0] == 0
     one, other = (command("score", "out/model.coaltree", name, "--no-id") for name in ("big", "big.csv"))
     assert one[1] == other[1]

@@ -471,7 +471,9 @@ def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
         X = process.simulate(tree, rng) + table_with_holes(n_leaves)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
-            sample = ct.mcmc(X, start, (n_draws + 2) * thin, 1, warmup=thin, calibrate=True, n_jobs=1, random_state=rng)
+            sample = ct.mcmc(
+                X, start, (n_draws + 2) * thin, 1, warmup=thin, draw_parameters=True, n_jobs=1, random_state=rng
+            )
         names = ("rate", "variance[0,0]", "variance[0,1]", "noise[1,1]", "noise[0,1]")
         strengths = np.transpose(made[-1].strengths)
         drawn = np.array([sample.traces["root_height"][0], *(sample.parameters[name][0] for name in names), *strengths])
@@ -599,7 +601,7 @@ def check_equal(one, other):
 @unfinished
 def test_a_run_that_is_broken_off_goes_on_bit_for_bit(tmp_path):
     X, process = problem()
-    settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "calibrate": True, "warmup": 10}
+    settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "draw_parameters": True, "warmup": 10}
     whole = ct.mcmc(X, process, **settings, n_jobs=1)
     assert whole.missing_cells.shape == (100, 5)
     assert np.all(whole.missing_cells.std(axis=0) > 0)
@@ -621,7 +623,7 @@ def test_a_run_that_is_broken_off_goes_on_bit_for_bit(tmp_path):
 @unfinished
 def test_one_mean_for_all_columns_becomes_one_for_each():
     X, process = problem()
-    sample = ct.mcmc(X, process, 20, 1, calibrate=True, random_state=0)
+    sample = ct.mcmc(X, process, 20, 1, draw_parameters=True, random_state=0)
     assert [name for name in sample.parameters if name.startswith("mean")] == ["mean[0]", "mean[1]", "mean[2]"]
     assert sample.process.mean.shape == (3,)
 

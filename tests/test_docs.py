@@ -15,6 +15,8 @@ from matplotlib import pyplot
 import coaltree as ct
 from documents import Block, Command, blocks_of, commands_of, run_blocks
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
@@ -30,7 +32,6 @@ def pages_to_run():
             yield pytest.param(run, id=page, marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.usefixtures("remembered_noise")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("blocks", list(pages_to_run()))
 def test_pages_run(blocks, tmp_path, monkeypatch, capsys):

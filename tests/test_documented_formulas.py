@@ -15,7 +15,6 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 import coaltree as ct
-from coaltree.inference.alternate import Found, clock_factor
 from coaltree.predict.predictor import Predictor
 from coaltree.process.base import Evidence, Predictions
 from coaltree.process.covariance_sampling import CovariancePrior, draw_inverse_wishart
@@ -406,12 +405,6 @@ def test_step_of_mutation():
     np.testing.assert_allclose(_best_equilibria(process, found)[0], expected)
 
 
-@formula("11.4")
-def test_clock():
-    found = Found(None, ct.Brownian(), [TREE], np.ones(1), 0.0)
-    assert clock_factor(found) == pytest.approx(4 / (1 + 6 * 0.3 + 3 * 0.2 + 0.7))
-
-
 @formula("12.1", "12.2", "12.3")
 def test_scores():
     tree = ct.simulate_tree(12, random_state=3)
@@ -558,7 +551,7 @@ def test_a_noisy_leaf():
             assert process.log_likelihood(tree, [[a], [b]]) == pytest.approx(expected)
 
 
-@formula("11.5")
+@formula("11.4")
 def test_a_step_of_noise():
     process = ct.Multinomial(1.3, [Q], 0.3)
     found = redraws(process, Evidence([TREE], np.ones(1), CODES))

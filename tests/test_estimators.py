@@ -11,6 +11,8 @@ import coaltree as ct
 from coaltree.errors import InputWarning
 from named import refused
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 
 def clades(tree, digits=6):
     """The tree as a set of (leaf names, height): what does not depend on the numbering."""
@@ -42,7 +44,7 @@ def frame():
 
 
 # Where noise is not what a test is about: to search for it takes nearly all the time of a fit.
-QUICK = {"calibrate": 2, "noise": 0.1}
+QUICK = {"noise": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +167,8 @@ def test_ways_to_cut(frame):
         ({"height_threshold": -1.0}, "height_threshold -1.0"),
         ({"n_clusters": 2, "height_threshold": 1.0}, "given"),
         ({"noise": -1.0}, "noise -1.0"),
-        ({"calibrate": -1}, "calibrate -1 rounds 0 none"),
-        ({"calibrate": 2.5}, "calibrate 2.5"),
-        ({"calibrate": True}, "calibrate True"),
+        ({"draw_parameters": True}, "draw_parameters inference greedy mcmc"),
+        ({"draw_parameters": 1}, "draw_parameters 1 True False"),
         ({"real_process": "levy"}, "real_process levy brownian ornstein-uhlenbeck"),
         ({"covariance": "tied"}, "covariance tied"),
         ({"unseen_categories": "ignore"}, "unseen_categories ignore missing error"),
@@ -255,9 +256,9 @@ def test_verbose_shows_progress(frame, capsys):
 
 @pytest.mark.parametrize("parameters", [{}, {"n_clusters": 4}, {"n_clusters": 30}, {"height_threshold": 0.7}])
 def test_a_cut_is_what_another_fit_would_find(frame, parameters, tmp_path):
-    model = ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(frame)
+    model = ct.CoalescentClustering(n_clusters=2).fit(frame)
     before = model.labels_.copy()
-    expected = ct.CoalescentClustering(calibrate=0, **parameters).fit(frame).labels_.tolist()
+    expected = ct.CoalescentClustering(**parameters).fit(frame).labels_.tolist()
     assert model.cut(**parameters).tolist() == expected
     assert model.labels_.tolist() == before.tolist()
     model.save(tmp_path / "m")
@@ -265,7 +266,7 @@ def test_a_cut_is_what_another_fit_would_find(frame, parameters, tmp_path):
 
 
 def test_cuts_that_make_no_sense(frame):
-    model = ct.CoalescentClustering(calibrate=0)
+    model = ct.CoalescentClustering()
     with pytest.raises(NotFittedError):
         model.cut(n_clusters=2)
     model.fit(frame)
@@ -279,13 +280,12 @@ def test_cuts_that_make_no_sense(frame):
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_cuts_of_one_row():
-    model = ct.CoalescentClustering(calibrate=0).fit([[1.0]])
+    model = ct.CoalescentClustering().fit([[1.0]])
     for parameters in ({}, {"n_clusters": 1}, {"height_threshold": 0.0}):
         assert model.cut(**parameters).tolist() == [0]
 
 
-def test_the_joint_density_that_is_kept_is_among_those_of_the_rounds(frame):
-    model = ct.CoalescentClustering(calibrate=2).fit(frame)
-    assert model.log_joint_ in model.log_joints_[1:]
+def test_the_joint_density_is_that_of_the_tree(frame):
+    model = ct.CoalescentClustering().fit(frame)
     X = np.asarray(model._predictor.X)
     assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, X, model.process_))

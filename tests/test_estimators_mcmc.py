@@ -6,19 +6,23 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logsumexp
 from sklearn.base import clone
 from typer.testing import CliRunner
 
 import coaltree as ct
 from coaltree.cli import app
-from coaltree.estimators import base
 from coaltree.plot.traces import trace_log
+from coaltree.predict.predictor import Predictor
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
 
 NAMES = ["<script>alert(1)</script>", "a,b", 'it\'s "q"', "🦊", "e", "f\ng", "h", "i"]
-QUICK = {"calibrate": 1, "noise": 0.1}
+QUICK = {"noise": 0.1}
 CHAINS = {"inference": "mcmc", "n_chains": 3, "n_samples": 300, "random_state": 0}
 
 
@@ -47,9 +51,8 @@ def standardized(table):
 # -- a sample of trees -------------------------------------------------------------------------------
 
 
-def test_the_sample_is_one_run_with_the_parameters_of_greedy_rounds(fitted, greedy):
+def test_the_sample_is_one_run_with_the_parameters_of_the_greedy_tree(fitted, greedy):
     assert fitted.parameters_ == greedy.parameters_
-    assert fitted.log_joints_.tolist() == greedy.log_joints_.tolist()
     settings = {"n_samples": 300, "n_chains": 3, "leaf_names": NAMES, "random_state": 0}
     own = ct.mcmc(greedy._predictor.X, greedy.process_, **settings)
     assert type(fitted.sample_) is ct.MCMCResult
@@ -60,8 +63,8 @@ def test_the_sample_is_one_run_with_the_parameters_of_greedy_rounds(fitted, gree
 
 
 def test_parameters_are_sampled_with_the_trees(table, tmp_path):
-    """The chains begin with the parameters of greedy rounds, and the model takes their means."""
-    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 60}, calibrate="joint").fit(table)
+    """The model takes their means."""
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 60}, draw_parameters=True).fit(table)
     sample = joint.sample_
     assert list(sample.parameters) == ["rate", "mean[0]", "mean[1]", "variance[0]", "variance[1]", "noise"]
     kept = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
@@ -88,7 +91,7 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
 
 
 def test_noise_that_is_given_stays(table):
-    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 20}, calibrate="joint", noise=0.1).fit(table)
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 20}, draw_parameters=True, noise=0.1).fit(table)
     assert np.ptp(joint.sample_.parameters["noise"]) == 0
 
 
@@ -111,19 +114,27 @@ def test_one_seed_one_fit(fitted, table):
     assert clone(fitted).set_params(random_state=1).fit(table).sample_.trees != fitted.sample_.trees
 
 
-def test_new_rows_are_asked_of_200_trees_from_all_chains(fitted, table):
-    sample, asked = fitted.sample_, fitted._predictor.trees
-    places = [sample.trees.index(tree) for tree in asked]
-    assert len(sample) > 200 == len(asked)
-    assert places[0] == 0
-    assert places[-1] == len(sample) - 1
+def test_rows_are_asked_of_200_trees_if_they_have_parameters(fitted, table, tmp_path):
+    """They are evenly from all chains, each with its own parameters; a model from a file does the same."""
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 120}, draw_parameters=True).fit(table)
+    sample, draws = joint.sample_, joint._predictor.ensemble.draws
+    places = [sample.trees.index(draw.tree) for draw in draws]
+    assert len(sample) > 200 == len(draws)
+    assert (places[0], places[-1]) == (0, len(sample) - 1)
     assert max(np.diff(places)) - min(np.diff(places)) <= 1
-    every = ct.TreeSample(sample.trees, log_joints=sample.log_joints, log_ratios=sample.log_ratios)
-    whole = clone(fitted)
-    whole.__dict__.update(fitted.__dict__)
-    whole._settle(every, standardized(table), fitted.process_)
-    assert len(whole._predictor.trees) == len(sample)
-    np.testing.assert_allclose(fitted.score_samples(table), whole.score_samples(table), atol=0.3)
+    rates = sample.parameters["rate"][:, sample.warmup :].ravel()
+    assert [draw.process.rate for draw in draws] == [rates[k] for k in places]
+    rows = np.asarray(table)
+    expected = [
+        Predictor.of_trees([d.tree], np.ones(1), d.X, d.process).log_density(standardized(table)) for d in draws
+    ]
+    expected = logsumexp(expected, axis=0) - np.log(200) - np.log(rows.std(axis=0)).sum()
+    np.testing.assert_allclose(joint.score_samples(table), expected)
+    joint.save(tmp_path / "m")
+    np.testing.assert_array_equal(ct.load_model(tmp_path / "m").score_samples(table), joint.score_samples(table))
+    # trees with fixed parameters are not asked: the draws are others
+    assert len(fitted._predictor.trees) < 200
+    assert fitted._predictor.trees[0] not in fitted.sample_.trees
 
 
 def test_the_verdict_on_a_short_run_is_a_remark(table):
@@ -137,7 +148,7 @@ def test_the_verdict_on_a_short_run_is_a_remark(table):
 
 @pytest.mark.parametrize("inference", ["greedy", "smc"])
 def test_another_fit_forgets_the_chains(table, inference):
-    model = ct.CoalescentClustering(inference="mcmc", n_samples=20, calibrate=0, random_state=0).fit(table)
+    model = ct.CoalescentClustering(inference="mcmc", n_samples=20, random_state=0).fit(table)
     model.set_params(inference=inference, n_particles=5).fit(table)
     assert hasattr(model, "sample_") == hasattr(model, "log_evidence_") == (inference == "smc")
     assert model.set_params(inference="mcmc").fit(table).sample_.n_chains == 4
@@ -156,16 +167,6 @@ def test_one_row_has_one_tree(cells):
 def test_tables_that_say_little(cells):
     model = ct.CoalescentClustering(inference="mcmc", n_chains=2, n_samples=40, random_state=0, **QUICK).fit(cells)
     assert model.sample_.n_leaves == len(cells) == len(model.labels_)
-
-
-def test_parameters_of_many_rows_are_those_of_a_part(table, monkeypatch):
-    monkeypatch.setattr(base, "MOST_CALIBRATED", 6)
-    one = ct.CoalescentClustering(**CHAINS | {"n_samples": 30}, **QUICK).fit(table)
-    other = ct.CoalescentClustering(**QUICK).fit(table)
-    assert one.parameters_ == other.parameters_
-    assert one.log_joints_.tolist() == other.log_joints_.tolist()
-    assert len(one.log_joints_) == 3
-    assert one.sample_.n_leaves == 8
 
 
 def test_progress_tells_r_hat_and_effective_samples(table, capsys):
@@ -201,11 +202,7 @@ def test_an_imputer_fills_from_the_sample(table):
             {"refine": True, "inference": "mcmc"},
             "refine True inference mcmc tree greedy refined",
         ),
-        ({"calibrate": "all"}, "calibrate 'all' rounds 0 none joint"),
-        (
-            {"calibrate": "joint"},
-            "calibrate joint inference greedy parameters sampled trees mcmc",
-        ),
+        ({"draw_parameters": "all"}, "draw_parameters 'all' True False"),
     ],
 )
 def test_bad_parameters_get_one_sentence(table, parameters, message):
@@ -221,14 +218,14 @@ def test_bad_parameters_get_one_sentence(table, parameters, message):
 def test_a_refined_tree(search):
     X = np.random.default_rng(3).normal(size=(30, 2))
     before = ct.CoalescentClustering(search=search, **QUICK).fit(X)
+    found = ct.greedy(before._matrix, before.process_, search=search)
     after = clone(before).set_params(refine=True).fit(X)
     encoded = (X - X.mean(axis=0)) / X.std(axis=0)
     assert after.log_joint_ > before.log_joint_ + 0.1
     assert after.log_joint_ == pytest.approx(ct.log_joint(after.tree_, encoded, before.process_))
-    assert after.tree_ == ct.refine(before.tree_, before._predictor.X, before.process_).tree
+    assert after.tree_ == ct.refine(found.tree, before._matrix, before.process_).tree
     assert (after.search_, after.neighbors_held_) == (before.search_, before.neighbors_held_)
     assert after.search_ == search
-    assert after.log_joints_.tolist() == before.log_joints_.tolist()
     assert after.parameters_ == before.parameters_
 
 
@@ -243,7 +240,7 @@ SAMPLE_FILES = {"tree.nex", "sample.trees", "trace_1.log", "trace_2.log", "trace
 
 
 def fit(folder, *options):
-    arguments = ["fit", str(folder / "t.csv"), "-o", str(folder / "out"), "--calibrate", "1", "--noise", "0.1"]
+    arguments = ["fit", str(folder / "t.csv"), "-o", str(folder / "out"), "--noise", "0.1"]
     return CliRunner().invoke(app, [*arguments, *options])
 
 
@@ -312,13 +309,13 @@ def test_impute_from_chains(table, tmp_path):
     holes = table.copy()
     holes.iloc[1, 0] = np.nan
     holes.to_csv(tmp_path / "t.csv", index_label="name")
-    options = ["--inference", "mcmc", "--chains", "2", "--samples", "50", "--seed", "3", "--calibrate", "0"]
+    options = ["--inference", "mcmc", "--chains", "2", "--samples", "50", "--seed", "3"]
     kind = ["--real-process", "ornstein-uhlenbeck"]
     done = CliRunner().invoke(
         app, ["impute", str(tmp_path / "t.csv"), "-o", str(tmp_path / "o.csv"), *options, *kind, "--quiet"]
     )
     assert done.exit_code == 0, done.output
-    parameters = {"inference": "mcmc", "n_chains": 2, "n_samples": 50, "random_state": 3, "calibrate": 0}
+    parameters = {"inference": "mcmc", "n_chains": 2, "n_samples": 50, "random_state": 3}
     imputer = ct.CoalescentImputer(**parameters, real_process="ornstein-uhlenbeck").fit(holes)
     filled = pd.read_csv(tmp_path / "o.csv", index_col="name")
     assert filled.iloc[1, 0] == pytest.approx(imputer.transform(holes).iloc[1, 0], rel=1e-3)

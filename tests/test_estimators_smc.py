@@ -15,7 +15,10 @@ from coaltree.errors import InputError
 from coaltree.tree.cut import cut_by_agreement
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def fitted(table):
-    settings = {"inference": "smc", "n_particles": 60, "n_runs": 2, "n_clusters": 3, "calibrate": 2}
+    settings = {"inference": "smc", "n_particles": 60, "n_runs": 2, "n_clusters": 3, "noise": 0.1}
     return ct.CoalescentClustering(**settings, random_state=0).fit(table)
 
 
@@ -62,7 +65,7 @@ def test_one_seed_one_fit(fitted, table):
 
 
 def test_consensus_height_and_ratio(table):
-    settings = {"inference": "smc", "n_particles": 40, "summary": "consensus", "calibrate": 1, "noise": 0.1}
+    settings = {"inference": "smc", "n_particles": 40, "summary": "consensus", "noise": 0.1}
     model = ct.CoalescentClustering(**settings, random_state=0)
     assert model.fit(table).tree_ == model.sample_.consensus()
     assert model.n_clusters_ >= 1
@@ -73,7 +76,7 @@ def test_consensus_height_and_ratio(table):
 
 
 def test_a_cut_of_a_sample_is_what_another_fit_would_find(table):
-    settings = {"inference": "smc", "n_particles": 30, "n_runs": 2, "calibrate": 0, "noise": 0.1}
+    settings = {"inference": "smc", "n_particles": 30, "n_runs": 2, "noise": 0.1}
     fitted = ct.CoalescentClustering(**settings, random_state=0).fit(table)
     for parameters in ({}, {"n_clusters": 5}, {"height_threshold": 0.5}):
         again = clone(fitted).set_params(**parameters).fit(table)
@@ -81,7 +84,7 @@ def test_a_cut_of_a_sample_is_what_another_fit_would_find(table):
 
 
 def test_a_greedy_fit_forgets_the_sample(table):
-    model = ct.CoalescentClustering(inference="smc", n_particles=5, calibrate=0, random_state=0).fit(table)
+    model = ct.CoalescentClustering(inference="smc", n_particles=5, random_state=0).fit(table)
     model.set_params(inference="greedy").fit(table)
     assert not hasattr(model, "sample_")
     assert not hasattr(model, "log_evidence_")
@@ -107,7 +110,7 @@ def test_a_greedy_fit_forgets_the_sample(table):
 )
 def test_bad_parameters_get_one_sentence(table, parameters, message):
     with refused(message):
-        ct.CoalescentClustering(**{"calibrate": 0} | parameters).fit(table)
+        ct.CoalescentClustering(**parameters).fit(table)
 
 
 def test_cut_by_agreement():
@@ -123,7 +126,7 @@ def test_cut_by_agreement():
 
 def test_fit_samples_trees(table, tmp_path):
     table.to_csv(tmp_path / "t.csv", index_label="name")
-    quick = ["--calibrate", "1", "--noise", "0.1"]
+    quick = ["--noise", "0.1"]
     arguments = ["fit", str(tmp_path / "t.csv"), *quick, "-o", str(tmp_path / "out"), "--inference", "smc"]
     done = CliRunner().invoke(app, [*arguments, "--particles", "40", "--runs", "2", "--n-clusters", "3"])
     assert done.exit_code == 0, done.output

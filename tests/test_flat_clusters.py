@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.modelling import height_of
-from coaltree.inference.flat_clusters import flat_clusters, smallest_size, stray_rows
+from coaltree.inference.flat_clusters import flat_clusters, natural_cut, smallest_size, stray_rows
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, number_clusters
 
 
@@ -80,6 +80,60 @@ def test_the_least_size_leaves_room_for_the_number_of_clusters():
     assert smallest_size(0.02, 3, 3) == 1
     assert smallest_size(7, 1000) == 7
     assert smallest_size(0.0, 1000) == 1
+
+
+def test_without_a_number_clusters_have_two_rows_at_least():
+    assert smallest_size(0.02, 3) == smallest_size(0.02, 2) == 2
+    for X in ([[0.0], [0.1], [9.0]], [[0.0], [9.0]]):
+        assert set(ct.CoalescentClustering().fit(X).labels_) == {0}
+    assert ct.CoalescentClustering(n_clusters=2).fit([[0.0], [0.1], [9.0]]).labels_.tolist() == [0, 0, 1]
+
+
+def test_a_small_group_that_stands_apart_is_told():
+    rng = np.random.default_rng(0)
+    classes = np.repeat([0, 1, 2], [270, 25, 5])
+    X = rng.normal(size=(300, 3)) + np.array([0.0, 10.0, -12.0])[classes, None]
+    with pytest.warns(ct.errors.InputWarning, match=r"1 group stands apart .* 5 rows.* set min_cluster_size=5\."):
+        model = ct.CoalescentClustering(n_clusters=3).fit(X)
+    assert sum("stands apart" in remark for remark in model.remarks_) == 1
+    with pytest.warns(ct.errors.InputWarning, match="1 group stands apart"):
+        model.cut(n_clusters=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.cut(n_clusters=3, min_cluster_size=5).tolist() == classes.tolist()
+        model.cut(n_clusters=2, min_cluster_size=0.01)
+        ct.CoalescentClustering(n_clusters=3).fit(blobs()[0])
+
+
+def test_one_way_to_cut_at_a_time():
+    model = ct.CoalescentClustering(resolution=0.3).fit(blobs()[0])
+    assert model.cut(n_clusters=3).max() == 2  # instead of the resolution of the fit
+    for ways in ({"resolution": 0.3}, {"height_threshold": 1.0}):
+        with pytest.raises(InputError, match="were both given, which are ways to cut the same tree"):
+            model.cut(n_clusters=3, **ways)
+        with pytest.raises(InputError, match="were both given"):
+            ct.CoalescentClustering(n_clusters=3, **ways).fit(blobs()[0])
+    with pytest.raises(InputError, match="resolution and n_clusters and height_threshold were all given"):
+        model.cut(n_clusters=3, resolution=0.3, height_threshold=1.0)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 5])
+def test_noise_is_left_whole(columns):
+    """Of twelve tables of any of these widths, at most one was cut when the rule was made; three are no alarm."""
+    counts = [
+        ct.CoalescentClustering().fit(np.random.default_rng(seed).normal(size=(200, columns))).n_clusters_
+        for seed in range(100, 106)
+    ]
+    assert sum(count > 1 for count in counts) <= 2
+
+
+def test_the_reason_of_a_cut():
+    X, _ = blobs()
+    assert ct.CoalescentClustering().fit(X)._natural_reason == "gap"
+    noise = np.random.default_rng(0).normal(size=(200, 5))
+    assert ct.CoalescentClustering().fit(noise)._natural_reason == "no structure"
+    tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.4, 0.5, 0.6])
+    assert natural_cut(tree, 1, 1.7) == (1.7, "default resolution")
 
 
 def test_an_outlier_joins_the_cluster_with_the_largest_density():

@@ -13,7 +13,10 @@ import coaltree as ct
 from coaltree.errors import MissingDependencyError
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 N = 20
 
@@ -40,7 +43,7 @@ INDEXES = {
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES.keys())
 def test_clusters_have_the_users_index(frame, index):
     own = frame.set_axis(index)
-    model = ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(own)
+    model = ct.CoalescentClustering(n_clusters=2).fit(own)
     result = model.to_frame()
     pd.testing.assert_index_equal(result.index, index)
     assert list(result.columns) == ["cluster", "merge_height"]
@@ -52,7 +55,7 @@ def test_clusters_have_the_users_index(frame, index):
 
 
 def test_merge_heights_are_those_of_the_tree(frame):
-    model = ct.CoalescentClustering(calibrate=0).fit(frame)
+    model = ct.CoalescentClustering().fit(frame)
     expected = [
         min(
             height
@@ -65,13 +68,13 @@ def test_merge_heights_are_those_of_the_tree(frame):
 
 
 def test_polars_and_pyarrow_come_out_as_they_went_in(frame):
-    expected = ct.CoalescentClustering(calibrate=0).fit(frame)
+    expected = ct.CoalescentClustering().fit(frame)
     for kind, own in ((pl.DataFrame, pl.from_pandas(frame)), (pa.Table, pa.Table.from_pandas(frame))):
-        model = ct.CoalescentClustering(calibrate=0).fit(own)
+        model = ct.CoalescentClustering().fit(own)
         result = model.to_frame()
         assert isinstance(result, kind)
         assert list(result["cluster"].to_numpy()) == expected.labels_.tolist()
-    polars = ct.CoalescentClustering(calibrate=0).fit(pl.from_pandas(frame))
+    polars = ct.CoalescentClustering().fit(pl.from_pandas(frame))
     placed = polars.place(pl.from_pandas(frame)[:3])
     assert placed.to_polars()["row"].to_list() == ["0", "1", "2"]
     assert placed.to_pandas().index.tolist() == ["0", "1", "2"]
@@ -79,21 +82,21 @@ def test_polars_and_pyarrow_come_out_as_they_went_in(frame):
 
 def test_arrays_and_models_from_files(frame, tmp_path):
     X = frame[["length"]].to_numpy()
-    result = ct.CoalescentClustering(calibrate=0).fit(X).to_frame()
+    result = ct.CoalescentClustering().fit(X).to_frame()
     pd.testing.assert_index_equal(result.index, pd.RangeIndex(N))
     named = frame.set_axis([f"row {i}" for i in range(N)])
-    model = ct.CoalescentClustering(calibrate=0).fit(named)
+    model = ct.CoalescentClustering().fit(named)
     model.save(tmp_path / "m")
     pd.testing.assert_frame_equal(ct.load_model(tmp_path / "m").to_frame(), model.to_frame())
 
 
 def test_one_row():
-    result = ct.CoalescentClustering(calibrate=0).fit(pd.DataFrame({"x": [1.0]}, index=["only"])).to_frame()
+    result = ct.CoalescentClustering().fit(pd.DataFrame({"x": [1.0]}, index=["only"])).to_frame()
     assert result.to_dict("index") == {"only": {"cluster": 0, "merge_height": 0.0}}
 
 
 def test_pandas_is_asked_for_by_name(frame, monkeypatch):
-    model = ct.CoalescentClustering(calibrate=0).fit(frame[["length"]].to_numpy())
+    model = ct.CoalescentClustering().fit(frame[["length"]].to_numpy())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with refused("Frames pandas installed pip install", MissingDependencyError):
         model.to_frame()
@@ -101,22 +104,22 @@ def test_pandas_is_asked_for_by_name(frame, monkeypatch):
 
 def test_filled_frames_and_cells_keep_index_and_names(frame):
     own = frame.set_axis(INDEXES["levels"])
-    imputer = ct.CoalescentImputer(calibrate=0).fit(own)
+    imputer = ct.CoalescentImputer().fit(own)
     pd.testing.assert_index_equal(imputer.transform(own).index, INDEXES["levels"])
     assert list(imputer.predictive(own)) == ["length", "colour"]
     polars = imputer.transform(pl.from_pandas(frame))
     assert isinstance(polars, pl.DataFrame)
     assert polars.null_count().sum_horizontal().item() == 0
     for container, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
-        asked = ct.CoalescentImputer(calibrate=0).set_output(transform=container)
+        asked = ct.CoalescentImputer().set_output(transform=container)
         assert isinstance(asked.fit_transform(own), kind)
 
 
 def test_both_estimators_in_one_pipeline(frame):
-    pipeline = make_pipeline(ct.CoalescentImputer(calibrate=0), ct.CoalescentClustering(calibrate=0, n_clusters=2))
+    pipeline = make_pipeline(ct.CoalescentImputer(), ct.CoalescentClustering(n_clusters=2))
     labels = pipeline.fit_predict(frame)
-    filled = ct.CoalescentImputer(calibrate=0).fit_transform(frame)
-    expected = ct.CoalescentClustering(calibrate=0, n_clusters=2).fit(filled)
+    filled = ct.CoalescentImputer().fit_transform(frame)
+    expected = ct.CoalescentClustering(n_clusters=2).fit(filled)
     assert labels.tolist() == expected.labels_.tolist()
     assert pipeline.predict(frame[:4]).tolist() == expected.predict(filled[:4]).tolist()
     assert pipeline[-1].to_frame().index.equals(frame.index)

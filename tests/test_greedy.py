@@ -161,7 +161,7 @@ SETUPS = [
     mixed_three,
 ]
 every_setup = pytest.mark.parametrize("setup", SETUPS)
-SIZES = [2, 3, 4, 5, 5, 6, 7, 9]
+SIZES = [2, 3, 4, 5, 5, 6, 7]
 
 
 # -- every merge against brute force -------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_the_tables_above_have_pairs_with_several_maxima():
     for seed, n in enumerate(SIZES):
         process, X = multinomial_rare(np.random.default_rng([seed, n]), n)
         several += reference.GreedyReference(process, X, "rate1").choose().n_peaks > 1
-    assert several >= 4
+    assert several >= 3
 
 
 def test_the_closer_of_two_maxima():

@@ -16,7 +16,10 @@ from sklearn.preprocessing import StandardScaler
 
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
+from coaltree.inference import posterior_draws
 from named import refused
+
+pytestmark = pytest.mark.usefixtures("short_chains")
 
 nan = np.nan
 
@@ -45,7 +48,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def imputer(frame):
-    return ct.CoalescentImputer(calibrate=1, noise=0.1).fit(frame)
+    return ct.CoalescentImputer(noise=0.1).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def numbers():
 
 @pytest.fixture(scope="module")
 def fitted(numbers):
-    return ct.CoalescentImputer(calibrate=1, noise=0.1).fit(numbers)
+    return ct.CoalescentImputer(noise=0.1).fit(numbers)
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
@@ -92,9 +95,7 @@ def test_cells_are_filled_with_what_their_group_has(imputer, frame):
 
 
 def test_fit_transform_is_fit_and_transform(imputer, frame):
-    pd.testing.assert_frame_equal(
-        ct.CoalescentImputer(calibrate=1, noise=0.1).fit_transform(frame), imputer.transform(frame)
-    )
+    pd.testing.assert_frame_equal(ct.CoalescentImputer(noise=0.1).fit_transform(frame), imputer.transform(frame))
 
 
 def test_some_of_the_rows_come_out_as_all_do(imputer, frame, fitted, numbers):
@@ -112,7 +113,7 @@ def test_equal_rows_are_filled_alike_among_any_others():
     X = rng.normal(size=(250, 3)).round()
     X[rng.random(X.shape) < 0.3] = nan
     X = X[~np.isnan(X).all(axis=1)]
-    imputer = ct.CoalescentImputer(calibrate=0, noise=0.1).fit(X)
+    imputer = ct.CoalescentImputer(noise=0.1).fit(X)
     whole = imputer.transform(X)
     np.testing.assert_allclose(imputer.transform(X[::-1]), whole[::-1], rtol=1e-9)
 
@@ -138,9 +139,8 @@ def test_new_rows_are_placed_by_what_is_known_of_them(imputer, frame):
     assert filled.dtypes.equals(new.dtypes)
 
 
-@pytest.mark.parametrize("calibrate", [0, 1])
-def test_pandas_polars_and_arrays_say_the_same(numbers, calibrate):
-    settings = {"calibrate": calibrate, "noise": 0.1}
+def test_pandas_polars_and_arrays_say_the_same(numbers):
+    settings = {"noise": 0.1}
     expected = ct.CoalescentImputer(**settings).fit_transform(numbers)
     assert type(expected) is np.ndarray
     names = list("abcd")
@@ -159,7 +159,7 @@ def test_a_polars_frame_keeps_its_types(frame):
     table = pl.from_pandas(frame.reset_index(drop=True)).with_columns(
         pl.col("born").cast(pl.Date), pl.col("legs").cast(pl.UInt8), pl.col("length").cast(pl.Float32)
     )
-    filled = ct.CoalescentImputer(calibrate=1, noise=0.1).fit_transform(table)
+    filled = ct.CoalescentImputer(noise=0.1).fit_transform(table)
     assert filled.schema == table.schema
     assert filled.null_count().sum_horizontal().item() == 0
     for name in table.columns:
@@ -171,7 +171,7 @@ def test_a_polars_frame_keeps_its_types(frame):
 
 def test_float32_stays_float32(numbers):
     table = numbers.astype(np.float32)
-    filled = ct.CoalescentImputer(calibrate=0).fit_transform(table)
+    filled = ct.CoalescentImputer().fit_transform(table)
     assert filled.dtype == np.float32
     known = ~np.isnan(table)
     assert filled[known].tobytes() == table[known].tobytes()
@@ -179,7 +179,7 @@ def test_float32_stays_float32(numbers):
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_set_output(fitted, numbers, container):
-    asked = ct.CoalescentImputer(calibrate=1, noise=0.1).set_output(transform=container)
+    asked = ct.CoalescentImputer(noise=0.1).set_output(transform=container)
     filled = asked.fit_transform(numbers)
     assert isinstance(filled, pd.DataFrame if container == "pandas" else pl.DataFrame)
     assert list(filled.columns) == ["x0", "x1", "x2", "x3"]
@@ -191,7 +191,7 @@ def test_set_output(fitted, numbers, container):
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 def test_columns_in_another_order_or_too_many_come_out_as_in_the_fit(kind, container):
     values = {"a": [1.0, 2.0, 3.0, 9.0], "b": [10.0, 20.0, None, 90.0], "c": ["x", "y", "x", "y"]}
-    imputer = ct.CoalescentImputer(calibrate=0).set_output(transform=container).fit(kind(values))
+    imputer = ct.CoalescentImputer().set_output(transform=container).fit(kind(values))
     expected = imputer.transform(kind(values))
     assert list(expected.columns) == ["a", "b", "c"]
     assert list(expected["a"]) == values["a"]
@@ -205,7 +205,7 @@ def test_columns_in_another_order_or_too_many_come_out_as_in_the_fit(kind, conta
 def test_set_output_with_an_indicator(numbers, frame):
     numbers = numbers.copy()
     numbers[:, 3] = np.arange(40.0)
-    asked = ct.CoalescentImputer(calibrate=0, add_indicator=True).set_output(transform="pandas")
+    asked = ct.CoalescentImputer(add_indicator=True).set_output(transform="pandas")
     filled = asked.fit_transform(numbers)
     expected = ["x0", "x1", "x2", "x3", *(f"missingindicator_x{j}" for j in range(3))]
     assert list(filled) == expected == asked.get_feature_names_out().tolist()
@@ -222,12 +222,12 @@ def test_names_of_the_columns_that_come_out(imputer, fitted, frame):
 def test_an_indicator_says_where_the_holes_were(numbers):
     numbers = numbers.copy()
     numbers[:, 2] = np.arange(40.0)  # a column without holes has none
-    imputer = ct.CoalescentImputer(calibrate=0, add_indicator=True).fit(numbers)
+    imputer = ct.CoalescentImputer(add_indicator=True).fit(numbers)
     assert imputer.indicator_features_.tolist() == [0, 1, 3]
     filled = imputer.transform(numbers)
     assert filled.shape == (40, 7)
     np.testing.assert_array_equal(filled[:, 4:], np.isnan(numbers)[:, [0, 1, 3]].astype(float))
-    plain = ct.CoalescentImputer(calibrate=0).fit_transform(numbers)
+    plain = ct.CoalescentImputer().fit_transform(numbers)
     np.testing.assert_array_equal(filled[:, :4], plain)
     # columns of the fit count, whatever is missing in new rows
     new = np.array([[1.0, 2.0, nan, 3.0]])
@@ -236,7 +236,7 @@ def test_an_indicator_says_where_the_holes_were(numbers):
 
 def test_indicators_of_frames(frame):
     columns = ["length", "colour"]
-    imputer = ct.CoalescentImputer(calibrate=0, add_indicator=True)
+    imputer = ct.CoalescentImputer(add_indicator=True)
     filled = imputer.fit_transform(frame[columns])
     names = ["missingindicator_length", "missingindicator_colour"]
     assert list(filled) == [*columns, *names] == imputer.get_feature_names_out().tolist()
@@ -244,7 +244,7 @@ def test_indicators_of_frames(frame):
         assert filled[name].dtype == bool
         np.testing.assert_array_equal(filled[name], frame[column].isna())
     table = pl.from_pandas(frame[columns].reset_index(drop=True))
-    other = ct.CoalescentImputer(calibrate=0, add_indicator=True).fit_transform(table)
+    other = ct.CoalescentImputer(add_indicator=True).fit_transform(table)
     assert other.columns == [*columns, *names]
     assert other[names[0]].to_list() == frame["length"].isna().tolist()
 
@@ -259,7 +259,7 @@ def test_an_indicator_that_is_no_truth_value(numbers):
 
 def test_in_a_pipeline(numbers):
     y = (np.nan_to_num(numbers[:, 0], nan=3.0) > 3).astype(int)
-    model = make_pipeline(StandardScaler(), ct.CoalescentImputer(calibrate=0), LogisticRegression())
+    model = make_pipeline(StandardScaler(), ct.CoalescentImputer(), LogisticRegression())
     model.fit(numbers, y)
     assert model.score(numbers, y) > 0.8
     assert clone(model).set_params(coalescentimputer__noise=0.2).fit(numbers, y).predict(numbers).shape == (40,)
@@ -267,7 +267,7 @@ def test_in_a_pipeline(numbers):
 
 def test_in_a_column_transformer(frame):
     model = ColumnTransformer(
-        [("fill", ct.CoalescentImputer(calibrate=0), ["length", "colour"])], remainder="passthrough"
+        [("fill", ct.CoalescentImputer(), ["length", "colour"])], remainder="passthrough"
     ).set_output(transform="pandas")
     filled = model.fit_transform(frame)
     assert list(filled)[:2] == ["fill__length", "fill__colour"]
@@ -292,7 +292,7 @@ def test_nothing_is_filled_before_the_fit(method, numbers):
 
 
 def test_threads_change_nothing(fitted, numbers):
-    twin = ct.CoalescentImputer(calibrate=1, noise=0.1, n_jobs=2).fit(numbers)
+    twin = ct.CoalescentImputer(noise=0.1, n_jobs=2).fit(numbers)
     np.testing.assert_array_equal(twin.transform(numbers), fitted.transform(numbers))
     for a, b in zip(twin.sample(numbers, 2, 0), fitted.sample(numbers, 2, 0), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -303,13 +303,13 @@ def test_threads_change_nothing(fitted, numbers):
 
 def test_a_table_without_holes(numbers):
     complete = np.nan_to_num(numbers, nan=1.5)
-    np.testing.assert_array_equal(ct.CoalescentImputer(calibrate=0).fit_transform(complete), complete)
+    np.testing.assert_array_equal(ct.CoalescentImputer().fit_transform(complete), complete)
 
 
 def test_a_column_without_any_cell_stays_empty(numbers):
     table = pd.DataFrame(numbers, columns=list("abcd")).assign(none=nan)
     with pytest.warns(InputWarning, match="no observed cell.*'none'"):
-        imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(table)
+        imputer = ct.CoalescentImputer(noise=0.1).fit(table)
     assert any("'none'" in remark for remark in imputer.remarks_)
     filled = imputer.transform(table)
     assert filled["none"].isna().all()
@@ -324,7 +324,7 @@ def test_a_constant_column_is_filled_with_its_constant(numbers):
     holed = table["a"].isna()
     table.loc[holed, ["same", "one"]] = nan, None
     with pytest.warns(InputWarning, match="constant"):
-        imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(table)
+        imputer = ct.CoalescentImputer(noise=0.1).fit(table)
     filled = imputer.transform(table)
     assert (filled["same"] == 7.5).all()
     assert (filled["one"] == "x").all()
@@ -341,7 +341,7 @@ def test_a_hole_in_a_constant_column_alone(method):
     """The row is complete in all columns that take part."""
     X = np.array([[1.0, 5.0, 0.0], [2.0, nan, 1.0], [3.0, 5.0, 4.0], [nan, 5.0, 2.0]])
     with pytest.warns(InputWarning, match="constant"):
-        imputer = ct.CoalescentImputer(calibrate=0, noise=0.1).fit(X)
+        imputer = ct.CoalescentImputer(noise=0.1).fit(X)
     answer = getattr(imputer, method)(X)
     if method == "predictive":
         assert answer["x1"].mean.tolist() == [5.0] * 4
@@ -366,7 +366,7 @@ def test_a_row_without_any_cell_is_filled_near_the_middle(numbers):
     X = numbers.copy()
     X[7] = nan
     with pytest.warns(InputWarning, match="arbitrary"):
-        imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(X)
+        imputer = ct.CoalescentImputer(noise=0.1).fit(X)
     middle, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     for rows in (X, np.full((1, 4), nan)):
         at = 7 if len(rows) > 1 else 0
@@ -386,7 +386,7 @@ def test_one_row():
 
 
 def test_two_rows():
-    imputer = ct.CoalescentImputer(calibrate=1, noise=0.1).fit([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0]])
+    imputer = ct.CoalescentImputer(noise=0.1).fit([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0]])
     filled = imputer.transform([[1.1, 2.2, nan], [nan, nan, nan]])
     assert np.all(np.isfinite(filled))
     assert filled[0, 2] > filled[1, 2]  # nearer to the first row, whose cell is 5, than a row that may be anywhere
@@ -409,7 +409,7 @@ def test_a_category_that_the_fit_did_not_know_stays(imputer, frame):
     with pytest.warns(InputWarning, match="bee"):
         cells = imputer.predictive(complete)["name"]
     np.testing.assert_allclose(cells.probability.sum(axis=1), 1.0)
-    strict = ct.CoalescentImputer(calibrate=0, noise=0.1, unseen_categories="error").fit(frame)
+    strict = ct.CoalescentImputer(noise=0.1, unseen_categories="error").fit(frame)
     with pytest.raises(InputError, match="bee"):
         strict.transform(new)
 
@@ -430,13 +430,10 @@ def test_arrays_of_another_width(fitted):
         fitted.transform(np.zeros((2, 3)))
 
 
-def test_full_covariance_of_one_tree_needs_a_complete_table(numbers):
-    with pytest.raises(InputError, match="complete"):
-        ct.CoalescentImputer(covariance="full", calibrate=2).fit(numbers)
-
-
-def test_correlated_columns_fill_each_other():
+def test_correlated_columns_fill_each_other(monkeypatch):
     """A column that is another one's double but for noise is filled from it, however rows are related."""
+    monkeypatch.setattr(posterior_draws, "FEWEST_SWEEPS", 80)
+    monkeypatch.setattr(posterior_draws, "MOST_SWEEPS", 80)
     rng = np.random.default_rng(0)
     x = rng.normal(size=80)
     X = np.column_stack([x, 2 * x + 0.05 * rng.normal(size=80), rng.normal(size=(80, 4))])
@@ -447,7 +444,12 @@ def test_correlated_columns_fill_each_other():
     }
     errors = {own: np.sqrt(np.mean((table - X)[::4, 1] ** 2)) for own, table in filled.items()}
     assert errors["full"] < 0.15 < 0.3 < errors["diagonal"]
-    np.testing.assert_array_equal(ct.CoalescentImputer(random_state=0).fit_transform(holes), filled["full"])
+
+
+@pytest.mark.usefixtures("short_chains")
+def test_columns_are_correlated_by_default(numbers):
+    default, full = (ct.CoalescentImputer(**own, random_state=0) for own in ({}, {"covariance": "full"}))
+    np.testing.assert_array_equal(default.fit_transform(numbers), full.fit_transform(numbers))
 
 
 # -- what is known of the cells ----------------------------------------------------------------------------------------
@@ -499,7 +501,7 @@ def test_the_best_value_is_what_fitted_cells_say(fitted, numbers):
 
 def test_units_do_not_matter(fitted, numbers):
     scale, shift = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -3.0, 100.0])
-    other = ct.CoalescentImputer(calibrate=1, noise=0.1).fit(scale * numbers + shift)
+    other = ct.CoalescentImputer(noise=0.1).fit(scale * numbers + shift)
     found = (other.transform(scale * numbers + shift) - shift) / scale
     np.testing.assert_allclose(found, fitted.transform(numbers), rtol=1e-5)
 
@@ -527,7 +529,7 @@ def test_draws_fill_the_holes_and_differ(imputer, frame):
 def test_draws_have_the_moments_of_the_cells():
     """A new row has a place of its own in each draw: mean and variance within 5 standard deviations, 4 estimates."""
     X = np.random.default_rng(1).normal(size=(12, 3))
-    imputer = ct.CoalescentImputer(calibrate=0, noise=0.1).fit(X)
+    imputer = ct.CoalescentImputer(noise=0.1).fit(X)
     new = np.array([[0.5, nan, nan]])
     cells = imputer.predictive(new)
     drawn = np.array(imputer.sample(new, 2000, random_state=0))[:, 0]
@@ -548,7 +550,7 @@ def test_rows_that_are_alike_are_drawn_alike():
     X = rng.normal(size=(12, 8))
     X[6] = X[2] + 1e-4
     X[[2, 6], 3] = nan
-    imputer = ct.CoalescentImputer(calibrate=0, noise=1e-6).fit(X)
+    imputer = ct.CoalescentImputer(noise=1e-6).fit(X)
     drawn = np.array(imputer.sample(X, 100, random_state=0))[:, [2, 6], 3]
     assert drawn.std(axis=0).min() > 0.05
     assert np.corrcoef(drawn.T)[0, 1] > 0.9
@@ -569,7 +571,7 @@ def test_a_sample_of_trees_fills_too(numbers):
     The standard error of the difference is that of six runs.
     """
     X = numbers[:14]
-    settings = {"inference": "smc", "calibrate": 0, "noise": 0.3, "n_particles": 50}
+    settings = {"inference": "smc", "noise": 0.3, "n_particles": 50}
     middle, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     placed, believed = [], []
     for seed in range(6):

@@ -73,7 +73,7 @@ RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in
 def test_the_posterior_is_that_of_enumeration(kind, n, missing):
     X, process = table(kind, n, missing)
     truth = exact_posterior.integrals(X, process)
-    found = samples_of(chain_of(X, process), 4000)
+    found = samples_of(chain_of(X, process), 2000)
     wanted = {"root": sum(history.moment for history in truth.histories) / truth.evidence}
     for children, mass, _ in truth.histories:
         for key in (("first", frozenset(children[0])), ("topology", exact_posterior.clades(children))):
@@ -198,7 +198,7 @@ def test_clades_are_those_of_sequential_monte_carlo(eight, sample):
     X, process = eight
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        runs = [ct.smc(X, process, n_particles=500, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
+        runs = [ct.smc(X, process, n_particles=200, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
     shares = np.exp([run.log_evidence for run in runs])
     for clade, probability in sample.clade_probabilities().items():
         if probability > 0.02:
@@ -273,12 +273,12 @@ def test_one_seed_one_sample_whatever_the_threads(eight):
 
 
 @pytest.mark.parametrize("kind", PROCESSES)
-@pytest.mark.parametrize("calibrate", [False, True], ids=["trees", "trees and parameters"])
-def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, calibrate):
+@pytest.mark.parametrize("drawn", [False, True], ids=["trees", "trees and parameters"])
+def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, drawn):
     """Clusters send chains to and fro; what a chain computes with does not travel, and is made anew."""
     X, process = table(kind, 12, missing=True)
     rng = np.random.default_rng(1)
-    draws = parameter_draws(process, X, hold_noise=False) if calibrate else None
+    draws = parameter_draws(process, X, hold_noise=False) if drawn else None
     chain = Chain(X, process, without_ties(ct.simulate_tree(12, 2), rng), rng, draws)
     other = pickle.loads(pickle.dumps(chain))
     for _ in range(20):
@@ -296,10 +296,10 @@ def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, calibrate):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-@pytest.mark.parametrize("calibrate", [False, True], ids=["trees", "trees and parameters"])
-def test_a_killed_run_goes_on_bit_for_bit(calibrate, eight, tmp_path, monkeypatch):
+@pytest.mark.parametrize("drawn", [False, True], ids=["trees", "trees and parameters"])
+def test_a_killed_run_goes_on_bit_for_bit(drawn, eight, tmp_path, monkeypatch):
     X, process = eight
-    settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "calibrate": calibrate}
+    settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "draw_parameters": drawn}
     whole = ct.mcmc(X, process, **settings)
     seen = []
 
@@ -317,7 +317,7 @@ def test_a_killed_run_goes_on_bit_for_bit(calibrate, eight, tmp_path, monkeypatc
     assert shares[0] > 0.4  # it did not begin anew
     assert again.trees == whole.trees
     assert again.acceptance == whole.acceptance
-    assert bool(whole.parameters) == calibrate
+    assert bool(whole.parameters) == drawn
     for name, trace in (whole.traces | whole.parameters).items():
         np.testing.assert_array_equal((again.traces | again.parameters)[name], trace)
     monkeypatch.setattr(Chain, "move", None)  # all is in the file
@@ -450,7 +450,7 @@ def test_units_do_not_matter(unit, eight):
     ("arguments", "message"),
     [
         ({"n_samples": 0}, "n_samples 0 1"),
-        ({"calibrate": "joint"}, "calibrate joint True sample parameters False"),
+        ({"draw_parameters": "joint"}, "draw_parameters joint True False"),
         ({"n_chains": True}, "n_chains True 1"),
         ({"thin": 1.5}, "thin 1.5 1"),
         ({"warmup": -1}, "warmup -1 0"),

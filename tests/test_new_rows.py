@@ -13,6 +13,8 @@ from coaltree.predict import predictor as predictor_module
 from named import refused
 from test_predictor import BruteForce
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 nan = np.nan
 
 
@@ -36,7 +38,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(n_clusters=3, calibrate=1, noise=0.1).fit(frame)
+    return ct.CoalescentClustering(n_clusters=3, noise=0.1).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def new_rows(frame):
 
 
 def test_densities_of_one_real_column_add_up_to_one_in_its_own_units(frame):
-    model = ct.CoalescentClustering(calibrate=1, noise=0.1).fit(frame[["weight"]])
+    model = ct.CoalescentClustering(noise=0.1).fit(frame[["weight"]])
     x = np.linspace(-0.2, 0.2, 20_001)
     density = np.exp(model.score_samples(pd.DataFrame({"weight": x})))
     assert np.trapezoid(density, x) == pytest.approx(1.0, abs=1e-4)
@@ -73,7 +75,7 @@ def test_densities_of_a_mixed_table_add_up_to_one(model):
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
-    settings = {"calibrate": 1, "noise": 0.1, "standardize": standardize}
+    settings = {"noise": 0.1, "standardize": standardize}
     base = ct.CoalescentClustering(**settings).fit(frame).score_samples(new_rows)
     scaled = ct.CoalescentClustering(**settings).fit(frame.assign(weight=1000 * frame["weight"]))
     found = scaled.score_samples(new_rows.assign(weight=1000 * new_rows["weight"]))
@@ -83,16 +85,24 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
     np.testing.assert_allclose(found, base, rtol=1e-6)
 
 
+def asked_of_one_tree(model, process=None):
+    """Have questions answered by the model's own tree alone, with one process."""
+    process = model.process_ if process is None else process
+    model._asked = predictor_module.Predictor.of_trees([model.tree_], np.ones(1), model._matrix, process)
+    return process
+
+
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_a_density_by_brute_force(covariance):
     """The tree with one leaf more, everywhere, in standardised units; then the units of the table."""
     rng = np.random.default_rng(4)
     X = np.array([3.0, 0.02]) * rng.normal(size=(7, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + [100.0, -1.0]
-    model = ct.CoalescentClustering(covariance=covariance, calibrate=1, noise=0.1).fit(X)
-    assert model.process_.variance.ndim == (2 if covariance == "full" else 1)
+    model = ct.CoalescentClustering(noise=0.1).fit(X)
+    variance = [[0.9, 0.5], [0.5, 0.9]] if covariance == "full" else [0.9, 0.8]
+    process = asked_of_one_tree(model, ct.OrnsteinUhlenbeck(0.5, 0.0, variance, 0.1))
     row = X[2] + [2.0, -1.0]
     white, new = ((table - X.mean(axis=0)) / X.std(axis=0) for table in (X, row))
-    brute = BruteForce(model.tree_, white, model.process_, new)
+    brute = BruteForce(model.tree_, white, process, new)
     expected = brute.log_density - np.log(X.std(axis=0)).sum()
     assert model.score_samples(row[None])[0] == pytest.approx(expected, abs=2e-3)
     placed = model.place(row[None])
@@ -105,7 +115,7 @@ def test_a_density_by_brute_force(covariance):
 def test_rows_with_holes_under_a_full_covariance_matrix():
     """The density of what a row shows is that of the whole row, with the missing cell integrated out."""
     X = np.random.default_rng(0).normal(size=(6, 2))
-    model = ct.CoalescentClustering(covariance="full", calibrate=0).fit(X)
+    model = ct.CoalescentClustering(covariance="full").fit(X)
     y = np.linspace(-40, 40, 4001)
     whole = np.exp(model.score_samples(np.column_stack([np.full(len(y), 0.3), y])))
     found = model.score_samples(np.array([[0.3, np.nan]]))[0]
@@ -125,9 +135,7 @@ def test_score_is_the_mean(model, new_rows):
 
 def test_columns_that_did_not_vary_take_no_part(frame, model, new_rows):
     with pytest.warns(InputWarning, match="ignored"):
-        other = ct.CoalescentClustering(n_clusters=3, calibrate=1, noise=0.1).fit(
-            frame.assign(same=7.0, one="x", none=nan)
-        )
+        other = ct.CoalescentClustering(n_clusters=3, noise=0.1).fit(frame.assign(same=7.0, one="x", none=nan))
     rows = new_rows.assign(same=np.arange(40.0), one="x", none=3.0)
     np.testing.assert_allclose(other.score_samples(rows), model.score_samples(new_rows), rtol=1e-9)
     np.testing.assert_array_equal(other.predict(rows), model.predict(new_rows))
@@ -143,7 +151,7 @@ def test_nothing_to_go_by():
 @pytest.mark.parametrize("n", [1, 2])
 def test_one_and_two_rows(n):
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 1.0]})[:n]
-    model = ct.CoalescentClustering(calibrate=1, noise=0.1)
+    model = ct.CoalescentClustering(noise=0.1)
     if n == 1:
         with pytest.warns(InputWarning, match="one row"):
             model.fit(table)
@@ -201,7 +209,9 @@ def test_places_have_names_and_heights(model, frame, new_rows):
 
 def test_a_twin_is_the_nearest_leaf(frame):
     complete = frame[["length", "weight"]].dropna()
-    placed = ct.CoalescentClustering(calibrate=0, noise=1e-6).fit(complete).place(complete, n_nearest=1)
+    model = ct.CoalescentClustering(noise=1e-6).fit(complete)
+    asked_of_one_tree(model)
+    placed = model.place(complete, n_nearest=1)
     assert [names[0] for names in placed.nearest] == complete.index.tolist()
 
 
@@ -217,14 +227,17 @@ def test_placements_as_tables(model, frame):
     table = placed.to_pandas()
     assert table.index.tolist() == ["animal 0", "animal 1", "animal 2"]
     columns = ["branch", "n_below", "probability", "height", "height_low", "height_high", "log_density"]
-    assert list(table) == [*columns, "nearest_1", "nearest_1_height", "nearest_2", "nearest_2_height"]
+    clusters = ["cluster", "cluster_probability"]
+    assert list(table) == [*columns, "nearest_1", "nearest_1_height", "nearest_2", "nearest_2_height", *clusters]
+    np.testing.assert_array_equal(table["cluster"], model.predict(frame[:3]))
+    np.testing.assert_array_equal(table["cluster_probability"], model.predict_proba(frame[:3]).max(axis=1))
     np.testing.assert_array_equal(table["height"], placed.height)
     np.testing.assert_array_equal(table["nearest_2_height"], placed.nearest_height[:, 1])
     assert table["nearest_1"].tolist() == [names[0] for names in placed.nearest]
     assert placed.to_polars().equals(pl.from_pandas(table.reset_index(names="row")))
     assert "3 rows" in repr(placed)
     assert "animal 0: branch" in repr(placed)
-    assert list(model.place(frame[:3], n_nearest=0).to_pandas()) == columns
+    assert list(model.place(frame[:3], n_nearest=0).to_pandas()) == [*columns, *clusters]
 
 
 @pytest.mark.parametrize(
@@ -252,24 +265,23 @@ def test_more_nearest_leaves_than_there_are(model, frame):
 
 @pytest.fixture(scope="module")
 def sampled(frame):
-    settings = {"inference": "smc", "n_particles": 30, "n_clusters": 3, "calibrate": 0, "noise": 0.1}
+    settings = {"inference": "smc", "n_particles": 30, "n_clusters": 3, "noise": 0.1}
     return ct.CoalescentClustering(**settings, random_state=0).fit(frame[["length", "weight"]])
 
 
-def test_a_sample_of_trees_is_asked_as_a_whole(sampled, frame):
+def test_draws_of_trees_are_asked_as_a_whole(sampled, frame):
     rows = frame[["length", "weight"]]
     # a row near two clusters may go with the one or with the other
     assert np.mean(sampled.predict(rows) == sampled.labels_) > 0.9
     np.testing.assert_allclose(sampled.predict_proba(rows).sum(axis=1), 1.0)
     white = (rows - rows.mean()) / rows.std(ddof=0)
     new = white[:3].to_numpy() + 0.1
-    # the weighted mean of the densities on the single trees
+    # the mean of the densities on the single trees, which are not those of the sample
     logs, weights = [], []
-    for tree, weight in zip(sampled.sample_.trees, sampled.sample_.weights, strict=True):
-        if weight > 1e-4:
-            alone = predictor_module.Predictor.of_trees([tree], np.ones(1), white.to_numpy(), sampled.process_)
-            logs.append(alone.log_density(new))
-            weights.append(weight)
+    for draw in sampled._predictor.ensemble.draws:
+        alone = predictor_module.Predictor.of_trees([draw.tree], np.ones(1), white.to_numpy(), draw.process)
+        logs.append(alone.log_density(new))
+        weights.append(1 / len(sampled._predictor.trees))
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()
     found = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
     np.testing.assert_allclose(found, expected, atol=1e-3)
@@ -298,7 +310,7 @@ def answers(model, rows):
 
 
 def test_threads_change_nothing(model, frame, new_rows):
-    twin = ct.CoalescentClustering(n_clusters=3, calibrate=1, noise=0.1, n_jobs=2).fit(frame)
+    twin = ct.CoalescentClustering(n_clusters=3, noise=0.1, n_jobs=2).fit(frame)
     for a, b in zip(answers(model, new_rows), answers(twin, new_rows), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -331,7 +343,7 @@ def test_columns_are_found_by_name(model, new_rows):
 
 
 def test_arrays_of_another_width():
-    model = ct.CoalescentClustering(calibrate=0).fit(np.random.default_rng(0).normal(size=(6, 3)))
+    model = ct.CoalescentClustering().fit(np.random.default_rng(0).normal(size=(6, 3)))
     with refused("X 2 features CoalescentClustering expecting 3"):
         model.predict(np.zeros((2, 2)))
 
@@ -341,7 +353,7 @@ def test_categories_that_the_fit_did_not_know(model, new_rows, frame):
     with pytest.warns(InputWarning, match="purple"):
         found = model.score_samples(purple)
     assert found[0] == model.score_samples(purple.assign(colour=None))[0]
-    strict = ct.CoalescentClustering(unseen_categories="error", calibrate=0).fit(frame)
+    strict = ct.CoalescentClustering(unseen_categories="error").fit(frame)
     with pytest.raises(InputError, match="purple"):
         strict.predict(purple)
 
@@ -349,6 +361,7 @@ def test_categories_that_the_fit_did_not_know(model, new_rows, frame):
 def test_the_density_of_a_cell_at_equilibrium():
     """A row that is nearly independent of all others: the prior has no more to say than the process itself."""
     X = np.random.default_rng(2).normal(size=(40, 1))
-    model = ct.CoalescentClustering(calibrate=0, noise=0.98).fit(X)
+    model = ct.CoalescentClustering(noise=0.98).fit(X)
+    asked_of_one_tree(model)
     x = np.array([[0.5], [2.0]])
     np.testing.assert_allclose(model.score_samples(x), norm.logpdf(x[:, 0], X.mean(), X.std()), atol=0.05)

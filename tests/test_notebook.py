@@ -11,7 +11,10 @@ import coaltree as ct
 from coaltree._html import brief, facts_html, rows_html
 from coaltree.predict.cells import CategoricalCells, RealCells
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
 
 EVIL = "<script>alert(1)</script>"
 SHOWN = [EVIL, "a,b", '"quoted"', "two\nlines", "🦊", "x" * 500, "y", "z", "w", "v", "u", "t"]
@@ -56,12 +59,12 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(calibrate=0).fit(frame)
+    return ct.CoalescentClustering().fit(frame)
 
 
 @pytest.fixture(scope="module")
 def imputer(frame):
-    return ct.CoalescentImputer(calibrate=0).fit(frame)
+    return ct.CoalescentImputer().fit(frame)
 
 
 def test_everything_shows_itself(model, imputer, frame):

@@ -288,7 +288,7 @@ def test_covariance_matrix_against_weighted_draws_from_its_prior():
 
 
 def joint_sample(X, process, seed, n_samples=1_700, **settings):
-    sample = ct.mcmc(X, process, n_samples, 2, calibrate=True, warmup=200, thin=4, random_state=seed, **settings)
+    sample = ct.mcmc(X, process, n_samples, 2, draw_parameters=True, warmup=200, thin=4, random_state=seed, **settings)
     kept = {name: trace[:, 200:].ravel() for name, trace in sample.parameters.items()}
     return sample, np.log(sample.traces["root_height"][:, 200:].ravel()), kept
 
@@ -485,3 +485,13 @@ def test_parameters_of_parts_have_the_numbers_of_the_tables_columns():
         "noise[2]": 0.0,
     }
     assert repr(with_parameters(process, np.array(list(named.values())))) == repr(process)
+
+
+@pytest.mark.parametrize("rate", [0.7, [0.7, 2.0]], ids=["one rate", "a rate each"])
+@pytest.mark.parametrize("log_factor", [-1.0, 0.3, 30.0])
+def test_a_clock_of_mutation_is_weighed_as_the_slowed_process(rate, log_factor):
+    process = ct.Multinomial(rate, [[0.3, 0.7], [0.2, 0.3, 0.5]], 0.2)
+    draws = parameter_draws(process, np.array([[0.0, 2.0], [1.0, np.nan], [0.0, 1.0]]), hold_noise=False)
+    gain = draws.clock_gain(process, log_factor)
+    assert gain == pytest.approx(draws.slowed(process, log_factor)[1])
+    assert np.isfinite(gain) == (log_factor < 10)

@@ -21,7 +21,10 @@ from coaltree.plot.style import LIGHT, MIXED, any_script
 from coaltree.process.likelihood import merge_log_likelihoods
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
 
 N = 24
 ODD = ["<script>alert(1)</script>", "a,b", '"quoted"', "two\nlines", "🦊", "$x_1^$", "_hidden", "  ", "x" * 200]
@@ -54,7 +57,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(calibrate=1, noise=0.1).fit(frame)
+    return ct.CoalescentClustering(noise=0.1).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +68,12 @@ def numbers():
 
 @pytest.fixture(scope="module")
 def plain(numbers):
-    return ct.CoalescentClustering(calibrate=1, noise=0.1, real_process="brownian").fit(numbers)
+    return ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(numbers)
 
 
 @pytest.fixture(scope="module")
 def sampled(numbers):
-    parameters = {"inference": "smc", "n_particles": 20, "n_runs": 3, "calibrate": 0, "n_clusters": 3}
+    parameters = {"inference": "smc", "n_particles": 20, "n_runs": 3, "n_clusters": 3}
     return ct.CoalescentClustering(**parameters, real_process="brownian", random_state=0).fit(numbers[:12])
 
 
@@ -143,7 +146,7 @@ def test_missing_cells_are_blank_or_filled_as_the_imputer_fills_them(model, fram
     blank = painted(ct.plot_heatmap(model), 4)
     np.testing.assert_array_equal(blank[place[3], 0], blank[place[8], 1])
     filled = painted(ct.plot_heatmap(model, missing="fill"), 4)
-    whole = ct.CoalescentImputer(calibrate=1, noise=0.1, real_process="ornstein-uhlenbeck").fit_transform(frame)
+    whole = ct.CoalescentImputer(noise=0.1, real_process="ornstein-uhlenbeck").fit_transform(frame)
     z = (whole.loc["row 3", "length"] - frame["length"].mean()) / frame["length"].std(ddof=0)
     assert alike(filled[place[3], 0], real_color(z))
     shades = {"blue": LIGHT[0], "green": LIGHT[1], "red": LIGHT[2]}
@@ -177,7 +180,7 @@ def test_the_key_names_clusters_and_categories(model):
 
 def test_rare_categories_are_grey():
     frame = pd.DataFrame({"c": [f"c{i % 9}" for i in range(30)] + ["rare", "odd"], "x": np.arange(32.0)})
-    model = ct.CoalescentClustering(calibrate=0).fit(frame)
+    model = ct.CoalescentClustering().fit(frame)
     axes = ct.plot_heatmap(model, columns="c")
     lines = [text.get_text() for text in axes["key"].get_legend().get_texts()]
     assert lines[-1] == "3 others"
@@ -189,7 +192,7 @@ def test_odd_names_in_a_picture():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(9, 9)), columns=ODD, index=[f"{name}!" for name in ODD])
     frame["<b>kind</b>"] = ODD
-    model = ct.CoalescentClustering(calibrate=0, n_clusters=2, categorical_features=["<b>kind</b>"]).fit(frame)
+    model = ct.CoalescentClustering(n_clusters=2, categorical_features=["<b>kind</b>"]).fit(frame)
     with any_script():
         axes = ct.plot_heatmap(model, labels=ODD)
         save(axes)
@@ -201,7 +204,7 @@ def test_odd_names_in_a_picture():
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_tables_of_one_and_two_rows(n):
-    model = ct.CoalescentClustering(calibrate=0).fit(np.array([[0.0, 1.0], [2.0, 5.0]])[:n])
+    model = ct.CoalescentClustering().fit(np.array([[0.0, 1.0], [2.0, 5.0]])[:n])
     if n == 1:
         with refused("column table takes part tree"):
             ct.plot_heatmap(model)

@@ -18,6 +18,8 @@ from coaltree.plot.fitted import encoded_columns
 from coaltree.table.scaling import ColumnScale, PowerTransform
 from command_line import check_sentence, command_in
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 EXPONENTS = (-1.3, -0.2, 0.0, 0.4, 1.0, 1.7, 2.0, 2.6)
 
 
@@ -42,12 +44,12 @@ def holes():
 
 @pytest.fixture(scope="module")
 def clustering(holes):
-    return ct.CoalescentClustering(standardize="power", calibrate=1).fit(holes)
+    return ct.CoalescentClustering(standardize="power").fit(holes)
 
 
 @pytest.fixture(scope="module")
 def imputer(holes):
-    return ct.CoalescentImputer(standardize="power", calibrate=1).fit(holes)
+    return ct.CoalescentImputer(standardize="power").fit(holes)
 
 
 # -- the transform -----------------------------------------------------------------------------------------------------
@@ -56,7 +58,7 @@ def imputer(holes):
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_columns_are_those_of_scikit_learn(share):
     table = with_holes(heavy(), share)
-    model = ct.CoalescentClustering(standardize="power", calibrate=0).fit(table)
+    model = ct.CoalescentClustering(standardize="power").fit(table)
     peer = PowerTransformer().fit(table)
     np.testing.assert_allclose(model._matrix, peer.transform(table), rtol=1e-9, atol=1e-9)
     assert [own.exponent for own in model.encoding_.powers] == pytest.approx(peer.lambdas_)
@@ -180,9 +182,7 @@ def test_scores_have_the_jacobian(clustering, holes):
 
 def test_tails_are_told_better_than_without():
     table, new = heavy(80), heavy(80, seed=5)
-    plain, power = (
-        ct.CoalescentClustering(standardize=how, calibrate=1).fit(table).score(new) for how in (True, "power")
-    )
+    plain, power = (ct.CoalescentClustering(standardize=how).fit(table).score(new) for how in (True, "power"))
     assert power > plain + 0.5
 
 
@@ -295,9 +295,7 @@ def test_commands_take_it(command, holes, imputer, tmp_path):
     np.testing.assert_allclose(
         scores, ct.load_model(tmp_path / "out" / "model.coaltree").score_samples(holes), rtol=1e-9
     )
-    code, _, err = command(
-        "impute", "t.csv", "-o", "f.csv", "--standardize", "power", "--calibrate", "1", "--no-id", "-q"
-    )
+    code, _, err = command("impute", "t.csv", "-o", "f.csv", "--standardize", "power", "--no-id", "-q")
     assert code == 0, err
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "f.csv"), imputer.transform(holes), rtol=1e-5)
 

@@ -16,6 +16,8 @@ import coaltree as ct
 from coaltree.cli import app
 from documents import blocks_of, commands_of, run_command
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = blocks_of(README)
@@ -55,7 +57,6 @@ def test_the_first_command(folder):
     assert printed
 
 
-@pytest.mark.usefixtures("remembered_noise")
 @pytest.mark.parametrize("command", marked(COMMANDS[1:], is_sampling), ids=lambda command: command.line[:40])
 def test_shell_commands(command, folder, monkeypatch, capsys):
     assert run_command(command, folder, monkeypatch, capsys)
@@ -75,7 +76,6 @@ def samples_trees(block):
     return "smc" in block
 
 
-@pytest.mark.usefixtures("remembered_noise")
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("block", marked(PYTHON[1:], samples_trees), ids=lambda block: block.split("\n")[0][:40])
 def test_python_code(block, names, folder, monkeypatch, request):

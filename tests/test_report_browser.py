@@ -24,6 +24,7 @@ CHROMIUM = os.environ.get("COALTREE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; tools/install_browser.sh installs one"),
     pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
 ]
@@ -75,14 +76,14 @@ def folder(tmp_path_factory):
     """Reports on a table with names that are not, on many leaves, and on one row."""
     folder = tmp_path_factory.mktemp("reports")
     frame = mixed_frame(N, names=HOSTILE)
-    model = ct.CoalescentClustering(calibrate=2, n_clusters=3).fit(frame)
+    model = ct.CoalescentClustering(n_clusters=3).fit(frame)
     model.report(folder / "table.html", title=HOSTILE[0])
     (folder / "many.html").write_text(page(many_leaves(report_facts(model), 2500)), encoding="utf-8")
-    ct.CoalescentClustering(calibrate=0).fit(frame[:1]).report(folder / "one.html")
-    ct.CoalescentClustering(calibrate=0).fit(shared_frame()).report(folder / "shared.html")
+    ct.CoalescentClustering().fit(frame[:1]).report(folder / "one.html")
+    ct.CoalescentClustering().fit(shared_frame()).report(folder / "shared.html")
     X = np.random.default_rng(1).normal(size=(12, 2)) + np.repeat([[0.0], [6.0]], 6, axis=0)
     X[3, 0] = np.nan
-    sampler = ct.CoalescentClustering(inference="smc", n_particles=40, calibrate=0, random_state=0)
+    sampler = ct.CoalescentClustering(inference="smc", n_particles=40, random_state=0)
     sampler.fit(X).report(folder / "sampled.html")
     return folder
 

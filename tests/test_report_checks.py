@@ -19,7 +19,10 @@ from coaltree.report.text import how_examined, support_view, verdicts
 from coaltree.tree.edit import without_leaves
 from report_pages import HOSTILE, Page, mixed_frame, odd, verdict
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def model(frame):
-    return ct.CoalescentClustering(calibrate=2, n_clusters=3).fit(frame)
+    return ct.CoalescentClustering(n_clusters=3).fit(frame)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ def facts(model):
 
 def test_rows_are_taken_off_one_at_a_time(model):
     X, process = model._predictor.X, model.process_
-    found = take_off(model.tree_, model._predictor, 3)
+    found = take_off(model.tree_, Predictor.of_trees([model.tree_], np.ones(1), X, process), 3)
     assert (found.at_once, found.hidden_at_once) == (1, 1)
     assert found.rows.tolist() == found.opened.tolist() == list(range(len(X)))
     assert found.evenly.all()
@@ -115,57 +118,9 @@ def test_words_on_the_search(facts):
     assert verdict(replace(facts, search="neighbors", neighbors_held=0.5), "searched").state == "look"
 
 
-def test_words_on_fitting(facts):
-    assert "not fitted" in verdict(replace(facts, log_joints=[1.0], most_rounds=0), "settle").answer
-    settled = replace(facts, log_joints=[0.0, 1.0, 2.0, 2.0, 2.0], most_rounds=10)
-    assert verdict(settled, "settle").answer.startswith("Yes")
-    assert "4 rounds" in verdict(settled, "settle").answer
-    part = verdict(replace(settled, fitted_to_part=True, log_joints=[0.0, 1.0, 2.0, 2.0, 2.0, 9.0]), "settle")
-    assert "part of the rows" in part.answer
-    assert "part of the rows" not in verdict(settled, "settle").answer
-    rising = verdict(replace(facts, log_joints=[0.0, 1.0, 5.0, 9.0], most_rounds=3), "settle")
-    assert rising.state == "look"
-    assert "3 rounds" in rising.answer
-    assert "calibrate=6" in rising.answer
-    still = verdict(replace(facts, log_joints=[0.0, 9.0, 9.1, 9.2], most_rounds=3), "settle")
-    assert still.state == "good"
-
-
-def test_rounds_that_go_downhill(facts):
-    downhill = replace(facts, log_joints=[1362.1, 1055.2, 234.6, -704.2], most_rounds=10)
-    found = verdict(downhill, "settle")
-    assert found.state == "look"
-    assert found.answer.replace("\N{MINUS SIGN}", "-") == (
-        "Not for sure: of 3 rounds round 1 was the highest, and after it they went downhill, from 1055.2 to -704.2. The "
-        "parameters are uncertain: compare with calibrate=0. What stands before the rounds, 1362.1, is of the parameters at "
-        "the start and by another clock, and is not to be compared."
-    )
-    assert verdict(replace(downhill, most_rounds=3), "settle") == found
-    nearly = replace(downhill, log_joints=[0.0, 1055.2, 1045.0, 1040.0])  # less than 1 %
-    assert verdict(nearly, "settle").state == "good"
-    assert verdict(replace(downhill, log_joints=[0.0, 50.0, 41.0, 40.0]), "settle").state == "good"  # less than 10
-    assert verdict(replace(downhill, log_joints=[0.0, 50.0, 39.0, 38.0]), "settle").state == "look"
-
-
-def test_standard_deviations_that_are_not_those_of_the_table(facts):
-    assert not [own for own in verdicts(facts, *odd(facts)) if "those of the table" in own.question]
-    mass = next(column for column in facts.real if column.name == "mass")
-    for factor, told in ((3.1, True), (2.9, False), (1 / 2.9, False), (1 / 3.1, True)):
-        own = facts.parameters | {"mass": facts.parameters["mass"] | {"sd": factor * mass.sd}}
-        found = [v for v in verdicts(replace(facts, parameters=own), *odd(facts)) if "those of the table" in v.question]
-        assert bool(found) == told
-        if told:
-            assert found[0].state == "look"
-            assert found[0].answer == (
-                f"Not in mass (fitted {factor * mass.sd:.3g}, in the table {mass.sd:.3g}), where the standard deviations differ "
-                "more than threefold: the fitted parameters describe how cells vary along the tree, not how they spread in the "
-                "table. Take the clusters with care then, and compare with those of calibrate=0."
-            )
-            apart = verdicts(replace(facts, parameters=own, predicts_apart=True), *odd(facts))
-            assert not [v for v in apart if "Take the clusters" in v.answer]
-    brownian = {"sd": 100 * mass.sd, "noise_sd": 0.1}  # of a step, which is something else
-    own = facts.parameters | {"mass": brownian}
-    assert not [v for v in verdicts(replace(facts, parameters=own), *odd(facts)) if "those of the table" in v.question]
+def test_words_on_parameters(facts):
+    assert "fixed parameters" in verdict(facts, "parameters").answer
+    assert "sampled together" in verdict(replace(facts, draws_parameters=True), "parameters").answer
 
 
 def test_what_was_noticed_is_one_list(facts):
@@ -258,7 +213,7 @@ def test_every_row_of_a_large_table_is_looked_at():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(1200, 20)) + 6 * rng.integers(0, 3, (1200, 1))
     X[777, :3] += 15 * rng.choice([-1, 1], 3)
-    model = ct.CoalescentClustering(calibrate=0, noise=0.2, real_process="brownian").fit(X)
+    model = ct.CoalescentClustering(noise=0.2, real_process="brownian").fit(X)
     facts = report_facts(model)
     assert facts.examined.rows.tolist() == list(range(1200))
     assert 100 <= facts.examined.evenly.sum() < len(facts.examined.opened)
@@ -280,17 +235,6 @@ def test_merges_at_height_0(facts):
     assert 'inference="smc"' in found.answer
 
 
-def test_the_curve_of_the_fit_says_what_it_shows(facts, sampled):
-    fallen = replace(facts, log_joints=[-900.0, -1300.0, -1000.0, -1200.0, -1250.0], most_rounds=10)
-    text = Page(page(fallen)).text.replace("\N{MINUS SIGN}", "-")
-    assert re.search(r"Log joint density of the 4 rounds[^.]*between -1300 and -1000\.", text)
-    assert "not shown" in text
-    assert re.search(r"round 2 was the highest[^.]*from -1000 to -1250", text)
-    evidence = Page(page(replace(report_facts(sampled), log_joints=[-9.0, -8.0, -7.0], most_rounds=5))).text
-    assert "Log evidence of the 2 rounds" in evidence
-    assert "Log joint density" not in evidence
-
-
 # -- a sample of trees -------------------------------------------------------------------------------
 
 
@@ -298,7 +242,7 @@ def test_the_curve_of_the_fit_says_what_it_shows(facts, sampled):
 def sampled():
     X = np.random.default_rng(1).normal(size=(12, 2)) + np.repeat([[0.0], [6.0]], 6, axis=0)
     X[3, 0] = np.nan
-    return ct.CoalescentClustering(inference="smc", n_particles=40, calibrate=0, random_state=0).fit(X)
+    return ct.CoalescentClustering(inference="smc", n_particles=40, random_state=0).fit(X)
 
 
 def test_support(sampled):

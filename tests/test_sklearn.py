@@ -4,9 +4,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coaltree import CoalescentClustering, CoalescentImputer
 
 # Without the search for the noise, which takes nearly all the time of a fit.
-QUICK = {"calibrate": 1, "noise": 0.1}
+QUICK = {"noise": 0.1}
 
 pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
     pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
 ]

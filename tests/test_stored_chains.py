@@ -16,7 +16,10 @@ from coaltree.persist.fields import to_json
 from coaltree.persist.model import ModelState
 from named import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+    pytest.mark.usefixtures("short_chains"),
+]
 
 TRACES = ("log_joint", "root_height", "tree_length")
 
@@ -25,7 +28,7 @@ TRACES = ("log_joint", "root_height", "tree_length")
 def fitted():
     X = np.repeat([0.0, 6.0], 4)[:, None] + np.random.default_rng(0).normal(size=(8, 2))
     chains = {"inference": "mcmc", "n_chains": 3, "n_samples": 100}
-    return ct.CoalescentClustering(**chains, calibrate=1, noise=0.1, random_state=1).fit(X)
+    return ct.CoalescentClustering(**chains, noise=0.1, random_state=1).fit(X)
 
 
 def changed(model, change, **members):
@@ -113,7 +116,7 @@ def test_traces_that_are_not_of_the_trees(fitted):
 
 
 def test_chains_of_one_tree(fitted):
-    greedy = ct.CoalescentClustering(calibrate=0).fit([[0.0], [1.0]])
+    greedy = ct.CoalescentClustering().fit([[0.0], [1.0]])
     chains = {"n_chains": 1, "warmup": 0, "acceptance": {}}
     with refused("chains sample trees"):
         loaded(changed(greedy, lambda facts: facts.update(chains=chains)))

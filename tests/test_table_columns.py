@@ -851,7 +851,7 @@ def remarks_of(frame):
 def test_a_cell_with_nearly_all_of_the_variance_is_told():
     income = np.linspace(0, 1, 25)
     income[7] = 1e6
-    table = pd.DataFrame({"income, '🦊'": income, "x": np.arange(25.0)})
+    table = pd.DataFrame({"income, '🦊'": income, "x": np.arange(25.0) ** 2})
     assert remarks_of(table) == [
         "A cell is extreme in column \"income, '🦊'\" (1e+06 in row 7 (counted from 0), 3.3e+06 standard deviations from the "
         "other rows): beside it all others look the same. Check it, and make it missing if wrong."
@@ -914,13 +914,17 @@ def test_copies_are_told_with_what_they_are_copies_of():
             "a but one": np.where(np.arange(40) == 5, 9.0, a),
             "a without": np.where(np.arange(40) == 5, NAN, a),
             "another kind": rng.permutation(np.array(["x", "y", "z"])[kind]),
+            "kind, in part": np.where(np.arange(40) % 4 == 0, None, np.array(["u", "w", "v"])[kind]),
+            "b but one, in part": np.where(np.arange(40) == 7, NAN, np.where(np.arange(40) == 8, 1.0, b)),
         }
     )
     assert remarks_of(table) == [
-        "3 columns are copies of others, up to unit, sign or names of categories, so that the same is counted twice: "
-        "'a in other units' of 'a'; 'a again' of 'a'; 'kind, translated' of 'kind'. Leave them out unless that is meant."
+        "5 columns are copies of others, up to unit, sign or names of categories, so that the same is counted twice: "
+        "'a in other units' of 'a'; 'a again' of 'a'; 'kind, translated' of 'kind'; 'a without' of 'a'; 'kind, in part' of "
+        "'kind'. Leave them out unless that is meant."
     ]
-    assert remarks_of(table.drop(columns=["a in other units", "a again", "kind, translated"])) == []
+    copies = ["a in other units", "a again", "kind, translated", "a without", "kind, in part"]
+    assert remarks_of(table.drop(columns=copies)) == []
 
 
 def test_many_copies_are_told_in_one_sentence():

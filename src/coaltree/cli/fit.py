@@ -20,12 +20,13 @@ from .options import (
     SAMPLERS,
     STANDARD_STREAM,
     TABLE,
-    CalibrateOption,
     CategoricalOption,
     ChainsOption,
     ClusterCountOption,
+    CovarianceOption,
     DaskOption,
     DebugOption,
+    DrawParametersOption,
     DropOption,
     FormatOption,
     HeightThresholdOption,
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
 
 # Parameters of the estimator that the summary tells, whether they were given or not.
 _TOLD = (
-    "calibrate",
     "real_process",
     "covariance",
     "noise",
@@ -80,7 +80,7 @@ _TOLD = (
 _TOLD_OF = {
     "greedy": ("rule", "search", "refine"),
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
-    "mcmc": ("inference", "n_chains", "n_samples", "summary", "random_state"),
+    "mcmc": ("inference", "n_chains", "n_samples", "draw_parameters", "summary", "random_state"),
 }
 
 
@@ -106,14 +106,6 @@ class Summary(StrEnum):
 
     mcc = "mcc"
     consensus = "consensus"
-
-
-class Covariance(StrEnum):
-    """How many variances real columns have."""
-
-    diagonal = "diagonal"
-    spherical = "spherical"
-    full = "full"
 
 
 @app.command(epilog="Example: coaltree fit examples/animals.csv -o results --report")
@@ -195,17 +187,9 @@ def fit(
         int | None,
         typer.Option(metavar="N", help="smc, mcmc: seed of the random numbers, 0 by default.", rich_help_panel=MODEL),
     ] = None,
-    calibrate: CalibrateOption = None,
+    draw_parameters: DrawParametersOption = False,
     real_process: RealProcessOption = None,
-    covariance: Annotated[
-        Covariance | None,
-        typer.Option(
-            metavar="HOW",
-            help="Real columns in predictions: full (default for up to 100 columns), covariance matrices; diagonal, a variance "
-            "each; spherical, one for all.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    covariance: CovarianceOption = None,
     noise: NoiseOption = None,
     standardize: StandardizeOption = None,
     no_standardize: Annotated[
@@ -246,10 +230,10 @@ def fit(
         how = Standardize.no if no_standardize else standardize or Standardize.yes
         check_jobs(n_jobs)
         check_dask(dask)
-        check_whole("--calibrate", None if calibrate == "joint" else calibrate, 0)
         particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
         check_belonging(inference, [Inference.smc], particle_options)
-        check_belonging(inference, [Inference.mcmc], {"--chains": chains, "--samples": samples})
+        chain_options = {"--chains": chains, "--samples": samples, "--draw-parameters": draw_parameters or None}
+        check_belonging(inference, [Inference.mcmc], chain_options)
         check_belonging(inference, SAMPLERS, {"--summary": summary, "--seed": seed})
         greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
         check_belonging(inference, [Inference.greedy], greedy_options)
@@ -291,7 +275,7 @@ def fit(
                 "n_samples": samples,
                 "summary": summary,
                 "random_state": 0 if seed is None and inference in SAMPLERS else seed,
-                "calibrate": calibrate,
+                "draw_parameters": draw_parameters or None,
                 "real_process": real_process,
                 "covariance": covariance,
                 "noise": noise,

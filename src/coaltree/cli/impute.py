@@ -21,10 +21,11 @@ from .options import (
     SAMPLERS,
     STANDARD_STREAM,
     TABLE,
-    CalibrateOption,
     CategoricalOption,
     ChainsOption,
+    CovarianceOption,
     DebugOption,
+    DrawParametersOption,
     FormatOption,
     IdColumnOption,
     Inference,
@@ -250,7 +251,7 @@ def impute(
         Inference | None,
         typer.Option(
             metavar="HOW",
-            help="greedy (default): one good tree, and 50 drawn from there on; smc or mcmc: a sample of trees.",
+            help="greedy (default): one good tree, and 50 drawn from there on; smc or mcmc: the 50 begin at that of a sample.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -260,8 +261,9 @@ def impute(
     runs: RunsOption = None,
     chains: ChainsOption = None,
     samples: SamplesOption = None,
-    calibrate: CalibrateOption = None,
+    draw_parameters: DrawParametersOption = False,
     real_process: RealProcessOption = None,
+    covariance: CovarianceOption = None,
     noise: NoiseOption = None,
     standardize: StandardizeOption = None,
     n_jobs: Annotated[
@@ -288,8 +290,9 @@ def impute(
             "--chains": chains,
             "--samples": samples,
             "--refine": refine or None,
-            "--calibrate": calibrate,
+            "--draw-parameters": draw_parameters or None,
             "--real-process": real_process,
+            "--covariance": covariance,
             "--noise": noise,
             "--standardize": None if standardize is None else standardize.parameter,
         }
@@ -335,7 +338,7 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
     inference = fitting["--inference"]
     for owner, names in (
         (Inference.smc, ("--particles", "--runs")),
-        (Inference.mcmc, ("--chains", "--samples")),
+        (Inference.mcmc, ("--chains", "--samples", "--draw-parameters")),
         (Inference.greedy, ("--search", "--refine")),
     ):
         check_belonging(inference, [owner], {name: fitting[name] for name in names})
@@ -344,7 +347,6 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
         ("--runs", fitting["--runs"], 1),
         ("--chains", fitting["--chains"], 1),
         ("--samples", fitting["--samples"], 1),
-        ("--calibrate", None if fitting["--calibrate"] == "joint" else fitting["--calibrate"], 0),
         ("--draws", draws, 1),
         ("--seed", seed, 0),
     ):
@@ -397,7 +399,8 @@ def _fitted(
     parameters = given_only(
         {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
     )
-    imputer = CoalescentImputer(**parameters, random_state=seed or 0, n_jobs=-1 if n_jobs is None else n_jobs)
+    random_state = 0 if seed is None and fitting["--inference"] in SAMPLERS else seed
+    imputer = CoalescentImputer(**parameters, random_state=random_state, n_jobs=-1 if n_jobs is None else n_jobs)
     with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
         imputer._fit(rows, report)
     notes.add(imputer.remarks_)

@@ -193,13 +193,16 @@ def _ties(facts: dict[str, Any]) -> str:
 
 def _clusters(facts: dict[str, Any]) -> str:
     """Say how many clusters there are, who chose them, and whether there was anything to choose."""
+    from ..estimators.modelling import RESOLUTION
     from ..report.messages import MIN_ROWS, describe_few_rows
 
     reasons = {
         "n_clusters": "as asked for",
         "height": "cut at the height",
         "resolution": f"at resolution {facts['resolution']}",
-        "tree": "chosen by the model",
+        "gap": "parted by a gap in the heights of the tree",
+        "no structure": "as the heights of the tree show no structure",
+        "default resolution": f"at the default resolution {RESOLUTION:g}, as no gap in the heights is clear",
         "likelihood ratio": "chosen by the model",
     }
     found = (

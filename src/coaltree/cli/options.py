@@ -31,6 +31,14 @@ class Inference(StrEnum):
 SAMPLERS = (Inference.smc, Inference.mcmc)
 
 
+class Covariance(StrEnum):
+    """How many variances real columns have."""
+
+    diagonal = "diagonal"
+    spherical = "spherical"
+    full = "full"
+
+
 class Search(StrEnum):
     """How greedy inference looks for partners."""
 
@@ -202,24 +210,20 @@ RefineOption = Annotated[
 ]
 
 
-def _rounds(value: str) -> int | str:
-    """Read a number of rounds, or the word for sampling parameters with the trees."""
-    if value == "joint":
-        return value
-    try:
-        return int(value)
-    except ValueError:
-        raise typer.BadParameter(f"{value!r} is neither a whole number nor joint.") from None
-
-
-CalibrateOption = Annotated[
-    Any,
+DrawParametersOption = Annotated[
+    bool,
     typer.Option(
-        parser=_rounds,
-        metavar="N|joint",
-        help="Rounds, at most, of fitting the model's parameters, 0 for none. By default 10 with --inference smc or mcmc; greedy "
-        "trees have fixed ones, and predictions are averaged over 50 trees, drawn with theirs. With --inference mcmc, joint "
-        "samples them together with the trees.",
+        "--draw-parameters",
+        help="mcmc: draw the parameters together with the trees; predictions are then averaged over this sample.",
+        rich_help_panel=MODEL,
+    ),
+]
+CovarianceOption = Annotated[
+    Covariance | None,
+    typer.Option(
+        metavar="HOW",
+        help="Real columns in predictions: full (default for up to 100 columns), covariance matrices; diagonal, a variance "
+        "each; spherical, one for all.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -235,8 +239,8 @@ NoiseOption = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for greedy trees, drawn "
-        "for predictions, and fitted where parameters are.",
+        help="Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and "
+        "drawn for predictions.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -142,13 +142,11 @@ def place(
             draw_trees(fitted, notes)
             with notes.timed("placing"), notes.taken():
                 placements = fitted.place(frame, n_nearest=nearest, level=level)
-                shares = fitted.predict_proba(frame)
                 names = names or list(placements.row_names)
                 notes.add(remarks_on_rows(fitted, frame, names, placements.log_density, "place is that of the prior"))
         columns = placements.columns() | {"row": names}
-        columns |= {"cluster": shares.argmax(axis=1).tolist(), "cluster_probability": shares.max(axis=1).tolist()}
         _answer(columns, {"level": level}, output, as_json, notes)
-        notes.say(f"placed {count(len(shares), 'row')}")
+        notes.say(f"placed {count(len(placements), 'row')}")
 
 
 def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -> None:

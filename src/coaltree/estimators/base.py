@@ -1,4 +1,4 @@
-"""What all estimators do: find the trees of a table with fitted parameters, and ask them about other rows.
+"""What all estimators do: find the trees of a table, and ask draws of trees about its rows and others.
 
 Nothing here needs scikit-learn, which takes longer to import than most tables to fit: the command line does without.
 """
@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 from .._random import as_generator
 from .._validation import checked_count
 from ..errors import InputError, InputWarning
-from ..inference.alternate import Calibrated, Found, alternate
 from ..inference.averaging import average_trees
-from ..inference.executors import opened_client
+from ..inference.executors import opened_client, thread_count
 from ..inference.expected_heights import expected_heights
-from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
+from ..inference.greedy import MOST_EXACT, RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
-from ..inference.posterior_draws import posterior_draws
+from ..inference.near_rows import filled_from_near_rows
+from ..inference.posterior_draws import Draw, posterior_draws
 from ..inference.refine import refine
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
 from ..predict.predictor import Predictor, ask
-from ..process.base import Noise, Predictions, Process
+from ..process.base import Predictions, Process
 from ..process.parameters import parameter_values, with_parameters
 from ..report.messages import describe_zero_heights
 from ..table.columns import Table, find_constant, missing_cells
@@ -44,30 +44,25 @@ from ..tree.traversal import count_zero_heights
 from ..tree.tree import Tree
 from .modelling import (
     COVARIANCES,
-    FIRST_NOISE,
     REAL_PROCESSES,
     column_signals,
     encoded_of,
-    first_process,
     matrix_of,
     parameters_by_name,
     prediction_process,
+    sampling_process,
     structure_process,
 )
-from .noise import predictive_noise, rows_of_all_kinds
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
 Inferred = GreedyResult | SMCResult | MCMCResult
 
-MOST_CALIBRATED = 3_000  # rows that parameters are fitted to
-DEFAULT_ROUNDS = 10  # of fitting, at most
-PART_OF_THE_WORK = 0.1  # that is thought to take, of so many rows that there are more, or before chains walk
-ALMOST_DONE = 0.999  # all that is shown before the end: how many rounds or passes there will be is not known
+ALMOST_DONE = 0.999  # all that is shown before the end: how many passes there will be is not known
 MOST_DRAWN_ROWS = 3_000  # over which trees are drawn for predictions
+MOST_ASKED = 200  # trees of a sample with parameters that questions are asked of
 _QUESTIONS = Lock()
-MOST_ASKED = 200  # trees of Markov chains that new rows are asked of, evenly from all: neighbours are alike
 
 
 class NewRows(NamedTuple):
@@ -88,11 +83,6 @@ class Means(NamedTuple):
         """Return the means of a part of the work."""
         whole = self.progress
         return self._replace(progress=whole and (lambda share, word: whole(low + (high - low) * share, word)))
-
-
-def most_rounds(calibrate: int | str) -> int:
-    """Return how many rounds of fitting an estimator's parameter asks for."""
-    return DEFAULT_ROUNDS if calibrate == "joint" else int(calibrate)
 
 
 def check_fitted(model: Any) -> None:
@@ -116,7 +106,7 @@ class CoalescentModel:
     n_chains: int
     n_samples: int
     summary: str
-    calibrate: int | Literal["joint"] | None
+    draw_parameters: bool
     real_process: str
     covariance: str | None
     noise: float | None
@@ -131,6 +121,7 @@ class CoalescentModel:
     verbose: int
 
     _matrix: FloatArray  # the encoded table
+    sample_: SMCResult | MCMCResult  # only where trees were sampled
     _prediction_seed: int  # of the draws that predictions are averaged over
     _question_progress: Progress | None = None  # who is told of these draws, if anyone
     _asked: Predictor | None  # what answers questions about rows, if that has been fitted yet
@@ -145,16 +136,12 @@ class CoalescentModel:
         encoding = fit_encoding(table, self.standardize)
         encoded = encode(table, encoding)
         matrix = matrix_of(encoded)
-        nothing_to_fit = len(matrix) == 1 or not encoding.informative.any()
-        rounds = 0 if nothing_to_fit else most_rounds(self._calibrate)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # of all rounds; what the best one has to say follows
+            warnings.simplefilter("ignore", InputWarning)  # what the result has to say follows
             with opened_client(self.client) as client:
-                means = Means(progress, client, checkpoint)
-                calibrated = self._found(matrix, encoded, table.row_names, rounds, means)
+                best = self._found(matrix, encoded, table.row_names, Means(progress, client, checkpoint))
         if progress:
             progress(1.0, "")
-        best = calibrated.best.result
         tree = None if isinstance(best, TreeSample) else best.tree
         remarks = describe(table, encoding, {} if tree is None else self._set_apart(tree, encoded))
         if isinstance(best, SMCResult):
@@ -169,10 +156,9 @@ class CoalescentModel:
         self._id_column = table.id_column
         self._constants = [find_constant(column) for column in table.columns]
         self._with_holes = tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any())
-        self.log_joints_ = np.array(calibrated.log_joints)
-        self.parameters_ = parameters_by_name(calibrated.best.process, encoded, encoding)
+        self.parameters_ = parameters_by_name(best.process, encoded, encoding)
         self.remarks_ = remarks
-        self._settle(best, matrix, calibrated.best.process)
+        self._settle(best, matrix, best.process)
         for remark in remarks:
             warnings.warn(remark, InputWarning, stacklevel=3)
         return self
@@ -182,47 +168,35 @@ class CoalescentModel:
         return {}
 
     @property
-    def _calibrate(self) -> int | str:
-        """Rounds of fitting, settled: greedy trees for clusters need none, samples of trees do."""
-        rounds: int | str | None = self.calibrate
-        if rounds is not None:
-            return rounds
-        return 0 if self.inference == "greedy" else DEFAULT_ROUNDS
-
-    @property
-    def _predicts_apart(self) -> bool:
-        """Whether questions about rows are answered by draws of trees with their parameters, made when the first is asked."""
-        return self.calibrate is None and self.inference == "greedy"
+    def _noise(self) -> float | None:
+        """The noise that was given, in double precision, as files keep it."""
+        return None if self.noise is None else float(self.noise)
 
     def _found(
-        self,
-        matrix: FloatArray,
-        encoded: EncodedTable,
-        row_names: Sequence[str] | None,
-        rounds: int,
-        means: Means,
-    ) -> Calibrated[Inferred]:
-        """Find the tree, or the sample of trees: with the parameters of `structure_process`, or in rounds of fitting."""
+        self, matrix: FloatArray, encoded: EncodedTable, row_names: Sequence[str] | None, means: Means
+    ) -> Inferred:
+        """Find the tree, or the sample of trees, with fixed parameters; only Markov chains may draw them as well."""
+        walks = self.inference == "mcmc" and len(matrix) > 1  # the tree of one row is nothing to sample
+        choose = sampling_process if walks and self.draw_parameters else structure_process
+        process = choose(matrix, encoded, self.real_process, self.covariance, self._noise)
+        if walks:
+            return self._walked(process, matrix, row_names, means)
+        if self.inference == "smc":
+            return self._sampled(process, matrix, row_names, means)
         n_real = encoded.real.shape[1]
-        if rounds:
-            noise = FIRST_NOISE if self.noise is None else self.noise
-            process = first_process(matrix, encoded, self.real_process, self.covariance, noise)
-            if self.noise is None and n_real:
-                process = predictive_noise(process, matrix, n_real, n_jobs=self.n_jobs)
-        else:
-            process = structure_process(matrix, encoded, self.real_process, self.covariance, self.noise)
-        found = self._calibrated(process, matrix, n_real, row_names, rounds, means)
-        result = found.best.result
-        no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at height 0
-        unchanged = rounds or self.rule != "rate1" or no_column
-        if unchanged or not isinstance(result, GreedyResult):
+        no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at 0
+        averages = self.rule == "rate1" and not self.refine and not no_column
+        searched = matrix
+        if averages and self.noise != 0 and len(matrix) <= MOST_EXACT:
+            searched = filled_from_near_rows(matrix, n_real)
+        found = self._searched(process, searched, row_names, means)
+        if self.refine:
+            return self._refined(found, matrix, means.progress)
+        if not averages:
             return found
-        tree = average_trees(result.tree, matrix, result.process, n_jobs=self.n_jobs)
-        tree = expected_heights(tree, matrix, result.process, only_ties=True)
-        told = replace(
-            explain(tree, matrix, result.process), search=result.search, neighbors_held=result.neighbors_held
-        )
-        return replace(found, best=replace(found.best, result=told), log_joints=[told.log_joint])
+        tree = average_trees(found.tree, searched, found.process, filled=searched is not matrix, n_jobs=self.n_jobs)
+        tree = expected_heights(tree, matrix, found.process, only_ties=True)
+        return replace(explain(tree, matrix, found.process), search=found.search, neighbors_held=found.neighbors_held)
 
     @property
     def _predictor(self) -> Predictor:
@@ -255,13 +229,19 @@ class CoalescentModel:
                 found[name] |= {"signal_low": float(low), "signal_high": float(high)}
         return dict(sorted(found.items(), key=lambda item: -item[1].get("signal", 0.0)))
 
+    @property
+    def _asks_sample(self) -> bool:
+        """Whether questions are asked of the sample of trees, since each of its trees has parameters of its own."""
+        sample = getattr(self, "sample_", None)
+        return isinstance(sample, MCMCResult) and bool(sample.parameters)
+
     def _prediction_rows(self) -> NDArray[np.intp]:
         """Return the rows over which trees are drawn for predictions.
 
         A part of a coalescent's leaves has a coalescent of its own, by the same clock.
         """
         n = len(self._matrix)
-        if n <= MOST_DRAWN_ROWS:
+        if n <= MOST_DRAWN_ROWS or self._asks_sample:
             return np.arange(n)
         return np.sort(np.random.default_rng(self._prediction_seed).permutation(n)[:MOST_DRAWN_ROWS])
 
@@ -272,10 +252,6 @@ class CoalescentModel:
             self._predictor  # noqa: B018  it is made when it is asked for
         finally:
             self._question_progress = None
-
-    def _asked_rows(self) -> NDArray[np.intp]:
-        """Return the rows that the trees which answer questions are over."""
-        return self._prediction_rows() if self._predicts_apart else np.arange(len(self._matrix))
 
     def _expected_cells(self, X: FloatArray) -> Predictions:
         """Return what the cells of rows would show; rows of the fit are known by their cells."""
@@ -295,12 +271,14 @@ class CoalescentModel:
         matrix, tree = self._matrix, self.tree_
         if len(matrix) == 1 or not self.encoding_.informative.any():
             return Predictor.of_trees([tree], np.ones(1), matrix, self.process_, self.n_jobs)
+        if self._asks_sample:
+            return self._sample_predictor()
         rows = self._prediction_rows()
         if len(rows) < len(matrix):
             tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
             matrix = matrix[rows]
         encoded = encoded_of(self.encoding_, matrix)
-        process = prediction_process(matrix, encoded, self.real_process, self.covariance, self.noise).resolve(matrix)
+        process = prediction_process(matrix, encoded, self.real_process, self.covariance, self._noise).resolve(matrix)
         progress = self._question_progress or (self._shown_progress if self.verbose else None)
         draws = posterior_draws(
             matrix,
@@ -312,6 +290,15 @@ class CoalescentModel:
             progress=None if progress is None else lambda share: progress(share, "drawing trees for predictions"),
         )
         return Predictor(draws, np.ones(len(draws)), matrix, self.n_jobs)
+
+    def _sample_predictor(self) -> Predictor:
+        """Take trees of the sample with their parameters, evenly from all: neighbours are alike."""
+        sample = self.sample_
+        assert isinstance(sample, MCMCResult)
+        which = np.unique(np.linspace(0, len(sample) - 1, MOST_ASKED).round().astype(int)).tolist()
+        processes = sample.processes()
+        draws = [Draw(sample.trees[k], processes[k], self._matrix) for k in which]
+        return Predictor(draws, np.ones(len(draws)), self._matrix, self.n_jobs)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model into a file, for :func:`coaltree.load_model`; whole or not at all, nothing pickled.
@@ -336,46 +323,21 @@ class CoalescentModel:
         if isinstance(found, TreeSample):
             summary = found.mcc() if self.summary == "mcc" else found.consensus()
             result = explain(summary, matrix, process)
-            asked = np.arange(len(found))
-            if isinstance(found, MCMCResult) and len(found) > MOST_ASKED:
-                asked = np.linspace(0, len(found) - 1, MOST_ASKED).astype(int)
-            trees, weights = [found.trees[k] for k in asked.tolist()], found.weights[asked]
         else:
-            result, trees, weights = found, [found.tree], np.ones(1)
+            result = found
         self.tree_ = result.tree
         self.process_ = process
         self.log_joint_ = result.log_joint
         self.log_likelihood_ = result.log_likelihood
         self.log_ratios_ = result.log_ratios
         self._matrix = matrix
-        self._asked = None if self._predicts_apart else Predictor.of_trees(trees, weights, matrix, process, self.n_jobs)
+        self._asked = None
         self._frame_kind = FrameKind(index=list(self.tree_.leaf_names))  # unless there is a frame to take it from
-
-    def _calibrated(
-        self,
-        process: Process,
-        matrix: FloatArray,
-        real_columns: int,
-        row_names: Sequence[str] | None,
-        rounds: int,
-        means: Means,
-    ) -> Calibrated[Inferred]:
-        """Find the tree, or the sample of trees, and its parameters."""
-        walks = self.inference == "mcmc" and len(matrix) > 1  # the tree of one row is nothing to sample
-        part = means.stretched(0.0, PART_OF_THE_WORK)._replace(checkpoint=None) if walks else means
-        fitted = self._in_rounds(process, matrix, real_columns, row_names, rounds, part)
-        best = fitted.best
-        if walks:
-            walked = self._walked(best.process, matrix, row_names, means.stretched(PART_OF_THE_WORK, 1.0))
-            return replace(fitted, best=replace(best, result=walked, process=walked.process))
-        if self.refine and isinstance(best.result, GreedyResult):
-            return replace(fitted, best=replace(best, result=self._refined(best.result, matrix, means.progress)))
-        return fitted
 
     def _walked(
         self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, means: Means
     ) -> MCMCResult:
-        """Sample trees by Markov chains, with parameters that are fitted already, or drawn from there on."""
+        """Sample trees by Markov chains, and parameters with them if asked for."""
 
         def report(share: float, r_hat: float, effective: float) -> None:
             if means.progress:
@@ -388,7 +350,7 @@ class CoalescentModel:
             process,
             self.n_samples,
             self.n_chains,
-            calibrate=self._calibrate == "joint",
+            draw_parameters=self.draw_parameters,
             hold_noise=self.noise is not None,
             leaf_names=row_names,
             n_jobs=self.n_jobs,
@@ -408,78 +370,48 @@ class CoalescentModel:
         better = refine(found.tree, matrix, found.process, progress=report)
         return replace(better, search=found.search, neighbors_held=found.neighbors_held)
 
-    def _in_rounds(
-        self,
-        process: Process,
-        matrix: FloatArray,
-        real_columns: int,
-        row_names: Sequence[str] | None,
-        rounds: int,
-        means: Means,
-    ) -> Calibrated[Inferred]:
-        """Find trees and fit parameters in turn; those of very many rows are fitted to a part of them."""
-        noise: Noise = "tried" if self.noise is None else "held"
-        if self.inference == "smc" or rounds == 0 or len(matrix) <= MOST_CALIBRATED:
-            return alternate(self._finder(matrix, row_names, rounds, means), process, matrix, rounds, noise)
-        # A part of a coalescent's leaves has a coalescent of its own, by the same clock.
-        part = matrix[np.sort(rows_of_all_kinds(matrix, real_columns, MOST_CALIBRATED))]
-        find = self._finder(part, None, rounds, means.stretched(0.0, PART_OF_THE_WORK), "auto")
-        fitted = alternate(find, process, part, rounds, noise)
-        search = self._finder(matrix, row_names, 0, means.stretched(PART_OF_THE_WORK, 1.0))
-        found = search(fitted.best.process, 0)
-        return Calibrated(found, [*fitted.log_joints, found.log_joint])
+    def _searched(
+        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, means: Means
+    ) -> GreedyResult:
+        """Find one tree."""
 
-    def _finder(
-        self,
-        matrix: FloatArray,
-        row_names: Sequence[str] | None,
-        rounds: int,
-        means: Means,
-        search_by: str | None = None,
-    ) -> Callable[[Process, int], Found[Inferred]]:
-        """Return the inference of the rounds, as a function of the process and the number of the round."""
-        rng = as_generator(self.random_state) if self.inference == "smc" and rounds else None
-        seeds = rng.integers(2**63, size=rounds + 1).tolist() if rng is not None else [self.random_state]
-
-        def report(number: int, share: float, word: str) -> None:
+        def report(share: float, live: int) -> None:
             if means.progress:
-                # a round more than the last one seen is the least that is to come; the bar never goes back
-                means.progress(min((number + share) / (rounds + 1), ALMOST_DONE), word)
+                means.progress(min(share, ALMOST_DONE), f"{live:,} lineages")
 
-        def search(process: Process, number: int) -> Found[Inferred]:
-            result = greedy(
-                matrix,
-                process,
-                self.rule,
-                search_by or self.search,
-                leaf_names=row_names,
-                n_jobs=self.n_jobs,
-                client=means.client,
-                checkpoint=None if rounds else means.checkpoint,  # of one search: each round has other parameters
-                progress=lambda share, live: report(
-                    number, share, (f"round {number}, " if rounds else "") + f"{live:,} lineages"
-                ),
-            )
-            return Found(result, result.process, [result.tree], np.ones(1), result.log_joint)
+        return greedy(
+            matrix,
+            process,
+            self.rule,
+            self.search,
+            leaf_names=row_names,
+            n_jobs=self.n_jobs,
+            client=means.client,
+            checkpoint=means.checkpoint,
+            progress=report,
+        )
 
-        def sample(process: Process, number: int) -> Found[Inferred]:
-            result = smc(
-                matrix,
-                process,
-                self.proposal,
-                self.n_particles,
-                n_runs=self.n_runs,
-                leaf_names=row_names,
-                n_jobs=self.n_jobs,
-                client=means.client,
-                random_state=seeds[number],
-                progress=lambda share, ess, log_evidence: report(
-                    number, share, f"ESS {ess:.0f}, log evidence {log_evidence:.1f}"
-                ),
-            )
-            return Found(result, result.process, result.trees, result.weights, result.log_evidence)
+    def _sampled(
+        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, means: Means
+    ) -> SMCResult:
+        """Sample trees by sequential Monte Carlo."""
 
-        return sample if self.inference == "smc" else search
+        def report(share: float, ess: float, log_evidence: float) -> None:
+            if means.progress:
+                means.progress(min(share, ALMOST_DONE), f"ESS {ess:.0f}, log evidence {log_evidence:.1f}")
+
+        return smc(
+            matrix,
+            process,
+            self.proposal,
+            self.n_particles,
+            n_runs=self.n_runs,
+            leaf_names=row_names,
+            n_jobs=self.n_jobs,
+            client=means.client,
+            random_state=self.random_state,
+            progress=report,
+        )
 
     def _new_rows(self, X: Any) -> NewRows:
         """Read new rows, whose columns are matched with those of the fit."""
@@ -517,7 +449,14 @@ class CoalescentModel:
             raise InputError(
                 f"refine is True, and inference is {self.inference!r}: only the tree of inference 'greedy' is refined."
             )
-        for name in ("n_chains", "n_samples"):  # before the rounds, which take their time
+        if not isinstance(self.draw_parameters, (bool, np.bool_)):
+            raise InputError(f"draw_parameters is {self.draw_parameters!r}; it must be True or False.")
+        if self.draw_parameters and self.inference != "mcmc":
+            raise InputError(
+                f"draw_parameters is True, and inference is {self.inference!r}: parameters are drawn together with trees by "
+                "inference 'mcmc' only."
+            )
+        for name in ("n_chains", "n_samples"):
             checked_count(getattr(self, name), name)
         noise: Any = self.noise
         if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < 1):
@@ -530,18 +469,7 @@ class CoalescentModel:
 
             check_client(self.client)
         as_generator(self.random_state)
-        rounds: Any = self._calibrate
-        if rounds == "joint":
-            if self.inference != "mcmc":
-                raise InputError(
-                    f"calibrate is 'joint', and inference is {self.inference!r}: parameters are sampled together with trees by "
-                    "inference 'mcmc' only."
-                )
-            return
-        if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 0:
-            raise InputError(
-                f"calibrate is {rounds!r}; it must be None, a whole number of rounds, 0 for none, or 'joint'."
-            )
+        thread_count(self.n_jobs)
 
     def _shown_progress(self, share: float, word: str) -> None:
         end = "\n" if share >= 1 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from sklearn.base import ClusterMixin
 
 from .._atomic import check_place, checked_path, write_whole
 from .._validation import checked_count
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..inference.flat_clusters import check_min_cluster_size
 from ..predict.placements import Placements
 from ..table.columns import RealColumn, Table
@@ -28,10 +29,11 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     """Hierarchical clustering with Kingman's coalescent.
 
     Rows are leaves of a binary tree; real columns diffuse along its branches, categorical columns mutate. Missing cells
-    are integrated out. The tree is found with parameters that show structure, half of every column's variance taken for noise,
-    and nothing is fitted. It is the average of up to ten greedy trees, for which the noise of the cells is drawn again, so that
-    it does not hang on single cells; merges that the data cannot order are at their expected heights. Rows are in one flat
-    cluster if what they share explains enough of the rest, see `resolution`.
+    are integrated out; only the greedy search, of up to 3,000 rows and with noise, sees the mean of the ten nearest rows in place
+    of a missing number. The tree is found with parameters that show structure, half of every column's variance taken for noise,
+    and nothing is fitted. It is the average of up to ten greedy trees (thirty where cells are missing), for which the noise
+    of the cells is drawn again, so that it does not hang on single cells; merges that the data cannot order are at their
+    expected heights. Rows are in one flat cluster if what they share explains enough of the rest, see `resolution`.
 
     What is asked of the model about rows (`score_samples`, `predict`, `place`, the report) is averaged over 50 trees, each with
     parameters of its own. Two short Markov chains that begin at the tree draw them when the first question is asked, over at most
@@ -42,7 +44,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     inference : {"greedy", "smc", "mcmc"}, default "greedy"
         How the tree is found: one good tree; a weighted sample of trees by sequential Monte Carlo, which gives support values
         and the evidence, for up to some hundred rows; or a sample by Markov chains, which gives support values and says
-        whether it has converged. Chains walk with the parameters that greedy rounds have fitted.
+        whether it has converged. The parameters are fixed ones that show structure, the same for all three.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
@@ -57,23 +59,19 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
         Which tree stands for the sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
-    calibrate : int or "joint", optional
-        By default, the tree of greedy inference is found with fixed parameters, and questions about rows are averaged over draws
-        of trees with parameters of their own; for samples of trees it is 10. A number is that of the rounds, at most, in which
-        parameters are fitted and a tree is found with them; the best round is kept, and its tree answers questions too. With 0
-        nothing is fitted or drawn, also for questions. With "joint", which is for ``inference="mcmc"``, the chains sample the
-        parameters together with the trees.
+    draw_parameters : bool, default False
+        Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Questions about rows are then
+        asked of up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, each drawn with parameters of
+        its own by short chains.
     real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
         How real columns diffuse: with a pull towards the mean, or freely, as in the paper.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
-        variance each instead. The tree itself is found without matrices. With `calibrate` and for samples of trees it is about
-        everything: one variance each by default, and "full" is a matrix of the diffusion, for complete tables only.
+        variance each instead. The tree itself is found without matrices.
     noise : float, optional
-        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, drawn for
-        predictions, and what predicts rows left out best where parameters are fitted. With 0, categorical columns of the tree
-        have no noise either.
+        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and drawn
+        for predictions. With 0, categorical columns have no noise either.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
@@ -86,7 +84,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     resolution : float, optional
         How fine flat clusters are, from 0 to 1: rows are in one cluster if their correlation over the columns is at least this,
         noise aside. More gives more and smaller clusters. It does not change the tree. By default, the tree is cut where a gap
-        in the heights of its splits is clear, not at all if there is no structure, and else at a resolution of 0.2.
+        in the heights of its splits is clear, not at all if there is no structure, and else at a resolution of 0.18.
     n_clusters : int, optional
         Number of flat clusters, whatever their resolution.
     height_threshold : float, optional
@@ -140,12 +138,6 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         asked for. ``signal`` is the correlation of a cell with the same cell of the row's nearest relative on the tree, and
         ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, where trees were drawn. Columns with the
         largest signal come first.
-    log_joints_ : ndarray
-        How the rounds of fitting went: ``log p(x, tree)`` of each round's tree, of a sample its log evidence. The first round has
-        the parameters that fitting begins with, by another clock, and is not comparable with the others. The best of the
-        others is kept, which need not be the last; it is chosen by the prior of its parameters as well, so that it need not
-        be the largest. Of more than 3,000 rows, parameters are fitted to a part: the last entry is that of the tree of all
-        rows, and the others are of that part. Before Markov chains, rounds are greedy.
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None
@@ -154,8 +146,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
     encoding_ : Encoding
         How the columns were encoded.
     sample_ : SMCResult or MCMCResult
-        The sample of trees with its diagnostics; not with ``inference="greedy"``, nor Markov chains of one row. New rows are
-        asked of all of its trees, or of 200 of those of Markov chains, taken evenly.
+        The sample of trees with its diagnostics; not with ``inference="greedy"``, nor Markov chains of one row.
     log_evidence_ : float
         Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
     log_joint_ : float
@@ -222,11 +213,13 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         [0, 0, 0, 0]
         """
         check_fitted(self)
-        check_cut(n_clusters, height_threshold, self.tree_.n_leaves)
+        check_cut(n_clusters, height_threshold, self.tree_.n_leaves, resolution)
         resolution = self.resolution if resolution is None else resolution
         min_cluster_size = self.min_cluster_size if min_cluster_size is None else min_cluster_size
         check_resolution(resolution)
         check_min_cluster_size(min_cluster_size)
+        for remark in self._remarks_on_cut(n_clusters, min_cluster_size):
+            warnings.warn(remark, InputWarning, stacklevel=2)
         return self._cut(n_clusters, height_threshold, resolution, min_cluster_size)
 
     def predict(self, X: Any) -> IntArray:
@@ -257,10 +250,13 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         -------
         ndarray of shape (n_rows, n_clusters)
         """
-        rows = self._new_rows(X)
+        return self._cluster_shares(self._new_rows(X).matrix)
+
+    def _cluster_shares(self, matrix: FloatArray) -> FloatArray:
+        """Return the probability of each cluster for encoded rows."""
         beside = self.labels_ < 0  # outliers count for no cluster
         labels = np.where(beside, self.n_clusters_, self.labels_)
-        found: FloatArray = self._ask("cluster_shares", rows.matrix, labels[self._asked_rows()])[:, : self.n_clusters_]
+        found: FloatArray = self._ask("cluster_shares", matrix, labels[self._prediction_rows()])[:, : self.n_clusters_]
         shares = np.zeros((len(found), self.n_clusters_))
         shares[:, : found.shape[1]] = found  # the rows that trees were drawn over may lack the last clusters
         return shares / shares.sum(axis=1, keepdims=True) if beside.any() else shares
@@ -313,14 +309,14 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         Returns
         -------
         Placements
-            Of each row the most probable branch of `tree_`, its probability, the height at which the row attaches, and the
-            nearest leaves. Heights are by the clock of the trees that were drawn.
+            Of each row the most probable branch of `tree_`, its probability, the height at which the row attaches, the nearest
+            leaves, and the most probable cluster. Heights are by the clock of the trees that were drawn.
         """
         n_nearest = checked_count(n_nearest, "n_nearest", 0)
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
-        tree, asked = self.tree_, self._asked_rows()
+        tree, asked = self.tree_, self._prediction_rows()
         part = (
             tree if len(asked) == tree.n_leaves else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), asked))
         )
@@ -330,7 +326,11 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
             placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=asked[placed.nearest])
         log_density = placed.log_density + self._log_slopes(rows.table)
         return Placements.of(
-            placed._replace(log_density=log_density), self.tree_, rows.table.row_names, FrameKind.of(X).index
+            placed._replace(log_density=log_density),
+            self._cluster_shares(rows.matrix),
+            self.tree_,
+            rows.table.row_names,
+            FrameKind.of(X).index,
         )
 
     def to_frame(self) -> Any:

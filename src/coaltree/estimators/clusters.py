@@ -8,10 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..inference.flat_clusters import check_min_cluster_size, flat_clusters, smallest_size, stray_rows
+from ..inference.flat_clusters import (
+    check_min_cluster_size,
+    flat_clusters,
+    natural_cut,
+    passed_over,
+    smallest_size,
+    stray_rows,
+)
 from ..inference.greedy import GreedyResult
 from ..process.base import Process
 from ..table.encoding import EncodedTable
+from ..table.messages import count
 from ..tree.cut import check_cut, cut_by_agreement
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
@@ -37,7 +45,7 @@ class ClusterModel(CoalescentModel):
         n_chains: int = 4,
         n_samples: int = 1000,
         summary: str = "mcc",
-        calibrate: int | Literal["joint"] | None = None,
+        draw_parameters: bool = False,
         real_process: str = "ornstein-uhlenbeck",
         covariance: str | None = None,
         noise: float | None = None,
@@ -64,7 +72,7 @@ class ClusterModel(CoalescentModel):
         self.n_chains = n_chains
         self.n_samples = n_samples
         self.summary = summary
-        self.calibrate = calibrate
+        self.draw_parameters = draw_parameters
         self.real_process = real_process
         self.covariance = covariance
         self.noise = noise
@@ -97,6 +105,7 @@ class ClusterModel(CoalescentModel):
     ) -> None:
         super()._settle(found, matrix, process, labels)
         if labels is None:
+            self.remarks_ += self._remarks_on_cut(self.n_clusters, self.min_cluster_size)
             labels = self._cut(self.n_clusters, self.height_threshold, self.resolution, self.min_cluster_size)
         self.labels_ = labels
         self.n_clusters_ = int(labels.max()) + 1
@@ -124,9 +133,30 @@ class ClusterModel(CoalescentModel):
             assign_outliers=self.assign_outliers,
         )
 
+    def _remarks_on_cut(self, n_clusters: int | None, min_cluster_size: float) -> list[str]:
+        """Say that groups which stand apart are too small to be among the clusters that were asked for."""
+        if n_clusters is None or min_cluster_size >= 1 or hasattr(self, "sample_"):
+            return []
+        min_size = smallest_size(min_cluster_size, self.tree_.n_leaves, n_clusters)
+        sizes = passed_over(self.tree_, min_size, n_clusters)
+        if not len(sizes):
+            return []
+        groups = count(len(sizes), "group stands", "groups stand")
+        return [
+            f"{groups} apart more clearly than the {n_clusters} clusters, and {'has' if len(sizes) == 1 else 'have at most'} "
+            f"{sizes[0]} rows: too few for a cluster of at least {min_size}. For clusters of that size, set "
+            f"min_cluster_size={sizes[0]}."
+        ]
+
+    @property
+    def _natural_reason(self) -> str:
+        """What decided on the clusters, if nobody has said how to cut the tree."""
+        min_size = smallest_size(self.min_cluster_size, self.tree_.n_leaves)
+        return natural_cut(self.tree_, min_size, height_of(RESOLUTION), self._matrix.shape[1]).reason
+
     def _check_parameters(self, n_rows: int) -> None:
         super()._check_parameters(n_rows)
-        check_cut(self.n_clusters, self.height_threshold, n_rows)
+        check_cut(self.n_clusters, self.height_threshold, n_rows, self.resolution)
         check_resolution(self.resolution)
         check_min_cluster_size(self.min_cluster_size)
         if not isinstance(self.assign_outliers, (bool, np.bool_)):

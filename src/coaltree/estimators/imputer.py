@@ -42,8 +42,8 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
     Parameters
     ----------
     inference : {"greedy", "smc", "mcmc"}, default "greedy"
-        One good tree; a weighted sample of trees by sequential Monte Carlo, for up to some hundred rows; or a sample by Markov
-        chains, which walk with the parameters that greedy rounds have fitted.
+        How the tree is found at which the draws begin: one good tree; a weighted sample of trees by sequential Monte Carlo, for
+        up to some hundred rows; or a sample by Markov chains.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
@@ -57,22 +57,19 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
     n_samples : int, default 1000
         Trees that each of them records, those of its warm-up among them.
     summary : {"mcc", "consensus"}, default "mcc"
-        Which tree stands for the sample in `tree_`; cells are filled from all, or from 200 trees of Markov chains, taken evenly.
-    calibrate : int or "joint", optional
-        By default, cells are filled from draws of trees with parameters of their own; for samples of trees it is 10. A number is
-        that of the rounds, at most, in which parameters are fitted: cells are filled from one tree, on which rows with missing
-        cells are placed anew, or from the sample of trees. With 0 nothing is fitted or drawn. With "joint", which is for
-        ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
+        Which tree stands for the sample in `tree_`.
+    draw_parameters : bool, default False
+        Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Cells are then filled from up to
+        200 trees of that sample, and not from 50 of short chains.
     real_process : {"brownian", "ornstein-uhlenbeck"}, default "ornstein-uhlenbeck"
         How real columns diffuse: freely, or pulled back to their mean.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
-        variance each instead. The tree itself is found without matrices. With `calibrate` and for samples of trees it is about
-        everything: one variance each by default, and "full" is a matrix of the diffusion, for complete tables only.
+        variance each instead. The tree itself is found without matrices.
     noise : float, optional
-        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, drawn for
-        predictions, and what predicts rows left out best where parameters are fitted.
+        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and drawn
+        for predictions. With 0, categorical columns have no noise either.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
@@ -114,8 +111,6 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         `CoalescentClustering`.
     log_joint_ : float
         ``log p(x, tree)`` of the encoded table and of `tree_`, with the parameters that were kept.
-    log_joints_ : ndarray
-        The same of every round of fitting, see `CoalescentClustering`.
     search_ : str
         How partners were looked for, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbors_held_ : float or None
@@ -157,7 +152,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         n_chains: int = 4,
         n_samples: int = 1000,
         summary: str = "mcc",
-        calibrate: int | Literal["joint"] | None = None,
+        draw_parameters: bool = False,
         real_process: str = "ornstein-uhlenbeck",
         covariance: str | None = None,
         noise: float | None = None,
@@ -180,7 +175,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         self.n_chains = n_chains
         self.n_samples = n_samples
         self.summary = summary
-        self.calibrate = calibrate
+        self.draw_parameters = draw_parameters
         self.real_process = real_process
         self.covariance = covariance
         self.noise = noise
@@ -283,8 +278,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         """Draw the missing cells, for multiple imputation.
 
         All cells of a table belong together. Each table has one of the trees that were drawn, with its parameters, on which rows
-        of the fit are drawn jointly; other rows are drawn each from one place in one of the trees. With `calibrate` and for
-        samples of trees, rows of the fit are placed anew first.
+        of the fit are drawn jointly; other rows are drawn each from one place in one of the trees.
 
         Parameters
         ----------

@@ -22,14 +22,13 @@ from ..table.encoding import EncodedTable, Encoding
 
 FloatArray = NDArray[np.float64]
 
-FIRST_NOISE = 0.1  # where the search for it begins
 FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # of categorical columns, where draws begin
 # The process that trees and clusters are found with. Nothing of it is fitted: parameters that predict best see too little noise
 # for clusters. `python benchmarks/clusters.py --defaults` tries others: what is best on one half of its tables is no better than
 # these on the other.
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
-RESOLUTION = 0.2  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
+RESOLUTION = 0.18  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
 MOST_CORRELATED = (
     100  # real columns that have covariance matrices in predictions: the work grows as the cube of their number
 )
@@ -130,23 +129,20 @@ def prediction_process(
             return OrnsteinUhlenbeck(RATE, middle, np.diag(rest), np.diag(share * spread))
         return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, shape), ratio)
 
-    return _process_of(matrix, encoded, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], FIRST_SITE_NOISE))
+    # noise that is given is held, that of categorical columns with it: then it is that of the tree
+    states = FIRST_SITE_NOISE if noise is None else SITE_NOISE if noise else 0.0
+    return _process_of(matrix, encoded, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], states))
 
 
-def first_process(
-    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float
+def sampling_process(
+    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float | None
 ) -> Process:
-    """Return a process for a matrix of encoded columns, from which the fitting of parameters begins.
+    """Return the process from which Markov chains begin that draw parameters: that of predictions, without matrices.
 
-    A stationary process has the columns' own means and variances, and so has Brownian motion, so that units do not matter.
+    A summary of the chains is one tree over all rows, whose messages under a matrix would need a table without holes.
     """
-
-    def real(middle: FloatArray, spread: FloatArray) -> Process:
-        if real_process == "brownian":
-            return Brownian(_shaped(spread, covariance), noise)
-        return OrnsteinUhlenbeck(1.0, middle, _shaped(spread / (1 + noise), covariance), noise * (1 + noise))
-
-    return _process_of(matrix, encoded, real, 1.0, 0.0)
+    covariance = "diagonal" if covariance in (None, "full") else covariance
+    return prediction_process(matrix, encoded, real_process, covariance, noise)
 
 
 def _process_of(

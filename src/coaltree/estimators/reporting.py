@@ -15,7 +15,6 @@ from ..inference.smc_result import SMCResult
 from ..persist.results import clusters_chosen_by
 from ..plot.fitted import encoded_columns
 from ..plot.visible_tree import MOST_LEAVES
-from ..predict.predictor import Predictor
 from ..process.base import Predictions
 from ..report.facts import (
     CategoricalFacts,
@@ -31,7 +30,7 @@ from ..report.messages import MIN_ROWS
 from ..report.page import check_packages, page
 from ..table.encoding import Encoding
 from ..table.messages import count
-from .base import MOST_CALIBRATED, check_fitted, most_rounds
+from .base import check_fitted
 from .examining import OffTree, take_off
 
 if TYPE_CHECKING:
@@ -73,9 +72,7 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
     """
     encoding, tree = model.encoding_, model.tree_
     matrix, predictor = model._matrix, model._predictor
-    if not model._predicts_apart and len(predictor.trees) > 1:  # of a sample, the tree that stands for it
-        predictor = Predictor.of_trees([tree], np.ones(1), matrix, predictor.given_process, model.n_jobs)
-    asked = model._asked_rows()
+    asked = model._prediction_rows()
     holes, filled, off = np.zeros(0, dtype=np.intp), None, None
     if encoding.informative.any():
         if tree.n_leaves <= MOST_LEAVES:
@@ -88,7 +85,6 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
             off = take_off(part, predictor, n_real)
             off = off._replace(rows=asked[off.rows], opened=asked[off.opened])
     sample = getattr(model, "sample_", None)
-    rounds = len(model.log_joints_)
     return ReportFacts(
         title=f"A table of {count(tree.n_leaves, 'row')}" if title is None else title,
         tree=tree,
@@ -104,10 +100,7 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
         examined=_examined(off),
         log_ratios=model.log_ratios_,
         parameters=model.prediction_parameters_,
-        log_joints=model.log_joints_.tolist(),
-        fitted_to_part=model.inference != "smc" and rounds > 1 and tree.n_leaves > MOST_CALIBRATED,
-        most_rounds=most_rounds(model._calibrate),
-        predicts_apart=model._predicts_apart,
+        draws_parameters=model._asks_sample,
         search=getattr(model, "search_", None),
         neighbors_held=getattr(model, "neighbors_held_", None),
         remarks=tuple(model.remarks_),

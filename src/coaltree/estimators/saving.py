@@ -62,7 +62,6 @@ def state_of(model: CoalescentModel) -> ModelState:
         model.process_,
         model._matrix,
         model.tree_ if sample is None else sample,
-        model.log_joints_,
         tuple(model.remarks_),
         tuple(
             float(own) if kind == "real" and own is not None else None
@@ -76,7 +75,7 @@ def state_of(model: CoalescentModel) -> ModelState:
         id_column=model._id_column,
         prediction_seed=model._prediction_seed,
     )
-    if model._predicts_apart and model._asked is not None:
+    if model._asked is not None and not model._asks_sample:
         draws = model._asked.ensemble.draws
         state = replace(state, prediction_rows=model._prediction_rows(), prediction=tuple(draws))
     if isinstance(model, ClusterModel):

@@ -112,7 +112,6 @@ def _restored(model: Any, state: ModelState) -> Any:
     if state.feature_names is not None:
         model.feature_names_in_ = np.array(state.feature_names, dtype=object)
     model.encoding_ = encoding
-    model.log_joints_ = state.log_joints
     model.parameters_ = parameters_by_name(state.process, encoded_of(encoding, state.matrix), encoding)
     model.remarks_ = list(state.remarks)
     found = state.found
@@ -128,7 +127,7 @@ def _restored(model: Any, state: ModelState) -> Any:
         result = explain(found, state.matrix, state.process)
     model._settle(result, state.matrix, state.process, state.labels)
     model._prediction_seed = state.prediction_seed
-    if state.prediction_rows is not None and model._predicts_apart:
+    if state.prediction_rows is not None:
         weights = np.ones(len(state.prediction))
         model._asked = Predictor(state.prediction, weights, state.matrix[state.prediction_rows], model.n_jobs)
     model._with_holes = state.indicator_features

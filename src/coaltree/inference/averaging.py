@@ -50,7 +50,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MOST_LINEAGES = 200  # above which merges stay as they are
-FEWEST_TREES, MOST_TREES = 5, 10
+FEWEST_TREES, MOST_TREES, MOST_TREES_FILLED = 5, 10, 30
 # Replicates may take a tenth of a second longer than the greedy search, which weighs as many pairs as n^2: that is so many pairs
 # of no columns, and in their time a column takes so much more.
 FREE_PAIRS = 300_000
@@ -70,6 +70,7 @@ def average_trees(
     most_lineages: int | None = None,
     jitter: float = JITTER,
     drop: float = DROP,
+    filled: bool = False,
     n_jobs: int | None = None,
     random_state: RandomState = 0,
 ) -> Tree:
@@ -84,7 +85,8 @@ def average_trees(
     process : Process
         A resolved one.
     n_trees : int, optional
-        Number of replicates. By default 10, or down to 5 where more would take much longer than the greedy search.
+        Number of replicates. By default 10, or down to 5 where more would take much longer than the greedy search, or up to 30
+        where that one takes long.
     most_lineages : int, optional
         Number of lineages whose merges are averaged, at the most. By default 200, or fewer where even 5 replicates of so many
         would take much longer than the greedy search.
@@ -92,6 +94,9 @@ def average_trees(
         By which share of the noise's standard deviation real values are moved.
     drop : float, default 1.0
         With which share of the noise's probability categorical values are left out.
+    filled : bool, default False
+        Whether missing cells were filled in, so that the greedy search of the table itself would have taken much longer: the
+        numbers by default are larger then.
     n_jobs : int, optional
         Threads. The result does not depend on it.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default 0
@@ -122,7 +127,7 @@ def average_trees(
     if n < 3 or not any(own.noisy for own in process.columns(X[:1])):
         return tree
     forest = process.forest(X, n, scan=True)
-    m, count = _sizes(forest, n)
+    m, count = _sizes(forest, n, filled)
     if most_lineages is not None:
         m = min(n, max(most_lineages, 2))
     lineages = _last_lineages(tree, forest, m)
@@ -136,12 +141,13 @@ def average_trees(
     return _with_top(tree, lineages, children, -unit * np.log(joined))
 
 
-def _sizes(forest: Forest, n: int) -> tuple[int, int]:
+def _sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, int]:
     """Return how many lineages and how many replicates of them take about as long as the greedy search of n rows."""
-    real = COMPLETE_COLUMN if forest.complete else REAL_COLUMN
-    pairs = n**2 + FREE_PAIRS / (1 + real * forest.n_real + SITE * forest.n_sites)
+    own = 1 + (COMPLETE_COLUMN if forest.complete else REAL_COLUMN) * forest.n_real + SITE * forest.n_sites
+    longer = (1 + REAL_COLUMN * forest.n_real + SITE * forest.n_sites) / own if filled else 1.0
+    pairs = longer * n**2 + FREE_PAIRS / own
     m = min(n, MOST_LINEAGES, max(math.isqrt(int(pairs / FEWEST_TREES)), 2))
-    return m, min(max(int(pairs / m**2), FEWEST_TREES), MOST_TREES)
+    return m, min(max(int(pairs / m**2), FEWEST_TREES), MOST_TREES_FILLED if filled else MOST_TREES)
 
 
 class _Lineages(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.base import Process
-from ..process.parameters import named_parameters, parameter_values, with_parameters
+from ..process.parameters import named_parameters, parameter_values, slowed, with_parameters
 from ..process.sampler import ParameterDraws, slice_step
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
@@ -188,7 +188,8 @@ class Chain:
                 return tree_gain + draws.clock_gain(process, log_factor)
 
             log_factor = slice_step(log_density, 0.0, CLOCK_RANGE, self._rng)
-            process, factor = draws.slowed(process, log_factor)[0], math.exp(log_factor)
+            factor = math.exp(log_factor)
+            process = slowed(process, factor)
         self.process, self._X = process, draws.table
         children, root, heights = self._by_slot()
         self._make_messages(process, children, root, factor * heights)

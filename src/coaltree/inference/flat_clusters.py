@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,10 @@ IntArray = NDArray[np.intp]
 
 FEWEST = 2  # rows of a cluster by default, if the table has that many for each
 # Of successive heights of splits: a ratio that makes it clear which ones part clusters, down to a height below which the data
-# say nothing; and how much higher the first is than the eighth where there is any structure at all.
-CLEAR_GAP, LOWEST, FLAT, FLAT_AFTER = 2.0, 0.3, 1.5, 8
-MOST_SPLITS = 15  # among which a gap is looked for: below, few rows are left for each
+# say nothing; and how much higher the first is than the eighth where there is any structure at all, and that of few columns:
+# there it is 1 and so much over the number of columns, as the splits of noise differ more.
+CLEAR_GAP, LOWEST, FLAT, FLAT_AFTER, FLAT_OF_FEW = 2.0, 0.3, 1.5, 8, 2.8
+MOST_SPLITS = 10  # among which a gap is looked for: below, few rows are left for each
 
 
 def flat_clusters(
@@ -53,7 +55,7 @@ def flat_clusters(
     height : float, optional
         Clusters meet above this height.
     otherwise : float, optional
-        If neither is given, the tree is cut where `natural_height` says, or else at this height.
+        If neither is given, the tree is cut where `natural_cut` says, or else at this height.
     min_cluster_size : float or int, default 0.02
         Rows that a cluster has at least: a share of all rows, or from 1 on a number of them.
     assign_outliers : bool, default True
@@ -67,7 +69,7 @@ def flat_clusters(
     n = tree.n_leaves
     min_size = smallest_size(min_cluster_size, n, n_clusters)
     if n_clusters is None and height is None:
-        height = natural_height(tree, min_size, otherwise)
+        height = natural_cut(tree, min_size, otherwise, X.shape[1]).height
     clusters = cut_with_min_size(tree, min_size, n_clusters=n_clusters, height=height)
     labels = np.full(n, -1, dtype=np.intp)
     for label, node in enumerate(clusters):
@@ -78,10 +80,17 @@ def flat_clusters(
     return number_clusters(labels)
 
 
-def natural_height(tree: Tree, min_size: int, otherwise: float) -> float:
+class NaturalCut(NamedTuple):
+    """Where to cut a tree if nobody says, and what decided on it."""
+
+    height: float
+    reason: Literal["gap", "no structure", "default resolution"]
+
+
+def natural_cut(tree: Tree, min_size: int, otherwise: float, n_columns: int = 10) -> NaturalCut:
     """Return where to cut a tree if nobody says.
 
-    Merges of at least `min_size` leaves on both sides are splits. Where one of the first fifteen is at least twice as high as
+    Merges of at least `min_size` leaves on both sides are splits. Where one of the first ten is at least twice as high as
     the next, the tree is cut between the two with the largest ratio. Where the first eight are about equally high, as they are
     of noise without structure, it is not cut at all.
 
@@ -91,27 +100,55 @@ def natural_height(tree: Tree, min_size: int, otherwise: float) -> float:
     min_size : int
     otherwise : float
         The height to cut at if neither is so.
+    n_columns : int, default 10
+        Of the table: the splits of noise are the more alike the more columns there are.
 
     Returns
     -------
-    float
+    NaturalCut
 
     Examples
     --------
     >>> from coaltree import Tree
     >>> tree = Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.01, 0.02, 0.5])
-    >>> natural_height(tree, 1, 1.6)
-    0.02
+    >>> natural_cut(tree, 1, 1.6)
+    NaturalCut(height=0.02, reason='gap')
     """
     heights = split_heights(tree, min_size)
     high = min(int(np.count_nonzero(heights[:-1] >= LOWEST)), MOST_SPLITS)
     if high:
         ratios = heights[:high] / np.maximum(heights[1 : high + 1], np.finfo(float).tiny)
         if ratios.max() >= CLEAR_GAP:
-            return float(heights[int(ratios.argmax()) + 1])
-    if len(heights) >= FLAT_AFTER and heights[0] < FLAT * heights[FLAT_AFTER - 1]:
-        return math.inf
-    return otherwise
+            return NaturalCut(float(heights[int(ratios.argmax()) + 1]), "gap")
+    flat = max(FLAT, 1 + FLAT_OF_FEW / max(n_columns, 1))
+    if len(heights) >= FLAT_AFTER and heights[0] < flat * heights[FLAT_AFTER - 1]:
+        return NaturalCut(math.inf, "no structure")
+    return NaturalCut(otherwise, "default resolution")
+
+
+def passed_over(tree: Tree, min_size: int, n_clusters: int) -> IntArray:
+    """Return the sizes of groups that are too small to be clusters, but stand apart more clearly than the clusters do.
+
+    Parameters
+    ----------
+    tree : Tree
+    min_size : int
+        Rows of a cluster.
+    n_clusters : int
+        Number of clusters that the tree is cut into.
+
+    Returns
+    -------
+    ndarray of int
+        Of groups of at least two leaves that meet all others at a height at least twice that of the lowest merge that was undone,
+        the largest first.
+    """
+    heights = split_heights(tree, min_size)
+    if not 2 <= n_clusters <= len(heights) + 1:
+        return np.empty(0, dtype=np.intp)
+    least = tree.leaf_counts[tree.children].min(axis=1)
+    apart = (least >= FEWEST) & (least < min_size) & (tree.merge_heights >= CLEAR_GAP * heights[n_clusters - 2])
+    return np.sort(least[apart])[::-1]
 
 
 def smallest_size(min_cluster_size: float, n_rows: int, n_clusters: int | None = None) -> int:
@@ -119,7 +156,7 @@ def smallest_size(min_cluster_size: float, n_rows: int, n_clusters: int | None =
     if min_cluster_size >= 1:
         return int(min_cluster_size)
     size = max(math.ceil(min_cluster_size * n_rows), FEWEST) if min_cluster_size > 0 else 1
-    return max(min(size, n_rows // (n_clusters or 2)), 1)
+    return max(min(size, n_rows // n_clusters), 1) if n_clusters is not None else size
 
 
 def check_min_cluster_size(value: object) -> None:

@@ -79,7 +79,7 @@ def mcmc(
     n_samples: int = 1000,
     n_chains: int = 4,
     *,
-    calibrate: bool = False,
+    draw_parameters: bool = False,
     hold_noise: bool = False,
     warmup: int | None = None,
     thin: int | None = None,
@@ -103,7 +103,7 @@ def mcmc(
         Trees that each chain records, those of the warm-up among them.
     n_chains : int, default 4
         Independent chains.
-    calibrate : bool, default False
+    draw_parameters : bool, default False
         Draw the process's parameters too, in turn with the trees: the sample is from the posterior of both. They begin as the
         process has them, and their priors are the weak ones of `ct.calibrate`. Covariance matrices of the diffusion and of the
         noise, where an `OrnsteinUhlenbeck` has both, are shrunk towards diagonal ones.
@@ -148,8 +148,8 @@ def mcmc(
         raise InputError(
             f"progress is {progress!r}; it must be a function of share, R-hat and effective samples, or None."
         )
-    if not isinstance(calibrate, bool | np.bool_):
-        raise InputError(f"calibrate is {calibrate!r}; it must be True, to sample the parameters too, or False.")
+    if not isinstance(draw_parameters, bool | np.bool_):
+        raise InputError(f"draw_parameters is {draw_parameters!r}; it must be True or False.")
     matrix = as_matrix(X)
     n = len(matrix)
     plan = _checked_plan(n_samples, n_chains, warmup, n if thin is None else thin)
@@ -158,7 +158,7 @@ def mcmc(
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
-    draws = [parameter_draws(resolved, matrix, hold_noise) if calibrate else None for _ in seeds]
+    draws = [parameter_draws(resolved, matrix, hold_noise) if draw_parameters else None for _ in seeds]
     begun = draws[0].table if draws[0] else matrix  # with a value in missing cells that are drawn
     with opened_client(client) as opened, told_how_to_go_on(checkpoint):
         with warnings.catch_warnings():
@@ -170,7 +170,7 @@ def mcmc(
         kept = None
         if checkpoint is not None:
             seeded = None if random_state is None else seeds
-            settings = (plan.n_chains, plan.thin, warmup, seeded, bool(calibrate), bool(hold_noise))
+            settings = (plan.n_chains, plan.thin, warmup, seeded, bool(draw_parameters), bool(hold_noise))
             mark = fingerprint((matrix, resolved.columns(begun)), *settings)
             kept = Checkpoint(checkpoint, mark, plan.tuned)
             plan = plan._replace(tuned=kept.take_up(recorded, chains))

@@ -69,10 +69,10 @@ FloatArray = NDArray[np.float64]
 Value = TypeVar("Value")
 
 FORMAT = "coaltree model"
-FORMAT_VERSION = 3  # files of version 3 end with a digest
+FORMAT_VERSION = 4  # files end with a digest since version 3
 _ABOUT = "A coaltree model, fitted to a table. Read it with coaltree.load_model(path)."
 _MAX_JSON_BYTES = 2**30
-_CUT_RULES = ("n_clusters", "height", "resolution", "tree", "likelihood ratio")
+_CUT_RULES = ("n_clusters", "height", "resolution", "gap", "no structure", "default resolution", "likelihood ratio")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,6 @@ class ModelState:
         The encoded table.
     found : Tree or TreeSample
         The tree, or the sample of trees with log joints and log ratios: an SMCResult or an MCMCResult.
-    log_joints : ndarray of shape (n_rounds,)
-        Log joint density of each round of fitting.
     remarks : tuple of str
         Remarks about the table and the fit.
     constants : tuple of float or None
@@ -131,7 +129,6 @@ class ModelState:
     process: Process
     matrix: FloatArray
     found: Tree | TreeSample
-    log_joints: FloatArray
     remarks: tuple[str, ...]
     constants: tuple[float | None, ...]
     indicator_features: tuple[int, ...]
@@ -190,7 +187,6 @@ class ModelState:
             "n_runs": len(self.found.n_ancestors) if isinstance(self.found, SMCResult) else None,
             "chains": chains_to_json(self.found) if isinstance(self.found, MCMCResult) else None,
             "log_evidence": None if self.log_evidence is None else number_to_json(self.log_evidence),
-            "log_joints": [number_to_json(value) for value in self.log_joints.tolist()],
             "clusters_chosen_by": self.clusters_chosen_by,
             "search": self.search,
             "neighbors_held": self.neighbors_held,
@@ -334,7 +330,6 @@ def _read_state(facts: Mapping[str, Any], archive: Archive) -> ModelState:
     labels = read_labels(archive, len(names)) if fact("n_clusters") is not None else None
     if labels is not None and fact("n_clusters") != labels.max() + 1:
         raise InputError("n_clusters is not the number of its clusters")
-    rounds = [read_number(value, "log_joints") for value in read_list(fact("log_joints"), "log_joints")]
     return ModelState(
         read_text(fact("estimator"), "estimator"),
         parameters_from_json(fact("parameters")),
@@ -342,7 +337,6 @@ def _read_state(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         process,
         matrix,
         found,
-        np.array(rounds, dtype=np.float64),
         _read_texts(fact("remarks"), "remarks"),
         _read_constants(fact("constants"), encoding),
         _read_positions(fact("indicator_features"), encoding),

@@ -39,10 +39,12 @@ class FittedClustering(Protocol):
     labels_: NDArray[np.intp]
     n_clusters_: int
     log_joint_: float
-    log_joints_: NDArray[np.float64]
     log_likelihood_: float
     parameters_: dict[str, dict[str, Any]]
     sample_: SMCResult | MCMCResult  # only where trees were sampled
+
+    @property
+    def _natural_reason(self) -> str: ...
 
 
 def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
@@ -127,7 +129,6 @@ def facts_of(
         "search": getattr(model, "search_", None),
         "neighbors_held": getattr(model, "neighbors_held_", None),
         "log_joint": model.log_joint_,
-        "log_joints": model.log_joints_.tolist(),
         "log_likelihood": model.log_likelihood_,
         "log_prior": log_prior(model.tree_),
         "tree_height": model.tree_.heights[-1],
@@ -176,14 +177,18 @@ def _run_facts(sample: SMCResult) -> dict[str, Any]:
 
 
 def clusters_chosen_by(model: FittedClustering) -> str:
-    """Say what decided on the clusters: "n_clusters", "height", "resolution", "tree" or, of a sample, "likelihood ratio"."""
+    """Say what decided on the clusters.
+
+    "n_clusters", "height" or "resolution", if one was given; of a sample, "likelihood ratio"; else "gap", if one in the heights
+    of the tree is clear, "no structure", or "default resolution".
+    """
     if model.n_clusters is not None:
         return "n_clusters"
     if model.height_threshold is not None:
         return "height"
     if hasattr(model, "sample_"):
         return "likelihood ratio"
-    return "tree" if model.resolution is None else "resolution"
+    return model._natural_reason if model.resolution is None else "resolution"
 
 
 def json_text(facts: Mapping[str, Any]) -> str:

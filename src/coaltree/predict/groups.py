@@ -418,14 +418,17 @@ class PlaceGroups:
             return np.asarray(self.bound(self.rows(X[first : first + ROWS_AT_ONCE])).argmax(axis=1))
 
         starts = range(0, len(X), ROWS_AT_ONCE)
-        order = np.arange(len(X))
+        order, holes = np.arange(len(X)), np.isnan(X)
+        if self.blended and holes.any():  # rows that lack the same cells share what depends on the place only
+            order = np.lexsort(holes.T)
         kept, _ = self._prepared  # before threads ask for it
         if kept is None:
             n_threads = min(n_threads, FEW_THREADS)
         n_threads = min(n_threads, len(starts))  # of one block the caller takes care: threads take long to start
         with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
             if kept is None and len(X) > 1:
-                order = np.argsort(np.concatenate(parallel(delayed(nearest)(k) for k in starts)), kind="stable")
+                near = np.concatenate(parallel(delayed(nearest)(k) for k in starts))
+                order = order[np.argsort(near[order], kind="stable")]
             found = parallel(delayed(self._answers)(X, order[k : k + ROWS_AT_ONCE], work, most) for k in starts)
         parts = [part for block in found for part in block]
         return np.concatenate([which for which, _ in parts]), [answer for _, answer in parts]

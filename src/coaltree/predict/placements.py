@@ -39,6 +39,10 @@ class Placements:
         Expected height of its merges with them.
     log_density : ndarray of float
         Log predictive density of the row.
+    cluster : ndarray of int
+        The most probable cluster.
+    cluster_probability : ndarray of float
+        Its probability.
     index : pandas Index or None
         That of the frame that the rows came in, if it had one.
     """
@@ -53,11 +57,15 @@ class Placements:
     nearest: list[tuple[str, ...]]
     nearest_height: FloatArray
     log_density: FloatArray
+    cluster: IntArray
+    cluster_probability: FloatArray
     index: Any = None
 
     @classmethod
-    def of(cls, placed: Placed, tree: Tree, row_names: tuple[str, ...] | None, index: Any = None) -> Self:
-        """Put names to what was found."""
+    def of(
+        cls, placed: Placed, shares: FloatArray, tree: Tree, row_names: tuple[str, ...] | None, index: Any = None
+    ) -> Self:
+        """Put names to what was found; `shares` are the probabilities of all clusters."""
         names = np.array(tree.leaf_names, dtype=object)
         return cls(
             row_names or tuple(map(str, range(len(placed.node)))),
@@ -70,6 +78,8 @@ class Placements:
             [tuple(names[row]) for row in placed.nearest],
             placed.nearest_height,
             placed.log_density,
+            shares.argmax(axis=1),
+            shares.max(axis=1),
             index,
         )
 
@@ -77,7 +87,7 @@ class Placements:
         return len(self.branch)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the table column by column, row names first, the nearest leaves a column each."""
+        """Return the table column by column, row names first, the nearest leaves a column each, clusters last."""
         return self._columns(slice(None))
 
     def _columns(self, rows: slice) -> dict[str, list[Any]]:
@@ -87,6 +97,8 @@ class Placements:
         for k in range(self.nearest_height.shape[1]):
             table[f"nearest_{k + 1}"] = [names[k] for names in self.nearest[rows]]
             table[f"nearest_{k + 1}_height"] = self.nearest_height[rows, k].tolist()
+        for name in ("cluster", "cluster_probability"):
+            table[name] = getattr(self, name)[rows].tolist()
         return table
 
     def to_pandas(self) -> Any:

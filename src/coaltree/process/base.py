@@ -294,8 +294,8 @@ def check_width(given: int, expected: int, what: str) -> None:
         raise InputError(f"The table has {given} column(s), but {what} describes {expected}; they must be as many.")
 
 
-# Whether noise is to be fitted, is tried out as it is, or is what the user wants: then it has no prior, and no least value.
-Noise: TypeAlias = Literal["fitted", "tried", "held"]
+# Whether noise is to be fitted, or is what the user wants: then it has no prior, and no least value.
+Noise: TypeAlias = Literal["fitted", "held"]
 
 # Precisions, in units of the column's own, and rates have a Gamma prior of this shape and scale.
 SHAPE, SCALE = 1.1, 1.1

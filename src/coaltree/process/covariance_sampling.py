@@ -59,17 +59,24 @@ class CovariancePrior:
 
     def log_density(self, covariance: FloatArray) -> float:
         """Return the log density of a covariance matrix, its strength and its scales, up to a constant."""
-        return self._log_density(*_determinant_and_precisions(covariance), self.strength)
+        log_determinant, precisions = _determinant_and_precisions(covariance)
+        return self._log_density_by_strength(log_determinant, precisions)(self.strength)
 
-    def _log_density(self, log_determinant: float, precisions: FloatArray, strength: float) -> float:
+    def _log_density_by_strength(self, log_determinant: float, precisions: FloatArray) -> Callable[[float], float]:
+        """Return the same as a function of the strength."""
         width = len(self.expected)
-        freedom = strength + width + 1
-        wishart = 0.5 * freedom * float(np.sum(np.log(0.5 * strength * self.scales)))
-        wishart -= _log_multigamma(0.5 * freedom, width)
-        wishart -= 0.5 * (freedom + width + 1) * log_determinant
-        wishart -= 0.5 * strength * float(np.sum(self.scales * precisions))
-        away = (math.log(strength) - math.log(width)) / LOG_STRENGTH_SD
-        return float(wishart - 0.5 * away**2 - np.sum(self.scales / self.expected))
+        trace, prior = float(np.sum(self.scales * precisions)), float(np.sum(self.scales / self.expected))
+        log_scales = float(np.sum(np.log(self.scales)))
+
+        def log_density(strength: float) -> float:
+            freedom = strength + width + 1
+            wishart = 0.5 * freedom * (width * math.log(0.5 * strength) + log_scales)
+            wishart -= _log_multigamma(0.5 * freedom, width)
+            wishart -= 0.5 * (freedom + width + 1) * log_determinant + 0.5 * strength * trace
+            away = (math.log(strength) - math.log(width)) / LOG_STRENGTH_SD
+            return wishart - 0.5 * away**2 - prior
+
+        return log_density
 
     def draw_covariance(self, residuals: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw the matrix given vectors, a row each, of which it is the covariance."""
@@ -79,8 +86,9 @@ class CovariancePrior:
     def draw_strength_and_scales(self, covariance: FloatArray, rng: np.random.Generator) -> None:
         """Draw them given the matrix."""
         log_determinant, precisions = _determinant_and_precisions(covariance)
+        log_density = self._log_density_by_strength(log_determinant, precisions)
         log_strength = slice_step(
-            lambda log: self._log_density(log_determinant, precisions, math.exp(log)),
+            lambda log: log_density(math.exp(log)),
             math.log(self.strength),
             (math.log(STRENGTH_RANGE[0]), math.log(STRENGTH_RANGE[1])),
             rng,

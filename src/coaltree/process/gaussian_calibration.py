@@ -76,14 +76,9 @@ class GaussianPrior(NamedTuple):
         return total
 
     def least_variance(self, noise: FloatArray | float) -> FloatArray:
-        """Return the variance of each column with which its noise is that of rounding.
-
-        Where noise is tried out it is the column's own at the most: noise that is too little for one of many columns is not
-        made up for by letting that column diffuse more widely than it does.
-        """
+        """Return the variance of each column with which its noise is that of rounding."""
         noises = np.broadcast_to(noise, len(self.spread))
-        least = np.where(noises > 0, self.rounding / np.where(noises > 0, noises, 1.0), 0.0)
-        return np.minimum(least, self.spread) if self.noise == "tried" else least
+        return np.where(noises > 0, self.rounding / np.where(noises > 0, noises, 1.0), 0.0)
 
     def _for_one_variance(self, least: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return the least variance of all columns: with one noise rounding counts on average, else in every column."""

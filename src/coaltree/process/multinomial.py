@@ -122,11 +122,11 @@ class Multinomial(Process):
         start = np.concatenate([[0], np.cumsum([len(q) for q in self.equilibrium])]).astype(np.intp)
         q, noise = np.concatenate(self.equilibrium), np.broadcast_to(self.noise, n_columns)
         message = np.ones((len(X), start[-1]))
-        for d in range(n_columns):
-            rows = np.flatnonzero(~np.isnan(X[:, d]))
-            states = start[d] + X[rows, d].astype(np.intp)
-            message[rows, start[d] : start[d + 1]] = noise[d]
-            message[rows, states] += (1 - noise[d]) / q[states]
+        counts, observed = np.diff(start), ~np.isnan(X)
+        np.copyto(message, np.repeat(noise, counts), where=np.repeat(observed, counts, axis=1))
+        rows, columns = np.nonzero(observed)
+        states = start[columns] + X[rows, columns].astype(np.intp)
+        message[rows, states] += (1 - noise[columns]) / q[states]
         rate = np.array(np.broadcast_to(self.rate, n_columns))
         return [SiteColumns(message, self.equilibrium, rate, bool(np.any(self.noise > 0)))]
 

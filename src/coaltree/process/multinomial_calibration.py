@@ -162,7 +162,7 @@ def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
 
 
 def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArray:
-    """Return the most probable noise given how many cells it has drawn: eq. (11.5)."""
+    """Return the most probable noise given how many cells it has drawn: eq. (11.4)."""
     cells, drawn = (~np.isnan(X)).sum(axis=0).astype(np.float64), found.noise_draws
     if process.noise.ndim == 0:
         cells, drawn = cells.sum(), drawn.sum()

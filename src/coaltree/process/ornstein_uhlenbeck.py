@@ -44,7 +44,7 @@ class OrnsteinUhlenbeck(Gaussian):
     Notes
     -----
     Missing cells are integrated out. With a full covariance matrix the table of a tree has to be complete, and new rows need not
-    be. Where `noise` is a matrix too, :func:`coaltree.mcmc` with ``calibrate=True`` takes tables with missing cells: it draws
+    be. Where `noise` is a matrix too, `coaltree.mcmc` with ``draw_parameters=True`` takes tables with missing cells: it draws
     them, and both matrices, together with the trees, eq. (13.9) and (13.10).
 
     Examples

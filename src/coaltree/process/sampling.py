@@ -8,6 +8,7 @@ each branch a state was drawn anew.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,10 +188,17 @@ class _MultinomialDraws(ParameterDraws):
     def __init__(self, process: Multinomial, X: FloatArray, hold_noise: bool) -> None:
         super().__init__(X)
         self._moves_noise = bool(process.noise.any()) and not hold_noise
+        assert process.equilibrium is not None, "the process is resolved"
+        self._n_states = np.array([len(q) for q in process.equilibrium])
+        self._start = np.concatenate([[0], np.cumsum(self._n_states)[:-1]])  # of the states of each column among all
+        observed = ~np.isnan(X.T)
+        self._n_observed = observed.sum(axis=1)
+        self._columns, self._rows = np.nonzero(observed)
+        self._codes = X[self._rows, self._columns].astype(np.intp)
 
     def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
         assert isinstance(process, Multinomial)
-        assert process.equilibrium is not None, "the process is resolved"
+        assert process.equilibrium is not None
         n_columns, n_nodes = self.table.shape[1], tree.n_nodes
         forest = process.forest(self.table, n_nodes)
         sites = forest.layout.sites
@@ -202,32 +210,37 @@ class _MultinomialDraws(ParameterDraws):
         redrawn, states = np.empty(found.shape, dtype=np.bool_), np.empty_like(found_states)
         redrawn[sites], states[sites] = found, found_states
         rates = _drawn_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng)
-        shown = self._noise_draws(process, states[:, : tree.n_leaves], rng)
-        equilibria = []
-        for d, old in enumerate(process.equilibrium):
-            counts = np.bincount(states[d, redrawn[d]], minlength=len(old))
-            if process.noise.any():
-                counts += np.bincount(self.table[shown[d], d].astype(np.intp), minlength=len(old))
-            drawn = rng.dirichlet(1 + 1 / len(old) + counts)
-            equilibria.append(drawn if drawn.min() >= LEAST_SHARE else old)
-        noise = _drawn_noise(process.noise, shown, ~np.isnan(self.table.T), rng) if self._moves_noise else process.noise
+        shown = self._noise_draws(process, states[self._columns, self._rows], rng)
+        drawn_states = (self._start[:, None] + states)[redrawn]
+        shown_states = (self._start[self._columns] + self._codes)[shown]
+        equilibria = self._drawn_equilibria(process.equilibrium, np.concatenate([drawn_states, shown_states]), rng)
+        noise = process.noise
+        if self._moves_noise:
+            by_noise = np.bincount(self._columns[shown], minlength=n_columns)
+            noise = _drawn_noise(noise, by_noise, self._n_observed, rng)
         return Multinomial(rates, equilibria, noise)
 
+    def _drawn_equilibria(
+        self, old: Sequence[FloatArray], drawn: IntArray, rng: np.random.Generator
+    ) -> list[FloatArray]:
+        """Draw the equilibria of all columns given the states, numbered through all columns, that were drawn from them."""
+        counts = np.bincount(drawn, minlength=int(self._n_states.sum()))
+        # Gamma variables over their sum are from Dirichlet's distribution
+        shares = rng.standard_gamma(1 + np.repeat(1 / self._n_states, self._n_states) + counts)
+        shares /= np.repeat(np.add.reduceat(shares, self._start), self._n_states)
+        possible = np.minimum.reduceat(shares, self._start) >= LEAST_SHARE
+        columns = np.split(shares, self._start[1:])
+        return [new if own else before for new, own, before in zip(columns, possible.tolist(), old, strict=True)]
+
     def _noise_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Draw which observed cells are draws from the equilibrium, given the leaves' states; shape (columns, leaves)."""
-        shown = np.zeros(states.shape, dtype=np.bool_)
+        """Draw which observed cells are draws from the equilibrium, given the states of their leaves."""
         if not process.noise.any():
-            return shown
+            return np.zeros(len(states), dtype=np.bool_)
         assert process.equilibrium is not None
-        for d, (q, noise) in enumerate(
-            zip(process.equilibrium, np.broadcast_to(process.noise, len(states)), strict=True)
-        ):
-            rows = np.flatnonzero(~np.isnan(self.table[:, d]))
-            codes = self.table[rows, d].astype(np.intp)
-            by_noise = noise * q[codes]
-            chance = np.where(states[d, rows] == codes, by_noise / (by_noise + 1 - noise), 1.0)
-            shown[d, rows] = rng.random(len(rows)) < chance
-        return shown
+        noise = np.broadcast_to(process.noise, len(self._start))[self._columns]
+        by_noise = noise * np.concatenate(process.equilibrium)[self._start[self._columns] + self._codes]
+        chance = np.where(states == self._codes, by_noise / (by_noise + 1 - noise), 1.0)
+        return rng.random(len(states)) < chance
 
     def log_prior(self, process: Process) -> float:
         assert isinstance(process, Multinomial)
@@ -237,6 +250,15 @@ class _MultinomialDraws(ParameterDraws):
     def clock_powers(self, process: Process) -> float | None:
         assert isinstance(process, Multinomial)
         return -float(process.rate.size)
+
+    def clock_gain(self, process: Process, log_factor: float) -> float:
+        """Return the log ratio of densities: nothing but the rates changes."""
+        assert isinstance(process, Multinomial)
+        rate = np.atleast_1d(process.rate)
+        slow = rate * math.exp(-log_factor)
+        if slow.min() < RATE_RANGE[0] or slow.max() > RATE_RANGE[1]:
+            return -math.inf
+        return float(np.sum(rate - slow)) / SCALE - SHAPE * len(rate) * log_factor
 
 
 def _drawn_rates(
@@ -256,11 +278,8 @@ def _drawn_rates(
     return np.where((drawn >= RATE_RANGE[0]) & (drawn <= RATE_RANGE[1]), drawn, rate)
 
 
-def _drawn_noise(
-    noise: FloatArray, shown: NDArray[np.bool_], observed: NDArray[np.bool_], rng: np.random.Generator
-) -> FloatArray:
-    """Draw the noise given which cells it has drawn, eq. (13.8); one for all columns or one a column."""
-    events, cells = shown.sum(axis=1), observed.sum(axis=1)
+def _drawn_noise(noise: FloatArray, events: IntArray, cells: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Draw the noise given how many of the cells of each column it has drawn, eq. (13.8); one for all columns or one a column."""
     if noise.ndim == 0:
         events, cells = events.sum(), cells.sum()
     drawn = rng.beta(SITE_NOISE_PRIOR[0] + events, SITE_NOISE_PRIOR[1] + cells - events)

@@ -231,7 +231,7 @@ class ReportFacts:
         The last of them stands for outliers, if there are any.
     outliers : bool
         Whether there are rows in no cluster.
-    clusters_chosen_by : {"n_clusters", "height", "resolution", "tree", "likelihood ratio"}
+    clusters_chosen_by : {"n_clusters", "height", "resolution", "gap", "no structure", "default resolution", "likelihood ratio"}
     resolution : float or None
         How fine clusters are, if they were chosen by it.
     columns : tuple of RealFacts or CategoricalFacts
@@ -245,15 +245,8 @@ class ReportFacts:
         Of every merge: how much better one tree explains the rows below it than two.
     parameters : dict
         Of every column, as ``parameters_`` of the estimators.
-    log_joints : list of float
-        Of every round of fitting.
-    fitted_to_part : bool
-        Whether parameters were fitted to a part of the rows, and the last of the log joints is that of the tree of all.
-    most_rounds : int
-        How many rounds were allowed.
-    predicts_apart : bool
-        Whether the parameters are those of another tree, which was fitted to tell rows and cells, and the tree itself was found
-        without any fitting.
+    draws_parameters : bool
+        Whether the sample of trees has parameters of its own for each; else they are of trees that were drawn for predictions.
     search : str or None
     neighbors_held : float or None
     remarks : tuple of str
@@ -273,10 +266,7 @@ class ReportFacts:
     examined: Examined
     log_ratios: FloatArray
     parameters: dict[str, dict[str, Any]]
-    log_joints: list[float]
-    fitted_to_part: bool
-    most_rounds: int
-    predicts_apart: bool
+    draws_parameters: bool
     search: str | None
     neighbors_held: float | None
     remarks: tuple[str, ...]
@@ -292,16 +282,6 @@ class ReportFacts:
     def chains(self) -> ChainFacts | None:
         """The Markov chains, if there are any."""
         return self.sample if isinstance(self.sample, ChainFacts) else None
-
-    @property
-    def rounds_have_evidence(self) -> bool:
-        """Whether rounds of fitting went by the evidence of samples, and not by one tree each."""
-        return isinstance(self.sample, SampleFacts)
-
-    @property
-    def rounds(self) -> list[float]:
-        """Log joint densities of the rounds with fitted parameters, which are by one clock."""
-        return self.log_joints[1:-1] if self.fitted_to_part else self.log_joints[1:]
 
     @property
     def real(self) -> list[RealFacts]:

@@ -193,7 +193,9 @@ _CHOICES = {
     "n_clusters": "as many as were asked for",
     "height": "by cutting the tree at the height that was asked for",
     "resolution": "at a resolution of {}",
-    "tree": "by the model",
+    "gap": "where a gap in the heights of the tree is clear",
+    "no structure": "as the heights of the tree show no structure",
+    "default resolution": "at the default resolution, as no gap in the heights of the tree is clear",
     "likelihood ratio": "where the model prefers one tree to two",
 }
 
@@ -262,7 +264,6 @@ def page(facts: ReportFacts) -> str:
         categorical=categorical_parameters(facts),
         verdicts=verdicts(facts, rows, cells),
         examined=how_examined(facts),
-        rounds=_lines([facts.rounds])[0],
         traces=_traces(facts),
         odd_rows=rows,
         odd_cells=cells,

@@ -199,7 +199,7 @@ def _decided(facts: ReportFacts, cluster: int) -> list[str]:
     if places[-1] - places[0] >= len(places) or not len(node):
         return []
     top, above = int(node[0]), int(tree.parents[node[0]])
-    if facts.predicts_apart:
+    if facts.sample is None:
         return _heights(facts, top, above)
     told = []
     if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):
@@ -220,6 +220,7 @@ def _heights(facts: ReportFacts, top: int, above: int) -> list[str]:
 
 
 MOST_SHARES = 5
+SAME = 1e-6  # difference of noises, as a share of them, that is rounding
 
 
 class RealParameters(NamedTuple):
@@ -255,8 +256,10 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
     if not facts.real:
         return None
     own = facts.parameters[facts.real[0].name]
-    noise = (float(own["noise_sd"]) / float(own["sd"])) ** 2
-    if "signal_low" in own:  # drawn, for each column its own
+    each = [facts.parameters[column.name] for column in facts.real]
+    noises = [(float(of["noise_sd"]) / float(of["sd"])) ** 2 for of in each]
+    noise = noises[0]
+    if max(noises) - min(noises) > SAME * max(noises):  # each column has its own
         return SharedParameters("", _half_height(own))
     told = percent(noise / (1 + noise)) if "rate" in own else written(significant(noise, 3))
     return SharedParameters(told, _half_height(own))

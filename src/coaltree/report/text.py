@@ -19,11 +19,7 @@ from .sections import RARE, OddCells, OddRows, told_signal
 WEAK = 0.5
 MOST_WEAK = 10
 NAMED = 4  # leaves of a clade that are named
-SMALL_GAIN = 0.5  # of the log joint density over the last rounds, below which fitting is called settled
-LEAST_FALL = 0.01  # of the log joint density, as a share of it, from which fitting is said to go downhill ...
-LEAST_FALL_NATS = 10.0  # ... and in nats, whichever is more
 WEAK_SIGNAL = 0.2  # of a column that is said to have next to nothing to do with the tree
-MUCH_WIDER = 3.0  # factor between standard deviations that are called different
 BY_CHANCE = 0.1  # probability of so many odd cells, below which there are too many of them
 
 
@@ -38,7 +34,7 @@ class Verdict(NamedTuple):
 
 def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict]:
     """Answer the questions that a reader should ask of a fit."""
-    found = [_found(facts), _settled(facts), *([_signal(facts)] if facts.predicts_apart else _spread(facts))]
+    found = [_found(facts), _parameters(facts), _signal(facts)]
     if len(facts.examined.rows):
         found.append(_outliers(facts, rows))
     if cells.n_cells:
@@ -107,48 +103,21 @@ def _walked(chains: ChainFacts) -> Verdict:
     return Verdict("Have the Markov chains converged?", state, told)
 
 
-def _settled(facts: ReportFacts) -> Verdict:
-    question = "Did fitting the parameters settle?"
-    rounds = facts.rounds
-    if facts.predicts_apart:
+def _parameters(facts: ReportFacts) -> Verdict:
+    question = "Which parameters were used?"
+    if facts.draws_parameters:
         return Verdict(
-            "Which parameters were used?",
+            question,
             "plain",
-            "The tree and the clusters were found with fixed parameters, for which much of every column is noise: nothing was "
-            "fitted. What is said of columns, odd rows and missing cells is averaged over trees that were drawn afterwards, each "
-            "together with parameters of its own.",
-        )
-    if not rounds:
-        return Verdict(question, "plain", "Parameters were not fitted; the tree was built with those that were given.")
-    n_rounds = count(len(rounds), "round")
-    part = " on a part of the rows" if facts.fitted_to_part else ""
-    best = max(range(len(rounds)), key=rounds.__getitem__)
-    after = max(rounds[best + 1 :], default=math.inf)
-    if after < rounds[best] - max(LEAST_FALL_NATS, LEAST_FALL * abs(rounds[best])):
-        first, last, start = (written(significant(value)) for value in (rounds[best], rounds[-1], facts.log_joints[0]))
-        return Verdict(
-            question,
-            "look",
-            f"Not for sure: of {n_rounds}{part} round {best + 1} was the highest, and after it they went downhill, from {first} "
-            f"to {last}. The parameters are uncertain: compare with calibrate=0. What stands before the rounds, {start}, is of "
-            "the parameters at the start and by another clock, and is not to be compared.",
-        )
-    if len(rounds) < facts.most_rounds:
-        return Verdict(
-            question,
-            "good",
-            f"Yes: of {n_rounds} of finding a tree and fitting parameters to it{part} the last two were no better than the best "
-            "before them, which was kept.",
-        )
-    gain = max(rounds) - max(rounds[:-2], default=-math.inf)
-    if gain <= SMALL_GAIN:
-        return Verdict(
-            question, "good", f"Yes: the last of {n_rounds}{part} brought next to nothing; the best one was kept."
+            "The trees were sampled together with their parameters. What is said of columns, odd rows and missing cells is "
+            "averaged over trees of the sample, each with its own.",
         )
     return Verdict(
         question,
-        "look",
-        f"Perhaps not: what was allowed, {n_rounds}{part}, was used up. Try calibrate={2 * facts.most_rounds}.",
+        "plain",
+        "The tree and the clusters were found with fixed parameters, for which much of every column is noise: nothing was "
+        "fitted. What is said of columns, odd rows and missing cells is averaged over trees that were drawn afterwards, each "
+        "together with parameters of its own.",
     )
 
 
@@ -166,28 +135,6 @@ def _signal(facts: ReportFacts) -> Verdict:
         rest = f" and {count(len(weak) - NAMED, 'more column')}" if len(weak) > NAMED else ""
         told += f" Next to nothing to do with it: {named}{rest}."
     return Verdict(question, "plain", told)
-
-
-def _spread(facts: ReportFacts) -> list[Verdict]:
-    """Warn of columns whose cells drift much further, or much less far, than they spread in the table."""
-    found = []
-    for column in facts.real:
-        own = facts.parameters[column.name]
-        fitted = float(own["sd"])
-        # Brownian motion has no standard deviation in the long run that could be compared.
-        if "mean" in own and not column.compared_sd / MUCH_WIDER <= fitted <= MUCH_WIDER * column.compared_sd:
-            found.append(
-                f"{shortened(column.name)} (fitted {column.distance(fitted)}, in the table {column.distance(column.compared_sd)})"
-            )
-    if not found:
-        return []
-    more = f" and {count(len(found) - NAMED, 'more column')}" if len(found) > NAMED else ""
-    told = (
-        f"Not in {', '.join(found[:NAMED])}{more}, where the standard deviations differ more than threefold: the fitted "
-        "parameters describe how cells vary along the tree, not how they spread in the table."
-    )
-    told += " Take the clusters with care then, and compare with those of calibrate=0."
-    return [Verdict("Are the fitted parameters those of the table?", "look", told)]
 
 
 def _outliers(facts: ReportFacts, rows: OddRows) -> Verdict:

@@ -20,13 +20,15 @@ _ROUNDING = 1e-6
 # Columns of few values, or of few rows, are equal by chance. They are told where less than this number is expected to be.
 _BY_CHANCE = 1e-3
 _TOLD = 5
+_MOST_IN_PAIRS = 100  # columns of a kind: up to so many, those with other holes are compared pair by pair
 
 
 def describe_copies(columns: Sequence[Column]) -> list[str]:
     """Say in a sentence which columns repeat others.
 
     Real columns do if they are linear functions of each other, categorical ones if their categories are other names for the same.
-    Every column is looked at once, and compared with those alone that look the same.
+    Every column is looked at once, and compared with those alone that look the same. Of up to 100 columns of a kind, also those
+    that have other holes are compared, by the rows that have both.
 
     Parameters
     ----------
@@ -42,9 +44,16 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     categorical = [(j, column) for j, column in enumerate(columns) if not isinstance(column, RealColumn)]
     least = 2 * math.log(max(len(columns), 2)) - math.log(_BY_CHANCE)
     groups = [sorted(group) for group in (*_equal_real(real), *_equal_categorical(categorical))]
-    pairs = sorted(
-        (later, first) for first, *others in groups for later in others if _surprise(columns[first]) >= least
-    )
+    found = {
+        later: first
+        for first, *others in groups
+        for later in others
+        if _surprise(_column_values(columns[first])) >= least
+    }
+    for own in (real, categorical):
+        if len(own) <= _MOST_IN_PAIRS:
+            _add_with_other_holes(found, [(j, column) for j, column in own if j not in found], least)
+    pairs = sorted(found.items())
     if not pairs:
         return []
     told = "; ".join(f"{columns[later].name!r} of {columns[first].name!r}" for later, first in pairs[:_TOLD])
@@ -103,13 +112,55 @@ def _equal_categorical(columns: Sequence[tuple[int, CategoricalColumn]]) -> list
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _surprise(column: Column) -> float:
+def _add_with_other_holes(found: dict[int, int], columns: Sequence[tuple[int, Column]], least: float) -> None:
+    """Add columns that are equal to an earlier one wherever both are known, though their missing cells are different ones."""
+    cells = {j: _column_values(column) for j, column in columns}
+    known = {j: ~np.isnan(own) for j, own in cells.items()}
+    real = any(isinstance(column, RealColumn) for _, column in columns)
+    for later, own in cells.items():
+        for first in cells:
+            if first >= later:
+                break
+            both = known[first] & known[later]
+            if first in found or np.array_equal(known[first], known[later]) or not both.any():
+                continue
+            a, b = cells[first][both], own[both]
+            equal = _are_linear(a, b) if real else _are_renamed(a, b)
+            if equal and _surprise(a) >= least:
+                found[later] = first
+                break
+
+
+def _column_values(column: Column) -> FloatArray:
+    """Return the values or codes of a column, NaN where missing."""
+    if isinstance(column, RealColumn):
+        return column.values
+    return np.where(column.codes < 0, np.nan, column.codes)
+
+
+def _are_linear(a: FloatArray, b: FloatArray) -> bool:
+    """Return whether complete columns are linear functions of each other."""
+    scaled = []
+    for values in (a, b):
+        center, scale, _ = moments(values)
+        scaled.append(standardised(values, center, scale))
+    # One cell far outside has nearly all of the variance: what the others say must be the same too.
+    others = np.delete(scaled[0], int(np.argmax(np.abs(scaled[0]))))
+    least = _ROUNDING * float(np.std(others)) if len(others) else 0.0
+    apart = min(float(np.max(np.abs(scaled[0] + sign * scaled[1]))) for sign in (-1, 1))
+    return apart <= least
+
+
+def _are_renamed(a: FloatArray, b: FloatArray) -> bool:
+    """Return whether complete columns of codes share rows out in the same way."""
+    n_pairs = len(np.unique(np.column_stack([a, b]), axis=0))
+    return n_pairs == len(np.unique(a)) == len(np.unique(b))
+
+
+def _surprise(cells: FloatArray) -> float:
     """Return minus the log of the probability that another column with the same values in any order is equal to this one."""
-    cells = (
-        column.values[~np.isnan(column.values)] if isinstance(column, RealColumn) else column.codes[column.codes >= 0]
-    )
-    counts = np.unique(cells, return_counts=True)[1].tolist()
-    return math.lgamma(len(cells) + 1) - sum(math.lgamma(own + 1) for own in counts)
+    counts = np.unique(cells[~np.isnan(cells)], return_counts=True)[1].tolist()
+    return math.lgamma(sum(counts) + 1) - sum(math.lgamma(own + 1) for own in counts)
 
 
 # A cell with more than this share of the variance, in a column of at least so many cells, is more than a heavy tail: without it

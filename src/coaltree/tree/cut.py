@@ -97,10 +97,15 @@ def check_cluster_count(n_clusters: object, n_rows: int) -> None:
         )
 
 
-def check_cut(n_clusters: object, height_threshold: object, n_rows: int) -> None:
+def check_cut(n_clusters: object, height_threshold: object, n_rows: int, resolution: object = None) -> None:
     """Raise unless at most one way to cut is given, and it is valid for this number of rows."""
-    if n_clusters is not None and height_threshold is not None:
-        raise InputError("n_clusters and height_threshold were both given; give one of them, or neither.")
+    ways = {"resolution": resolution, "n_clusters": n_clusters, "height_threshold": height_threshold}
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(
+            f"{' and '.join(given)} were {'both' if len(given) == 2 else 'all'} given, which are ways to cut the same tree; "
+            "give one of them, or none."
+        )
     if n_clusters is not None:
         check_cluster_count(n_clusters, n_rows)
     if height_threshold is not None and not _is_height(height_threshold):

@@ -1,0 +1,114 @@
+"""Parameters of the estimators, by column, and the clock that processes go by."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import coaltree as ct
+from coaltree.process.parameters import slowed
+
+pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+
+TREE = ct.simulate_tree(12, 0)
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        ct.Brownian([2.0, 0.5, 1.0], 0.3),
+        ct.Brownian(np.eye(3) + 0.2),
+        ct.OrnsteinUhlenbeck(0.7, [1.0, 0.0, 2.0], 1.5, 0.2),
+        ct.Multinomial([0.5, 1.0, 2.0], [[0.5, 0.5], [0.1, 0.9], [0.3, 0.7]]),
+        ct.Mixed((ct.Brownian(2.0, 0.1), [0, 2]), (ct.Multinomial(0.6, [[0.2, 0.8]]), [1])),
+    ],
+    ids=["brownian", "full", "stationary", "multinomial", "mixed"],
+)
+@pytest.mark.parametrize("factor", [0.2, 7.0])
+def test_a_slower_process_on_a_higher_tree_says_the_same(process, factor):
+    table = process.simulate(TREE, 4, n_columns=3)
+    higher = ct.Tree(TREE.children, factor * TREE.heights)
+    expected = process.log_likelihood(TREE, table)
+    assert slowed(process, factor).log_likelihood(higher, table) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(3)
+    group = np.repeat([0, 1, 2], 10)
+    table = pd.DataFrame(
+        {
+            "length": rng.normal(3 * group, 0.5),
+            "weight": rng.normal(100 - 40 * group, 6),
+            "colour": np.array(["red", "blue", "green"])[np.where(rng.random(30) < 0.8, group, 0)],
+        }
+    )
+    table.loc[3, "length"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="module")
+def fitted(frame):
+    return ct.CoalescentClustering().fit(frame)
+
+
+def test_noise_that_the_user_gave_is_held(frame):
+    """As a share of each column's variance."""
+    for real_process in ("brownian", "ornstein-uhlenbeck"):
+        model = ct.CoalescentClustering(noise=0.05, real_process=real_process).fit(frame)
+        if real_process == "ornstein-uhlenbeck":
+            shares = [
+                (model.parameters_[name]["noise_sd"] / frame[name].std(ddof=0)) ** 2 for name in ("length", "weight")
+            ]
+            assert shares == pytest.approx([0.05, 0.05])
+        ratio = [
+            own.process.parts[0][0].noise for own in model._predictor.ensemble.draws
+        ]  # in units of the diffusion, whatever its variance
+        assert np.ptp(ratio) == 0
+        assert {float(own.process.parts[1][0].noise[0]) for own in model._predictor.ensemble.draws} == {0.2}
+
+
+def test_parameters_have_the_names_and_units_of_the_columns(fitted, frame):
+    found = fitted.parameters_
+    assert list(found) == ["length", "weight", "colour"]
+    (real, columns), (mutation, _) = fitted.process_.parts
+    assert columns == (0, 1)
+    for d, name in enumerate(["length", "weight"]):
+        scale, centre = frame[name].std(ddof=0), frame[name].mean()
+        assert found[name] == pytest.approx(
+            {
+                "process": "ornstein-uhlenbeck",
+                "sd": scale * np.sqrt(real.variance[d]),
+                "noise_sd": scale * np.sqrt(real.variance[d] * real.noise),
+                "mean": centre + scale * real.mean[d],
+                "rate": real.rate,
+            }
+        )
+    assert found["colour"]["process"] == "multinomial"
+    assert found["colour"]["rate"] == pytest.approx(mutation.rate[0])
+    assert found["colour"]["equilibrium"] == pytest.approx(
+        dict(zip(["blue", "green", "red"], mutation.equilibrium[0], strict=True))
+    )
+    # sd and noise together are the spread of the column, since the process is at equilibrium
+    for name in ("length", "weight"):
+        total = np.hypot(found[name]["sd"], found[name]["noise_sd"])
+        assert 0.5 < total / frame[name].std() < 2
+
+
+def test_units_of_a_column_are_those_of_its_parameters(fitted, frame):
+    other = ct.CoalescentClustering().fit(frame.assign(weight=1000 * frame["weight"] + 7)).parameters_
+    for name, value in fitted.parameters_["weight"].items():
+        factor, shift = {"sd": (1000, 0), "noise_sd": (1000, 0), "mean": (1000, 7)}.get(name, (1, 0))
+        expected = value if name == "process" else pytest.approx(factor * value + shift, rel=1e-6)
+        assert other["weight"][name] == expected
+    assert other["length"]["sd"] == pytest.approx(fitted.parameters_["length"]["sd"], rel=1e-6)
+    shares = fitted.parameters_["colour"]["equilibrium"]
+    assert other["colour"]["equilibrium"] == pytest.approx(shares, rel=1e-6)
+
+
+def test_sequential_monte_carlo_has_the_fixed_parameters(frame):
+    numbers = frame[["length", "weight"]][::2]
+    model = ct.CoalescentClustering(inference="smc", n_particles=30, random_state=0).fit(numbers)
+    white = (numbers - numbers.mean()) / numbers.std(ddof=0)
+    expected = ct.smc(white.to_numpy(), model.process_, n_particles=30, random_state=0)
+    assert model.log_evidence_ == pytest.approx(expected.log_evidence, rel=1e-9)
+    assert model.parameters_ == ct.CoalescentClustering().fit(numbers).parameters_
