@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._random import as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError, InputWarning
 from ..inference.alternate import Calibrated, Found, alternate
 from ..inference.averaging import average_trees
@@ -518,7 +518,7 @@ class CoalescentModel:
                 f"refine is True, and inference is {self.inference!r}: only the tree of inference 'greedy' is refined."
             )
         for name in ("n_chains", "n_samples"):  # before the rounds, which take their time
-            checked_count(getattr(self, name), name)
+            check_count(getattr(self, name), name)
         noise: Any = self.noise
         if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < 1):
             raise InputError(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from .._atomic import check_place, checked_path, write_whole
-from .._validation import checked_count
+from .._atomic import check_path, check_writable, write_atomic
+from .._validation import check_count
 from ..errors import InputError
 from ..inference.flat_clusters import check_min_cluster_size
 from ..predict.placements import Placements
@@ -316,7 +316,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
             Of each row the most probable branch of `tree_`, its probability, the height at which the row attaches, and the
             nearest leaves. Heights are by the clock of the trees that were drawn.
         """
-        n_nearest = checked_count(n_nearest, "n_nearest", 0)
+        n_nearest = check_count(n_nearest, "n_nearest", 0)
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
@@ -390,8 +390,8 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         True
         """
         check_fitted(self)
-        check_place(checked_path(path))
-        write_whole(path, report_page(self, title))
+        check_writable(check_path(path))
+        write_atomic(path, report_page(self, title))
 
     def _log_slopes(self, table: Table) -> FloatArray:
         """Return the log Jacobian of encoding each row's observed cells."""

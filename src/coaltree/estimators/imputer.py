@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in
 
 from .._random import as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError
 from ..predict.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
 from ..process.base import Predictions
@@ -297,7 +297,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         list of frame or ndarray
             Filled tables of the kind of X.
         """
-        n_draws = checked_count(n_draws, "n_draws")
+        n_draws = check_count(n_draws, "n_draws")
         rng = as_generator(random_state)
         X = compute_dask(X)
         rows = self._new_rows(X)

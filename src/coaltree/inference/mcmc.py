@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError, InputWarning
 from ..process.base import Process, as_matrix, check_process
 from ..process.sampler import ParameterDraws
@@ -244,10 +244,10 @@ def _result(
 
 
 def _checked_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:
-    samples, chains = checked_count(n_samples, "n_samples"), checked_count(n_chains, "n_chains")
-    tuned = samples // TUNED if warmup is None else checked_count(warmup, "warmup", 0)
+    samples, chains = check_count(n_samples, "n_samples"), check_count(n_chains, "n_chains")
+    tuned = samples // TUNED if warmup is None else check_count(warmup, "warmup", 0)
     if tuned >= samples:
         raise InputError(
             f"warmup is {warmup} of {samples} samples, which leaves none; it must be smaller than n_samples."
         )
-    return Plan(samples, chains, tuned, checked_count(thin, "thin"))
+    return Plan(samples, chains, tuned, check_count(thin, "thin"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import brief
+from .._html import shorten_value
 from .._random import RandomState, as_generator
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
@@ -47,7 +47,7 @@ class Brownian(Gaussian):
         super().__init__(variance, noise)
 
     def __repr__(self) -> str:
-        return f"Brownian(variance={brief(self.variance)}, noise={brief(self.noise)})"
+        return f"Brownian(variance={shorten_value(self.variance)}, noise={shorten_value(self.noise)})"
 
     def columns(self, X: FloatArray) -> list[Columns]:
         """Declare the leaves' Gaussian messages in units of the diffusion."""

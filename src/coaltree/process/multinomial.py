@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import brief
+from .._html import shorten_value
 from .._random import RandomState, as_generator
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
@@ -78,8 +78,8 @@ class Multinomial(Process):
 
     def __repr__(self) -> str:
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
-        noise = f", noise={brief(self.noise)}" if np.any(self.noise > 0) else ""
-        return f"Multinomial(rate={brief(self.rate)}, equilibrium={equilibrium}{noise})"
+        noise = f", noise={shorten_value(self.noise)}" if np.any(self.noise > 0) else ""
+        return f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise})"
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import brief
+from .._html import shorten_value
 from .._random import RandomState, as_generator
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
@@ -87,8 +87,8 @@ class OrnsteinUhlenbeck(Gaussian):
 
     def __repr__(self) -> str:
         return (
-            f"OrnsteinUhlenbeck(rate={self.rate:g}, mean={brief(self.mean)}, variance={brief(self.variance)}, "
-            f"noise={brief(self.noise)})"
+            f"OrnsteinUhlenbeck(rate={self.rate:g}, mean={shorten_value(self.mean)}, variance={shorten_value(self.variance)}, "
+            f"noise={shorten_value(self.noise)})"
         )
 
     def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
