@@ -255,9 +255,9 @@ def test_an_interrupt_right_after_a_folder_was_made(tmp_path, monkeypatch, n_goo
 
 def test_folders_that_cannot_be_used(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file is a file, and a folder is needed"):
+    with pytest.raises(InputError, match="file is a file"):
         OutputFolder(tmp_path / "file").__enter__()
-    with pytest.raises(InputError, match="file is a file, and a folder is needed"):
+    with pytest.raises(InputError, match="file is a file"):
         OutputFolder(tmp_path / "file" / "below").__enter__()
 
     mkdir = Path.mkdir
