@@ -7,7 +7,6 @@ from scipy.integrate import quad
 import coaltree as ct
 from coaltree.estimators.noise import FEWEST_ROWS, MOST_ROWS, _parts, predictive_noise
 from coaltree.predict.predictor import Predictor, cell_log_scores
-from coaltree.process.parameters import noise_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -26,7 +25,7 @@ def test_noise_is_recovered(real_process, noise):
         start = ct.Brownian(variances, 0.1)
         if real_process == "ornstein-uhlenbeck":
             start = ct.OrnsteinUhlenbeck(1.0, X.mean(axis=0), variances / 1.1, 0.11)
-        found = noise_share(predictive_noise(start, X, 12), X)
+        found = predictive_noise(start, X, 12).noise_share(X)
         ratios.append(found / np.mean(noise / variances))
     assert 0.5 < np.exp(np.mean(np.log(ratios))) < 2
 
@@ -82,5 +81,5 @@ def test_small_tables_with_holes_and_constant_parts(n):
     X[:, 1] = 0.0
     X[2, 1] = 5.0
     X[: n // 2, 2] = np.nan
-    found = noise_share(predictive_noise(ct.Brownian(np.ones(3), 0.1), X, 3), X)
+    found = predictive_noise(ct.Brownian(np.ones(3), 0.1), X, 3).noise_share(X)
     assert 0 < found < 1

@@ -8,8 +8,6 @@ import pytest
 
 import coaltree as ct
 from coaltree.inference.alternate import Found, alternate, clock_factor
-from coaltree.process.calibration import log_parameter_prior
-from coaltree.process.parameters import noise_share, slowed, with_noise_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -65,7 +63,7 @@ def test_a_round_that_brings_next_to_nothing_is_not_taken():
     """Gains count in the log posterior: the log joint and the log prior of the parameters."""
     process = ct.Brownian(np.ones(3))
     _, script = run([0.0, 0.0, 0.0], process)
-    _, first, second = (log_parameter_prior(own, X, hold_noise=True) for own in script.processes)
+    _, first, second = (own.log_parameter_prior(X, hold_noise=True) for own in script.processes)
     for gain, best in ((0.005, "round 1"), (0.02, "round 2")):
         found, _ = run([0.0, -100.0, -100.0 + first - second + gain, -1e9], process)
         assert found.best.result == best
@@ -79,9 +77,9 @@ def test_the_share_of_noise_stays(noise, share):
         ct.Brownian(1.0, 0.1),
         ct.OrnsteinUhlenbeck(1.0, 0.0, np.ones(3), 0.1),
     ):
-        start = with_noise_share(process, share, X, "held")
+        start = process.with_noise_share(share, X, "held")
         _, script = run([0.0, 1000.0, 2000.0], start, noise=noise)
-        assert [noise_share(own, X) for own in script.processes] == pytest.approx([share] * 3, rel=1e-6)
+        assert [own.noise_share(X) for own in script.processes] == pytest.approx([share] * 3, rel=1e-6)
         assert not np.allclose(script.processes[1].variance, script.processes[2].variance) or share == 0
 
 
@@ -90,11 +88,11 @@ def test_noise_is_at_least_that_of_rounding_unless_it_is_held():
     table = np.column_stack([np.tile([0.0, 1.0], 20), np.tile([0.0, 4.0, 5.0, 9.0], 10), np.linspace(0, 1, 40)])
     process = ct.Brownian(0.1 * table.var(axis=0), 1.0)
     share = 0.005
-    found = with_noise_share(process, share, table, "tried")
+    found = process.with_noise_share(share, table, "tried")
     assert found.variance[0] == pytest.approx(0.25)  # its own; a fifth of it would be the noise of rounding
     assert found.noise * found.variance[1] == pytest.approx(1 / 12)
     assert found.variance[2] == pytest.approx(process.variance[2])
-    assert with_noise_share(process, share, table, "held").variance == pytest.approx(process.variance)
+    assert process.with_noise_share(share, table, "held").variance == pytest.approx(process.variance)
 
 
 def test_parameters_are_fitted_to_the_trees_of_the_round_before_by_their_weights():
@@ -155,16 +153,16 @@ def test_a_slower_process_on_a_higher_tree_says_the_same(process, factor):
     table = process.simulate(TREE, 4, n_columns=3)
     higher = ct.Tree(TREE.children, factor * TREE.heights)
     expected = process.log_likelihood(TREE, table)
-    assert slowed(process, factor).log_likelihood(higher, table) == pytest.approx(expected, rel=1e-10)
+    assert process.rescale_clock(factor).log_likelihood(higher, table) == pytest.approx(expected, rel=1e-10)
 
 
 def test_a_share_of_noise_is_in_units_of_the_table():
     process = ct.Mixed((ct.Multinomial(1.0, [[0.5, 0.5]]), [0]), (ct.Brownian([2.0, 8.0], 0.25), [1, 2]))
     table = np.column_stack([np.arange(40) % 2, np.tile([1.0, -1.0], 20), np.tile([-4.0, 4.0], 20)])
-    assert noise_share(process, table) == pytest.approx(0.25 * np.mean([2.0, 0.5]))
-    other = with_noise_share(process, 0.6, table, "held").parts[1][0]
+    assert process.noise_share(table) == pytest.approx(0.25 * np.mean([2.0, 0.5]))
+    other = process.with_noise_share(0.6, table, "held").parts[1][0]
     np.testing.assert_allclose(other.noise * other.variance, 0.6 / 1.25 * np.array([2.0, 8.0]))
-    assert noise_share(ct.Multinomial(1.0, [[0.5, 0.5]]), table[:, :1]) == 0.0
+    assert ct.Multinomial(1.0, [[0.5, 0.5]]).noise_share(table[:, :1]) is None
 
 
 # -- estimators --------------------------------------------------------------------------------------------------------

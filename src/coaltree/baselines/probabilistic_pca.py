@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from .._validation import check_count
 from ..errors import InputError
-from ..process.base import as_matrix
+from ..process.validation import as_matrix
 
 FloatArray = NDArray[np.float64]
 

@@ -32,8 +32,8 @@ from ..inference.refine import refine
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
 from ..predict.predictor import Predictor, ask
-from ..process.base import Noise, Predictions, Process
-from ..process.parameters import parameter_values, with_parameters
+from ..process.base import NoiseMode, Process
+from ..process.predictions import Predictions
 from ..report.messages import describe_zero_heights
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding, read_new_rows
@@ -46,6 +46,7 @@ from .modelling import (
     COVARIANCES,
     FIRST_NOISE,
     REAL_PROCESSES,
+    Templates,
     column_signals,
     encoded_of,
     first_process,
@@ -117,7 +118,8 @@ class CoalescentModel:
     n_samples: int
     summary: str
     calibrate: int | Literal["joint"] | None
-    real_process: str
+    real_process: str | Process
+    categorical_process: Process | None
     covariance: str | None
     noise: float | None
     categorical_features: Any
@@ -182,6 +184,10 @@ class CoalescentModel:
         return {}
 
     @property
+    def _templates(self) -> Templates:
+        return Templates(self.real_process, self.categorical_process)
+
+    @property
     def _calibrate(self) -> int | str:
         """Rounds of fitting, settled: greedy trees for clusters need none, samples of trees do."""
         rounds: int | str | None = self.calibrate
@@ -206,11 +212,11 @@ class CoalescentModel:
         n_real = encoded.real.shape[1]
         if rounds:
             noise = FIRST_NOISE if self.noise is None else self.noise
-            process = first_process(matrix, encoded, self.real_process, self.covariance, noise)
-            if self.noise is None and n_real:
+            process = first_process(matrix, encoded, self._templates, self.covariance, noise)
+            if self.noise is None and n_real and isinstance(self.real_process, str):
                 process = predictive_noise(process, matrix, n_real, n_jobs=self.n_jobs)
         else:
-            process = structure_process(matrix, encoded, self.real_process, self.covariance, self.noise)
+            process = structure_process(matrix, encoded, self._templates, self.covariance, self.noise)
         found = self._calibrated(process, matrix, n_real, row_names, rounds, means)
         result = found.best.result
         no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at height 0
@@ -244,11 +250,13 @@ class CoalescentModel:
         draws, encoded = self._predictor.ensemble.draws, encoded_of(self.encoding_, self._matrix)
         mean = draws[0].process
         if len(draws) > 1:
-            mean = with_parameters(mean, np.mean([parameter_values(draw.process) for draw in draws], axis=0))
+            mean = mean.with_parameter_values(np.mean([draw.process.parameter_values() for draw in draws], axis=0))
         found = parameters_by_name(mean, encoded, self.encoding_)
         signals = column_signals(draws, self._matrix.shape[1]) if len(self._matrix) > 1 else np.zeros((1, len(found)))
         names = (*encoded.real_names, *encoded.categorical_names)
         for name, own in zip(names, signals.T, strict=False):  # where no column takes part there is one without a name
+            if np.isnan(own).any():  # the process does not tell
+                continue
             found[name]["signal"] = float(own.mean())
             if len(draws) > 1:
                 low, high = np.quantile(own, [0.05, 0.95])
@@ -288,7 +296,7 @@ class CoalescentModel:
             parts.append(predictor.fitted_cells(distinct).take(place))
         if len(new) or not len(old):
             parts.append(self._ask("cells", X[new]))
-        return Predictions.stacked(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+        return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
     def _fit_predictor(self) -> Predictor:
         """Draw trees with their parameters for predictions: those that clusters are found with see too much noise."""
@@ -300,7 +308,8 @@ class CoalescentModel:
             tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
             matrix = matrix[rows]
         encoded = encoded_of(self.encoding_, matrix)
-        process = prediction_process(matrix, encoded, self.real_process, self.covariance, self.noise).resolve(matrix)
+        templates = self._templates.resolved(self.process_, encoded)
+        process = prediction_process(matrix, encoded, templates, self.covariance, self.noise).resolve(matrix)
         progress = self._question_progress or (self._shown_progress if self.verbose else None)
         draws = posterior_draws(
             matrix,
@@ -418,7 +427,7 @@ class CoalescentModel:
         means: Means,
     ) -> Calibrated[Inferred]:
         """Find trees and fit parameters in turn; those of very many rows are fitted to a part of them."""
-        noise: Noise = "tried" if self.noise is None else "held"
+        noise: NoiseMode = "tried" if self.noise is None else "held"
         if self.inference == "smc" or rounds == 0 or len(matrix) <= MOST_CALIBRATED:
             return alternate(self._finder(matrix, row_names, rounds, means), process, matrix, rounds, noise)
         # A part of a coalescent's leaves has a coalescent of its own, by the same clock.
@@ -501,12 +510,18 @@ class CoalescentModel:
             ("search", SEARCHES),
             ("proposal", PROPOSALS),
             ("summary", ("mcc", "consensus")),
-            ("real_process", REAL_PROCESSES),
             ("covariance", (None, *COVARIANCES)),
             ("unseen_categories", ("missing", "error")),
         ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
+        real_process, categorical_process = self._templates
+        if not isinstance(real_process, Process) and real_process not in REAL_PROCESSES:
+            raise InputError(
+                f"real_process is {real_process!r}; it must be {' or '.join(map(repr, REAL_PROCESSES))}, or a process."
+            )
+        if categorical_process is not None and not isinstance(categorical_process, Process):
+            raise InputError(f"categorical_process is {categorical_process!r}; it must be a process or None.")
         if not isinstance(self.refine, (bool, np.bool_)):
             raise InputError(f"refine is {self.refine!r}; it must be True or False.")
         if not isinstance(self.standardize, (bool, np.bool_)) and not (

@@ -63,8 +63,12 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         parameters are fitted and a tree is found with them; the best round is kept, and its tree answers questions too. With 0
         nothing is fitted or drawn, also for questions. With "joint", which is for ``inference="mcmc"``, the chains sample the
         parameters together with the trees.
-    real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
-        How real columns diffuse: with a pull towards the mean, or freely, as in the paper.
+    real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
+        How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
+        the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.
+    categorical_process : Process, optional
+        A process for categorical columns, which it sees as codes 0, 1, 2, ... in the order of the categories; by default
+        `Multinomial`.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one

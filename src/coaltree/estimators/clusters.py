@@ -38,7 +38,8 @@ class ClusterModel(CoalescentModel):
         n_samples: int = 1000,
         summary: str = "mcc",
         calibrate: int | Literal["joint"] | None = None,
-        real_process: str = "ornstein-uhlenbeck",
+        real_process: str | Process = "ornstein-uhlenbeck",
+        categorical_process: Process | None = None,
         covariance: str | None = None,
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -66,6 +67,7 @@ class ClusterModel(CoalescentModel):
         self.summary = summary
         self.calibrate = calibrate
         self.real_process = real_process
+        self.categorical_process = categorical_process
         self.covariance = covariance
         self.noise = noise
         self.categorical_features = categorical_features

@@ -16,7 +16,8 @@ from .._random import as_generator
 from .._validation import check_count
 from ..errors import InputError
 from ..predict.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
-from ..process.base import Predictions
+from ..process.base import Process
+from ..process.predictions import Predictions
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.fill import fill_cells, take_columns
 from ..table.inputs import compute_dask
@@ -63,8 +64,12 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         that of the rounds, at most, in which parameters are fitted: cells are filled from one tree, on which rows with missing
         cells are placed anew, or from the sample of trees. With 0 nothing is fitted or drawn. With "joint", which is for
         ``inference="mcmc"``, the chains begin there and sample the parameters together with the trees.
-    real_process : {"brownian", "ornstein-uhlenbeck"}, default "ornstein-uhlenbeck"
-        How real columns diffuse: freely, or pulled back to their mean.
+    real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
+        How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
+        the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.
+    categorical_process : Process, optional
+        A process for categorical columns, which it sees as codes 0, 1, 2, ... in the order of the categories; by default
+        `Multinomial`.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
@@ -158,7 +163,8 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         n_samples: int = 1000,
         summary: str = "mcc",
         calibrate: int | Literal["joint"] | None = None,
-        real_process: str = "ornstein-uhlenbeck",
+        real_process: str | Process = "ornstein-uhlenbeck",
+        categorical_process: Process | None = None,
         covariance: str | None = None,
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -182,6 +188,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         self.summary = summary
         self.calibrate = calibrate
         self.real_process = real_process
+        self.categorical_process = categorical_process
         self.covariance = covariance
         self.noise = noise
         self.categorical_features = categorical_features

@@ -16,8 +16,7 @@ from ..inference.alternate import Found, alternate
 from ..inference.greedy import GreedyResult, greedy
 from ..predict.predictor import Predictor, cell_log_scores
 from ..process.base import Process
-from ..process.gaussian_calibration import GaussianPrior, noise_log_prior
-from ..process.parameters import noise_share, rounding_share, with_noise_share
+from ..process.gaussian_prior import GaussianPrior, noise_log_prior, rounding_share
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -69,13 +68,13 @@ def predictive_noise(process: Process, X: FloatArray, real_columns: int, *, n_jo
     def trial(share: float, processes: list[Process], rounds: int) -> Trial:
         fitted, score = [], noise_log_prior(share)
         for (kept, left_out), start in zip(parts, processes, strict=True):
-            found = _fitted(with_noise_share(start, share, X[kept], "tried"), X[kept], rounds, n_jobs)
+            found = _fitted(start.with_noise_share(share, X[kept], "tried"), X[kept], rounds, n_jobs)
             fitted.append(found.process)
             predictor = Predictor.of_trees(found.trees, found.weights, X[kept], found.process, n_jobs)
             score += float(cell_log_scores(predictor, X[left_out]).sum())
         return Trial(share, fitted, score)
 
-    best = trial(max(noise_share(process, X), least), [process] * len(parts), FIRST_ROUNDS)
+    best = trial(max(process.noise_share(X) or 0.0, least), [process] * len(parts), FIRST_ROUNDS)
     factor, upwards, failures = FIRST_FACTOR, True, 0
     for _ in range(MOST_TRIALS):
         share = best.share * (factor if upwards else 1 / factor)
@@ -88,7 +87,7 @@ def predictive_noise(process: Process, X: FloatArray, real_columns: int, *, n_jo
             factor, failures = math.sqrt(factor), 0
             if factor < LAST_FACTOR:
                 break
-    return with_noise_share(best.processes[0], best.share, X, "tried")
+    return best.processes[0].with_noise_share(best.share, X, "tried")
 
 
 def _fitted(process: Process, X: FloatArray, rounds: int, n_jobs: int | None) -> Found[GreedyResult]:

@@ -16,7 +16,7 @@ from ..persist.results import clusters_chosen_by
 from ..plot.fitted import encoded_columns
 from ..plot.visible_tree import MOST_LEAVES
 from ..predict.predictor import Predictor
-from ..process.base import Predictions
+from ..process.predictions import Predictions
 from ..report.facts import (
     CategoricalFacts,
     ChainFacts,

@@ -16,9 +16,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.base import Noise, Process
-from ..process.calibration import fitted, log_parameter_prior
-from ..process.parameters import noise_share, slowed, with_noise_share
+from ..process.base import NoiseMode, Process
+from ..process.calibration import fit_to_trees
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 
@@ -53,7 +52,7 @@ def alternate(
     process: Process,
     X: FloatArray,
     rounds: int,
-    noise: Noise = "tried",
+    noise: NoiseMode = "tried",
 ) -> Calibrated[Result]:
     """Find trees and fit parameters in turn, and return the best round.
 
@@ -74,13 +73,14 @@ def alternate(
     Calibrated
         The best of the rounds with fitted parameters, if there were any.
     """
-    share = noise_share(process, X)
+    share = process.noise_share(X) or 0.0
     best = found = find(process, 0)
     log_joints = [best.log_joint]
     best_score, failures = -math.inf, 0  # by another clock, the first round's log joint is not to be compared
     for number in range(1, rounds + 1):
-        fit = slowed(fitted(found.process, found.trees, found.weights, X, noise), clock_factor(found))
-        found = find(with_noise_share(fit, share, X, noise), number)
+        fit = fit_to_trees(found.process, found.trees, found.weights, X, noise)
+        fit = fit.rescale_clock(clock_factor(found)) or fit
+        found = find(fit.with_noise_share(share, X, noise), number)
         log_joints.append(found.log_joint)
         score = _score(found, X)
         if score > best_score + LEAST_GAIN:
@@ -103,4 +103,4 @@ def clock_factor(found: Found[Result]) -> float:
 
 
 def _score(found: Found[Result], X: FloatArray) -> float:
-    return found.log_joint + log_parameter_prior(found.process, X, hold_noise=True)
+    return found.log_joint + found.process.log_parameter_prior(X, hold_noise=True)

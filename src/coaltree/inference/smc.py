@@ -32,8 +32,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._random import RandomState, as_generator
 from .._validation import check_count
 from ..errors import InputError, InputWarning
-from ..process.base import Process, as_matrix, check_process
+from ..process.base import Process, check_process
 from ..process.kernels.messages import Forest
+from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import room_for_chain
 from .checkpoint import told_how_to_go_on
