@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from coaltree._optional import need
+from coaltree._optional import require_package
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ def new_figure(
     rows: int, columns: int, size: tuple[float, float], **options: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """Give a figure and its axes, row by row, to be drawn in the common style; no window opens."""
-    need("matplotlib", "Figures need", "plot")
+    require_package("matplotlib", "Figures need", "plot")
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from coaltree._atomic import write_together
+from coaltree._atomic import write_files_atomic
 from coaltree.errors import InputError
 
 from . import tables
@@ -29,7 +29,7 @@ def write_page(folder: Path) -> list[Path]:
     pictures = {PICTURES / figure.name: figure.read_bytes() for figure in sorted(folder.glob("*.png"))}
     PICTURES.mkdir(parents=True, exist_ok=True)
     files = {PAGE: filled(PAGE.read_text(encoding="utf-8"), folder).encode(), **pictures}
-    write_together(files)
+    write_files_atomic(files)
     return list(files)
 
 

@@ -16,7 +16,7 @@ from coaltree import datasets
 from coaltree.baselines.imputation import CellRival
 from coaltree.plot.style import PALETTE
 from coaltree.predict.cells import CategoricalCells
-from coaltree.process.base import Predictions
+from coaltree.process.predictions import Predictions
 
 from .drawing import new_figure, title_panels
 from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by

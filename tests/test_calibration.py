@@ -12,8 +12,7 @@ from scipy import optimize, stats
 import coaltree as ct
 import reference
 from coaltree.errors import InputError
-from coaltree.process.calibration import log_parameter_prior
-from coaltree.process.multinomial_calibration import gradients
+from coaltree.process.multinomial import gradients
 
 A = B = 1.1  # shape and scale of the Gamma priors
 
@@ -89,7 +88,7 @@ def own_objective(process, trees, X, weights=None, hold_noise=False):
     """The same by the library, for trees of any size."""
     process = process.resolve(X)
     logs = [process.log_likelihood(tree, X) for tree in trees]
-    return shares_of(trees, weights) @ logs + log_parameter_prior(process, X, hold_noise)
+    return shares_of(trees, weights) @ logs + process.log_parameter_prior(X, hold_noise)
 
 
 def real_table(rng, n, n_columns, missing=0.0):
@@ -151,7 +150,7 @@ def test_the_prior_is_what_it_is_said_to_be(kind, shape):
         settled = [process.resolve(X) for process in (first, second)]
         for hold_noise in (False, True):
             expected = [log_prior(process, X, hold_noise) for process in settled]
-            found = [log_parameter_prior(process, X, hold_noise) for process in settled]
+            found = [process.log_parameter_prior(X, hold_noise) for process in settled]
             if -np.inf in expected:
                 assert np.isinf(found).tolist() == np.isinf(expected).tolist()
             else:
@@ -649,7 +648,7 @@ def test_noise_accounts_for_rounding_at_the_least(kind, shape):
     assert own_objective(fitted, [tree], X) > own_objective(process, [tree], X)
     lower = {"variance": fitted.variance, "noise": 0.9 * fitted.noise * np.min(least / own)}
     lower |= {"rate": 1.0} if kind == "stationary" else {}
-    assert log_parameter_prior(type(process)(**lower), X) == -np.inf
+    assert type(process)(**lower).log_parameter_prior(X) == -np.inf
 
 
 # -- units ---------------------------------------------------------------------------------------------------------
@@ -783,8 +782,7 @@ Jumps.__abstractmethods__ = frozenset()  # nothing else of it is ever called
     ("arguments", "message"),
     [
         ({"process": "brownian"}, "process is 'brownian'"),
-        ({"process": Jumps()}, "cannot be fitted; only those of coaltree's own processes"),
-        ({"process": ct.Mixed((Jumps(), [0]), (ct.Brownian(), [1]))}, "cannot be fitted"),
+        ({"process": ct.OrnsteinUhlenbeck(1.0, 0.0, np.eye(2), np.eye(2))}, "noise is a covariance matrix"),
         ({"trees": "((a:1,b:1):1,c:2);"}, "Tree 0 of the sample is a str"),
         ({"trees": [TREE, "x"]}, "Tree 1 of the sample is a str"),
         ({"trees": []}, "needs at least one tree"),
@@ -819,9 +817,14 @@ def test_a_result_is_not_its_tree():
         ct.calibrate(ct.Brownian(noise=0.1), ct.greedy(X3, ct.Brownian()), X3)
 
 
-def test_a_prior_is_known_for_the_library_s_own_processes_only():
-    with pytest.raises(InputError, match="have no prior"):
-        log_parameter_prior(Jumps(), X3)
+def test_a_process_without_parameters_stays_as_it_is():
+    jumps = Jumps()
+    assert ct.calibrate(jumps, TREE, X3) is jumps
+    assert jumps.log_parameter_prior(X3) == 0.0
+    assert jumps.rescale_clock(2.0) is None
+    mixed = ct.calibrate(ct.Mixed((jumps, [0]), (ct.Brownian(), [1])), TREE, X3)
+    assert mixed.parts[0][0] is jumps
+    assert mixed.rescale_clock(2.0) is None
 
 
 def test_neither_process_nor_table_is_written_to():

@@ -18,8 +18,8 @@ import exact_posterior
 from coaltree.errors import InputWarning
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.process import covariance_sampling as correlated_draws
-from coaltree.process import sampling as parameter_draws
-from coaltree.process.covariance_sampling import CorrelatedDraws, CovariancePrior, draw_inverse_wishart
+from coaltree.process import ornstein_uhlenbeck
+from coaltree.process.covariance_sampling import CovariancePrior, CovarianceSampler, draw_inverse_wishart
 from coaltree.process.kernels.components import contrasts, draw_missing, draw_states, send_down, send_up
 from test_mcmc import check_mean
 
@@ -270,7 +270,7 @@ MIDDLE, SPREAD = np.array([3.0, -4.0]), np.array([1.0, 2.0])
 WIDTH = 2
 
 
-class FixedPrior(CorrelatedDraws):
+class FixedPrior(CovarianceSampler):
     """Draws whose priors do not come from the table."""
 
     def __init__(self, X, hold_noise):
@@ -311,7 +311,7 @@ def quantities(process, draws):
 
 def with_table(process, tree, table):
     """Return quantities of parameters and table together, which show sooner than either alone whether they belong together."""
-    white, _ = process.whitened(table)
+    white, _ = process.whiten(table)
     middle = white.mean(axis=0)
     logs = np.log([np.sum(middle**2), np.sum((white - middle) ** 2)])
     return [process.log_likelihood(tree, table), *logs, *logs**2]
@@ -336,7 +336,7 @@ def test_tables_and_parameters_in_turn_leave_the_prior_as_it_is():
     process, found = drawn_from_prior(draws, rng), []
     for _ in range(2_400):
         draws.table = process.simulate(tree, rng)
-        process = draws.redrawn(process, tree, rng)
+        process = draws.draw(process, tree, rng)
         found.append(quantities(process, draws))
     batches = np.reshape(found, (40, -1, len(wanted[0]))).mean(axis=1)
     errors = np.sqrt(batches.var(axis=0, ddof=1) / 40 + wanted.var(axis=0) / len(wanted))
@@ -346,13 +346,13 @@ def test_tables_and_parameters_in_turn_leave_the_prior_as_it_is():
 def test_a_slower_clock_changes_the_density_of_the_rate_alone():
     """What is said of slowing at once is what the densities of all parameters and the Jacobian say."""
     X, process = problem()
-    draws = CorrelatedDraws(X, hold_noise=False)
-    process = draws.redrawn(draws.first(process), ct.simulate_tree(6, 0), np.random.default_rng(0))
+    draws = CovarianceSampler(X, hold_noise=False)
+    process = draws.draw(draws.initial_process(process), ct.simulate_tree(6, 0), np.random.default_rng(0))
     for log_factor in (-1.3, 0.0, 0.4):
-        slow, gain = draws.slowed(process, log_factor)
+        slow, gain = draws.rescale_clock(process, log_factor)
         assert slow.rate == close(process.rate * math.exp(-log_factor))
         assert gain == close(draws.log_prior(slow) - draws.log_prior(process) - log_factor)
-    assert draws.slowed(process, 30.0)[1] == -math.inf
+    assert draws.rescale_clock(process, 30.0)[1] == -math.inf
 
 
 def check_same(pairs):
@@ -375,7 +375,7 @@ def test_parameters_drawn_given_a_table_are_as_those_it_was_drawn_with(hold_nois
         draws.table, noise, states = process.simulate(tree, rng), process.noise, []
         for steps in (0, 2):
             for _ in range(steps):
-                process = draws.redrawn(process, tree, rng)
+                process = draws.draw(process, tree, rng)
             states.append([*quantities(process, draws), *with_table(process, tree, draws.table)])
         assert np.array_equal(process.noise, noise) == hold_noise
         pairs.append(states)
@@ -396,7 +396,7 @@ def test_mean_and_covariance_belong_together():
         draws.table, states = process.simulate(tree, rng), []
         for steps in (0, 2):
             for _ in range(steps):
-                process = draws.redrawn(process, tree, rng)
+                process = draws.draw(process, tree, rng)
             logs = np.log([process.rate, *np.diag(process.variance)])
             states.append([*logs, *logs**2, *with_table(process, tree, draws.table)])
         pairs.append(states)
@@ -410,7 +410,7 @@ def test_noise_is_multiplied_as_its_prior_wants_where_the_table_says_nothing(wid
     Its mean and its square's by 40 batches are within 6 standard errors: one choice of seeds in 500,000.
     """
     rng = np.random.default_rng(width)
-    draws = CorrelatedDraws(rng.standard_normal((4, width)), hold_noise=False)
+    draws = CovarianceSampler(rng.standard_normal((4, width)), hold_noise=False)
     covariance, found = covariance_matrices(rng, width)[0], []
     for _ in range(3_000):
         covariance = draws._noise_factor(covariance, lambda factor: 0.0, rng) * covariance
@@ -458,12 +458,12 @@ def ranks(n_tables, n_leaves, n_draws, thin, seed, monkeypatch):
             self.strengths = []
             made.append(self)
 
-        def redrawn(self, process, tree, rng):
-            drawn = super().redrawn(process, tree, rng)
+        def draw(self, process, tree, rng):
+            drawn = super().draw(process, tree, rng)
             self.strengths.append([self.diffusion.strength, self.noise.strength])
             return drawn
 
-    monkeypatch.setattr(parameter_draws, "CorrelatedDraws", Recording)
+    monkeypatch.setattr(ornstein_uhlenbeck, "CovarianceSampler", Recording)
     start = ct.OrnsteinUhlenbeck(1.0, MIDDLE, np.diag(SPREAD), 0.3 * np.diag(SPREAD))
     below, truths = [], FixedPrior(table_with_holes(n_leaves), hold_noise=False)
     for _ in range(n_tables):
@@ -519,11 +519,11 @@ THREE_ROWS = {
 }
 
 
-class CellDraws(CorrelatedDraws):
+class CellDraws(CovarianceSampler):
     """Draws of the missing cells alone."""
 
-    def redrawn(self, process, tree, rng):
-        self.redraw_cells(process, tree, rng)
+    def draw(self, process, tree, rng):
+        self.draw_cells(process, tree, rng)
         return process
 
     def clock_powers(self, process):
@@ -652,7 +652,7 @@ def difficult_tables():
 @pytest.mark.parametrize("name", difficult_tables())
 def test_draws_stay_finite(name):
     X, rng = difficult_tables()[name], np.random.default_rng(1)
-    draws, observed = CorrelatedDraws(X, hold_noise=False), ~np.isnan(X)
+    draws, observed = CovarianceSampler(X, hold_noise=False), ~np.isnan(X)
     variance = np.diag(draws.diffusion.expected)
     process = ct.OrnsteinUhlenbeck(1.0, 0.0, variance, 0.05 * variance)
     chain = Chain(X, process, without_ties(ct.simulate_tree(len(X), rng), rng), rng, draws)

@@ -16,12 +16,11 @@ from scipy.optimize import minimize_scalar
 
 import coaltree as ct
 from coaltree.predict.predictor import Predictor
-from coaltree.process.base import Evidence, Predictions
+from coaltree.process.base import WeightedTrees
 from coaltree.process.covariance_sampling import CovariancePrior, draw_inverse_wishart
-from coaltree.process.gaussian_calibration import fit_brownian
 from coaltree.process.kernels.components import draw_missing, send_up
-from coaltree.process.multinomial_calibration import _best_equilibria, _best_noise, _best_rates, redraws
-from coaltree.process.sampling import _drawn_noise
+from coaltree.process.multinomial import _best_equilibria, _best_noise, _best_rates, _draw_noise, expect_redraws
+from coaltree.process.predictions import Predictions
 from coaltree.tree.attachment import Survival
 from coaltree.tree.coalescent import pair_counts
 
@@ -344,7 +343,7 @@ def test_predictive_density_and_missing_cells():
         x, w = np.polynomial.legendre.leggauss(40)
         for edge, end in ((low, min(high, low + 2)), (min(high, low + 2), high)):
             h = edge + (end - edge) * (1 + x) / 2
-            said = Predictions.stacked(list(beliefs.new_leaves(np.full(40, node), h)))
+            said = Predictions.stack(list(beliefs.new_leaves(np.full(40, node), h)))
             mass = w * (end - edge) / 2 * np.exp(survival.log_survival(h))
             mass = mass * np.exp(log_normal(row[0, 0], said.mean[:, 0], said.sd[:, 0] ** 2))
             density += mass.sum()
@@ -385,14 +384,14 @@ def test_best_variance():
 
     climb(TREE, [(x, 0.2) for x in X], merge)
     expected = (X.var(axis=0) / 1.1 + squares / 2) / (0.1 + 3 / 2)
-    found = fit_brownian(ct.Brownian([1.0, 1.0], noise=0.2), Evidence([TREE], np.ones(1), X), "held")
+    found = ct.Brownian([1.0, 1.0], noise=0.2).fit(WeightedTrees([TREE], np.ones(1), X), "held")
     np.testing.assert_allclose(found.variance, expected)
 
 
 @formula("11.2", "11.3")
 def test_step_of_mutation():
     process = ct.Multinomial([0.7], [Q])
-    found = redraws(process, Evidence([TREE], np.ones(1), CODES))
+    found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
     lengths, r = found.lengths, found.redraws[0]
 
     def objective(rate):
@@ -554,7 +553,7 @@ def test_a_noisy_leaf():
 @formula("11.4")
 def test_a_step_of_noise():
     process = ct.Multinomial(1.3, [Q], 0.3)
-    found = redraws(process, Evidence([TREE], np.ones(1), CODES))
+    found = expect_redraws(process, WeightedTrees([TREE], np.ones(1), CODES))
     # the noise's draws by brute force: every combination of leaves' states and of who shows whose
     expected = noise_draws_by_enumeration(process, TREE, CODES[:, 0].astype(int))
     assert found.noise_draws[0] == pytest.approx(expected)
@@ -581,7 +580,7 @@ def test_draws_of_noise_given_its_events():
     shown, observed = np.zeros((1, 40), dtype=bool), np.ones((1, 40), dtype=bool)
     shown[0, :7] = True
     rng = np.random.default_rng(0)
-    drawn = [float(_drawn_noise(np.array(0.2), shown, observed, rng)) for _ in range(4000)]
+    drawn = [float(_draw_noise(np.array(0.2), shown, observed, rng)) for _ in range(4000)]
     beta = stats.beta(1 + 7, 5 + 33)
     assert np.mean(drawn) == pytest.approx(beta.mean(), abs=6 * beta.std() / np.sqrt(4000))
     assert stats.kstest(drawn, beta.cdf).pvalue > 1e-6

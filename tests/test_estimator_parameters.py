@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
-from coaltree.process.parameters import slowed
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -28,7 +27,7 @@ def test_a_slower_process_on_a_higher_tree_says_the_same(process, factor):
     table = process.simulate(TREE, 4, n_columns=3)
     higher = ct.Tree(TREE.children, factor * TREE.heights)
     expected = process.log_likelihood(TREE, table)
-    assert slowed(process, factor).log_likelihood(higher, table) == pytest.approx(expected, rel=1e-10)
+    assert process.rescale_clock(factor).log_likelihood(higher, table) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ ROWS = b"".join(b"row%d,%d.5,%d.25\n" % (i, i % 997, i % 89) for i in range(50_0
 WRITER = """
 import sys
 from coaltree.cli.console import reported
-from coaltree._atomic import OutputFolder, write_together
+from coaltree._atomic import OutputFolder, write_files_atomic
 from pathlib import Path
 
 # So many files, each forced onto the disk, that the writing is never over before the interrupt.
@@ -30,7 +30,7 @@ try:
                 for name in names:
                     out.add(name, data)
         else:
-            write_together({folder / name: data for name in names})
+            write_files_atomic({folder / name: data for name in names})
 except BaseException as error:
     sys.exit(getattr(error, "exit_code", 1))
 """

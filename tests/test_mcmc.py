@@ -14,8 +14,7 @@ from coaltree.errors import InputError, InputWarning
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.checkpoint import Checkpoint
 from coaltree.inference.mcmc_result import Topologies, effective_samples, r_hat, warm_up
-from coaltree.process.likelihood import merge_log_likelihoods
-from coaltree.process.sampling import parameter_draws
+from coaltree.process.base import merge_log_likelihoods
 from coaltree.tree.clades import clade_masks
 from named import refused
 
@@ -278,7 +277,7 @@ def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, drawn):
     """Clusters send chains to and fro; what a chain computes with does not travel, and is made anew."""
     X, process = table(kind, 12, missing=True)
     rng = np.random.default_rng(1)
-    draws = parameter_draws(process, X, hold_noise=False) if drawn else None
+    draws = process.sampler(X, hold_noise=False) if drawn else None
     chain = Chain(X, process, without_ties(ct.simulate_tree(12, 2), rng), rng, draws)
     other = pickle.loads(pickle.dumps(chain))
     for _ in range(20):

@@ -509,6 +509,11 @@ def of_column(j, **changes):
     return lambda facts: facts["columns"][j].update(changes)
 
 
+def swap_columns(facts):
+    for k, part in enumerate(facts["process"]["parts"]):
+        part["columns"] = [1 - k]
+
+
 def of_process(**changes):
     return lambda facts: facts["process"]["parts"][0]["process"].update(changes)
 
@@ -585,13 +590,13 @@ def huge_array(shape):
         ({}, {"of": of_process(variance=[1.0, 2.0])}, "mean has|another number of columns"),
         ({}, {"of": of_process(variance=[[[1.0]]])}, "not a number"),
         ({}, {"of": of_process(mean=[[0.0]])}, "mean must be one finite number"),
-        ({}, {"of": of_process(rate="inf")}, "rate of the process is 'inf'"),
+        ({}, {"of": of_process(rate="inf")}, "rate .*is 'inf'"),
         ({}, {"of": of_process(rate=[1.0])}, "rate is"),
         ({}, {"of": of_process(noise=-1.0)}, "noise is -1.0"),
-        ({}, {"of": of_process(kind="mixed", parts=[])}, "at least one pair"),
+        ({}, {"of": of_process(kind="mixed", parts=[])}, "parts itself"),
         ({}, {"of": lambda facts: facts["process"]["parts"][0].update(columns=[1])}, "once each"),
         ({}, {"of": lambda facts: facts["process"]["parts"][1].update(columns=["b"])}, "'b', not a whole number"),
-        ({}, {"of": lambda facts: facts["process"]["parts"].reverse()}, "other columns"),
+        ({}, {"of": swap_columns}, "other columns"),
         (
             {},
             {"of": lambda facts: facts["process"]["parts"][1]["process"].update(equilibrium=[[0.5, 0.6]])},

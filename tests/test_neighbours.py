@@ -10,6 +10,7 @@ import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.inference.executors import Threads
 from coaltree.inference.neighbours import CELL, nearest
+from coaltree.process import base, brownian, gaussian
 
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
 
@@ -154,9 +155,9 @@ def test_work_does_not_grow_with_the_square():
 def test_auto_takes_neighbours_for_many_rows_only(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
-    monkeypatch.setattr(greedy, "MOST_EXACT", 100)
-    monkeypatch.setattr(greedy, "MOST_EXACT_IN_SPACE", 200)
-    monkeypatch.setattr(greedy, "MOST_EXACT_IN_BLOCKS", 150)
+    monkeypatch.setattr(base, "MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr(brownian, "MAX_EXACT_ROWS_IN_SPACE", 200)
+    monkeypatch.setattr(gaussian, "MAX_EXACT_ROWS_IN_BLOCKS", 150)
     assert ct.greedy(X, ct.Brownian()).search == "neighbors"
     assert ct.greedy(X[:200], ct.Brownian()).search == "exact"
     assert ct.greedy(X[:, :3], ct.Brownian()).search == "exact"  # however many there are

@@ -21,10 +21,8 @@ from coaltree.errors import InputError, InputWarning
 from coaltree.estimators.saving import model_bytes, state_of
 from coaltree.persist.schema import process_from_json, process_to_json
 from coaltree.predict.predictor import Predictor
-from coaltree.process.calibration import log_parameter_prior
 from coaltree.process.layout import SiteColumns
-from coaltree.process.multinomial_calibration import gradients
-from coaltree.process.parameters import slowed
+from coaltree.process.multinomial import gradients
 from coaltree.tree.edit import without_leaves
 from test_calibration import middles, rounding, spreads, variance_log_prior
 from test_mcmc import chain_of, check_mean, samples_of
@@ -775,7 +773,7 @@ def test_fitting_never_lowers_the_posterior(kind):
         again = ct.calibrate(fitted, trees, X, weights)
         assert objective(again, trees, X, weights) >= after - 1e-7, seed
         if np.isfinite(before):  # the library's own prior is the same up to a constant
-            own = log_parameter_prior(fitted, X) - log_parameter_prior(process, X)
+            own = fitted.log_parameter_prior(X) - process.log_parameter_prior(X)
             assert own == pytest.approx(log_prior(fitted, X) - log_prior(process, X), abs=1e-7)
 
 
@@ -874,7 +872,7 @@ def test_a_large_real_table_tells_its_noises(kind):
 
 
 def test_the_clock():
-    slow = slowed(ct.Mixed((BROWNIAN, [0, 1]), (STATIONARY, [2, 3]), (MUTATION, [4, 5])), 3.0)
+    slow = ct.Mixed((BROWNIAN, [0, 1]), (STATIONARY, [2, 3]), (MUTATION, [4, 5])).rescale_clock(3.0)
     X = np.hstack([REAL, REAL, CODES])
     high = ct.Tree(FOUR.children, 3 * FOUR.heights)
     fast = ct.Mixed((BROWNIAN, [0, 1]), (STATIONARY, [2, 3]), (MUTATION, [4, 5]))

@@ -8,7 +8,7 @@ import pytest
 import sklearn
 
 import coaltree as ct
-from coaltree._html import brief, facts_html, rows_html
+from coaltree._html import facts_html, rows_html, shorten_value
 from coaltree.predict.cells import CategoricalCells, RealCells
 
 pytestmark = [
@@ -83,12 +83,12 @@ def test_results_name_what_matters():
     X = np.array([[0.0], [0.2], [3.0]])
     result = ct.greedy(X, ct.Brownian(2.0, 0.25))
     text = result._repr_html_()
-    assert brief(result.log_joint) in text
+    assert shorten_value(result.log_joint) in text
     assert "Brownian(variance=2, noise=0.25)" in text
     assert "<svg" in text
     sample = ct.smc(X, ct.Brownian(), n_particles=4, n_runs=2, random_state=0)
-    assert brief(sample.log_evidence) in sample._repr_html_()
-    assert brief(sample.log_evidence_se) in sample._repr_html_()
+    assert shorten_value(sample.log_evidence) in sample._repr_html_()
+    assert shorten_value(sample.log_evidence_se) in sample._repr_html_()
 
 
 def test_a_million_rows_are_not_shown():
@@ -118,11 +118,11 @@ def test_processes_tell_their_parameters():
 
 
 def test_numbers_and_texts_in_brief():
-    assert brief("x" * 100) == "x" * 79 + "…"
-    assert brief([1, 2.0, "a"]) == "[1, 2, a]"
-    assert brief(list(range(100))) == "<100 values>"
-    assert brief(np.float64(1e-9)) == "1e-09"
-    assert brief(None) == "None"
+    assert shorten_value("x" * 100) == "x" * 79 + "…"
+    assert shorten_value([1, 2.0, "a"]) == "[1, 2, a]"
+    assert shorten_value(list(range(100))) == "<100 values>"
+    assert shorten_value(np.float64(1e-9)) == "1e-09"
+    assert shorten_value(None) == "None"
 
 
 def test_long_tables_are_cut():

@@ -14,8 +14,8 @@ import exact_posterior
 import reference
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.kernels.heights import best_height, best_path
+from coaltree.process.base import merge_log_likelihoods
 from coaltree.process.kernels import messages as op
-from coaltree.process.likelihood import merge_log_likelihoods
 from named import refused
 from test_greedy import Problem, check_scanned_slopes, replay
 

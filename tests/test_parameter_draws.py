@@ -10,9 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 import coaltree as ct
-from coaltree.process.parameters import named_parameters, with_parameters
-from coaltree.process.sampler import positive_slice_step, slice_step
-from coaltree.process.sampling import parameter_draws
+from coaltree.process.slice_sampling import positive_slice_step, slice_step
 
 TREE = ct.Tree.from_newick("((a:0.3,b:0.3):0.9,(c:0.7,d:0.7):0.5);")
 BATCHES, MOST_ERRORS = 40, 4.5
@@ -29,14 +27,14 @@ def assert_mean(draws, mean, what):
 
 def chain_of(process, X, size, seed, hold_noise=False):
     """Draw parameters given the tree, again and again."""
-    draws = parameter_draws(process, X, hold_noise)
+    draws = process.sampler(X, hold_noise)
     rng = np.random.default_rng(seed)
-    process = draws.first(process)
+    process = draws.initial_process(process)
     found = []
     for _ in range(size):
-        process = draws.redrawn(process, TREE, rng)
-        found.append(list(named_parameters(process, list(range(X.shape[1]))).values()))
-    return dict(zip(named_parameters(process, list(range(X.shape[1]))), np.array(found).T, strict=True))
+        process = draws.draw(process, TREE, rng)
+        found.append(process.parameter_values())
+    return dict(zip(process.parameter_names(range(X.shape[1])), np.array(found).T, strict=True))
 
 
 def mean_on_grid(log_density, values):
@@ -408,22 +406,22 @@ def test_noise_below_that_of_rounding_is_lifted_first():
     """The cells have steps of 1, a third of their variance: no noise of less than a twelfth has a density."""
     X = np.array([[0.0], [1.0], [2.0], [1.0]])
     for process in (ct.Brownian(1.0, 1e-3), ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0], 1e-3)):
-        draws = parameter_draws(process, X, hold_noise=False)
+        draws = process.sampler(X, hold_noise=False)
         assert np.isneginf(draws.log_prior(process))
-        assert np.isfinite(draws.log_prior(draws.first(process)))
-        assert parameter_draws(process, X, hold_noise=True).first(process).noise == 1e-3
+        assert np.isfinite(draws.log_prior(draws.initial_process(process)))
+        assert process.sampler(X, hold_noise=True).initial_process(process).noise == 1e-3
 
 
 def test_each_noise_is_lifted_to_that_of_rounding():
     """Cells in steps of 1 need a noise of a twelfth; those beside them, to many digits, need none to speak of."""
     X = np.array([[0.0, 0.123], [1.0, 2.456], [2.0, -1.789], [1.0, 0.124]])
     for process in (ct.Brownian(1.0, [1e-3, 1e-3]), ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0, 1.0], [1e-3, 1e-3])):
-        draws = parameter_draws(process, X, hold_noise=False)
+        draws = process.sampler(X, hold_noise=False)
         assert np.isneginf(draws.log_prior(process))
-        lifted = draws.first(process)
+        lifted = draws.initial_process(process)
         assert np.isfinite(draws.log_prior(lifted))
         assert lifted.noise == pytest.approx([1.01 / 12, 1e-3], rel=1e-9)
-        assert parameter_draws(process, X, hold_noise=True).first(process).noise.tolist() == [1e-3, 1e-3]
+        assert process.sampler(X, hold_noise=True).initial_process(process).noise.tolist() == [1e-3, 1e-3]
 
 
 def test_slices_of_a_normal_and_of_a_gamma_density():
@@ -462,18 +460,18 @@ PROCESSES = [
 
 @pytest.mark.parametrize("process", PROCESSES, ids=repr)
 def test_parameters_by_name_make_the_process_again(process):
-    values = np.array(list(named_parameters(process, [0, 1]).values()))
-    again = with_parameters(process, values)
+    values = process.parameter_values()
+    again = process.with_parameter_values(values)
     assert repr(again) == repr(process)
-    assert list(named_parameters(again, [0, 1]).values()) == pytest.approx(values.tolist(), rel=1e-15)
-    assert len(named_parameters(process, [4, 7])) == len(values)
+    assert again.parameter_values() == pytest.approx(values.tolist(), rel=1e-15)
+    assert len(process.parameter_names([4, 7])) == len(values)
 
 
 def test_parameters_of_parts_have_the_numbers_of_the_tables_columns():
     process = ct.Mixed(
         (ct.Brownian([1.0, 2.0], 0.1), [3, 0]), (ct.Multinomial([0.5], [[0.2, 0.8]]), [1]), (ct.Brownian(5.0), [2])
     )
-    named = named_parameters(process, [0, 1, 2, 3])
+    named = dict(zip(process.parameter_names([0, 1, 2, 3]), process.parameter_values(), strict=True))
     assert named == {
         "variance[3]": 1.0,
         "variance[0]": 2.0,
@@ -484,14 +482,14 @@ def test_parameters_of_parts_have_the_numbers_of_the_tables_columns():
         "variance": 5.0,
         "noise[2]": 0.0,
     }
-    assert repr(with_parameters(process, np.array(list(named.values())))) == repr(process)
+    assert repr(process.with_parameter_values(np.array(list(named.values())))) == repr(process)
 
 
 @pytest.mark.parametrize("rate", [0.7, [0.7, 2.0]], ids=["one rate", "a rate each"])
 @pytest.mark.parametrize("log_factor", [-1.0, 0.3, 30.0])
-def test_a_clock_of_mutation_is_weighed_as_the_slowed_process(rate, log_factor):
+def test_a_clock_of_mutation_is_weighed_as_the_rescaled_process(rate, log_factor):
     process = ct.Multinomial(rate, [[0.3, 0.7], [0.2, 0.3, 0.5]], 0.2)
-    draws = parameter_draws(process, np.array([[0.0, 2.0], [1.0, np.nan], [0.0, 1.0]]), hold_noise=False)
-    gain = draws.clock_gain(process, log_factor)
-    assert gain == pytest.approx(draws.slowed(process, log_factor)[1])
-    assert np.isfinite(gain) == (log_factor < 10)
+    sampler = process.sampler(np.array([[0.0, 2.0], [1.0, np.nan], [0.0, 1.0]]), hold_noise=False)
+    ratio = sampler.log_clock_ratio(process, log_factor)
+    assert ratio == pytest.approx(sampler.rescale_clock(process, log_factor)[1])
+    assert np.isfinite(ratio) == (log_factor < 10)

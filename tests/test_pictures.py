@@ -18,7 +18,7 @@ from coaltree.plot import heatmap as heatmap_module
 from coaltree.plot.fitted import checked_model, encoded_columns
 from coaltree.plot.panels import LIMIT
 from coaltree.plot.style import LIGHT, MIXED, any_script
-from coaltree.process.likelihood import merge_log_likelihoods
+from coaltree.process.base import merge_log_likelihoods
 from named import refused
 
 pytestmark = [

@@ -28,7 +28,7 @@ class Dense:
     """All places of a tree against all rows."""
 
     def __init__(self, tree, X, process, rows):
-        self.at = attachment_points(tree, process.settled_height, min(1.1, 3 / np.sqrt(X.shape[1])))
+        self.at = attachment_points(tree, process.min_attachment_height, min(1.1, 3 / np.sqrt(X.shape[1])))
         blocks = list(ct.Beliefs(tree, X, process).new_leaves(self.at.nodes, self.at.heights))
         self.mean, self.sd, self.probability = (
             np.concatenate([getattr(block, name) for block in blocks]) for name in ("mean", "sd", "probability")

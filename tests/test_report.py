@@ -94,7 +94,7 @@ def test_hostile_names_everywhere_are_text():
     columns = {name: rng.normal(size=n) for name in HOSTILE[:3]}
     columns |= {name: rng.choice(np.array(HOSTILE, dtype=object), n) for name in HOSTILE[3:]}
     rows = [f"{HOSTILE[i % 7]} {i}" for i in range(n)]
-    model = ct.CoalescentClustering(calibrate=0).fit(pd.DataFrame(columns, index=rows))
+    model = ct.CoalescentClustering().fit(pd.DataFrame(columns, index=rows))
     shown = Page(report_page(model, HOSTILE[1]))
     assert not {"img", "iframe", "b", "i"} & set(shown.tags)
     assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}

@@ -16,7 +16,7 @@ import exact_posterior
 import reference
 from coaltree.errors import InputWarning
 from coaltree.inference.smc import PROPOSALS
-from coaltree.process.likelihood import merge_log_likelihoods
+from coaltree.process.base import merge_log_likelihoods
 from named import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Atomic writing: files are written completely or not at all, even if the program is interrupted."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import BinaryIO, Self, TypeAlias
 from .errors import InputError
 
 Content: TypeAlias = str | bytes | Callable[[BinaryIO], object]
-"""Text, bytes, or what writes them into a file."""
+"""Text, bytes, or a function that writes to a binary file."""
 
 
-def checked_path(path: object) -> Path:
-    """Return the name of a file as a path, and refuse what is none.
+def check_path(path: object) -> Path:
+    """Return the name of a file as a path.
 
     Raises
     ------
     InputError
-        With a word on what to pass.
+        If it is not the name of a file.
     """
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if isinstance(name, str) and "\0" not in name:
@@ -31,36 +31,36 @@ def checked_path(path: object) -> Path:
     raise InputError(f"path is {path!r}; it must be the name of a file, for example 'model.coaltree', or a Path.")
 
 
-def write_whole(path: str | Path, data: Content) -> None:
-    """Write a file whole or not at all: whatever goes wrong, an earlier file of that name stays as it was.
+def write_atomic(path: str | Path, data: Content) -> None:
+    """Write a file completely or not at all; if anything fails, an existing file stays unchanged.
 
     Parameters
     ----------
     path : str or Path
         The file; its folder must exist.
     data : str, bytes or callable
-        The content; text is written as UTF-8. What is too large to be made in memory first writes itself into a file.
+        The content; text is written as UTF-8. A function may write content that is too large for memory.
 
     Raises
     ------
     InputError
-        When it cannot be written; the message says why.
+        If it cannot be written; the message says why.
     """
-    path = checked_path(path)
+    path = check_path(path)
     _check_replaceable(path)
-    part = _beside(path, "part")
+    part = _sibling(path, "part")
     try:
         _write_synced(part, data)
         os.replace(part, path)
     except OSError as error:
-        raise _not_written(path, error) from None
+        raise _write_error(path, error) from None
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
 
 
-def write_together(files: Mapping[Path, str | bytes]) -> None:
-    """Write several files, in any folders, all of them or none; see `write_whole`.
+def write_files_atomic(files: Mapping[Path, str | bytes]) -> None:
+    """Write several files, in any folders: all of them or none. See `write_atomic`.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
     Raises
     ------
     InputError
-        When one of them cannot be written; earlier files of all names are then as they were.
+        If one of them cannot be written; existing files are then unchanged.
     """
     for path in files:
         _check_replaceable(path)
-    new = {path: _beside(path, "part") for path in files}
-    old = {path: _beside(path, "old") for path in files}
+    new = {path: _sibling(path, "part") for path in files}
+    old = {path: _sibling(path, "old") for path in files}
     at = next(iter(files), Path())
     try:
         for at, data in files.items():
@@ -87,53 +87,52 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
                 _swap(at, new[at], old[at])
         except BaseException:
             for path in moved:
-                _swap_back(path, new[path], old[path])
+                _undo_swap(path, new[path], old[path])
             raise
     except OSError as error:
-        raise _not_written(at, error) from None
+        raise _write_error(at, error) from None
     finally:
         for path in files:
             with contextlib.suppress(OSError):
                 new[path].unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                if path.exists():  # else the file could not be put back, and this is all there is of it
+                if path.exists():  # else the file could not be restored, and this is its only copy
                     old[path].unlink(missing_ok=True)
 
 
-def check_place(path: Path) -> None:
-    """Try whether a file can be written, so that a long computation does not end at a locked door.
+def check_writable(path: Path) -> None:
+    """Check that a file can be written, before a long computation.
 
     Raises
     ------
     InputError
-        When it cannot; the message says why.
+        If it cannot; the message says why.
     """
     _check_replaceable(path)
-    part = _beside(path, "part")
+    part = _sibling(path, "part")
     try:
         part.touch(exist_ok=False)
         part.unlink()
     except OSError as error:
-        raise _not_written(path, error) from None
+        raise _write_error(path, error) from None
 
 
 class OutputFolder:
-    """A folder into which several files are written, all of them or none.
+    """A folder to which several files are written: all of them or none.
 
-    Used as a context manager. On entering, the folder is made and tried, so that a long computation does not
-    end at a locked door. Files are added in memory; they are written when the block ends well. If anything
-    goes wrong, in the block or in writing, earlier files stay as they were, and a folder that was made is
-    removed.
+    Use it as a context manager. Entering creates the folder and checks that it is writable, before a long
+    computation. Files are added in memory and written when the block ends without an error. If the block or the
+    writing fails, existing files stay unchanged and new folders are removed.
 
     Parameters
     ----------
     path : str or Path
-        The folder. Files in it that have the name of a new one are replaced, others are left alone.
+        The folder. Files with the same name as a new one are replaced; others stay.
 
     Raises
     ------
     InputError
-        When the folder cannot be made or written; the message says why.
+        If the folder cannot be created or written; the message says why.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -147,21 +146,21 @@ class OutputFolder:
 
     @property
     def names(self) -> list[str]:
-        """The files that are written, in the order in which they were added."""
+        """Names of the files to write, in the order in which they were added."""
         return [name for name, data in self._files.items() if data is not None]
 
-    def leave_out(self, name: str) -> None:
-        """Let a file of that name, of an earlier run, go when the others are written: it would not belong to them."""
+    def discard(self, name: str) -> None:
+        """Delete a file of an earlier run when the others are written, because it does not belong to them."""
         self._files[name] = None
 
     def __enter__(self) -> Self:
         stage = self._stage()
         try:
-            self._make(self.path)
+            self._make_folders(self.path)
             stage.mkdir()
             stage.rmdir()
         except OSError as error:
-            self._unmake()
+            self._remove_made()
             raise InputError(
                 f"The folder {self.path} cannot be written: {_reason(error)}; choose another output folder, "
                 "or change its permissions."
@@ -169,7 +168,7 @@ class OutputFolder:
         except BaseException:
             with contextlib.suppress(OSError):
                 stage.rmdir()
-            self._unmake()
+            self._remove_made()
             raise
         return self
 
@@ -181,20 +180,20 @@ class OutputFolder:
                 self._write_all()
                 self._made.clear()
         finally:
-            self._unmake()
+            self._remove_made()
 
-    def _make(self, folder: Path) -> None:
+    def _make_folders(self, folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder} is a file, and a folder is needed: choose another output folder.")
+            raise InputError(f"{folder} is a file, not a folder; choose another output folder.")
         if not folder.is_dir():
-            self._make(folder.parent)
+            self._make_folders(folder.parent)
             # In this order: an interrupt may come between any two steps.
             self._made.append(folder)
             folder.mkdir(exist_ok=True)
 
-    def _unmake(self) -> None:
+    def _remove_made(self) -> None:
         for folder in reversed(self._made):
-            with contextlib.suppress(OSError):  # somebody else has put a file there
+            with contextlib.suppress(OSError):  # another program put a file there
                 folder.rmdir()
         self._made.clear()
 
@@ -213,14 +212,14 @@ class OutputFolder:
             for name, data in self._files.items():
                 if data is not None:
                     _write_synced(stage / "new" / name, data)
-            self._move_in(stage)
+            self._replace_files(stage)
         except OSError as error:
-            raise _not_written(self.path, error) from None
+            raise _write_error(self.path, error) from None
         finally:
             shutil.rmtree(stage, ignore_errors=True)
 
-    def _move_in(self, stage: Path) -> None:
-        """Put the new files in the place of the old ones, or the old ones back."""
+    def _replace_files(self, stage: Path) -> None:
+        """Replace the old files by the new ones; if that fails, restore the old ones."""
         moved = []
         try:
             for name, data in self._files.items():
@@ -228,32 +227,32 @@ class OutputFolder:
                 _swap(self.path / name, None if data is None else stage / "new" / name, stage / "old" / name)
         except BaseException:
             for name in moved:
-                _swap_back(self.path / name, stage / "new" / name, stage / "old" / name)
+                _undo_swap(self.path / name, stage / "new" / name, stage / "old" / name)
             raise
 
 
 def _swap(path: Path, new: Path | None, old: Path) -> None:
-    """Keep what there is of that name elsewhere, and put the new file in its place, if there is one."""
+    """Move an existing file aside, and put the new one, if any, in its place."""
     if path.exists():
         os.replace(path, old)
     if new is not None:
         os.replace(new, path)
 
 
-def _swap_back(path: Path, new: Path, old: Path) -> None:
-    """Undo as much as was done of a swap, which is read off the folders: an interrupt may come between any two steps."""
+def _undo_swap(path: Path, new: Path, old: Path) -> None:
+    """Undo a swap as far as it went, judged by the files present: an interrupt may come between any two steps."""
     if old.exists():
         os.replace(old, path)
     elif not new.exists():
         path.unlink(missing_ok=True)
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _sibling(path: Path, ending: str) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{ending}")
 
 
 def _check_replaceable(path: Path) -> None:
-    """Refuse to put a file in the place of something else, such as /dev/null."""
+    """Raise if the path is something else than a file, such as /dev/null."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "not a plain file"
         raise InputError(f"{path} cannot be written: it is {kind}; choose another name.")
@@ -269,8 +268,8 @@ def _write_synced(path: Path, data: Content) -> None:
         os.fsync(file.fileno())
 
 
-def _not_written(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} cannot be written: {_reason(error)}; nothing was changed, choose another place.")
+def _write_error(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be written: {_reason(error)}; nothing was changed; choose another place.")
 
 
 def _reason(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""What notebooks show of results: a title with some facts, or the first rows of a table. Sizes are bounded, text is escaped."""
+"""HTML for notebooks: a title with facts, or the first rows of a table. Sizes are bounded and text is escaped."""
 
 from __future__ import annotations
 
@@ -8,85 +8,87 @@ from itertools import islice
 
 import numpy as np
 
-_CHARACTERS, _SENTENCE = 80, 400
-_ENTRIES = 5
-_FACTS = 20
-_ROWS, _COLUMNS = 10, 12
+_MAX_CHARACTERS, _MAX_SENTENCE = 80, 400
+_MAX_ENTRIES = 5
+_MAX_FACTS = 20
+_MAX_ROWS, _MAX_COLUMNS = 10, 12
 _LEFT = ' style="text-align:left"'
 
 
-def brief(value: object, most: int = _CHARACTERS) -> str:
-    """Say a value in a few characters: numbers to six digits, few of them one by one, more by their shape, text up to a length.
+def shorten_value(value: object, max_length: int = _MAX_CHARACTERS) -> str:
+    """Return a short text for a value: numbers with six digits, long sequences by their shape, text up to a length.
 
     Examples
     --------
-    >>> brief(1 / 3), brief(np.array([1.0, 2.5])), brief(np.zeros((3, 3)))
+    >>> shorten_value(1 / 3), shorten_value(np.array([1.0, 2.5])), shorten_value(np.zeros((3, 3)))
     ('0.333333', '[1, 2.5]', '<(3, 3) array>')
     """
     if isinstance(value, np.ndarray):
-        if value.ndim > 1 or value.size > _ENTRIES:
+        if value.ndim > 1 or value.size > _MAX_ENTRIES:
             return f"<{value.shape} array>"
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return f"<{len(value)} values>" if len(value) > _ENTRIES else f"[{', '.join(map(brief, value))}]"
+        return f"<{len(value)} values>" if len(value) > _MAX_ENTRIES else f"[{', '.join(map(shorten_value, value))}]"
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
     text = str(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def facts_html(title: str, facts: Mapping[str, object], below: str = "") -> str:
-    """Return a title and facts by their names as HTML, at most twenty of them, and what is to stand below.
+    """Return a title and at most twenty facts as HTML, with more HTML below.
 
     Parameters
     ----------
     title : str
     facts : mapping of str to object
-        Each is said in a few characters.
+        Values by name; each is shortened.
     below : str, default ""
-        HTML.
+        More HTML.
 
     Returns
     -------
     str
     """
     rows = "".join(
-        f"<tr><th{_LEFT}>{escape(brief(name))}</th><td{_LEFT}>{escape(brief(value, _SENTENCE))}</td></tr>"
-        for name, value in islice(facts.items(), _FACTS)
+        f"<tr><th{_LEFT}>{escape(shorten_value(name))}</th><td{_LEFT}>{escape(shorten_value(value, _MAX_SENTENCE))}</td></tr>"
+        for name, value in islice(facts.items(), _MAX_FACTS)
     )
-    if len(facts) > _FACTS:
-        rows += f"<tr><td{_LEFT}>… and {len(facts) - _FACTS} more</td></tr>"
-    return f"<div><div>{escape(brief(title))}</div><table>{rows}</table>{below}</div>"
+    if len(facts) > _MAX_FACTS:
+        rows += f"<tr><td{_LEFT}>… and {len(facts) - _MAX_FACTS} more</td></tr>"
+    return f"<div><div>{escape(shorten_value(title))}</div><table>{rows}</table>{below}</div>"
 
 
 def rows_html(title: str, columns: Mapping[str, Sequence[object]], n_rows: int) -> str:
-    """Return the first ten rows of a table as HTML, of twelve columns at most.
+    """Return the first ten rows and twelve columns of a table as HTML.
 
     Parameters
     ----------
     title : str
     columns : mapping of str to sequence
-        The cells of the first rows, by the names of their columns.
+        The cells of the first rows, by column name.
     n_rows : int
-        How many rows there are in all.
+        Number of rows of the table.
 
     Returns
     -------
     str
     """
-    shown = dict(islice(columns.items(), _COLUMNS))
-    head = "".join(f"<th>{escape(brief(name))}</th>" for name in shown)
-    cells = islice(zip(*shown.values(), strict=True), _ROWS)
-    body = "".join("<tr>" + "".join(f"<td>{escape(brief(cell))}</td>" for cell in row) + "</tr>" for row in cells)
-    left_out = [
+    visible = dict(islice(columns.items(), _MAX_COLUMNS))
+    head = "".join(f"<th>{escape(shorten_value(name))}</th>" for name in visible)
+    cells = islice(zip(*visible.values(), strict=True), _MAX_ROWS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(shorten_value(cell))}</td>" for cell in row) + "</tr>" for row in cells
+    )
+    omitted = [
         f"{count:,} more {what}"
-        for count, what in ((n_rows - _ROWS, "rows"), (len(columns) - _COLUMNS, "columns"))
+        for count, what in ((n_rows - _MAX_ROWS, "rows"), (len(columns) - _MAX_COLUMNS, "columns"))
         if count > 0
     ]
-    more = f"<div>… and {' and '.join(left_out)}</div>" if left_out else ""
-    return f"<div><div>{escape(brief(title))}</div><table><tr>{head}</tr>{body}</table>{more}</div>"
+    more = f"<div>… and {' and '.join(omitted)}</div>" if omitted else ""
+    return f"<div><div>{escape(shorten_value(title))}</div><table><tr>{head}</tr>{body}</table>{more}</div>"
 
 
 def first_rows(n_rows: int) -> slice:
-    """Return which rows of a table of so many are shown."""
-    return slice(0, min(n_rows, _ROWS))
+    """Return the rows of a table that `rows_html` shows."""
+    return slice(0, min(n_rows, _MAX_ROWS))

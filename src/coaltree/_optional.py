@@ -1,21 +1,21 @@
-"""Optional packages."""
+"""Checks for optional packages."""
 
 from __future__ import annotations
 
 from .errors import MissingDependencyError
 
 
-def need(package: str, purpose: str, extra: str) -> None:
-    """Raise, with a word on how to get it, unless a package is installed.
+def require_package(package: str, purpose: str, extra: str) -> None:
+    """Raise unless an optional package is installed, and say how to install it.
 
     Parameters
     ----------
     package : str
-        Its name, for ``import`` and for pip.
+        Its name for ``import`` and pip.
     purpose : str
-        What is made with it, as the beginning of a sentence.
+        What needs it, as the beginning of a sentence.
     extra : str
-        The extra of coaltree that brings it.
+        The extra of coaltree that installs it.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def need(package: str, purpose: str, extra: str) -> None:
 
     Examples
     --------
-    >>> need("telepathy", "Minds need", "mind")
+    >>> require_package("telepathy", "Minds need", "mind")
     Traceback (most recent call last):
         ...
     coaltree.errors.MissingDependencyError: Minds need telepathy, which is not installed; run: pip install "coaltree[mind]"

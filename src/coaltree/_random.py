@@ -1,4 +1,4 @@
-"""One ``random_state`` in, one generator out."""
+"""Conversion of ``random_state`` to a numpy generator."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 def as_generator(random_state: object) -> np.random.Generator:
-    """Turn what scikit-learn's users pass as ``random_state`` into a numpy generator.
+    """Convert a ``random_state``, as scikit-learn accepts it, to a numpy generator.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        ``None`` takes entropy from the system; a ``Generator`` is used as it is; a
-        ``RandomState`` seeds a new generator with one draw.
+        ``None`` seeds from the system; a ``Generator`` is returned unchanged; one draw of a ``RandomState`` seeds a
+        new generator.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
 from ..errors import InputError
-from ..process.base import as_matrix
+from ..process.validation import as_matrix
 from .linkage import disagreement, indicators, linkage_tree, numbers_of_states
 from .probabilistic_pca import ProbabilisticPCA
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from ..process.base import as_matrix
+from ..process.validation import as_matrix
 from ..tree.tree import Tree
 
 MOST_STATES = 10_000  # tables of zeros and ones have a column for each

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError
-from ..process.base import as_matrix
+from ..process.validation import as_matrix
 
 FloatArray = NDArray[np.float64]
 
@@ -56,8 +56,8 @@ class ProbabilisticPCA:
     """
 
     def __init__(self, n_components: int, *, max_rounds: int = 500, tolerance: float = 1e-6) -> None:
-        self.n_components = checked_count(n_components, "n_components")
-        self.max_rounds = checked_count(max_rounds, "max_rounds")
+        self.n_components = check_count(n_components, "n_components")
+        self.max_rounds = check_count(max_rounds, "max_rounds")
         if not 0 <= tolerance < math.inf:
             raise InputError(f"tolerance is {tolerance!r}; it must be a number of at least 0.")
         self.tolerance = tolerance

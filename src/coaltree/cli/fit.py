@@ -339,8 +339,8 @@ def fit_and_draw(
         folder.add("tree.nex", tree.to_nexus())
         folder.add("sample.trees", model.sample_.to_nexus())
     else:
-        folder.leave_out("tree.nex")
-        folder.leave_out("sample.trees")
+        folder.discard("tree.nex")
+        folder.discard("sample.trees")
     _add_traces(model, folder)
     return facts
 
@@ -356,13 +356,13 @@ def _add_traces(model: ClusterModel, folder: OutputFolder) -> None:
             folder.add(f"trace_{chain + 1}.log", trace_log(sample, chain))
     for path in sorted(folder.path.glob("trace_*.log")):
         if path.stem.removeprefix("trace_").isdecimal() and path.name not in folder.names:
-            folder.leave_out(path.name)
+            folder.discard(path.name)
 
 
 def add_report(model: ClusterModel, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
     """Put the report into the folder; one of an earlier fit would not belong to this one."""
     if not wanted:
-        folder.leave_out("report.html")
+        folder.discard("report.html")
         return
     from ..estimators.reporting import report_page
 

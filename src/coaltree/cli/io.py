@@ -41,20 +41,20 @@ def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> Non
     """
     if result is None or result == STANDARD_STREAM:
         return
-    from .._atomic import check_place
+    from .._atomic import check_writable
 
     for what, source in sources.items():
         if source is not None and source.exists() and result.exists() and source.samefile(result):
             raise InputError(f"{result} is {what} itself, which is not written over: choose another name.")
-    check_place(result)
+    check_writable(result)
 
 
 def deliver(results: Mapping[Path | None, str | bytes]) -> None:
     """Write all files or none of them, and after that what goes to standard output."""
-    from .._atomic import write_together
+    from .._atomic import write_files_atomic
 
     files = {path: data for path, data in results.items() if path is not None and path != STANDARD_STREAM}
-    write_together(files)
+    write_files_atomic(files)
     for path, data in results.items():
         if path is None or path == STANDARD_STREAM:
             # The bytes of a file, in whatever letters the terminal would have it.

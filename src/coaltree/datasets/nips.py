@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError
 from .download import damaged, fetch, text_lines
 
@@ -79,7 +79,7 @@ def load_nips(least_documents: int = 100, *, text: str = "abstracts", keep_stop_
     >>> nips.titles[0], nips.authors[0]  # doctest: +SKIP
     ('Connectivity Versus Entropy', ('Abu-Mostafa_Y',))
     """
-    least_documents = checked_count(least_documents, "least_documents")
+    least_documents = check_count(least_documents, "least_documents")
     titles = _lines("nips.docs")
     n = len(titles)
     if text == "abstracts":

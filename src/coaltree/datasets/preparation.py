@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError
 
 
@@ -90,7 +90,7 @@ def balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomState = N
     if given.ndim != 1:
         raise InputError(f"classes has shape {given.shape}; it must have one entry a row.")
     names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
-    n_each = checked_count(n_each, "n_each")
+    n_each = check_count(n_each, "n_each")
     if len(counts) == 0 or counts.min() < n_each:
         scarce = f"class {names[counts.argmin()]!s} has {counts.min()} rows" if len(counts) else "there are no rows"
         raise InputError(f"{n_each} rows of each class were asked for, but {scarce}; ask for fewer.")

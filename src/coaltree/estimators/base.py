@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._random import as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError, InputWarning
 from ..inference.averaging import average_trees
 from ..inference.executors import opened_client, thread_count
 from ..inference.expected_heights import expected_heights
-from ..inference.greedy import MOST_EXACT, RULES, SEARCHES, GreedyResult, explain, greedy
+from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
 from ..inference.near_rows import filled_from_near_rows
@@ -32,8 +32,8 @@ from ..inference.refine import refine
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
 from ..predict.predictor import Predictor, ask
-from ..process.base import Predictions, Process
-from ..process.parameters import parameter_values, with_parameters
+from ..process.base import MAX_EXACT_ROWS, Process
+from ..process.predictions import Predictions
 from ..report.messages import describe_zero_heights
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding, read_new_rows
@@ -45,6 +45,7 @@ from ..tree.tree import Tree
 from .modelling import (
     COVARIANCES,
     REAL_PROCESSES,
+    Templates,
     column_signals,
     encoded_of,
     matrix_of,
@@ -107,7 +108,8 @@ class CoalescentModel:
     n_samples: int
     summary: str
     draw_parameters: bool
-    real_process: str
+    real_process: str | Process
+    categorical_process: Process | None
     covariance: str | None
     noise: float | None
     categorical_features: Any
@@ -172,13 +174,17 @@ class CoalescentModel:
         """The noise that was given, in double precision, as files keep it."""
         return None if self.noise is None else float(self.noise)
 
+    @property
+    def _templates(self) -> Templates:
+        return Templates(self.real_process, self.categorical_process)
+
     def _found(
         self, matrix: FloatArray, encoded: EncodedTable, row_names: Sequence[str] | None, means: Means
     ) -> Inferred:
         """Find the tree, or the sample of trees, with fixed parameters; only Markov chains may draw them as well."""
         walks = self.inference == "mcmc" and len(matrix) > 1  # the tree of one row is nothing to sample
         choose = sampling_process if walks and self.draw_parameters else structure_process
-        process = choose(matrix, encoded, self.real_process, self.covariance, self._noise)
+        process = choose(matrix, encoded, self._templates, self.covariance, self._noise)
         if walks:
             return self._walked(process, matrix, row_names, means)
         if self.inference == "smc":
@@ -187,7 +193,7 @@ class CoalescentModel:
         no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at 0
         averages = self.rule == "rate1" and not self.refine and not no_column
         searched = matrix
-        if averages and self.noise != 0 and len(matrix) <= MOST_EXACT:
+        if averages and self.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
             searched = filled_from_near_rows(matrix, n_real)
         found = self._searched(process, searched, row_names, means)
         if self.refine:
@@ -218,11 +224,13 @@ class CoalescentModel:
         draws, encoded = self._predictor.ensemble.draws, encoded_of(self.encoding_, self._matrix)
         mean = draws[0].process
         if len(draws) > 1:
-            mean = with_parameters(mean, np.mean([parameter_values(draw.process) for draw in draws], axis=0))
+            mean = mean.with_parameter_values(np.mean([draw.process.parameter_values() for draw in draws], axis=0))
         found = parameters_by_name(mean, encoded, self.encoding_)
         signals = column_signals(draws, self._matrix.shape[1]) if len(self._matrix) > 1 else np.zeros((1, len(found)))
         names = (*encoded.real_names, *encoded.categorical_names)
         for name, own in zip(names, signals.T, strict=False):  # where no column takes part there is one without a name
+            if np.isnan(own).any():  # the process does not tell
+                continue
             found[name]["signal"] = float(own.mean())
             if len(draws) > 1:
                 low, high = np.quantile(own, [0.05, 0.95])
@@ -264,7 +272,7 @@ class CoalescentModel:
             parts.append(predictor.fitted_cells(distinct).take(place))
         if len(new) or not len(old):
             parts.append(self._ask("cells", X[new]))
-        return Predictions.stacked(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+        return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
     def _fit_predictor(self) -> Predictor:
         """Draw trees with their parameters for predictions: those that clusters are found with see too much noise."""
@@ -278,7 +286,8 @@ class CoalescentModel:
             tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
             matrix = matrix[rows]
         encoded = encoded_of(self.encoding_, matrix)
-        process = prediction_process(matrix, encoded, self.real_process, self.covariance, self._noise).resolve(matrix)
+        templates = self._templates.resolved(self.process_, encoded)
+        process = prediction_process(matrix, encoded, templates, self.covariance, self._noise).resolve(matrix)
         progress = self._question_progress or (self._shown_progress if self.verbose else None)
         draws = posterior_draws(
             matrix,
@@ -433,12 +442,18 @@ class CoalescentModel:
             ("search", SEARCHES),
             ("proposal", PROPOSALS),
             ("summary", ("mcc", "consensus")),
-            ("real_process", REAL_PROCESSES),
             ("covariance", (None, *COVARIANCES)),
             ("unseen_categories", ("missing", "error")),
         ):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
+        real_process, categorical_process = self._templates
+        if not isinstance(real_process, Process) and real_process not in REAL_PROCESSES:
+            raise InputError(
+                f"real_process is {real_process!r}; it must be {' or '.join(map(repr, REAL_PROCESSES))}, or a process."
+            )
+        if categorical_process is not None and not isinstance(categorical_process, Process):
+            raise InputError(f"categorical_process is {categorical_process!r}; it must be a process or None.")
         if not isinstance(self.refine, (bool, np.bool_)):
             raise InputError(f"refine is {self.refine!r}; it must be True or False.")
         if not isinstance(self.standardize, (bool, np.bool_)) and not (
@@ -457,7 +472,7 @@ class CoalescentModel:
                 "inference 'mcmc' only."
             )
         for name in ("n_chains", "n_samples"):
-            checked_count(getattr(self, name), name)
+            check_count(getattr(self, name), name)
         noise: Any = self.noise
         if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < 1):
             raise InputError(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from .._atomic import check_place, checked_path, write_whole
-from .._validation import checked_count
+from .._atomic import check_path, check_writable, write_atomic
+from .._validation import check_count
 from ..errors import InputError, InputWarning
 from ..inference.flat_clusters import check_min_cluster_size
 from ..predict.placements import Placements
@@ -63,8 +63,12 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Questions about rows are then
         asked of up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, each drawn with parameters of
         its own by short chains.
-    real_process : {"ornstein-uhlenbeck", "brownian"}, default "ornstein-uhlenbeck"
-        How real columns diffuse: with a pull towards the mean, or freely, as in the paper.
+    real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
+        How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
+        the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.
+    categorical_process : Process, optional
+        A process for categorical columns, which it sees as codes 0, 1, 2, ... in the order of the categories; by default
+        `Multinomial`.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
@@ -312,7 +316,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
             Of each row the most probable branch of `tree_`, its probability, the height at which the row attaches, the nearest
             leaves, and the most probable cluster. Heights are by the clock of the trees that were drawn.
         """
-        n_nearest = checked_count(n_nearest, "n_nearest", 0)
+        n_nearest = check_count(n_nearest, "n_nearest", 0)
         if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
         rows = self._new_rows(X)
@@ -390,8 +394,8 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         True
         """
         check_fitted(self)
-        check_place(checked_path(path))
-        write_whole(path, report_page(self, title))
+        check_writable(check_path(path))
+        write_atomic(path, report_page(self, title))
 
     def _log_slopes(self, table: Table) -> FloatArray:
         """Return the log Jacobian of encoding each row's observed cells."""

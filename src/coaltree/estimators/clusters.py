@@ -46,7 +46,8 @@ class ClusterModel(CoalescentModel):
         n_samples: int = 1000,
         summary: str = "mcc",
         draw_parameters: bool = False,
-        real_process: str = "ornstein-uhlenbeck",
+        real_process: str | Process = "ornstein-uhlenbeck",
+        categorical_process: Process | None = None,
         covariance: str | None = None,
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -74,6 +75,7 @@ class ClusterModel(CoalescentModel):
         self.summary = summary
         self.draw_parameters = draw_parameters
         self.real_process = real_process
+        self.categorical_process = categorical_process
         self.covariance = covariance
         self.noise = noise
         self.categorical_features = categorical_features

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..inference.posterior_draws import Draw
 from ..predict.predictor import Predictor
-from ..process.base import Predictions
+from ..process.predictions import Predictions
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -86,7 +86,7 @@ def take_off(tree: Tree, predictor: Predictor, n_real: int) -> OffTree:
         which[order],
         np.isin(which[order], even),
         -(-n_columns // n_groups),
-        Predictions.stacked(cells).take(order),
+        Predictions.stack(cells).take(order),
     )
 
 

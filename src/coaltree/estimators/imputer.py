@@ -13,10 +13,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in
 
 from .._random import as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError
 from ..predict.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
-from ..process.base import Predictions
+from ..process.base import Process
+from ..process.predictions import Predictions
 from ..table.columns import RealColumn, Table, missing_cells
 from ..table.fill import fill_cells, take_columns
 from ..table.inputs import compute_dask
@@ -61,8 +62,12 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
     draw_parameters : bool, default False
         Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Cells are then filled from up to
         200 trees of that sample, and not from 50 of short chains.
-    real_process : {"brownian", "ornstein-uhlenbeck"}, default "ornstein-uhlenbeck"
-        How real columns diffuse: freely, or pulled back to their mean.
+    real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
+        How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
+        the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.
+    categorical_process : Process, optional
+        A process for categorical columns, which it sees as codes 0, 1, 2, ... in the order of the categories; by default
+        `Multinomial`.
     covariance : {"full", "diagonal", "spherical"}, optional
         What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or one
         for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no matrices, and one
@@ -153,7 +158,8 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         n_samples: int = 1000,
         summary: str = "mcc",
         draw_parameters: bool = False,
-        real_process: str = "ornstein-uhlenbeck",
+        real_process: str | Process = "ornstein-uhlenbeck",
+        categorical_process: Process | None = None,
         covariance: str | None = None,
         noise: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -177,6 +183,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         self.summary = summary
         self.draw_parameters = draw_parameters
         self.real_process = real_process
+        self.categorical_process = categorical_process
         self.covariance = covariance
         self.noise = noise
         self.categorical_features = categorical_features
@@ -291,7 +298,7 @@ class CoalescentImputer(TransformerMixin, ScikitModel):
         list of frame or ndarray
             Filled tables of the kind of X.
         """
-        n_draws = checked_count(n_draws, "n_draws")
+        n_draws = check_count(n_draws, "n_draws")
         rng = as_generator(random_state)
         X = compute_dask(X)
         rows = self._new_rows(X)

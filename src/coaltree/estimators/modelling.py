@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,13 @@ from ..errors import InputError
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
 from ..process.brownian import Brownian
-from ..process.gaussian import Gaussian
-from ..process.gaussian_calibration import column_moments
+from ..process.gaussian_prior import column_moments
 from ..process.mixed import Mixed
 from ..process.multinomial import Multinomial, smoothed_shares
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from ..table.cells import Category
 from ..table.encoding import EncodedTable, Encoding
+from ..table.scaling import ColumnScale
 
 FloatArray = NDArray[np.float64]
 
@@ -34,6 +35,24 @@ MOST_CORRELATED = (
 )
 COVARIANCES = ("spherical", "diagonal", "full")
 REAL_PROCESSES = ("brownian", "ornstein-uhlenbeck")
+
+
+class Templates(NamedTuple):
+    """The processes of real and of categorical columns, as the user chose them."""
+
+    real: str | Process  # one of `REAL_PROCESSES`, whose parameters are chosen here, or a process that is used as it is
+    categorical: Process | None  # None for `Multinomial`
+
+    def resolved(self, process: Process, encoded: EncodedTable) -> Templates:
+        """Return the templates with open parameters set as in a process that was made of them for a whole table.
+
+        A part of the rows may lack categories.
+        """
+        n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
+        parts = list(process.subprocesses(n_real + n_categorical)) if n_real + n_categorical else []
+        real = parts[0][0] if n_real and not isinstance(self.real, str) else self.real
+        categorical = parts[-1][0] if n_categorical and self.categorical is not None else self.categorical
+        return Templates(real, categorical)
 
 
 def matrix_of(encoded: EncodedTable) -> FloatArray:
@@ -85,7 +104,7 @@ def encoded_of(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
 
 
 def structure_process(
-    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float | None
+    matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:
     """Return the process that trees and clusters are found with: every column has its own variance, part of it noise.
 
@@ -100,15 +119,15 @@ def structure_process(
 
     def real(middle: FloatArray, spread: FloatArray) -> Process:
         rest = (1 - share) * spread
-        if real_process == "brownian":
+        if templates.real == "brownian":
             return Brownian(_shaped(2 * RATE * rest, covariance), own / (2 * RATE))
         return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, covariance), own)
 
-    return _process_of(matrix, encoded, real, SITE_RATE, states)
+    return _process_of(matrix, encoded, templates, real, SITE_RATE, states)
 
 
 def prediction_process(
-    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float | None
+    matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:
     """Return the process from which draws for predictions begin, with parameters for each column.
 
@@ -121,7 +140,7 @@ def prediction_process(
 
     def real(middle: FloatArray, spread: FloatArray) -> Process:
         rest = (1 - share) * spread
-        if real_process == "brownian":
+        if templates.real == "brownian":
             return Brownian(
                 _shaped(2 * RATE * rest, None if covariance == "full" else covariance), share / (1 - share) / (2 * RATE)
             )
@@ -131,23 +150,24 @@ def prediction_process(
 
     # noise that is given is held, that of categorical columns with it: then it is that of the tree
     states = FIRST_SITE_NOISE if noise is None else SITE_NOISE if noise else 0.0
-    return _process_of(matrix, encoded, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], states))
+    return _process_of(matrix, encoded, templates, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], states))
 
 
 def sampling_process(
-    matrix: FloatArray, encoded: EncodedTable, real_process: str, covariance: str | None, noise: float | None
+    matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:
     """Return the process from which Markov chains begin that draw parameters: that of predictions, without matrices.
 
     A summary of the chains is one tree over all rows, whose messages under a matrix would need a table without holes.
     """
     covariance = "diagonal" if covariance in (None, "full") else covariance
-    return prediction_process(matrix, encoded, real_process, covariance, noise)
+    return prediction_process(matrix, encoded, templates, covariance, noise)
 
 
 def _process_of(
     matrix: FloatArray,
     encoded: EncodedTable,
+    templates: Templates,
     real: Callable[[FloatArray, FloatArray], Process],
     site_rate: float,
     site_noise: float | FloatArray,
@@ -158,12 +178,17 @@ def _process_of(
         return real(np.zeros(1), np.ones(1))
     parts: list[tuple[Process, NDArray[np.intp]]] = []
     if n_real:
-        parts.append((real(*column_moments(matrix[:, :n_real])), np.arange(n_real)))
+        cells = matrix[:, :n_real]
+        own = real(*column_moments(cells)) if isinstance(templates.real, str) else templates.real.resolve(cells)
+        parts.append((own, np.arange(n_real)))
     if n_categorical:
         codes = matrix[:, n_real:]
-        shares = [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
-        sites = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
-        parts.append((sites, np.arange(n_real, n_real + n_categorical)))
+        if templates.categorical is None:
+            shares = [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
+            own = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
+        else:
+            own = templates.categorical.resolve(codes)
+        parts.append((own, np.arange(n_real, n_real + n_categorical)))
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
 
 
@@ -174,69 +199,14 @@ def _shaped(variances: FloatArray, covariance: str | None) -> FloatArray:
 
 
 def column_signals(draws: Sequence[Draw], n_columns: int) -> FloatArray:
-    """Return how much each column owes to descent, in each draw; shape ``(draws, n_columns)``.
-
-    It is the correlation, over rows, of a cell with the same cell of the row's nearest relative: Pagel's lambda, or one minus the
-    noise of a categorical column for either of the two, times what is left of a state on the way.
-    """
-    signals = np.empty((len(draws), n_columns))
-    for k, draw in enumerate(draws):
-        tree, process = draw.tree, draw.process
-        way = 2 * tree.heights[tree.parents[: tree.n_leaves]]
-        parts = process.parts if isinstance(process, Mixed) else ((process, tuple(range(n_columns))),)
-        for part, columns in parts:
-            if isinstance(part, Multinomial):
-                rates, noises = (np.broadcast_to(own, len(columns)) for own in (part.rate, part.noise))
-                left = np.exp(-rates[:, None] * way).mean(axis=1)
-                signals[k, columns] = (1 - noises) ** 2 * left
-                continue
-            assert isinstance(part, Gaussian)
-            own, noise = part.deviations(len(columns)) ** 2, part.noise_deviations(len(columns)) ** 2
-            if isinstance(part, OrnsteinUhlenbeck):
-                signals[k, columns] = own / (own + noise) * np.exp(-part.rate * way).mean()
-            else:  # of the variance between rows that merge at the root
-                top = tree.heights[-1]
-                signals[k, columns] = (own * (top - 0.5 * way.mean())) / (own * top + noise)
-    return signals
+    """Return how much each column owes to descent, in each draw; see `Process.column_signals`; shape ``(draws, n_columns)``."""
+    return np.array([draw.process.column_signals(draw.tree, n_columns) for draw in draws])
 
 
 def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encoding) -> dict[str, dict[str, Any]]:
-    """Return the parameters of every column that takes part, by its name and in its own units.
-
-    A real column's ``sd`` is that of the equilibrium, or for Brownian motion that of a step over one unit of time. Of a column
-    that was transformed by a power, whose exponent is ``power``, the mean is brought back, and standard deviations are told by
-    how steep the transform is in the middle.
-    """
+    """Return the parameters of every column that takes part, by its name and in its own units; see `Process.describe_columns`."""
     real = (n for n, k in zip(encoding.column_names, encoding.kinds, strict=True) if k == "real")
     scales = dict(zip(real, encoding.column_scales, strict=True))
-    found: dict[str, dict[str, Any]] = {}
-    parts = [part for part, _ in process.parts] if isinstance(process, Mixed) else [process]
-    for part in parts:
-        if isinstance(part, Gaussian):
-            deviations = part.deviations(len(encoded.real_names))
-            noises = part.noise_deviations(len(encoded.real_names))
-            for d, name in enumerate(encoded.real_names):
-                scale = scales[name]
-                own = deviations[d] * scale.unit_at(0.0)
-                found[name] = {
-                    "process": "brownian" if isinstance(part, Brownian) else "ornstein-uhlenbeck",
-                    "sd": float(own),
-                    "noise_sd": float(noises[d] * scale.unit_at(0.0)),
-                }
-                if isinstance(part, OrnsteinUhlenbeck):
-                    mean = float(np.broadcast_to(part.mean, len(encoded.real_names))[d])
-                    found[name] |= {"mean": float(scale.decode(np.array(mean))), "rate": float(part.rate)}
-                if scale.power is not None:
-                    found[name]["power"] = scale.power.exponent
-        elif isinstance(part, Multinomial) and part.equilibrium is not None:
-            rates, noises = (np.broadcast_to(own, len(part.equilibrium)) for own in (part.rate, part.noise))
-            for d, name in enumerate(encoded.categorical_names):
-                categories = encoding.categories_by_name[name]
-                shares = dict(zip(categories, part.equilibrium[d].tolist(), strict=True))
-                found[name] = {
-                    "process": "multinomial",
-                    "rate": float(rates[d]),
-                    "noise": float(noises[d]),
-                    "equilibrium": shares,
-                }
-    return found
+    columns: dict[str, ColumnScale | Sequence[Category]] = {name: scales[name] for name in encoded.real_names}
+    columns |= {name: encoding.categories_by_name[name] for name in encoded.categorical_names}
+    return dict(zip(columns, process.describe_columns(list(columns.values())), strict=True))

@@ -15,7 +15,7 @@ from ..inference.smc_result import SMCResult
 from ..persist.results import clusters_chosen_by
 from ..plot.fitted import encoded_columns
 from ..plot.visible_tree import MOST_LEAVES
-from ..process.base import Predictions
+from ..process.predictions import Predictions
 from ..report.facts import (
     CategoricalFacts,
     ChainFacts,

@@ -6,7 +6,7 @@ import inspect
 from dataclasses import replace
 from pathlib import Path
 
-from .._atomic import write_whole
+from .._atomic import write_atomic
 from ..errors import InputError
 from ..persist.model import ModelState
 from ..persist.results import clusters_chosen_by
@@ -36,7 +36,7 @@ def save_model(model: CoalescentModel, path: str | Path) -> None:
     InputError
         When it cannot be written.
     """
-    write_whole(path, model_bytes(model))
+    write_atomic(path, model_bytes(model))
 
 
 def model_bytes(model: CoalescentModel) -> bytes:

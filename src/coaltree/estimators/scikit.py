@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from .._html import brief
+from .._html import shorten_value
 from ..table.columns import read_columns
 from ..table.inputs import FrameKind, compute_dask
 from .base import CoalescentModel
@@ -61,7 +61,7 @@ class ScikitModel(BaseEstimator, CoalescentModel):
     def _facts_html(self) -> str:
         if not hasattr(self, "tree_"):
             return ""
-        return f"<div>{', '.join(f'{name} {brief(value)}' for name, value in self._facts().items())}</div>"
+        return f"<div>{', '.join(f'{name} {shorten_value(value)}' for name, value in self._facts().items())}</div>"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.base import Process
-from ..process.parameters import named_parameters, parameter_values, slowed, with_parameters
-from ..process.sampler import ParameterDraws, slice_step
+from ..process.base import ParameterSampler, Process
+from ..process.slice_sampling import slice_step
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .kernels.history import History, log_likelihood_of, put_in_order, set_children, set_heights, slots_of
@@ -42,7 +41,7 @@ class Sample(NamedTuple):
     log_ratios: FloatArray  # (merges,)
     parameters: FloatArray  # of the process; none where they stay as they are
     log_parameter_prior: float  # up to a constant
-    missing_cells: FloatArray  # those that are drawn, see `ParameterDraws`
+    missing_cells: FloatArray  # those that are drawn, see `ParameterSampler`
 
 
 class State(NamedTuple):
@@ -82,8 +81,8 @@ class Chain:
         Where the chain begins. To be moved at random, parents must be above their children, see `without_ties`.
     rng : numpy.random.Generator, optional
         Of the moves.
-    draws : ParameterDraws, optional
-        How the process's parameters are drawn in turn with the tree; without it they stay as they are.
+    sampler : ParameterSampler, optional
+        Draws the parameters of the process in turn with the tree; without it they stay as they are.
     """
 
     def __init__(
@@ -92,11 +91,11 @@ class Chain:
         process: Process,
         tree: Tree,
         rng: np.random.Generator | None = None,
-        draws: ParameterDraws | None = None,
+        sampler: ParameterSampler[Any] | None = None,
     ) -> None:
         n = len(X)
-        self._X, self._draws = draws.table if draws else X, draws
-        self.process = draws.first(process) if draws else process
+        self._X, self._sampler = sampler.table if sampler else X, sampler
+        self.process = sampler.initial_process(process) if sampler else process
         self._rng = rng or np.random.default_rng(0)
         self.tried, self.accepted = np.zeros(len(MOVES), dtype=np.intp), np.zeros(len(MOVES), dtype=np.intp)
         self._shares = np.cumsum(move_shares(n))
@@ -144,7 +143,7 @@ class Chain:
 
     @property
     def table(self) -> FloatArray:
-        """The table that the messages are made of, see `ParameterDraws`."""
+        """The table that the messages are made of, see `ParameterSampler`."""
         return self._X
 
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
@@ -168,29 +167,29 @@ class Chain:
             self.accepted,
         )
         self._count_up()
-        if self._draws and hold:
-            self._draws.redraw_cells(self.process, self.tree(), self._rng)
-            self._X = self._draws.table
+        if self._sampler and hold:
+            self._sampler.draw_cells(self.process, self.tree(), self._rng)
+            self._X = self._sampler.table
             self._make_messages(self.process, *self._by_slot())
-        elif self._draws:
-            self._draw_parameters(self._draws)
+        elif self._sampler:
+            self._draw_parameters(self._sampler)
 
-    def _draw_parameters(self, draws: ParameterDraws) -> None:
+    def _draw_parameters(self, sampler: ParameterSampler[Any]) -> None:
         """Draw the parameters given the tree, and set the clock of both: eq. (13.4) to (13.7)."""
         tree, n = self.tree(), self.n_leaves
-        process, factor = draws.redrawn(self.process, tree, self._rng), 1.0
-        if draws.clock_powers(process) is not None:
+        process, factor = sampler.draw(self.process, tree, self._rng), 1.0
+        if sampler.clock_exponent(process) is not None:
             total = -log_prior(tree)
 
             def log_density(log_factor: float) -> float:
                 # on a tree as much higher a slower process says the same: only the priors have to be weighed
                 tree_gain = (n - 1) * log_factor - math.expm1(log_factor) * total
-                return tree_gain + draws.clock_gain(process, log_factor)
+                return tree_gain + sampler.log_clock_ratio(process, log_factor)
 
             log_factor = slice_step(log_density, 0.0, CLOCK_RANGE, self._rng)
             factor = math.exp(log_factor)
-            process = slowed(process, factor)
-        self.process, self._X = process, draws.table
+            process = process.rescale_clock(factor)
+        self.process, self._X = process, sampler.table
         children, root, heights = self._by_slot()
         self._make_messages(process, children, root, factor * heights)
 
@@ -233,17 +232,17 @@ class Chain:
             self.log_joint,
             np.asarray(self._history.log_ratio)[slots - self.n_leaves],
             self._parameters(),
-            self._draws.log_prior(self.process) if self._draws else 0.0,
-            self._draws.missing_cells() if self._draws else np.zeros(0),
+            self._sampler.log_prior(self.process) if self._sampler else 0.0,
+            self._sampler.missing_cells() if self._sampler else np.zeros(0),
         )
 
     def parameter_names(self) -> list[str]:
         """Return the names of the parameters that are drawn."""
-        return list(named_parameters(self.process, list(range(self._X.shape[1])))) if self._draws else []
+        return self.process.parameter_names(range(self._X.shape[1])) if self._sampler else []
 
     def _parameters(self) -> FloatArray:
         """Return the parameters as they are; none where they stay as they are."""
-        return parameter_values(self.process) if self._draws else np.zeros(0)
+        return self.process.parameter_values() if self._sampler else np.zeros(0)
 
     def state(self) -> State:
         """Return all that the chain goes on from."""
@@ -255,17 +254,17 @@ class Chain:
             self._stretch,
             self._rng.bit_generator.state,  # type: ignore[arg-type]
             self._parameters(),
-            self._draws.state() if self._draws else np.zeros(0),
+            self._sampler.state() if self._sampler else np.zeros(0),
         )
 
     def go_on_from(self, state: State) -> None:
         """Take up a chain where it was left."""
         self._stretch = state.stretch
         self._rng.bit_generator.state = state.generator
-        if self._draws:
-            self.process = with_parameters(self.process, state.parameters)
-            self._draws.go_on_from(state.draws)
-            self._X = self._draws.table
+        if self._sampler:
+            self.process = self.process.with_parameter_values(state.parameters)
+            self._sampler.restore(state.draws)
+            self._X = self._sampler.table
         self._make_messages(self.process, state.children, state.root, state.heights)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._atomic import checked_path, write_whole
+from .._atomic import check_path, write_atomic
 from ..errors import ClusterError, InputError
 from ..process.kernels.messages import Forest
 from .chain import Chain, Sample, State
@@ -49,14 +49,14 @@ class CheckpointFile:
     """
 
     def __init__(self, path: str | Path, mark: str, subject: str) -> None:
-        self.path = checked_path(path)
+        self.path = check_path(path)
         self._mark = mark
         self._subject = subject
 
     def write(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Write it anew."""
         text = np.frombuffer(json.dumps({**facts, "mark": self._mark}).encode(), dtype=np.uint8)
-        write_whole(self.path, lambda file: np.savez(file, allow_pickle=False, facts=text, **arrays))
+        write_atomic(self.path, lambda file: np.savez(file, allow_pickle=False, facts=text, **arrays))
 
     def read(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
         """Return facts and arrays, or None if there is no such file."""

@@ -21,12 +21,12 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from .._optional import need
+from .._optional import require_package
 from ..errors import ClusterError, InputError
 from .executors import Division, Threads, names_a_cluster
 from .kernels.neighbours import keep_found, neighbours_in_cells, neighbours_with_holes
 
-need("distributed", "A Dask cluster needs", "dask")
+require_package("distributed", "A Dask cluster needs", "dask")
 from distributed import Client, Future, KilledWorker, LocalCluster  # noqa: E402
 
 IntArray = NDArray[np.intp]

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..process.base import Process
+from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
-from ..process.likelihood import AT_ONCE
 from ..table.column_warnings import FAR
 from ..tree.cut import cut_with_min_size, number_clusters, split_heights
 from ..tree.tree import Tree
@@ -172,14 +171,14 @@ def _nearest(tree: Tree, X: FloatArray, process: Process, clusters: list[int], r
     """Return the cluster of each row that is left over."""
     n = tree.n_leaves
     forest = process.forest(X, 2 * n - 1)
-    for first in range(0, n - 1, AT_ONCE):  # so that Ctrl-C gets its turn
-        pass_up(forest, tree.children, tree.heights, first, min(first + AT_ONCE, n - 1))
+    for first in range(0, n - 1, MERGES_PER_CALL):  # so that Ctrl-C gets its turn
+        pass_up(forest, tree.children, tree.heights, first, min(first + MERGES_PER_CALL, n - 1))
     nodes = np.array(clusters, dtype=np.intp)
     log_sizes = np.log(tree.leaf_counts[nodes])
     top = float(tree.heights[nodes].max())
     found = np.empty(len(rest), dtype=np.intp)
-    for first in range(0, len(rest), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    for first in range(0, len(rest), MERGES_PER_CALL):
+        part = slice(first, first + MERGES_PER_CALL)
         best_partners(forest, rest[part], nodes, log_sizes, top, found[part])
     return found
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -37,11 +36,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._html import facts_html
 from ..errors import InputError, InputWarning
-from ..process.base import Process, as_matrix, check_process
-from ..process.brownian import Brownian
+from ..process.base import Process, check_process, merge_log_likelihoods
 from ..process.kernels.messages import Forest, set_log_norms
-from ..process.likelihood import merge_log_likelihoods
-from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from ..process.validation import as_matrix
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .checkpoint import KeptRounds, Round, told_how_to_go_on
@@ -120,10 +117,6 @@ def merge_equal_rows(X: NDArray[np.float64], merges: Merges) -> Distinct:
 
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact", "neighbors")
-MOST_EXACT = 3_000  # rows, up to which every pair is weighed;
-MOST_EXACT_IN_SPACE = 50_000  # of complete real rows under Brownian motion most are ruled out many at a time;
-MOST_EXACT_IN_BLOCKS = 30_000  # of stationary ones too, but all distances are taken
-FEW_COLUMNS = 3  # such rows are searched exactly however many there are
 FEW, FEW_IN_SPACE = 1_000, 10_000  # lineages that the search by neighbours leaves to the exact one
 SCAN_ROWS = 100  # rows a thread takes at a time, on average
 ALONE = 500  # rows that one thread takes care of
@@ -273,12 +266,7 @@ def _chosen(search: str, rule: str, X: FloatArray, process: Process) -> str:
     """Return how to look for partners."""
     if search != "auto":
         return search
-    most = MOST_EXACT
-    if isinstance(process, Brownian | OrnsteinUhlenbeck) and process.uniform_noise and not np.isnan(X).any():
-        most = MOST_EXACT_IN_BLOCKS
-        if isinstance(process, Brownian):
-            most = MOST_EXACT_IN_SPACE if X.shape[1] > FEW_COLUMNS else sys.maxsize
-    return "neighbors" if rule == "rate1" and len(X) > most else "exact"
+    return "neighbors" if rule == "rate1" and len(X) > process.max_exact_rows(X) else "exact"
 
 
 def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:

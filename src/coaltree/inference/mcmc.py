@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError, InputWarning
-from ..process.base import Process, as_matrix, check_process
-from ..process.sampler import ParameterDraws
-from ..process.sampling import parameter_draws
+from ..process.base import ParameterSampler, Process, check_process
+from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import MOVES, Chain, Sample, without_ties
 from .checkpoint import Checkpoint, Recorded, fingerprint, told_how_to_go_on
@@ -158,14 +157,14 @@ def mcmc(
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
-    draws = [parameter_draws(resolved, matrix, hold_noise) if draw_parameters else None for _ in seeds]
-    begun = draws[0].table if draws[0] else matrix  # with a value in missing cells that are drawn
+    samplers = [resolved.sampler(matrix, hold_noise) if draw_parameters else None for _ in seeds]
+    begun = samplers[0].table if samplers[0] else matrix  # with a value in missing cells that are drawn
     with opened_client(client) as opened, told_how_to_go_on(checkpoint):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(begun, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
-        chains = [_begun(begun, resolved, tree, seed, own) for seed, own in zip(seeds, draws, strict=True)]
-        n_missing = len(draws[0].missing_cells()) if draws[0] else 0
+        chains = [_begun(begun, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
+        n_missing = len(samplers[0].missing_cells()) if samplers[0] else 0
         recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
         kept = None
         if checkpoint is not None:
@@ -191,7 +190,7 @@ def mcmc(
     return result
 
 
-def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, draws: ParameterDraws | None) -> Chain:
+def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, sampler: ParameterSampler[Any] | None) -> Chain:
     """Return a chain at a tree in disorder: some leaves have changed places, and heights are stretched."""
     rng = np.random.default_rng(seed)
     n = tree.n_leaves
@@ -199,7 +198,7 @@ def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, draws: Parame
     names = np.arange(2 * n - 1)
     names[swapped] = np.roll(swapped, 1)
     heights = tree.heights * np.exp(JOLT * rng.standard_normal())
-    return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng, draws)
+    return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng, sampler)
 
 
 def _result(
@@ -244,10 +243,10 @@ def _result(
 
 
 def _checked_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:
-    samples, chains = checked_count(n_samples, "n_samples"), checked_count(n_chains, "n_chains")
-    tuned = samples // TUNED if warmup is None else checked_count(warmup, "warmup", 0)
+    samples, chains = check_count(n_samples, "n_samples"), check_count(n_chains, "n_chains")
+    tuned = samples // TUNED if warmup is None else check_count(warmup, "warmup", 0)
     if tuned >= samples:
         raise InputError(
             f"warmup is {warmup} of {samples} samples, which leaves none; it must be smaller than n_samples."
         )
-    return Plan(samples, chains, tuned, checked_count(thin, "thin"))
+    return Plan(samples, chains, tuned, check_count(thin, "thin"))

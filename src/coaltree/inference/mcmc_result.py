@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.base import Process
-from ..process.parameters import with_parameters
 from ..tree.clades import number_clades
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
@@ -185,7 +184,7 @@ class MCMCResult(TreeSample):
         )
         if self.parameters:
             means = np.array([trace[:, warmup:].mean() for trace in self.parameters.values()])
-            self.__dict__["process"] = with_parameters(process, means)
+            self.__dict__["process"] = process.with_parameter_values(means)
         doubts = self._doubts()
         self.__dict__.update(converged=not doubts, verdict=self._verdict(doubts))
         self.__dict__["remarks"] = [self.verdict] if doubts else []
@@ -200,7 +199,7 @@ class MCMCResult(TreeSample):
         if not self.parameters:
             return [self.process] * len(self)
         values = np.stack([trace[:, self.warmup :] for trace in self.parameters.values()], axis=2)
-        return [with_parameters(self.process, row) for row in values.reshape(len(self), -1)]
+        return [self.process.with_parameter_values(row) for row in values.reshape(len(self), -1)]
 
     def parameter_diagnostics(self) -> dict[str, tuple[float, float]]:
         """Return R-hat and what the samples are worth, for each parameter that was drawn, by name."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.gaussian_calibration import column_moments
+from ..process.gaussian_prior import column_moments
 
 FloatArray = NDArray[np.float64]
 

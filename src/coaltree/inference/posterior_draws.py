@@ -15,10 +15,6 @@ from numpy.typing import NDArray
 
 from .._random import RandomState, as_generator
 from ..process.base import Process
-from ..process.gaussian import Gaussian
-from ..process.gaussian_calibration import MOST_ROUNDING
-from ..process.mixed import Mixed
-from ..process.sampling import parameter_draws
 from ..tree.tree import Tree
 from .chain import Chain, without_ties
 from .executors import Threads, thread_count
@@ -102,11 +98,11 @@ def posterior_draws(
 
 def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: bool) -> Chain:
     rng = np.random.default_rng(seed)
-    draws = parameter_draws(process, _unrounded(X, process, rng), hold_noise)
+    sampler = process.sampler(process.jitter_rounded(X, rng), hold_noise)
     tree = without_ties(tree, rng)
     for _ in range(CELL_DRAWS):
-        draws.redraw_cells(process, tree, rng)
-    return Chain(draws.table, process, tree, rng, draws)
+        sampler.draw_cells(process, tree, rng)
+    return Chain(sampler.table, process, tree, rng, sampler)
 
 
 def _plan(n: int, n_columns: int) -> Plan:
@@ -125,21 +121,3 @@ def _stretch(chain: Chain, leaf_names: tuple[str, ...], plan: Plan, first: int, 
         if k in plan.kept:
             draws.append(Draw(chain.tree(leaf_names), chain.process, chain.table.copy()))
     return chain, draws
-
-
-def _unrounded(X: FloatArray, process: Process, rng: np.random.Generator) -> FloatArray:
-    """Return the table with the digits that rounding took from real columns drawn anew.
-
-    Columns whose values repeat, such as counts, would otherwise be explained by states that repeat exactly, at a density that
-    has no bound.
-    """
-    parts = process.parts if isinstance(process, Mixed) else ((process, tuple(range(X.shape[1]))),)
-    X = X.copy()
-    for part, columns in parts:
-        for column in columns if isinstance(part, Gaussian) else ():
-            cells = X[~np.isnan(X[:, column]), column]
-            values = np.unique(cells)
-            if 1 < len(values) < len(cells):
-                step = min(float(np.diff(values).min()), float(np.sqrt(12 * MOST_ROUNDING * cells.var())))
-                X[:, column] += step * (rng.random(len(X)) - 0.5)
-    return X

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from ..process.base import Process, as_matrix, check_process
+from ..process.base import Process, check_process
+from ..process.validation import as_matrix
 from ..tree.tree import Tree, check_tree
 from .chain import Chain
 from .greedy import GreedyResult, explain

@@ -30,10 +30,11 @@ from joblib import parallel
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import checked_count
+from .._validation import check_count
 from ..errors import InputError, InputWarning
-from ..process.base import Process, as_matrix, check_process
+from ..process.base import Process, check_process
 from ..process.kernels.messages import Forest
+from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import room_for_chain
 from .checkpoint import told_how_to_go_on
@@ -299,7 +300,7 @@ def smc(
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {progress!r}; it must be a function of share, ESS and log evidence, or None.")
     settings = _checked_settings(process, proposal, n_particles, threshold, resampling, regrafts)
-    n_runs = checked_count(n_runs, "n_runs")
+    n_runs = check_count(n_runs, "n_runs")
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=n_runs).tolist()
@@ -365,9 +366,9 @@ def _checked_settings(
             raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold!r}; it must be a number from 0 (never resample) to 1.")
-    moves = checked_count(regrafts, "regrafts", 0)
+    moves = check_count(regrafts, "regrafts", 0)
     if moves and proposal == "race":
         raise InputError(
             "regrafts is not 0, and proposal is 'race', whose pairs have their times already; take 'post-post'."
         )
-    return Settings(proposal, checked_count(n_particles, "n_particles"), float(threshold), resampling, moves)
+    return Settings(proposal, check_count(n_particles, "n_particles"), float(threshold), resampling, moves)

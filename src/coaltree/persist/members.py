@@ -14,7 +14,6 @@ from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw
 from ..inference.smc_result import SMCResult
 from ..process.base import Process
-from ..process.parameters import parameter_values, with_parameters
 from ..table.encoding import Encoding
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
@@ -195,7 +194,7 @@ def draws_to_members(draws: Sequence[Draw], matrix: FloatArray) -> dict[str, byt
     return {
         "draw_children.npy": array_to_bytes(np.stack([draw.tree.children for draw in draws]), "<i4"),
         "draw_heights.npy": array_to_bytes(np.stack([draw.tree.merge_heights for draw in draws]), "<f8"),
-        "draw_parameters.npy": array_to_bytes(np.stack([parameter_values(draw.process) for draw in draws]), "<f8"),
+        "draw_parameters.npy": array_to_bytes(np.stack([draw.process.parameter_values() for draw in draws]), "<f8"),
         "draw_tables.npy": array_to_bytes(
             np.stack([draws[k].X[~missing] for k in _first_draws(draws, missing)]), "<f8"
         ),
@@ -250,7 +249,7 @@ def read_draws(
     n, n_missing = len(matrix), int(missing.sum())
     children = archive.read_array("draw_children.npy", "<i4", (count, n - 1, 2)).astype(np.intp)
     heights = archive.read_array("draw_heights.npy", "<f8", (count, n - 1))
-    parameters = archive.read_array("draw_parameters.npy", "<f8", (count, len(parameter_values(first))))
+    parameters = archive.read_array("draw_parameters.npy", "<f8", (count, len(first.parameter_values())))
     tables = archive.read_array("draw_tables.npy", "<f8", (len(firsts), matrix.size - n_missing))
     cells = archive.read_array("draw_missing.npy", "<f8", (count, n_missing))
     for name, numbers in (("draw_parameters", parameters), ("draw_tables", tables)):
@@ -262,6 +261,6 @@ def read_draws(
     for k in range(count):
         X = np.empty_like(matrix)
         X[~missing], X[missing] = tables[np.searchsorted(firsts, k, side="right") - 1], cells[k]
-        process = with_parameters(first, parameters[k]).resolve(X)
+        process = first.with_parameter_values(parameters[k]).resolve(X)
         draws.append(Draw(Tree(children[k], np.append(np.zeros(n), heights[k]), names), process, X))
     return draws

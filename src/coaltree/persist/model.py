@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._atomic import checked_path
+from .._atomic import check_path
 from ..errors import InputError
 from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw
@@ -225,7 +225,7 @@ def read_model_state(path: str | Path) -> ModelState:
     InputError
         If there is no such file, or it is not a complete and unaltered model file.
     """
-    path = checked_path(path)
+    path = check_path(path)
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder; name a model file in it, such as model.coaltree.")

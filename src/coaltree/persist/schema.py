@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..process import brownian, mixed, multinomial, ornstein_uhlenbeck  # noqa: F401  whose classes files may name
 from ..process.base import Process
-from ..process.brownian import Brownian
-from ..process.mixed import Mixed
-from ..process.multinomial import Multinomial
-from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import Encoding, Kind
 from ..table.scaling import PowerTransform
@@ -51,12 +48,14 @@ def _written(value: Any, name: str) -> Any:
     if isinstance(value, float):
         # An object, because a string could be the value of a parameter.
         return value if math.isfinite(value) else {"number": number_to_json(value)}
+    if isinstance(value, Process):
+        return {"process": process_to_json(value)}
     if hasattr(value, "tolist"):  # arrays, and the columns and indices of pandas
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [_written(entry, name) for entry in value]
     raise InputError(
-        f"{name} is {value!r}, which cannot be stored; parameters must be numbers, strings, booleans or lists of them."
+        f"{name} is {value!r}, which cannot be stored; parameters must be numbers, strings, booleans, processes or lists."
     )
 
 
@@ -66,6 +65,8 @@ def parameters_from_json(value: Any) -> dict[str, Any]:
 
 
 def _read(value: Any, name: str, depth: int = 1) -> Any:
+    if isinstance(value, dict) and "process" in value:
+        return process_from_json(value["process"])
     if isinstance(value, dict):
         return read_number(read_field(value, "number", name), name)
     if isinstance(value, list):
@@ -188,91 +189,46 @@ def count_states(encoding: Encoding) -> tuple[int, list[int]]:
 
 
 def process_to_json(process: Process) -> dict[str, Any]:
-    """Return a process for JSON."""
-    if isinstance(process, Mixed):
-        parts = [{"process": process_to_json(part), "columns": list(columns)} for part, columns in process.parts]
-        return {"kind": "mixed", "parts": parts}
-    if isinstance(process, Brownian):
-        return {"kind": "brownian", "variance": process.variance.tolist(), "noise": process.noise.tolist()}
-    if isinstance(process, OrnsteinUhlenbeck):
-        return {
-            "kind": "ornstein-uhlenbeck",
-            "rate": process.rate,
-            "mean": process.mean.tolist(),
-            "variance": process.variance.tolist(),
-            "noise": process.noise.tolist(),
-        }
-    if isinstance(process, Multinomial) and process.equilibrium is not None:
-        equilibrium = [shares.tolist() for shares in process.equilibrium]
-        return {
-            "kind": "multinomial",
-            "rate": process.rate.tolist(),
-            "equilibrium": equilibrium,
-            "noise": process.noise.tolist(),
-        }
-    raise InputError(f"{process!r} cannot be stored: its class is not part of coaltree.")
+    """Return a process as plain values."""
+    return process.to_dict()
 
 
 def process_from_json(value: Any) -> Process:
-    """Return the process that `process_to_json` wrote."""
-    kind = read_field(value, "kind", "the process")
-
-    def numbers(name: str) -> Any:
-        return _numbers(read_field(value, name, "the process"), f"{name} of the process")
-
-    if kind == "mixed":
-        parts = read_list(read_field(value, "parts", "the process"), "parts of the process")
-        return Mixed(*(_read_part(part) for part in parts))
-    if kind == "brownian":
-        return Brownian(numbers("variance"), numbers("noise"))
-    if kind == "ornstein-uhlenbeck":
-        return OrnsteinUhlenbeck(numbers("rate"), numbers("mean"), numbers("variance"), numbers("noise"))
-    if kind == "multinomial":
-        equilibrium = read_list(numbers("equilibrium"), "equilibrium of the process")
-        process = Multinomial(numbers("rate"), equilibrium, numbers("noise"))
-        # The constructor divides by the sum again, which may change the last digit.
-        process.equilibrium = tuple(map(_read_only, equilibrium))
-        return process
-    raise InputError(f"the process is of the unknown kind {kind!r}")
+    """Return the process that `process_to_json` has written; its class must have been imported."""
+    value = read_object(value, "the process")
+    if "parts" in value:
+        parts = read_list(value["parts"], "parts of the process")
+        return Process.from_dict(value | {"parts": [_check_part(part) for part in parts]})
+    return Process.from_dict(_check_process_values(value))
 
 
-def _read_part(part: Any) -> tuple[Process, list[int]]:
-    process = process_from_json(read_field(part, "process", "a part of the process"))
+def _check_part(part: Any) -> dict[str, Any]:
+    """Return a part of a process whose values have been checked."""
+    process = read_object(read_field(part, "process", "a part of the process"), "a part of the process")
     columns = read_list(read_field(part, "columns", "a part of the process"), "columns of a part of the process")
-    if isinstance(process, Mixed):
+    if "parts" in process:
         raise InputError("a part of the process has parts itself")
-    return process, [read_integer(column, "a column of a part of the process") for column in columns]
+    return {
+        "process": _check_process_values(process),
+        "columns": [read_integer(column, "a column of a part of the process") for column in columns],
+    }
 
 
-def _numbers(value: Any, what: str, depth: int = 2) -> Any:
-    """Return a number or nested lists of numbers; the process checks their shape."""
+def _check_process_values(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a process: finite numbers, in lists and lists of lists, None, strings and booleans.
+
+    Whether they suit the process is checked by its constructor.
+    """
+    return {name: _check_value(own, f"{name} of the process") for name, own in value.items()}
+
+
+def _check_value(value: Any, what: str, depth: int = 2) -> Any:
     if isinstance(value, list) and depth:
-        return [_numbers(entry, what, depth - 1) for entry in value]
-    return read_finite(value, what)
-
-
-def _read_only(numbers: Sequence[float]) -> FloatArray:
-    array = np.array(numbers, dtype=np.float64)
-    array.setflags(write=False)
-    return array
+        return [_check_value(entry, what, depth - 1) for entry in value]
+    return value if value is None or isinstance(value, str | bool) else read_finite(value, what)
 
 
 def check_process(process: Process, encoding: Encoding) -> None:
     """Raise unless a process has the columns of an encoding."""
     n_real, n_states = count_states(encoding)
-    given = process.parts if isinstance(process, Mixed) else [(process, tuple(range(max(n_real + len(n_states), 1))))]
-    expected: list[tuple[bool, tuple[int, ...]]] = []
-    if n_real or not n_states:
-        expected.append((False, tuple(range(max(n_real, 1)))))
-    if n_states:
-        expected.append((True, tuple(range(n_real, n_real + len(n_states)))))
-    if [(isinstance(part, Multinomial), columns) for part, columns in given] != expected:
-        raise InputError("the process has other columns than the table")
-    for part, columns in given:
-        if isinstance(part, Multinomial):
-            shapes = (), (len(columns),)
-            fits = part.rate.shape in shapes and part.noise.shape in shapes
-            if [len(shares) for shares in part.equilibrium or ()] != n_states or not fits:
-                raise InputError("the process has other categories than the table")
-        elif getattr(part, "n_columns", None) not in (None, len(columns)):
-            raise InputError("the process has parameters for another number of columns")
+    process.check_columns([0] * n_real + n_states or [0])

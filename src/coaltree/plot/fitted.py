@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..predict.predictor import Predictor
-from ..process.base import Predictions, Process
+from ..process.base import Process
+from ..process.predictions import Predictions
 from ..table.encoding import Encoding
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._optional import need
+from .._optional import require_package
 from ..errors import InputError
 from ..metrics import encode_labels
 from ..tree.tree import Tree
@@ -164,7 +164,7 @@ SMALL_FONT = 8.0
 
 def need_matplotlib() -> None:
     """Raise, with a word on how to get it, unless matplotlib is installed."""
-    need("matplotlib", "Pictures are drawn with", "plot")
+    require_package("matplotlib", "Pictures are drawn with", "plot")
 
 
 def check_axes(ax: object, what: str = "ax") -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._html import brief, first_rows, rows_html
+from .._html import first_rows, rows_html, shorten_value
 from ..errors import InputError
 from ..table.cells import Category
 
@@ -90,7 +90,7 @@ class CategoricalCells:
     missing: NDArray[np.bool_]
 
     def __repr__(self) -> str:
-        return f"<CategoricalCells: {_count(self.missing)}, categories {brief(self.categories)}>"
+        return f"<CategoricalCells: {_count(self.missing)}, categories {shorten_value(self.categories)}>"
 
     def _repr_html_(self) -> str:
         rows = first_rows(len(self.missing))

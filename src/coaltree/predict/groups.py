@@ -17,10 +17,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from ..process.base import Predictions
 from ..process.likelihood import Beliefs
+from ..process.predictions import Predictions
 from ..tree.attachment import MIN_RELATIVE_CELL, AttachmentPoints, attachment_points
-from .draws import Coordinates, Ensemble, PlacedBlend
+from .draws import Coordinates, Ensemble, RealWhitening
 from .kernels.places import (
     add_logs,
     add_moments,
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
     real: FloatArray  # (systems, rows, real columns), in the coordinates of each system
     known: FlagArray  # (systems, rows, real columns), which of them are known by themselves
     states: IntArray  # (rows, categorical columns), counted over all columns; -1 for missing cells
-    partial: BoolArray  # (systems, rows), whether some cells of a blend are missing, and others are not
+    partial: BoolArray  # (systems, rows), whether some cells of a whitening are missing, and others are not
     patterns: IntArray  # (rows,), those with the same number lack the same cells
     missing: FlagArray  # (patterns, real columns), which these are
 
@@ -131,10 +131,10 @@ class PlaceGroups:
     def __init__(self, ensemble: Ensemble, X: FloatArray) -> None:
         self.beliefs = []
         for draw in ensemble.draws:
-            process, white, _ = draw.process.unmixed(draw.X)
+            process, white, _ = draw.process.decorrelate(draw.X)
             self.beliefs.append(Beliefs(draw.tree, white, process))
         found = [
-            attachment_points(own.tree, own.process.settled_height, min(1.1, 3 / math.sqrt(X.shape[1])))
+            attachment_points(own.tree, own.process.min_attachment_height, min(1.1, 3 / math.sqrt(X.shape[1])))
             for own in self.beliefs
         ]
         counts = np.array([len(own.nodes) for own in found])
@@ -156,7 +156,7 @@ class PlaceGroups:
         n_systems = int(ensemble.systems[-1]) + 1
         firsts = np.searchsorted(ensemble.systems, np.arange(n_systems))
         self.coordinates = [Coordinates(ensemble.draws[k].process, X, self._like.real) for k in firsts]
-        self.blended = any(own.blends for own in self.coordinates)
+        self.blended = any(own.whitenings for own in self.coordinates)
         self.draw_systems = ensemble.systems
         self.systems = np.repeat(ensemble.systems, np.diff(self.group_bounds))  # of the groups
         self.system_bounds = np.searchsorted(self.systems, np.arange(n_systems + 1))  # in groups
@@ -175,7 +175,7 @@ class PlaceGroups:
                 order.append(own)
         if len(found) == 1:
             return found[0]
-        stacked = Predictions.stacked(found)
+        stacked = Predictions.stack(found)
         return stacked if len(order) == 1 else stacked.take(np.argsort(np.concatenate(order), kind="stable"))
 
     def _made(self, groups: IntArray) -> Tables:
@@ -193,9 +193,9 @@ class PlaceGroups:
         systems = np.repeat(self.systems[groups], self.width)
         for k, coordinates in enumerate(self.coordinates):
             own = np.flatnonzero(systems == k)
-            for blend in coordinates.blends:
-                log_constant[np.ix_(own, blend.real)] += blend.log_jacobian / len(blend.real)
-            if coordinates.blends:
+            for whitening in coordinates.whitenings:
+                log_constant[np.ix_(own, whitening.real)] += whitening.log_jacobian / len(whitening.real)
+            if coordinates.whitenings:
                 shown_mean[own], variance = coordinates.shown(mean[own], sd[own] ** 2)
                 shown_half[own] = np.where(known[own], 0.5 / variance, 0.0)
 
@@ -284,24 +284,24 @@ class PlaceGroups:
         bound_groups(self.system_bounds, *rows[:3], *summaries, LEAST_LOG, bounds)
         for k, coordinates in enumerate(self.coordinates):
             own = slice(*self.system_bounds[k : k + 2])
-            for blend in coordinates.blends:
-                bounds[:, own] += np.where(rows.known[k, :, blend.real[0]], blend.log_jacobian, 0.0)[:, None]
-                self._add_partial_bounds(rows, k, blend, summaries, bounds)
+            for whitening in coordinates.whitenings:
+                bounds[:, own] += np.where(rows.known[k, :, whitening.real[0]], whitening.log_jacobian, 0.0)[:, None]
+                self._add_partial_bounds(rows, k, whitening, summaries, bounds)
         return np.maximum(bounds, LEAST_LOG, out=bounds)
 
     def _add_partial_bounds(
-        self, rows: Rows, system: int, blend: PlacedBlend, summaries: Summaries, bounds: FloatArray
+        self, rows: Rows, system: int, whitening: RealWhitening, summaries: Summaries, bounds: FloatArray
     ) -> None:
-        """Add for rows that know a blend in part what the log density of its cells cannot exceed in each group.
+        """Add for rows that know a whitening in part what the log density of its cells cannot exceed in each group.
 
         Of all covariances in a group, that of the least deviations has the least determinant, and that of the largest gives gaps
         the least length. The gap to a mean is no less than that to the middle of the means, less the way to any corner.
         """
         groups = slice(*self.system_bounds[system : system + 2])
-        low, high, least, largest = (part[blend.real, groups].T for part in summaries[1:5])  # (groups, K)
-        back = np.linalg.inv(blend.blend.basis)
+        low, high, least, largest = (part[whitening.real, groups].T for part in summaries[1:5])  # (groups, K)
+        back = np.linalg.inv(whitening.transform.basis)
         for k in np.unique(rows.patterns[rows.partial[system]]):
-            observed = rows.missing[k, blend.real] == 0
+            observed = rows.missing[k, whitening.real] == 0
             if observed.all() or not observed.any():
                 continue
             own = np.flatnonzero(rows.patterns == k)
@@ -311,7 +311,7 @@ class PlaceGroups:
             inverse = np.linalg.inv(factor)
             corner = (0.5 * (high - low) * np.linalg.norm(inverse @ steps.T, axis=1)).sum(axis=1)
             gaps = (
-                rows.real[system, own][:, blend.real][:, None] - 0.5 * (high + low)
+                rows.real[system, own][:, whitening.real][:, None] - 0.5 * (high + low)
             ) @ steps  # (rows, groups, observed)
             lengths = np.linalg.norm(np.einsum("gab,rgb->rga", inverse, gaps), axis=2)
             constant = -0.5 * log_determinants - 0.5 * observed.sum() * math.log(2 * math.pi)
@@ -337,7 +337,7 @@ class PlaceGroups:
         for tables, chosen, slots in self._tables(groups):
             add_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], LEAST_LOG, logs)
             for k, own, own_slots in self._partial(rows, chosen, slots, pair_rows, systems):
-                for blend, real, _, _ in self.coordinates[k].blends:
+                for whitening, real, _, _ in self.coordinates[k].whitenings:
                     add_partial_logs(
                         own,
                         own_slots,
@@ -346,7 +346,7 @@ class PlaceGroups:
                         rows.patterns,
                         rows.missing,
                         real,
-                        blend.basis,
+                        whitening.basis,
                         *tables[2:5],
                         LEAST_LOG,
                         logs,
@@ -362,7 +362,7 @@ class PlaceGroups:
     def _partial(
         self, rows: Rows, chosen: IntArray, slots: IntArray, pair_rows: IntArray, systems: IntArray
     ) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Yield systems, the pairs whose rows know a blend in part there, ordered by slot and pattern, and their slots."""
+        """Yield systems, the pairs whose rows know a whitening in part there, ordered by slot and pattern, and their slots."""
         if not np.any(rows.partial):
             return
         own = np.flatnonzero(rows.partial[systems[chosen], pair_rows[chosen]])
@@ -436,10 +436,10 @@ class PlaceGroups:
     def mixtures(self, looked: Looked) -> Predictions:
         """Return mean, sd and probabilities of what new leaves show, over the places that rows look at.
 
-        Missing cells of a blend are told given the others of their row, which a place tells by itself.
+        Missing cells of a whitening are told given the others of their row, which a place tells by itself.
         """
         n, like, rows = len(looked.rows), self._like, looked.cells
-        # of pairs that know a blend in part, of all others; and of the cells that the former lack
+        # of pairs that know a whitening in part, of all others; and of the cells that the former lack
         weight, moments = np.zeros((2, n)), np.zeros((2, 3, n, len(like.real)))
         conditional = np.zeros((3, n, len(like.real)))
         probability = np.zeros((n, int(like.start[-1])))
@@ -462,7 +462,7 @@ class PlaceGroups:
                     probability,
                 )
             for system, own, own_slots in self._partial(rows, chosen, slots, looked.pair_rows, systems):
-                for blend, real, fill, _ in self.coordinates[system].blends:
+                for whitening, real, fill, _ in self.coordinates[system].whitenings:
                     add_partial_moments(
                         own,
                         own_slots,
@@ -472,7 +472,7 @@ class PlaceGroups:
                         rows.patterns,
                         rows.missing,
                         real,
-                        blend.basis,
+                        whitening.basis,
                         fill,
                         tables.means,
                         tables.half_precisions,
@@ -522,7 +522,7 @@ def _near_together(beliefs: Beliefs, at: AttachmentPoints) -> AttachmentPoints:
     """Order places such that those of a group say much the same: by the magnitude of their height, then depth first."""
     tree = beliefs.tree
     heights = at.heights + max(
-        beliefs.process.settled_height, MIN_RELATIVE_CELL * MIN_RELATIVE_CELL * float(tree.heights[-1])
+        beliefs.process.min_attachment_height, MIN_RELATIVE_CELL * MIN_RELATIVE_CELL * float(tree.heights[-1])
     )
     magnitude = np.frexp(heights)[1].astype(np.intp)
     rank = np.empty(tree.n_nodes, dtype=np.intp)

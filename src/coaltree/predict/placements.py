@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._html import brief, first_rows, rows_html
+from .._html import first_rows, rows_html, shorten_value
 from ..errors import MissingDependencyError
 from ..tree.tree import Tree
 from .predictor import Placed
@@ -120,7 +120,7 @@ class Placements:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{brief(name)}: branch {branch} ({probability:.2f})"
+            f"{shorten_value(name)}: branch {branch} ({probability:.2f})"
             for name, branch, probability in zip(self.row_names[:3], self.branch, self.probability, strict=False)
         )
         more = ", ..." if len(self) > 3 else ""

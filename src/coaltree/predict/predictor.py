@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from ..inference.checkpoint import told_how_to_go_on
 from ..inference.executors import opened_client, thread_count
 from ..inference.posterior_draws import Draw
-from ..process.base import Predictions, Process
+from ..process.base import Process
 from ..process.likelihood import Beliefs
+from ..process.predictions import Predictions
 from ..tree.clades import clade_masks
 from ..tree.edit import with_leaves, without_leaves
 from ..tree.tree import Tree
@@ -130,7 +131,7 @@ class Predictor:
         every = self.ensemble.draws
         wide = max(self.X.shape[1] / FEW_COLUMNS, 1.0)  # the work grows as the square of the number of columns
         count = min(max(int(MOST_LEAVES / (len(self.X) * wide**2)), FEWEST_DRAWS), len(every))
-        if count == len(every) or not any(draw.process.blends() for draw in every):
+        if count == len(every) or not any(draw.process.whitenings() for draw in every):
             return self
         which = self._evenly(count)
         return Predictor([every[k] for k in which], self.weights[which], self.X, self.n_threads)
@@ -142,10 +143,10 @@ class Predictor:
 
     def known_in_part(self, X: FloatArray) -> NDArray[np.bool_]:
         """Say which rows have holes in columns of a covariance matrix."""
-        blends = self.ensemble.draws[0].process.blends()
+        whitenings = self.ensemble.draws[0].process.whitenings()
         missing = np.isnan(X)
         found = np.zeros(len(X), dtype=np.bool_)
-        for own in blends:
+        for own in whitenings:
             found |= missing[:, own.columns].any(axis=1)
         return found
 
@@ -218,7 +219,7 @@ class Predictor:
             if len(asked):
                 found.append(self.without_rows(group, [draw]).cells(self.X[rows[asked]]))
                 order.append(asked)
-        return Predictions.stacked(found).take(np.argsort(np.concatenate(order), kind="stable"))
+        return Predictions.stack(found).take(np.argsort(np.concatenate(order), kind="stable"))
 
     def draw_fitted(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of rows of the fit, all rows of a draw together; shape ``(size, rows, n_columns)``.
@@ -295,7 +296,7 @@ class Predictor:
         if len(X) == 0:
             return self.groups.shown_at(np.zeros(0, dtype=np.intp))
         order, found = self._in_blocks(X, self.groups.mixtures)
-        return Predictions.stacked(found).take(order)
+        return Predictions.stack(found).take(order)
 
     def draw_places(self, X: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Draw a place for each row: the node below, and the height."""
@@ -524,7 +525,7 @@ def _taken(answer: Any, order: NDArray[np.intp]) -> Any:
 def _joined(answers: list[Any]) -> Any:
     """Put answers about rows one below the other."""
     if isinstance(answers[0], Predictions):
-        return Predictions.stacked(answers)
+        return Predictions.stack(answers)
     if isinstance(answers[0], tuple):
         return type(answers[0])(*map(np.concatenate, zip(*answers, strict=True)))
     return np.concatenate(answers)

@@ -1,227 +1,323 @@
-"""What a process is to the rest of the library."""
+"""`Process`: everything that the library asks of a process that runs down the branches of a tree.
+
+A process declares its columns and the messages of its leaves; inference, prediction, estimators, model files and reports use
+nothing but the methods below. Seven of them are abstract. The others have defaults that work: a process has no parameters to
+fit or to sample, no clock, and is stored by the arguments of its constructor. `docs/own_process.md` defines one from scratch.
+"""
 
 from __future__ import annotations
 
+import inspect
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, Self, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import facts_html
+from .._html import facts_html, shorten_value
 from .._random import RandomState
 from ..errors import InputError
-from ..table.inputs import compute_dask
+from ..table.cells import Category
+from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
 from .kernels.messages import Forest
+from .kernels.passes import climb
 from .layout import Columns, Messages, make_forest
+from .predictions import Predictions, Whitening
+from .validation import as_matrix
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+MERGES_PER_CALL = 50_000  # of a kernel, so that Ctrl-C gets its turn
+MAX_EXACT_ROWS = 3_000  # up to which greedy inference compares all pairs, unless a process knows better
 
-class Predictions(NamedTuple):
-    """Independent distributions of the cells of some rows, nodes or places in a tree.
+# Whether noise is fitted, or fixed by the user, without prior or lower limit.
+NoiseMode: TypeAlias = Literal["fitted", "held"]
 
-    Attributes
-    ----------
-    real : ndarray of int, shape (R,)
-        The real columns.
-    mean, sd : ndarray of shape (rows, R)
-        Of their cells; sd is infinite where nothing is known.
-    categorical : ndarray of int, shape (C,)
-        The categorical columns.
-    start : ndarray of int, shape (C + 1,)
-        Where the states of each begin in `probability`.
-    probability : ndarray of shape (rows, start[-1])
-        Of the states of their cells.
-    """
-
-    real: IntArray
-    mean: FloatArray
-    sd: FloatArray
-    categorical: IntArray
-    start: IntArray
-    probability: FloatArray
-
-    @classmethod
-    def of_real(cls, mean: FloatArray, sd: FloatArray) -> Self:
-        """Return predictions for real columns alone."""
-        none = np.zeros(0, dtype=np.intp)
-        return cls(np.arange(mean.shape[1]), mean, sd, none, np.zeros(1, dtype=np.intp), np.empty((len(mean), 0)))
-
-    @classmethod
-    def of_categorical(cls, start: IntArray, probability: FloatArray) -> Self:
-        """Return predictions for categorical columns alone."""
-        empty = np.empty((len(probability), 0))
-        return cls(np.zeros(0, dtype=np.intp), empty, empty, np.arange(len(start) - 1), start, probability)
-
-    @classmethod
-    def side_by_side(cls, parts: list[tuple[Self, IntArray]]) -> Self:
-        """Return the predictions of parts, each with the table's columns that are its own."""
-        starts, offset = [np.zeros(1, dtype=np.intp)], 0
-        for part, _ in parts:
-            starts.append(part.start[1:] + offset)
-            offset += int(part.start[-1])
-        return cls(
-            np.concatenate([columns[part.real] for part, columns in parts]),
-            np.hstack([part.mean for part, _ in parts]),
-            np.hstack([part.sd for part, _ in parts]),
-            np.concatenate([columns[part.categorical] for part, columns in parts]),
-            np.concatenate(starts),
-            np.hstack([part.probability for part, _ in parts]),
-        )
-
-    @classmethod
-    def stacked(cls, blocks: Sequence[Self]) -> Self:
-        """Return the rows of blocks one below the other."""
-        return blocks[0]._replace(
-            mean=np.concatenate([block.mean for block in blocks]),
-            sd=np.concatenate([block.sd for block in blocks]),
-            probability=np.concatenate([block.probability for block in blocks]),
-        )
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.mean)
-
-    def take(self, rows: IntArray | slice) -> Self:
-        """Return the predictions of some rows."""
-        return self._replace(mean=self.mean[rows], sd=self.sd[rows], probability=self.probability[rows])
-
-    def __repr__(self) -> str:
-        return f"<Predictions: {self.n_rows:,} rows, {len(self.real)} real and {len(self.categorical)} categorical columns>"
+# Precisions, in units of the column's own, and rates have a Gamma prior of this shape and scale.
+PRIOR_SHAPE, PRIOR_SCALE = 1.1, 1.1
+RATE_RANGE = (1e-4, 1e4)
 
 
-BoolArray = NDArray[np.bool_]
+class WeightedTrees(NamedTuple):
+    """The data that parameters are fitted to: weighted trees over the rows of one table."""
 
+    trees: Sequence[Tree]
+    weights: FloatArray
+    X: FloatArray
 
-class Blend(NamedTuple):
-    """Columns that are independent as ``z = x @ basis + origin``, component k in place of column k."""
-
-    columns: IntArray  # (K,)
-    basis: FloatArray  # (K, K)
-    origin: FloatArray  # (K,)
-
-    def coloured(self, white: FloatArray) -> FloatArray:
-        """Return the columns of components, shape ``(..., K)``."""
-        return np.asarray((white - self.origin) @ np.linalg.inv(self.basis))
-
-    def variances(self, white: FloatArray) -> FloatArray:
-        """Return the variances of the columns, given those of the components, shape ``(..., K)``."""
-        return np.asarray(white @ np.linalg.inv(self.basis) ** 2)
-
-    def condition(
-        self, cells: FloatArray, missing: BoolArray, mean: FloatArray, sd: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what the missing cells of rows are, given the others.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (rows, K)
-            Those that are missing have any value.
-        missing : ndarray of bool, shape (K,)
-            The same for all rows.
-        mean, sd : ndarray of shape (rows, K)
-            Of the components.
-
-        Returns
-        -------
-        mean : ndarray of shape (rows, M)
-            Of the missing cells.
-        root : ndarray of shape (rows, M, M)
-            ``root @ root.T`` is their covariance matrix.
-        """
-        gaps = cells @ self.basis + self.origin - mean
-        own = self.basis[missing] / sd[:, None, :]  # (rows, M, K): the precision matrix is own @ own.T
-        lower = np.linalg.cholesky(own @ own.transpose(0, 2, 1))
-        root = np.linalg.inv(lower).transpose(0, 2, 1)
-        slopes = own @ (gaps / sd)[:, :, None]
-        shift = root @ (root.transpose(0, 2, 1) @ slopes)
-        return cells[:, missing] - shift[:, :, 0], root
+    def select_columns(self, columns: Sequence[int]) -> WeightedTrees:
+        """Return the same trees with some of the columns."""
+        return self._replace(X=self.X[:, list(columns)])
 
 
 class Process(ABC):
     """A Markov process that runs down every branch of a tree and gives each leaf a row of the table.
 
-    A process of Gaussian columns, or of columns whose states are redrawn from an equilibrium, is one module with a subclass of
-    this: it declares its columns, and needs no compiled code of its own. Rows of ``X`` are leaves, NaN is a missing cell.
+    A subclass needs no compiled code if its columns are Gaussian, or have states that are redrawn from an equilibrium: it
+    declares them in `columns`. Rows of ``X`` are leaves, NaN is a missing cell.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the class in model files and reports, for example ``"brownian"``. A class with its own `kind` can be saved
+        and loaded.
     """
+
+    kind: ClassVar[str]
+    _classes: ClassVar[dict[str, type[Process]]] = {}  # by kind
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        kind = cls.__dict__.get("kind")
+        if kind is None:
+            return
+        known = Process._classes.get(kind)
+        own, known_own = (one is not None and one.__module__.startswith("coaltree.") for one in (cls, known))
+        if known is not None and known_own and not own:
+            raise TypeError(f"kind is {kind!r}, which is that of coaltree's {known.__name__}; choose another name.")
+        Process._classes[kind] = cls
+
+    # -- the model: what every process defines ---------------------------------------------------------
 
     @abstractmethod
     def resolve(self, X: FloatArray) -> Self:
-        """Return this process with everything that it leaves open settled from the data.
+        """Return this process with every open parameter set from the data.
 
-        Raises `InputError` when the rows cannot come from this process.
+        Raises `InputError` if the rows cannot come from this process. Resolving a resolved process changes nothing.
         """
 
     @abstractmethod
     def columns(self, X: FloatArray) -> list[Columns]:
-        """Declare the kinds of the columns, their parameters and the messages of the rows of X; see `coaltree.process.layout`.
+        """Declare the columns: their kinds, their parameters and the messages of the rows of X; see `coaltree.process.layout`.
 
-        Called on a resolved process. A process of one kind returns one declaration.
+        Called on a resolved process. Most processes return one declaration; see `n_declarations`.
         """
+
+    @abstractmethod
+    def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
+        """Return the log of the constant ``Z_leaf`` of each row's message, shape ``(n,)``. Called on a resolved process."""
+
+    @abstractmethod
+    def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
+        """Draw a table from the process on a tree, one row a leaf.
+
+        `n_columns` is for processes whose parameters do not determine the number of columns.
+        """
+
+    @abstractmethod
+    def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
+        """Return the distributions of states at the far ends of paths, given the messages at their near ends.
+
+        Parameters
+        ----------
+        messages : list
+            One entry for each declaration of `columns`, with a row for each path.
+        distance : ndarray of shape (rows,)
+            Lengths of the paths.
+        observed : bool
+            Whether to include the noise with which a leaf shows its state.
+        """
+
+    @abstractmethod
+    def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw tables from the process on a tree, given all observed cells; shape ``(size, n_leaves, n_columns)``.
+
+        `messages` are the upward ones of all nodes, leaves first. Every cell is a new observation of its leaf, noise included.
+        The cells of one draw belong together.
+        """
+
+    @abstractmethod
+    def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
+        """Return a point for each lineage, such that lineages near each other are likely to merge.
+
+        The squared distance of two points is about the log likelihood that is lost if their lineages merge near `height`, so
+        that distances of several processes can be added. NaN where nothing was observed below a lineage. Shape
+        ``(coordinates, lineages)``.
+        """
+
+    # -- structure of the columns ----------------------------------------------------------------------
+
+    @property
+    def n_declarations(self) -> int:
+        """Number of declarations that `columns` returns."""
+        return 1
 
     def forest(self, X: FloatArray, capacity: int, *, scan: bool = False) -> Forest:
         """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X; see `make_forest`."""
         return make_forest(self.columns(X), capacity, scan)
 
-    @abstractmethod
-    def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
-        """Log of the constants ``Z_leaf`` of each row's message, shape ``(n,)``. Called on a resolved process."""
+    def subprocesses(self, n_columns: int) -> tuple[tuple[Process, tuple[int, ...]], ...]:
+        """Return the independent processes that make up this one, with their columns: by default itself."""
+        return ((self, tuple(range(n_columns))),)
 
-    @abstractmethod
-    def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
-        """Draw a table from the process on a given tree, one row a leaf.
+    def check_columns(self, n_states: Sequence[int]) -> None:  # noqa: B027  a default that works
+        """Raise `InputError` unless the process can describe columns with these numbers of states, 0 for real columns.
 
-        `n_columns` is for processes whose parameters do not say how many columns there are.
+        Model files are checked with it. By default any columns are accepted.
         """
 
-    @abstractmethod
-    def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
-        """Return what messages say of states at the other end of paths of given lengths.
-
-        `messages` has one entry for each declaration of `columns`. `observed` says whether the states are asked for as a leaf
-        would show them, with its noise.
-        """
-
-    @abstractmethod
-    def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw tables from the process on a tree, given all that was observed; shape ``(size, n_leaves, n_columns)``.
-
-        `messages` are the upward ones of all nodes, leaves first. Every cell is drawn as a leaf would show it anew, with its
-        noise; within a draw all cells belong together.
-        """
-
-    @property
-    def settled_height(self) -> float:
-        """A height so near to the leaves that what a new leaf shows does not depend on where below it attaches."""
-        return 0.0
-
-    @abstractmethod
-    def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
-        """Return points for lineages, such that those near each other are likely to merge.
-
-        Squared distances are about the log likelihood that is lost where two lineages merge near a height, so that those of
-        several processes can be added; NaN where nothing was observed below a lineage; shape ``(coordinates, lineages)``.
-        """
-
-    def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
-        """Return an equal process with independent columns, X as it has to see it, and the log Jacobian of a row."""
+    def decorrelate(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
+        """Return an equivalent process with independent columns, X in its units, and the log Jacobian of a row."""
         return self, X, 0.0
 
-    def blends(self) -> list[Blend]:
-        """Return the columns that `unmixed` makes independent, those of each covariance matrix by themselves."""
+    def whitenings(self) -> list[Whitening]:
+        """Return the linear maps by which `decorrelate` makes columns independent, one for each covariance matrix."""
         return []
+
+    # -- hints for inference and prediction ------------------------------------------------------------
+
+    def max_exact_rows(self, X: FloatArray) -> int:
+        """Return the number of rows up to which greedy inference compares all pairs where the search is "auto"."""
+        return MAX_EXACT_ROWS
+
+    @property
+    def min_attachment_height(self) -> float:
+        """The height below which it does not matter where exactly a new leaf attaches."""
+        return 0.0
+
+    def jitter_rounded(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return a copy of X in which the digits that were lost by rounding are drawn at random.
+
+        Columns whose values repeat, such as counts, could otherwise be explained by states that repeat exactly, whose density
+        is unbounded. By default nothing is changed.
+        """
+        return X.copy()
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
-        """Return sentences that the user of a tree found for X should read."""
+        """Return warnings about the tree of X that the user should read."""
         return []
 
+    # -- parameters ------------------------------------------------------------------------------------
+
+    def parameter_names(self, columns: Sequence[int]) -> list[str]:
+        """Return the names of the parameters of a resolved process that can be fitted or sampled.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            The numbers of the columns that the process describes. A parameter of column 2 is named like ``variance[2]``.
+        """
+        return []
+
+    def parameter_values(self) -> FloatArray:
+        """Return the values of `parameter_names`, in the same order."""
+        return np.zeros(0)
+
+    def with_parameter_values(self, values: FloatArray) -> Self:
+        """Return the process with other values, in the order of `parameter_names`; shapes stay."""
+        return self
+
+    def rescale_clock(self, factor: float) -> Self | None:
+        """Return the process that is `factor` times as slow: on trees `factor` times as high it says the same.
+
+        None, the default, means that the process has no clock to set; callers then leave heights alone.
+        """
+        return None
+
+    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Self:
+        """Return the process with parameters that fit weighted trees at least as well; see `coaltree.calibrate`."""
+        return self
+
+    def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
+        """Return the log density of the parameters under their priors, up to a constant.
+
+        With `hold_noise` the noise of real columns is given: it has no prior, and may be below that of rounding.
+        """
+        return 0.0
+
+    def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Any]:
+        """Return what draws the parameters of this resolved process in a Markov chain; by default they stay as they are."""
+        return ParameterSampler(X)
+
+    # -- reports ---------------------------------------------------------------------------------------
+
+    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
+        """Return how much each column owes to descent, from 0 to 1; NaN where that is not known, as by default.
+
+        It is the correlation, over rows, of a cell with the same cell of the row's nearest relative on the tree.
+        """
+        return np.full(n_columns, np.nan)
+
+    def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
+        """Return readable parameters of each column, for ``parameters_`` of the estimators and for reports.
+
+        Parameters
+        ----------
+        columns : sequence
+            For each column its scale if it is real, to express parameters in its own units, else its categories.
+
+        Returns
+        -------
+        list of dict
+            By default the kind of the process and its named parameters.
+        """
+        described: list[dict[str, Any]] = [{"process": getattr(self, "kind", type(self).__name__)} for _ in columns]
+        values = self.parameter_values().tolist()
+        for name, value in zip(self.parameter_names(range(len(columns))), values, strict=True):
+            own, _, column = name.partition("[")
+            for d, facts in enumerate(described):
+                if not column or column == f"{d}]":
+                    facts[own] = value
+        return described
+
+    def _repr_html_(self) -> str:
+        return facts_html(type(self).__name__, vars(self))
+
+    def __repr__(self) -> str:
+        arguments = (f"{name}={shorten_value(value)}" for name, value in self._arguments().items())
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+    # -- storage ---------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the process as plain values for a JSON file: its `kind`, and what `from_dict` needs.
+
+        By default those are the arguments of the constructor, each of which must be an attribute of the same name.
+        """
+        if "kind" not in type(self).__dict__:
+            raise InputError(
+                f"{self!r} cannot be saved: its class has no `kind`. Add one, for example kind = {type(self).__name__.lower()!r}."
+            )
+        return {"kind": self.kind, **{name: _to_plain(value) for name, value in self._arguments().items()}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Process:
+        """Return the process that `to_dict` has written.
+
+        ``Process.from_dict`` finds the class by its kind. The file names no code to import: a class that is not part of
+        coaltree has to be imported first.
+        """
+        if cls is Process:
+            kind = values.get("kind")
+            if not isinstance(kind, str) or kind not in Process._classes:
+                raise InputError(
+                    f"the process is of the kind {kind!r}, which is unknown; known are {', '.join(sorted(Process._classes))}. "
+                    "If it is defined in your own code, import the module that defines it first"
+                )
+            return Process._classes[kind].from_dict(values)
+        arguments = {name: value for name, value in values.items() if name != "kind"}
+        try:
+            inspect.signature(cls).bind(**arguments)
+        except TypeError as error:
+            raise InputError(f"the process does not fit {cls.__name__}: {error}") from None
+        return cls(**arguments)
+
+    def replace(self, **arguments: Any) -> Self:
+        """Return a process whose constructor had some other arguments."""
+        return type(self)(**(self._arguments() | arguments))
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of the constructor, by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    # -- likelihood ------------------------------------------------------------------------------------
+
     def log_likelihood(self, tree: Tree, X: ArrayLike) -> float:
-        """Log likelihood of a table on a tree, every constant in: eq. (2.1).
+        """Return the log likelihood of a table on a tree, all constants included: eq. (2.1).
 
         Parameters
         ----------
@@ -234,81 +330,125 @@ class Process(ABC):
         float
             ``log p(x | tree)``; minus infinity if the process cannot produce these rows on this tree.
         """
-        from .likelihood import log_likelihood  # it calls the methods above
+        matrix = as_matrix(X)
+        if len(matrix) != tree.n_leaves:
+            raise InputError(
+                f"The table has {len(matrix)} row(s) and the tree {tree.n_leaves} leaves; row i is leaf i."
+            )
+        resolved = self.resolve(matrix)
+        merges = merge_log_likelihoods(resolved, tree, matrix)
+        return math.fsum(resolved.leaf_log_likelihoods(matrix)) + float(np.sum(merges.log_z))
 
-        return log_likelihood(self, tree, X)
 
-    def _repr_html_(self) -> str:
-        return facts_html(type(self).__name__, vars(self))
+def _to_plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [_to_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+AnyProcess = TypeVar("AnyProcess", bound=Process)
+
+
+class ParameterSampler(Generic[AnyProcess]):
+    """Draws the parameters of a process from their posterior, given a tree: one step of a Markov chain.
+
+    This class leaves the parameters as they are; processes that sample theirs return a subclass from `Process.sampler`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+
+    Attributes
+    ----------
+    table : ndarray of shape (n, D)
+        The table of the messages: X, or X with its missing cells filled by draws.
+    """
+
+    def __init__(self, X: FloatArray) -> None:
+        self.table = X
+
+    def missing_cells(self) -> FloatArray:
+        """Return the missing cells as last drawn, row by row; none if they are integrated out."""
+        return np.zeros(0)
+
+    def state(self) -> FloatArray:
+        """Return the state of the sampler apart from the process."""
+        return np.zeros(0)
+
+    def restore(self, state: FloatArray) -> None:
+        """Continue from a state."""
+
+    def draw_cells(self, process: AnyProcess, tree: Tree, rng: np.random.Generator) -> None:
+        """Draw the missing cells only, if they are not integrated out."""
+
+    def initial_process(self, process: AnyProcess) -> AnyProcess:
+        """Return the process with which a chain starts: all parameters that will be drawn, with possible values."""
+        return process
+
+    def draw(self, process: AnyProcess, tree: Tree, rng: np.random.Generator) -> AnyProcess:
+        """Return the process with new parameters. The step leaves their posterior given the tree invariant."""
+        return process
+
+    def log_prior(self, process: AnyProcess) -> float:
+        """Return the log density of the parameters, up to a constant."""
+        return 0.0
+
+    def clock_exponent(self, process: AnyProcess) -> float | None:
+        """Return the exponent of c in the Jacobian of `Process.rescale_clock` by c; None if the clock must stay."""
+        return None
+
+    def log_clock_ratio(self, process: AnyProcess, log_factor: float) -> float:
+        """Return the log density of the parameters after rescaling the clock, relative to before: eq. (13.7)."""
+        return self.rescale_clock(process, log_factor)[1]
+
+    def rescale_clock(self, process: AnyProcess, log_factor: float) -> tuple[AnyProcess, float]:
+        """Return the process with another clock, and `log_clock_ratio`; minus infinity if that is impossible."""
+        exponent = self.clock_exponent(process)
+        if exponent is None:
+            return process, -math.inf
+        try:
+            rescaled = process.rescale_clock(math.exp(log_factor))
+        except InputError:  # beyond the units that a process can have
+            return process, -math.inf
+        assert rescaled is not None, "a process whose sampler moves the clock has one"
+        return rescaled, self.log_prior(rescaled) - self.log_prior(process) + exponent * log_factor
+
+
+class MergeLogLikelihoods(NamedTuple):
+    """The contribution of each merge of a tree, most recent first, each of shape ``(n - 1,)``."""
+
+    log_z: FloatArray  # local likelihoods: with the leaves' constants they add up to the likelihood
+    log_ratios: FloatArray  # one tree below the merge against two independent ones
+
+
+def merge_log_likelihoods(process: Process, tree: Tree, X: FloatArray) -> MergeLogLikelihoods:
+    """Climb a tree with a resolved process and return the contribution of each merge."""
+    forest = process.forest(X, len(X))
+    result = MergeLogLikelihoods(np.empty(len(X) - 1), np.empty(len(X) - 1))
+    slot = np.arange(tree.n_nodes)
+    for first in range(0, len(X) - 1, MERGES_PER_CALL):
+        last = min(first + MERGES_PER_CALL, len(X) - 1)
+        climb(forest, tree.children, tree.heights, slot, result.log_z, result.log_ratios, first, last)
+    if np.any(np.isnan(result.log_z)):
+        merge = int(np.argmax(np.isnan(result.log_z)))
+        raise FloatingPointError(
+            f"The likelihood of merge {merge}, at height {tree.heights[len(X) + merge]:g}, is not a number: the units of the "
+            "table or of the process are beyond double precision. Rescale them."
+        )
+    return result
 
 
 def check_process(process: object) -> None:
-    """Raise unless something is a process."""
+    """Raise unless an argument is a process."""
     if not isinstance(process, Process):
         raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
 
 
-def as_matrix(X: ArrayLike) -> FloatArray:
-    """Return X as a fresh float matrix in which NaN is the only number that is not finite."""
-    X = compute_dask(X)
-    try:
-        if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: its pd.NA needs asking for
-            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-        elif hasattr(X, "to_numpy"):
-            X = X.to_numpy()
-        given = np.asarray(X)
-        if given.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        matrix = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"The table could not be read as numbers ({error}); give real values or state codes, with NaN for missing "
-            "cells, or use CoalescentClustering, which encodes text and categories itself."
-        ) from None
-    if matrix.ndim != 2:
-        raise InputError(f"The table has {matrix.ndim} dimension(s); it must have two: rows and columns.")
-    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise InputError(f"The table has shape {matrix.shape}; it needs at least one row and one column.")
-    infinite = np.argwhere(np.isinf(matrix))
-    if len(infinite):
-        row, column = infinite[0]
-        raise InputError(
-            f"{len(infinite)} cell(s) are infinite, the first in row {row}, column {column}; cells must be finite numbers "
-            "or NaN for missing: replace infinities by NaN or by a large finite value."
-        )
-    return matrix
-
-
-def checked_column_count(n_columns: object) -> int | None:
-    """Return how many columns to simulate, if it was said."""
-    if n_columns is None:
-        return None
-    if isinstance(n_columns, bool) or not isinstance(n_columns, int | np.integer) or n_columns < 1:
-        raise InputError(f"n_columns is {n_columns!r}; it must be a whole number of columns of at least 1, or None.")
-    return int(n_columns)
-
-
-def check_width(given: int, expected: int, what: str) -> None:
-    """Raise unless a table has as many columns as a process describes."""
-    if given != expected:
-        raise InputError(f"The table has {given} column(s), but {what} describes {expected}; they must be as many.")
-
-
-# Whether noise is to be fitted, or is what the user wants: then it has no prior, and no least value.
-Noise: TypeAlias = Literal["fitted", "held"]
-
-# Precisions, in units of the column's own, and rates have a Gamma prior of this shape and scale.
-SHAPE, SCALE = 1.1, 1.1
-RATE_RANGE = (1e-4, 1e4)
-
-
-class Evidence(NamedTuple):
-    """What parameters are fitted to: weighted trees over the rows of one table."""
-
-    trees: Sequence[Tree]
-    weights: FloatArray
-    X: FloatArray
-
-    def columns(self, columns: Sequence[int]) -> Evidence:
-        """Return the same trees with some of the columns."""
-        return self._replace(X=self.X[:, list(columns)])
+def indexed_names(name: str, ndim: int, columns: Sequence[int]) -> list[str]:
+    """Return the names of one number, of one for each column, or of a matrix with a row and a column for each."""
+    if ndim == 0:
+        return [name]
+    if ndim == 1:
+        return [f"{name}[{column}]" for column in columns]
+    return [f"{name}[{a},{b}]" for a in columns for b in columns]

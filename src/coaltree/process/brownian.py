@@ -1,19 +1,28 @@
-"""Brownian diffusion of real columns."""
+"""Brownian motion of real columns: the process, its fit to trees and its sampler."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import brief
 from .._random import RandomState, as_generator
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
-from .base import Predictions
-from .gaussian import Gaussian, check_size, in_single_precision, least_noise
-from .layout import Columns, GaussianColumns, GaussianMessages, Messages
+from .base import NoiseMode, ParameterSampler, WeightedTrees
+from .gaussian import Gaussian, GaussianSampler, skip_singular
+from .gaussian_columns import diffusion_columns, scale_coordinates
+from .gaussian_prior import NOISE_RANGE, Contrasts, GaussianPrior, best_column_noises, maximize_positive
+from .layout import Columns, GaussianMessages, Messages
+from .predictions import Predictions
+from .slice_sampling import positive_slice_step
 
 FloatArray = NDArray[np.float64]
+
+MAX_EXACT_ROWS_IN_SPACE = 50_000  # for complete rows with one noise, most of which a tree in space rules out;
+MAX_FAST_COLUMNS = 3  # with so few columns, any number of rows is fast
+N_SWEEPS = 2  # over the noises of all columns, from where they are and from one noise for all of them
 
 
 class Brownian(Gaussian):
@@ -29,11 +38,11 @@ class Brownian(Gaussian):
     noise : float or array-like of shape (D,) or (D, D), default 0.0
         Each observation is its lineage's state plus noise of variance ``noise * variance``: one number for all columns, or
         one a column. Any noise makes the density of identical rows finite. Where `variance` is a matrix, a matrix is the
-        covariance of the noise itself, in the columns' own units; Markov chains do not draw it.
+        covariance of the noise itself, in the columns' own units; Markov chains do not sample it.
 
     Notes
     -----
-    Missing cells are integrated out. With a full covariance matrix the table of a tree has to be complete; new rows need not be.
+    Missing cells are integrated out. With a full covariance matrix the table of a tree must be complete; new rows need not be.
 
     Examples
     --------
@@ -43,31 +52,15 @@ class Brownian(Gaussian):
     -5.9537
     """
 
+    kind = "brownian"
+
     def __init__(self, variance: ArrayLike = 1.0, noise: ArrayLike = 0.0) -> None:
         super().__init__(variance, noise)
 
-    def __repr__(self) -> str:
-        return f"Brownian(variance={brief(self.variance)}, noise={brief(self.noise)})"
-
     def columns(self, X: FloatArray) -> list[Columns]:
         """Declare the leaves' Gaussian messages in units of the diffusion."""
-        white, log_scales = self.whitened(X)
-        observed = ~np.isnan(white)
-        complete = bool(observed.all())
-        counts = np.maximum(observed.sum(axis=0), 1)
-        means = np.where(observed, white, 0.0).sum(axis=0) / counts
-        centred = np.where(observed, white - means, 0.0)  # nothing depends on the origin, and differences are exact
-        check_size(centred)
-        spread = (centred**2).sum(axis=0) / counts
-        scale = float(spread[observed.any(axis=0)].mean()) if observed.any() else 0.0
-        scale = scale if scale > 0 else 1.0
-        shared = complete and self.uniform_noise
-        if shared:
-            v = np.full((len(X), 1), np.maximum(self.white_noise.flat[0], least_noise(scale)))
-        else:
-            noise = np.maximum(self.white_noise, least_noise(np.where(spread > 0, spread, scale)))
-            v = np.where(observed, noise, np.inf)
-        return [GaussianColumns(centred, v, shared, self.noisy, 0.0, log_scales, scale, means)]
+        white, log_scales = self.whiten(X)
+        return [diffusion_columns(white, log_scales, self.white_noise)]
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return zeros: a leaf's message is a density and needs no constant."""
@@ -108,21 +101,21 @@ class Brownian(Gaussian):
             states[node] = states[parents[node]] + steps[node]
         leaves = states[: tree.n_leaves]
         leaves += np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape)
-        return self.coloured(leaves) + start
+        return self.unwhiten(leaves) + start
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
-        """Return the means of the messages, in units of what a path adds to their variance; NaN where there is none."""
+        """Return the means of the messages, in units of the variance that a path adds; NaN where there is none."""
         y, v = messages[0][:2]
         known = v < np.inf
         span = 2 * (np.median(v[known]) if np.any(known) else 0.0) + 2 * height
-        return in_single_precision(np.where(known, y, np.nan).T, span)
+        return scale_coordinates(np.where(known, y, np.nan).T, span)
 
     @property
-    def settled_height(self) -> float:
-        """The height at which diffusion is as large as the noise, in the column with the least."""
+    def min_attachment_height(self) -> float:
+        """The height at which diffusion is as large as the noise, in the column with the least noise."""
         return float(self.white_noise.min())
 
-    def _white(self) -> Brownian:
+    def _unit_process(self) -> Brownian:
         return Brownian(1.0, self.white_noise)
 
     def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -136,12 +129,93 @@ class Brownian(Gaussian):
         return above + share * (mean - above), length * (1 - share)
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
-        """Return what messages say of states some way off: the mean, and the variance that grew on the way."""
+        """Return the means of the messages, with the variance that paths add."""
         own = messages[0]
         assert isinstance(own, GaussianMessages)
         variance = own.spread + distance[:, None] + (self.noise if observed else 0.0)
-        mean = self.coloured(own.mean + own.center)
+        mean = self.unwhiten(own.mean + own.center)
         return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
+
+    def _max_rows_in_blocks(self, X: FloatArray) -> int:
+        return MAX_EXACT_ROWS_IN_SPACE if X.shape[1] > MAX_FAST_COLUMNS else sys.maxsize
+
+    def rescale_clock(self, factor: float) -> Brownian:
+        """Return slower diffusion. Noise is in units of it, so that its ratio grows."""
+        return Brownian(self.variance / factor, self.noise * factor)
+
+    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Brownian:
+        """Return the most probable variance and noise; see `Process.fit`."""
+        self._check_fit()
+        return _fit(self, trees, noise)
+
+    def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Brownian]:
+        """Return a sampler of variance and noise."""
+        return BrownianSampler(self, X, hold_noise)
+
+    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
+        """Return Pagel's lambda: the share of the variance between rows that merge at the root."""
+        own, noise = self.deviations(n_columns) ** 2, self.noise_deviations(n_columns) ** 2
+        path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
+        top = tree.heights[-1]
+        return np.asarray((own * (top - 0.5 * path.mean())) / (own * top + noise))
+
+
+def _fit(process: Brownian, trees: WeightedTrees, noise: NoiseMode) -> Brownian:
+    prior = GaussianPrior.of(trees.X, noise)
+    heights = [tree.heights for tree in trees.trees]
+
+    @skip_singular(process)
+    def best_at(noise: FloatArray | float) -> tuple[float, Brownian]:
+        sums = Contrasts.of(trees, prior, heights, noise)
+        best = Brownian(prior.best_variance(process.variance.ndim, sums.squares, sums.counts, noise), noise)
+        return sums.log_density(best.variance) + best._log_prior(prior), best
+
+    given = Contrasts.of(trees, prior, heights, process.noise).log_density(process.variance)
+    candidates = [(given + process._log_prior(prior), process), best_at(process.noise)]
+    if noise == "fitted" and process.noise.ndim:
+        pooled = _fit(Brownian(process.variance, process.noise.mean()), trees, noise)
+        for start in (candidates[-1][1], pooled):
+            current = start
+            for _ in range(N_SWEEPS):
+                noises = best_column_noises(current.variance, current.noise, trees, prior, heights)
+                candidates.append(best_at(noises))
+                current = candidates[-1][1]
+    elif noise == "fitted":
+        candidates.append(
+            best_at(maximize_positive(lambda trial: best_at(trial)[0], float(process.noise), NOISE_RANGE))
+        )
+    return max(candidates, key=lambda candidate: candidate[0])[1]
+
+
+class BrownianSampler(GaussianSampler[Brownian]):
+    """Draws variance and noise: the variance given contrasts, eq. (13.4), noise by slices."""
+
+    def initial_process(self, process: Brownian) -> Brownian:
+        """Return the process with at least the noise of rounding."""
+        return Brownian(process.variance, self._possible_noise(process))
+
+    def draw(self, process: Brownian, tree: Tree, rng: np.random.Generator) -> Brownian:
+        """Draw the noise given the variance, then the variance."""
+        variance, noise = process.variance, process.noise
+
+        def log_density(trial: float) -> float:
+            sums = self._contrasts(tree, tree.heights, trial)
+            return sums.log_density(variance) + self._prior.log_density(variance, trial)
+
+        if self._moves_noise and noise.ndim:
+            noise = self._draw_column_noises(process, tree, tree.heights, None, rng)
+        elif self._moves_noise:
+            noise = np.asarray(positive_slice_step(log_density, float(noise), NOISE_RANGE, rng))
+        sums = self._contrasts(tree, tree.heights, noise)
+        return Brownian(self._prior.draw_variance(variance, sums.squares, sums.counts, noise, rng), noise)
+
+    def clock_exponent(self, process: Brownian) -> float | None:
+        """Return the number of precisions and noises; None if noise is held, as its ratio to the diffusion would change."""
+        if process.noisy and not self._moves_noise:
+            return None
+        n_columns = len(process.variance) if process.variance.ndim else 1
+        precisions = n_columns * (n_columns + 1) / 2 if process.variance.ndim == 2 else n_columns
+        return precisions + (process.noise.size if process.noisy else 0)
 
 
 def _checked_root(root: ArrayLike, width: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The parameters of a process, fitted to trees: each has a weak prior, and no step lowers the posterior."""
+"""Parameters fitted to trees: each has a weak prior, and no step lowers the posterior density."""
 
 from __future__ import annotations
 
@@ -10,14 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..tree.sample import TreeSample, check_trees, check_weights
 from ..tree.tree import Tree
-from .base import Evidence, Noise, Process, as_matrix, check_process
-from .brownian import Brownian
-from .gaussian import Gaussian
-from .gaussian_calibration import GaussianPrior, fit_brownian, fit_stationary
-from .mixed import Mixed
-from .multinomial import Multinomial
-from .multinomial_calibration import fit_multinomial, multinomial_log_prior
-from .ornstein_uhlenbeck import OrnsteinUhlenbeck
+from .base import NoiseMode, Process, WeightedTrees, check_process
+from .validation import as_matrix
 
 FloatArray = NDArray[np.float64]
 
@@ -35,7 +29,7 @@ def calibrate(
     Parameters
     ----------
     process : Process
-        Where the search begins. Whether a variance or a rate is one number, one a column or a matrix stays as it is.
+        Where the search begins. Whether a variance or a rate is one number, one a column or a matrix does not change.
     trees : Tree, TreeSample or sequence of Tree
     X : array-like of shape (n_leaves, n_columns)
         Row i belongs to leaf i; NaN is a missing cell.
@@ -47,7 +41,8 @@ def calibrate(
     Returns
     -------
     Process
-        Of the same kind. The mean over the trees of ``log p(x | tree)``, with `log_parameter_prior`, is at least what it was.
+        A process of the same kind. The mean over the trees of ``log p(x | tree)``, with
+        `Process.log_parameter_prior`, does not decrease.
 
     Examples
     --------
@@ -63,46 +58,20 @@ def calibrate(
     if isinstance(trees, TreeSample):
         weights = trees.weights if weights is None else weights
         trees = trees.trees
-    drawn = check_trees([trees] if isinstance(trees, Tree) else trees)
-    if drawn[0].n_leaves != len(matrix):
+    checked = check_trees([trees] if isinstance(trees, Tree) else trees)
+    if checked[0].n_leaves != len(matrix):
         raise InputError(
-            f"The table has {len(matrix)} row(s) and the trees have {drawn[0].n_leaves} leaves; row i is leaf i."
+            f"The table has {len(matrix)} row(s) and the trees have {checked[0].n_leaves} leaves; row i is leaf i."
         )
-    shares = check_weights(np.ones(len(drawn)) if weights is None else weights, len(drawn))
-    return fitted(process.resolve(matrix), drawn, shares, matrix, "held" if hold_noise else "fitted")
+    shares = check_weights(np.ones(len(checked)) if weights is None else weights, len(checked))
+    return fit_to_trees(process.resolve(matrix), checked, shares, matrix, "held" if hold_noise else "fitted")
 
 
-def fitted(process: Process, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, noise: Noise) -> Process:
-    """Fit the parameters of a resolved process; see `calibrate`, which looks at its arguments first."""
+def fit_to_trees(
+    process: Process, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, noise: NoiseMode
+) -> Process:
+    """Fit the parameters of a resolved process; see `calibrate`, which checks its arguments first."""
     if len(X) == 1:
         return process
-    known = weights > 0
-    return _fitted(process, Evidence([t for t, k in zip(trees, known, strict=True) if k], weights[known], X), noise)
-
-
-def _fitted(process: Process, evidence: Evidence, noise: Noise) -> Process:
-    if isinstance(process, Mixed):
-        parts = [(_fitted(part, evidence.columns(columns), noise), columns) for part, columns in process.parts]
-        return Mixed(*parts)
-    if isinstance(process, Brownian):
-        return fit_brownian(process, evidence, noise)
-    if isinstance(process, OrnsteinUhlenbeck):
-        return fit_stationary(process, evidence, noise)
-    if isinstance(process, Multinomial):
-        return fit_multinomial(process, evidence, noise)
-    raise InputError(f"The parameters of {process!r} cannot be fitted; only those of coaltree's own processes can.")
-
-
-def log_parameter_prior(process: Process, X: FloatArray, hold_noise: bool = False) -> float:
-    """Return the log density of a process's parameters under their weak priors, up to a constant.
-
-    With `hold_noise` the noise of real columns is given: it has no prior, and may be below that of rounding.
-    """
-    if isinstance(process, Mixed):
-        return sum(log_parameter_prior(part, X[:, columns], hold_noise) for part, columns in process.parts)
-    if isinstance(process, Gaussian):
-        noise: Noise = "held" if hold_noise else "fitted"
-        return GaussianPrior.of(X, noise).log_density(process)
-    if isinstance(process, Multinomial):
-        return multinomial_log_prior(process, X)
-    raise InputError(f"The parameters of {process!r} have no prior; only those of coaltree's own processes have.")
+    weighted = [tree for tree, weight in zip(trees, weights, strict=True) if weight > 0]
+    return process.fit(WeightedTrees(weighted, weights[weights > 0], X), noise)

@@ -1,9 +1,9 @@
-"""Draws of the parameters of correlated columns, and of their missing cells, given a tree.
+"""Sampling of two covariance matrices, of the diffusion and of the noise, and of missing cells, given a tree.
 
-The diffusion has a covariance matrix and the noise has another. In the basis in which both are diagonal the columns of the table
-are independent components, each with its own noise. Given the states at the leaves, which are drawn first, the two matrices
-are drawn from inverse Wishart distributions, eq. (13.9). Both are shrunk towards diagonal ones, as far as the columns allow:
-the strength of their priors is drawn too. Missing cells are drawn row by row given all other rows, eq. (13.10).
+In the basis in which both matrices are diagonal the columns of the table are independent components, each with its own noise.
+Given the states at the leaves, which are drawn first, the two matrices are drawn from inverse Wishart distributions, eq. (13.9).
+Both are shrunk towards diagonal ones, as far as the data suggest: the strength of their priors is drawn too. Missing cells are
+drawn row by row given all other rows, eq. (13.10).
 """
 
 from __future__ import annotations
@@ -15,23 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tree.tree import Tree
-from .base import RATE_RANGE, SCALE, SHAPE, Process
-from .gaussian_calibration import column_moments
+from .base import PRIOR_SCALE, PRIOR_SHAPE, RATE_RANGE, ParameterSampler
+from .gaussian import Gaussian
+from .gaussian_prior import MEAN_SPREAD, column_moments
 from .kernels.components import contrasts, draw_missing, draw_states, send_up
-from .ornstein_uhlenbeck import OrnsteinUhlenbeck
-from .parameters import slowed
-from .sampler import ParameterDraws, positive_slice_step, slice_step
+from .slice_sampling import positive_slice_step, slice_step
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-# Variance of a mean's prior, in units of the column's. Its middle is that of the cells: a narrow one would ascribe to the mean
-# what rows share by descent.
-MEAN_SPREAD = 100.0
-NOISE_SHARE = 0.05  # of a column's variance: what noise is expected to have before the table is looked at
+NOISE_SHARE = 0.05  # of a column's variance that the prior expects to be noise
 STRENGTH_RANGE = (1.0, 1e6)
 LOG_STRENGTH_SD = 2.0  # of the prior of a strength's logarithm; in the middle it counts as much as there are columns
-SCALE_RANGE = (1e-6, 1e6)  # in units of what is expected
+SCALE_RANGE = (1e-6, 1e6)  # in units of the expected variances
 NOISE_FACTORS = (1e-6, 1e6)  # by which all noise is multiplied at once
 
 
@@ -79,12 +75,12 @@ class CovariancePrior:
         return log_density
 
     def draw_covariance(self, residuals: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw the matrix given vectors, a row each, of which it is the covariance."""
+        """Draw the matrix given vectors, one a row, with this covariance."""
         scale = self.strength * np.diag(self.scales) + residuals.T @ residuals
         return draw_inverse_wishart(self.freedom + len(residuals), scale, rng)
 
     def draw_strength_and_scales(self, covariance: FloatArray, rng: np.random.Generator) -> None:
-        """Draw them given the matrix."""
+        """Draw strength and scales given the matrix."""
         log_determinant, precisions = _determinant_and_precisions(covariance)
         log_density = self._log_density_by_strength(log_determinant, precisions)
         log_strength = slice_step(
@@ -122,8 +118,8 @@ def draw_inverse_wishart(freedom: float, scale: FloatArray, rng: np.random.Gener
     return np.asarray(half.T @ half)
 
 
-class CorrelatedDraws(ParameterDraws):
-    """Rate, mean and the two covariance matrices of correlated columns, and their missing cells.
+class CovarianceSampler(ParameterSampler[Gaussian]):
+    """Draws rate, mean and both covariance matrices of a stationary process, and the missing cells.
 
     Parameters
     ----------
@@ -135,7 +131,7 @@ class CorrelatedDraws(ParameterDraws):
     Attributes
     ----------
     table : ndarray of shape (n, D)
-        The table with its missing cells as they were drawn last, or the columns' means before.
+        The table with its missing cells as last drawn; at first these are the means of their columns.
     """
 
     def __init__(self, X: FloatArray, hold_noise: bool) -> None:
@@ -148,31 +144,29 @@ class CorrelatedDraws(ParameterDraws):
         self.diffusion, self.noise = CovariancePrior(self._spread), CovariancePrior(NOISE_SHARE * self._spread)
 
     def missing_cells(self) -> FloatArray:
-        """Return the missing cells as they were drawn last, row by row."""
+        """Return the missing cells as last drawn, row by row."""
         return np.asarray(self.table[self._rows, self._missing])
 
     def state(self) -> FloatArray:
-        """Return what the draws go on from, beside the process: the cells drawn last, strengths and scales."""
+        """Return the cells as last drawn, and strengths and scales of the priors."""
         own = [np.append(prior.scales, prior.strength) for prior in (self.diffusion, self.noise)]
         return np.concatenate([self.missing_cells(), *own])
 
-    def go_on_from(self, state: FloatArray) -> None:
-        """Take up draws where they were left."""
+    def restore(self, state: FloatArray) -> None:
+        """Continue from a state."""
         width, n_missing = self.table.shape[1], len(self._missing)
         self.table[self._rows, self._missing] = state[:n_missing]
         for k, prior in enumerate((self.diffusion, self.noise)):
             own = state[n_missing + k * (width + 1) :][: width + 1]
             prior.scales, prior.strength = own[:-1].copy(), float(own[-1])
 
-    def first(self, process: Process) -> Process:
+    def initial_process(self, process: Gaussian) -> Gaussian:
         """Return the process with a mean for each column."""
-        assert isinstance(process, OrnsteinUhlenbeck)
         mean = np.array(np.broadcast_to(process.mean, self.table.shape[1]))
-        return OrnsteinUhlenbeck(process.rate, mean, process.variance, process.noise)
+        return process.replace(mean=mean)
 
-    def redrawn(self, process: Process, tree: Tree, rng: np.random.Generator) -> Process:
-        """Return the process with other parameters, and draw the missing cells; the posterior given the tree stays as it is."""
-        assert isinstance(process, OrnsteinUhlenbeck)
+    def draw(self, process: Gaussian, tree: Tree, rng: np.random.Generator) -> Gaussian:
+        """Draw all parameters and the missing cells, each given the others."""
         n, width = self.table.shape
         mean, basis = process.mean, np.ascontiguousarray(process.basis)
         noise = np.array(process.white_noise)
@@ -198,20 +192,19 @@ class CorrelatedDraws(ParameterDraws):
         draw_states(tree.children, tree.heights, rate, messages, rng.standard_normal(states.shape), states)
         leaves = np.ascontiguousarray(states[:n])
         contrasts(tree.children, tree.heights, rate, leaves, np.zeros(width), room, gaps, spans)
-        coloured = np.linalg.inv(basis)
+        unwhiten = np.linalg.inv(basis)
         if self._moves_noise:
-            noise_covariance = self.noise.draw_covariance((Z - leaves) @ coloured, rng)
+            noise_covariance = self.noise.draw_covariance((Z - leaves) @ unwhiten, rng)
             self.noise.draw_strength_and_scales(noise_covariance, rng)
-        root, left = gaps[-1] @ coloured + mean, float(spans[-1, 0])
-        mean = self._drawn_mean(root, left, process.variance, rng)
+        root, left = gaps[-1] @ unwhiten + mean, float(spans[-1, 0])
+        mean = self._draw_mean(root, left, process.variance, rng)
         gaps[-1] = (root - mean) @ basis
-        covariance = self.diffusion.draw_covariance(gaps / np.sqrt(spans) @ coloured, rng)
+        covariance = self.diffusion.draw_covariance(gaps / np.sqrt(spans) @ unwhiten, rng)
         self.diffusion.draw_strength_and_scales(covariance, rng)
-        return OrnsteinUhlenbeck(rate, mean, covariance, noise_covariance)
+        return process.replace(rate=rate, mean=mean, variance=covariance, noise=noise_covariance)
 
-    def redraw_cells(self, process: Process, tree: Tree, rng: np.random.Generator) -> None:
-        """Draw the missing cells alone."""
-        assert isinstance(process, OrnsteinUhlenbeck)
+    def draw_cells(self, process: Gaussian, tree: Tree, rng: np.random.Generator) -> None:
+        """Draw the missing cells only."""
         if len(self._missing):
             basis, centred = np.ascontiguousarray(process.basis), self.table - process.mean
             self._messages(tree, process.rate, np.array(process.white_noise), basis, centred, centred @ basis, rng)
@@ -243,7 +236,7 @@ class CorrelatedDraws(ParameterDraws):
     def _noise_factor(
         self, covariance: FloatArray, log_likelihood: Callable[[float], float], rng: np.random.Generator
     ) -> float:
-        """Draw a number by which all noise is multiplied, the states at the leaves integrated out: they would hold it fast."""
+        """Draw a factor of all noise. States at the leaves are integrated out, as given them it could hardly move."""
         width = len(covariance)
         traces = (
             0.5 * self.noise.strength * float(np.sum(self.noise.scales * _determinant_and_precisions(covariance)[1]))
@@ -256,40 +249,38 @@ class CorrelatedDraws(ParameterDraws):
 
         return positive_slice_step(log_density, 1.0, NOISE_FACTORS, rng)
 
-    def _drawn_mean(
-        self, root: FloatArray, left: float, covariance: FloatArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """Draw the mean, from which the root's state is off by `left` times the covariance, eq. (13.5)."""
-        # A mean and a root's state are drawn from their prior, and the mean is moved by what the root's state is off (Matheron's
-        # rule): no inverse of a covariance matrix is needed, which is nearly singular where columns repeat each other.
+    def _draw_mean(self, root: FloatArray, left: float, covariance: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the mean; the root's state differs from it by `left` times the covariance, eq. (13.5)."""
+        # Matheron's rule: draw a mean and a root's state from their prior, then correct the mean by the error of the state. It
+        # needs no inverse of the covariance matrix, which is nearly singular where columns repeat each other.
         spread = MEAN_SPREAD * self._spread
         mean = self._middle + np.sqrt(spread) * rng.standard_normal(len(root))
         state = mean + math.sqrt(left) * np.linalg.cholesky(covariance) @ rng.standard_normal(len(root))
         return np.asarray(mean + spread * np.linalg.solve(np.diag(spread) + left * covariance, root - state))
 
-    def clock_powers(self, process: Process) -> float | None:
-        """Return minus one: only the rate is slowed."""
+    def clock_exponent(self, process: Gaussian) -> float | None:
+        """Return minus one: only the rate changes."""
         return -1.0
 
-    def clock_gain(self, process: Process, log_factor: float) -> float:
-        """Return the log ratio of densities: nothing but the rate changes."""
-        assert isinstance(process, OrnsteinUhlenbeck)
+    def log_clock_ratio(self, process: Gaussian, log_factor: float) -> float:
+        """Return the log ratio of the densities of the rates."""
         return rate_log_prior(process.rate / math.exp(log_factor)) - rate_log_prior(process.rate) - log_factor
 
-    def slowed(self, process: Process, log_factor: float) -> tuple[Process, float]:
-        """Return the process by another clock, and `clock_gain`."""
-        gain = self.clock_gain(process, log_factor)
-        return (slowed(process, math.exp(log_factor)), gain) if math.isfinite(gain) else (process, -math.inf)
+    def rescale_clock(self, process: Gaussian, log_factor: float) -> tuple[Gaussian, float]:
+        """Return the process with another clock, and `log_clock_ratio`."""
+        log_ratio = self.log_clock_ratio(process, log_factor)
+        if not math.isfinite(log_ratio):
+            return process, -math.inf
+        return process.replace(rate=process.rate / math.exp(log_factor)), log_ratio
 
-    def log_prior(self, process: Process) -> float:
+    def log_prior(self, process: Gaussian) -> float:
         """Return the log density of the parameters, of the strengths and scales, up to a constant."""
-        assert isinstance(process, OrnsteinUhlenbeck)
         away = (process.mean - self._middle) ** 2 / (MEAN_SPREAD * self._spread)
         total = rate_log_prior(process.rate) - 0.5 * float(np.sum(away)) + self.diffusion.log_density(process.variance)
         return total + (self.noise.log_density(process.noise) if self._moves_noise else 0.0)
 
 
 def rate_log_prior(rate: float) -> float:
-    """Return the log density of a rate, up to a constant; nothing beyond its range."""
+    """Return the log density of a rate, up to a constant; minus infinity outside its range."""
     possible = RATE_RANGE[0] <= rate <= RATE_RANGE[1]
-    return (SHAPE - 1) * math.log(rate) - rate / SCALE if possible else -math.inf
+    return (PRIOR_SHAPE - 1) * math.log(rate) - rate / PRIOR_SCALE if possible else -math.inf

@@ -1,34 +1,52 @@
-"""What the two Gaussian processes of real columns share: their units, and noise at the leaves."""
+"""`Gaussian`: what Brownian motion and its stationary twin have in common, and how their parameters are sampled."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from ..table.cells import Category
+from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
-from .base import Blend, Process, check_width, checked_column_count
+from .base import ParameterSampler, Process, WeightedTrees, indexed_names
+from .gaussian_columns import MIN_NOISE, RELATIVE_DEVIATION, check_noise, check_variance, column_deviations
+from .gaussian_prior import (
+    MAX_ROUNDING,
+    MEAN_SPREAD,
+    NOISE_RANGE,
+    Contrasts,
+    Equilibrium,
+    GaussianPrior,
+    column_log_density,
+)
 from .layout import GaussianMessages, Messages
+from .predictions import Whitening
+from .slice_sampling import positive_slice_step
+from .validation import check_column_count, check_width
 
 FloatArray = NDArray[np.float64]
 
-RELATIVE_DEVIATION = 1e-10  # of noise that is always there, as a share of the data's own: see `least_noise`
-SMALLEST_VALUE, LARGEST_VALUE = 1e-60, 1e60  # products of a few squares stay what double precision can hold
-SMALLEST_NOISE, LARGEST_NOISE = 1e-100, 1e100
-ASYMMETRY = 1e-8  # of a covariance matrix, in units of the standard deviations: more is no matter of rounding
+MAX_EXACT_ROWS_IN_BLOCKS = 30_000  # for complete rows with one noise, whose distances are computed many at a time
 
 
 class Gaussian(Process):
-    """Real columns with a variance each, or a covariance matrix, and noise in proportion to it."""
+    """Real columns that diffuse with one variance each, or with a covariance matrix, and have noise at the leaves.
+
+    Subclasses take the arguments `variance` and `noise`, and perhaps more.
+    """
+
+    rate: float = 0.0  # at which the past is forgotten
+    mean: FloatArray = np.zeros(())  # towards which columns are pulled
 
     def __init__(self, variance: ArrayLike, noise: ArrayLike) -> None:
-        self.variance = _checked_variance(variance)
-        self.noise = _checked_noise(noise)
+        self.variance = check_variance(variance)
+        self.noise = check_noise(noise)
         if self.noise.ndim == 1 and self.variance.ndim == 2:
             raise InputError(
                 f"noise has {len(self.noise)} numbers, and variance is a matrix; with a covariance matrix it must be one number, "
@@ -39,18 +57,18 @@ class Gaussian(Process):
         if self.noise.ndim and self.variance.ndim and len(self.noise) != len(self.variance):
             raise InputError(
                 f"noise has {len(self.noise)} numbers, but variance describes {len(self.variance)} columns; "
-                "they must be as many."
+                "the numbers must match."
             )
 
     @property
     def n_columns(self) -> int | None:
-        """How many columns the parameters are for; None where they fit any number."""
+        """Number of columns that the parameters describe; None if they fit any number."""
         return next((len(own) for own in (self.variance, self.noise) if own.ndim), None)
 
     @property
     def _which_width(self) -> str:
-        """The parameter that says how many columns there are, for a message."""
-        named = (name for name in ("variance", "mean", "noise") if np.ndim(getattr(self, name, 0.0)))
+        """The parameter that determines the number of columns, for a message."""
+        named = (name for name in ("variance", "mean", "noise") if np.ndim(getattr(self, name)))
         return f"{type(self).__name__}'s {next(named)}"
 
     @property
@@ -65,31 +83,31 @@ class Gaussian(Process):
 
     @property
     def white_noise(self) -> FloatArray:
-        """The noise in units of the diffusion: one number, or one for each column of `whitened` rows."""
+        """The noise in units of the diffusion: one number, or one for each column of rows that `whiten` returns."""
         return self._basis[1] if self.noise.ndim == 2 else self.noise
 
     @property
     def basis(self) -> FloatArray:
-        """V, such that the columns of ``x @ V`` are independent with variance 1; for a covariance matrix."""
+        """V, such that the columns of ``x @ V`` are independent with variance 1, for a covariance matrix."""
         return self._basis[0]
 
     @cached_property
     def _basis(self) -> tuple[FloatArray, FloatArray]:
         """Return V, such that the columns of ``x @ V`` are independent with variance 1, and their noises."""
         if self.noise.ndim == 2:
-            from scipy.linalg import eigh  # takes its time to import
+            from scipy.linalg import eigh  # slow to import
 
             # both matrices at once: V' variance V is the identity, and V' noise V is diagonal
             noises, basis = eigh(self.noise, self.variance)
-            return basis, np.maximum(noises, SMALLEST_NOISE)
+            return basis, np.maximum(noises, MIN_NOISE)
         factor = np.linalg.cholesky(self.variance)
         return np.linalg.inv(factor).T, np.broadcast_to(self.noise, len(factor))
 
     def resolve(self, X: FloatArray) -> Self:
-        """Check that the table fits; nothing is left open."""
+        """Check that the table fits; there are no open parameters."""
         if self.n_columns is not None:
             check_width(X.shape[1], self.n_columns, self._which_width)
-        if self.variance.ndim == 2 and self.noise.ndim < 2:  # with its covariance, missing cells may be drawn first
+        if self.variance.ndim == 2 and self.noise.ndim < 2:  # with a matrix of noise, missing cells may be drawn first
             self._check_complete(X)
         return self
 
@@ -99,11 +117,11 @@ class Gaussian(Process):
             row, column = missing[0]
             raise InputError(
                 f"{len(missing)} cell(s) are missing, the first in row {row}, column {column}; with a full covariance matrix "
-                "the table has to be complete: give one variance a column, or fill the cells in."
+                "the table must be complete. Use one variance per column, or fill the cells first."
             )
 
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
-        """Say how many merges join rows that do not differ, where no noise makes their density finite."""
+        """Warn of merges that join identical rows, if no noise makes their density finite."""
         exact = np.flatnonzero(np.broadcast_to(self.white_noise, X.shape[1]) == 0)
         at_once = int(np.sum(tree.merge_heights == 0))  # those come first
         if len(exact) == 0 or at_once == 0:
@@ -119,11 +137,11 @@ class Gaussian(Process):
         which = "real cell without noise" if self.noisy else "real cell"
         return [
             f"{count} merge(s) join rows that are identical in every {which} that both have; their density is infinite "
-            f"without noise and was limited, to a standard deviation of {RELATIVE_DEVIATION:g} of the data's. Give noise > 0, "
+            f"without noise and was limited, to a standard deviation of {RELATIVE_DEVIATION:g} of the data's. Use noise > 0, "
             "for example noise=0.01, or drop the duplicates."
         ]
 
-    def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def whiten(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return X in units of the variance, and half the log variance of each column (its Jacobian)."""
         if self.variance.ndim == 2:
             self._check_complete(X)
@@ -135,9 +153,7 @@ class Gaussian(Process):
 
     def deviations(self, n_columns: int) -> FloatArray:
         """Return the standard deviation of each column."""
-        if self.variance.ndim == 2:
-            return np.sqrt(np.diag(self.variance))
-        return np.sqrt(np.broadcast_to(self.variance, n_columns))
+        return column_deviations(self.variance, n_columns)
 
     def noise_deviations(self, n_columns: int) -> FloatArray:
         """Return the standard deviation of each column's noise."""
@@ -155,30 +171,30 @@ class Gaussian(Process):
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of a node's state given its message and its parent's state, ``(size, columns)``."""
 
-    def coloured(self, white: FloatArray) -> FloatArray:
-        """Return rows in units of the variance in those of the table, the inverse of `whitened`."""
+    def unwhiten(self, white: FloatArray) -> FloatArray:
+        """Return rows in the units of the table: the inverse of `whiten`."""
         if self.variance.ndim == 2:
             return np.asarray(white @ np.linalg.inv(self._basis[0]))
         return np.asarray(white * self.deviations(white.shape[-1]))
 
-    def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
-        """Return this process in units of a full covariance matrix, so that its columns are independent."""
+    def decorrelate(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
+        """Return the process in units of a full covariance matrix, which makes its columns independent."""
         if self.variance.ndim < 2:
             return self, X, 0.0
         self._check_complete(X)
-        white, log_scales = self.whitened(X)
-        return self._white(), white, -float(log_scales.sum())
+        white, log_scales = self.whiten(X)
+        return self._unit_process(), white, -float(log_scales.sum())
 
-    def blends(self) -> list[Blend]:
-        """Return all columns together if they have a full covariance matrix."""
+    def whitenings(self) -> list[Whitening]:
+        """Return one map of all columns if they have a full covariance matrix."""
         if self.variance.ndim < 2:
             return []
         basis = self._basis[0]
-        return [Blend(np.arange(len(basis)), basis, self.whitened(np.zeros((1, len(basis))))[0][0])]
+        return [Whitening(np.arange(len(basis)), basis, self.whiten(np.zeros((1, len(basis))))[0][0])]
 
     @abstractmethod
-    def _white(self) -> Process:
-        """Return this process in its own units."""
+    def _unit_process(self) -> Process:
+        """Return this process with variance 1 in every column."""
 
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
@@ -194,97 +210,166 @@ class Gaussian(Process):
             means, variances = self._child(own.mean[node], own.spread[node], above, length)
             states[node] = means + np.sqrt(variances) * steps[node]
         leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
-        return self.coloured(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape) + own.center)
+        return self.unwhiten(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape) + own.center)
 
     def width(self, n_columns: int | None) -> int:
-        """Return how many columns to simulate, where `n_columns` were asked for."""
-        n_columns = checked_column_count(n_columns)
+        """Return the number of columns to simulate; `n_columns` is the user's choice."""
+        n_columns = check_column_count(n_columns)
         if self.n_columns is None:
             return 1 if n_columns is None else n_columns
         if n_columns is not None:
             check_width(n_columns, self.n_columns, self._which_width)
         return self.n_columns
 
+    def check_columns(self, n_states: Sequence[int]) -> None:
+        """Raise unless all columns are real and as many as the parameters describe."""
+        if any(n_states):
+            raise InputError(f"{type(self).__name__} is over other columns than the table has: it takes real ones")
+        if self.n_columns not in (None, len(n_states)):
+            raise InputError(
+                f"{type(self).__name__} has parameters for another number of columns: {self.n_columns}, not {len(n_states)}"
+            )
 
-def least_noise(variance: ArrayLike) -> FloatArray:
-    """Return the noise that keeps the density of identical rows finite, far below what any other row would feel.
+    def max_exact_rows(self, X: FloatArray) -> int:
+        """Return more rows if these are complete and have one noise: distances are then computed many at a time."""
+        in_blocks = self.uniform_noise and not np.isnan(X).any()
+        return self._max_rows_in_blocks(X) if in_blocks else super().max_exact_rows(X)
 
-    A tenth of a billionth of the data's deviation, and less where the data are so far apart that heights grow as their
-    distance, not as its square.
-    """
-    variance = np.asarray(variance, dtype=np.float64)
-    least: FloatArray = np.minimum(RELATIVE_DEVIATION**2 * variance, 1e-16 * np.sqrt(variance))
-    return least
+    def _max_rows_in_blocks(self, X: FloatArray) -> int:
+        return MAX_EXACT_ROWS_IN_BLOCKS
+
+    def jitter_rounded(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return a copy of X with random digits in columns whose values repeat; see `Process.jitter_rounded`."""
+        X = X.copy()
+        for d in range(X.shape[1]):
+            cells = X[~np.isnan(X[:, d]), d]
+            values = np.unique(cells)
+            if 1 < len(values) < len(cells):
+                step = min(float(np.diff(values).min()), float(np.sqrt(12 * MAX_ROUNDING * cells.var())))
+                X[:, d] += step * (rng.random(len(X)) - 0.5)
+        return X
+
+    def parameter_names(self, columns: Sequence[int]) -> list[str]:
+        """Return names of the constructor's arguments, with the columns of those that differ between columns."""
+        return [
+            name for own, value in self._arguments().items() for name in indexed_names(own, np.ndim(value), columns)
+        ]
+
+    def parameter_values(self) -> FloatArray:
+        """Return all arguments of the constructor."""
+        return np.concatenate([np.ravel(value) for value in self._arguments().values()])
+
+    def with_parameter_values(self, values: FloatArray) -> Self:
+        """Return the process with other values; see `parameter_names`."""
+        arguments, used = {}, 0
+        for name, old in self._arguments().items():
+            arguments[name] = values[used : used + np.size(old)].reshape(np.shape(old))
+            used += np.size(old)
+        return type(self)(**arguments)
+
+    def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
+        """Return the log density of the parameters under their weak priors."""
+        return self._log_prior(GaussianPrior.of(X, "held" if hold_noise else "fitted"))
+
+    def _log_prior(self, prior: GaussianPrior) -> float:
+        return prior.log_density(self.variance, self.noise)
+
+    def _check_fit(self) -> None:
+        """Raise for parameters that are sampled but not fitted."""
+        if self.noise.ndim == 2:
+            raise InputError(
+                "noise is a covariance matrix, which calibrate does not fit; mcmc with draw_parameters=True samples it for "
+                "OrnsteinUhlenbeck."
+            )
+
+    def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
+        """Return standard deviations in the units of the columns.
+
+        ``sd`` is that of the equilibrium, or for Brownian motion that of a step over one unit of time. If a column was
+        transformed by a power, standard deviations are scaled by the slope of the transform at the column's centre.
+        """
+        deviations, noises = self.deviations(len(columns)), self.noise_deviations(len(columns))
+        described: list[dict[str, Any]] = []
+        for d, scale in enumerate(columns):
+            assert isinstance(scale, ColumnScale), "the columns of a Gaussian process are real"
+            facts = {
+                "process": self.kind,
+                "sd": float(deviations[d] * scale.unit_at(0.0)),
+                "noise_sd": float(noises[d] * scale.unit_at(0.0)),
+                **self._describe_equilibrium(d, scale),
+            }
+            if scale.power is not None:
+                facts["power"] = scale.power.exponent
+            described.append(facts)
+        return described
+
+    def _describe_equilibrium(self, column: int, scale: ColumnScale) -> dict[str, float]:
+        """Return parameters of a column that a process without an equilibrium does not have."""
+        return {}
 
 
-def check_size(centred: FloatArray) -> None:
-    """Raise for columns so wide or so narrow that squares would be lost."""
-    largest = np.abs(centred).max(axis=0)
-    wrong = (largest >= LARGEST_VALUE) | ((largest > 0) & (largest <= SMALLEST_VALUE))
-    if np.any(wrong):
-        column = int(np.argmax(wrong))
-        raise InputError(
-            f"The values of column {column} lie {largest[column]:g} standard deviations of the diffusion from their mean; it "
-            f"must be between {SMALLEST_VALUE:g} and {LARGEST_VALUE:g}: rescale the column or its variance."
-        )
+AnyGaussian = TypeVar("AnyGaussian", bound=Gaussian)
 
 
-def _checked_noise(noise: ArrayLike) -> FloatArray:
-    try:
-        text = np.asarray(noise).dtype.kind in "SUb"  # which numpy would read as numbers where it can
-        checked = np.array(np.nan if text else noise, dtype=np.float64)
-    except (TypeError, ValueError):
-        checked = np.array(np.nan)
-    if checked.ndim == 2 and checked.size:
-        checked = _checked_covariance(checked, "noise")
-        checked.setflags(write=False)
-        return checked
-    allowed = (checked == 0) | ((checked >= SMALLEST_NOISE) & (checked <= LARGEST_NOISE))
-    if checked.ndim > 1 or checked.size == 0 or not np.all(allowed):
-        raise InputError(
-            f"noise is {noise!r}; it must be 0 or a number from {SMALLEST_NOISE:g} to {LARGEST_NOISE:g}, the variance of the "
-            "noise in units of the diffusion: one for all columns, or one a column. With a covariance matrix of the diffusion it "
-            "may be a covariance matrix too, in the columns' own units."
-        )
-    checked.setflags(write=False)
-    return checked
+def skip_singular(
+    process: AnyGaussian,
+) -> Callable[[Callable[..., tuple[float, AnyGaussian]]], Callable[..., tuple[float, AnyGaussian]]]:
+    """Let a search continue where identical rows without noise make a covariance matrix singular."""
+
+    def decorate(best_at: Callable[..., tuple[float, AnyGaussian]]) -> Callable[..., tuple[float, AnyGaussian]]:
+        def guarded(*arguments: Any) -> tuple[float, AnyGaussian]:
+            try:
+                return best_at(*arguments)
+            except (InputError, np.linalg.LinAlgError):
+                return -np.inf, process
+
+        return guarded
+
+    return decorate
 
 
-def _checked_variance(variance: ArrayLike) -> FloatArray:
-    try:
-        array = np.array(variance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"variance is {variance!r}; it must be one number, (D,) or (D, D).") from None
-    if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or array.size == 0:
-        raise InputError(f"variance has shape {array.shape}; it must be one number, (D,) or (D, D).")
-    if not np.all(np.isfinite(array)):
-        raise InputError("variance holds numbers that are not finite; variances must be finite and positive.")
-    if array.ndim < 2:
-        if np.any(array <= 0):
-            raise InputError(f"variance holds {array.min():g}; variances must be positive.")
-    else:
-        array = _checked_covariance(array, "variance")
-    array.setflags(write=False)
-    return array
+class GaussianSampler(ParameterSampler[AnyGaussian]):
+    """What the samplers of both diffusions have in common: the priors, and noise that is drawn by slices."""
 
+    def __init__(self, process: AnyGaussian, X: FloatArray, hold_noise: bool) -> None:
+        super().__init__(X)
+        if process.noise.ndim == 2:
+            raise InputError(
+                "noise is a covariance matrix, which is sampled for OrnsteinUhlenbeck only; give Brownian one number."
+            )
+        self._moves_noise = bool(np.all(process.noise > 0)) and not hold_noise
+        prior = GaussianPrior.of(X, "fitted" if self._moves_noise else "held")
+        self._prior = prior._replace(mean_spread=MEAN_SPREAD)
 
-def _checked_covariance(array: FloatArray, name: str) -> FloatArray:
-    """Return a covariance matrix, exactly symmetric: what rounding did to one that was computed is undone."""
-    if array.shape[0] != array.shape[1] or not np.all(np.isfinite(array)):
-        raise InputError(f"{name} has shape {array.shape}; a covariance matrix must be square and finite.")
-    deviations = np.sqrt(np.abs(np.diag(array)))
-    if np.any(np.abs(array - array.T) > ASYMMETRY * np.outer(deviations, deviations)):
-        raise InputError(f"{name} is a matrix that is not symmetric; a covariance matrix must be.")
-    array = 0.5 * (array + array.T)
-    try:
-        np.linalg.cholesky(array)
-    except np.linalg.LinAlgError:
-        raise InputError(f"{name} is a matrix that is not positive definite; a covariance matrix must be.") from None
-    return array
+    def log_prior(self, process: AnyGaussian) -> float:
+        """Return the log density of the parameters."""
+        return process._log_prior(self._prior)
 
+    def _possible_noise(self, process: AnyGaussian) -> FloatArray:
+        """Return the noise, or slightly more than that of rounding if it is less."""
+        rounding, own = self._prior.rounding, process.deviations(len(self._prior.rounding)) ** 2
+        if process.noise.ndim:
+            return np.maximum(process.noise, 1.01 * rounding / own)
+        least = float(np.max(rounding / own)) if process.variance.ndim else float(rounding.mean() / own.mean())
+        return np.maximum(process.noise, 1.01 * least)
 
-def in_single_precision(points: FloatArray, variance: float) -> NDArray[np.float32]:
-    """Return points whose squared distances are those of a Gaussian exponent; of any size, they stay numbers."""
-    largest = float(np.nanmax(np.abs(points), initial=0.0))
-    scale = math.sqrt(2 * variance) if variance > 0 else 0.0
-    return (points / max(scale, 1e-12 * largest, 1e-300)).astype(np.float32)
+    def _contrasts(self, tree: Tree, heights: FloatArray, noise: FloatArray | float) -> Contrasts:
+        return Contrasts.of(self._weighted(tree), self._prior, [heights], noise)
+
+    def _weighted(self, tree: Tree) -> WeightedTrees:
+        return WeightedTrees([tree], np.ones(1), self.table)
+
+    def _draw_column_noises(
+        self,
+        process: AnyGaussian,
+        tree: Tree,
+        heights: FloatArray,
+        equilibrium: Equilibrium | None,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Draw the noise of each column in turn; given all other parameters, columns are independent."""
+        drawn = []
+        for d, noise in enumerate(process.noise):
+            density = column_log_density(d, process.variance, self._weighted(tree), self._prior, [heights], equilibrium)
+            drawn.append(positive_slice_step(density, float(noise), NOISE_RANGE, rng))
+        return np.array(drawn)

@@ -1,10 +1,8 @@
-"""The likelihood of a table on a given tree: one pass up, merge by merge."""
+"""What a tree says of the states at its nodes and branches, and the joint density of tree and table."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,76 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree, check_tree
-from .base import Predictions, Process, as_matrix, check_process
-from .kernels.passes import climb, meet, pass_up_and_down
+from .base import Process, check_process
+from .kernels.passes import meet, pass_up_and_down
 from .layout import read_messages
+from .predictions import Predictions
+from .validation import as_matrix
 
 FloatArray = NDArray[np.float64]
-
-AT_ONCE = 50_000  # merges
-
-
-class MergeLogLikelihoods(NamedTuple):
-    """What each merge of a tree contributes, most recent first, each of shape ``(n - 1,)``."""
-
-    log_z: FloatArray  # local likelihoods: with the leaves' constants they add up to the likelihood
-    log_ratios: FloatArray  # one tree below the merge against two independent ones
-
-
-def merge_log_likelihoods(process: Process, tree: Tree, X: FloatArray) -> MergeLogLikelihoods:
-    """Climb a tree with a resolved process and return what each merge contributes."""
-    forest = process.forest(X, len(X))
-    result = MergeLogLikelihoods(np.empty(len(X) - 1), np.empty(len(X) - 1))
-    slot = np.arange(tree.n_nodes)
-    for first in range(0, len(X) - 1, AT_ONCE):  # so that Ctrl-C gets its turn
-        last = min(first + AT_ONCE, len(X) - 1)
-        climb(forest, tree.children, tree.heights, slot, result.log_z, result.log_ratios, first, last)
-    if np.any(np.isnan(result.log_z)):
-        merge = int(np.argmax(np.isnan(result.log_z)))
-        raise FloatingPointError(
-            f"The likelihood of merge {merge}, at height {tree.heights[len(X) + merge]:g}, is not a number: the table's or "
-            "the process's units are beyond what double precision holds; rescale them."
-        )
-    return result
-
-
-def log_likelihood(process: Process, tree: Tree, X: ArrayLike) -> float:
-    """Log likelihood of a table on a tree, every constant in; see `Process.log_likelihood`."""
-    matrix = as_matrix(X)
-    if len(matrix) != tree.n_leaves:
-        raise InputError(f"The table has {len(matrix)} row(s) and the tree {tree.n_leaves} leaves; row i is leaf i.")
-    resolved = process.resolve(matrix)
-    merges = merge_log_likelihoods(resolved, tree, matrix)
-    return math.fsum(resolved.leaf_log_likelihoods(matrix)) + float(np.sum(merges.log_z))
-
-
-def log_joint(tree: Tree, X: ArrayLike, process: Process) -> float:
-    """Log joint density of a table and a tree, ``log p(x | tree) + log p(tree)``: eq. (2.2).
-
-    Parameters
-    ----------
-    tree : Tree
-    X : array-like of shape (n_leaves, n_columns)
-        Row i belongs to leaf i; NaN is a missing cell.
-    process : Process
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import coaltree as ct
-    >>> tree = ct.Tree.from_newick("(a:1,b:1);")
-    >>> round(ct.log_joint(tree, [[0.0], [2.0]], ct.Brownian()), 6)
-    -3.265512
-    """
-    return process.log_likelihood(tree, X) + log_prior(tree)
-
-
 IntArray = NDArray[np.intp]
 
-BLOCK = 4096  # points of branches whose messages are in memory at the same time
+BLOCK_SIZE = 4096  # points of branches whose messages are in memory at the same time
 
 
 class Beliefs:
@@ -119,7 +57,7 @@ class Beliefs:
         self.tree = tree
         self._n_columns = matrix.shape[1]
         self.process = process.resolve(matrix)
-        self._block = min(BLOCK, 2 * tree.n_nodes)
+        self._block = min(BLOCK_SIZE, 2 * tree.n_nodes)
         self._first = 2 * tree.n_nodes - 1  # the first of the slots that points take
         slots = self._first + self._block
         self.forest = self.process.forest(matrix, slots)
@@ -127,25 +65,25 @@ class Beliefs:
         pass_up_and_down(self.forest, tree.children, tree.heights, self.turn)
 
     def nodes(self) -> Predictions:
-        """Return the states at all nodes, leaves first; where a cell was observed, of the state behind its noise."""
+        """Return the states at all nodes, leaves first; at leaves, the states without the noise of their cells."""
         return self.at(np.arange(self.tree.n_nodes), self.tree.heights)
 
     def leaves(self) -> Predictions:
-        """Return what cells of the leaves would show, noise included: for missing cells, what to fill in."""
+        """Return the distributions of the leaves' cells, noise included: for missing cells, what to fill in."""
         n = self.tree.n_leaves
-        return Predictions.stacked(list(self._blocks(np.arange(n), np.zeros(n), np.zeros(n), True)))
+        return Predictions.stack(list(self._blocks(np.arange(n), np.zeros(n), np.zeros(n), True)))
 
     def others(self) -> Predictions:
-        """Return what cells of the leaves would show by all other leaves, noise included, as if their own rows had no cell."""
+        """Return the distributions of each leaf's cells given all other leaves only, noise included."""
         n, n_nodes = self.tree.n_leaves, self.tree.n_nodes
         if n == 1:
             return Beliefs(self.tree, np.full((1, self._n_columns), np.nan), self.process).leaves()
-        found = []
-        for start in range(0, n, BLOCK):
-            stop = min(start + BLOCK, n)
+        blocks = []
+        for start in range(0, n, BLOCK_SIZE):
+            stop = min(start + BLOCK_SIZE, n)
             down = read_messages(self.forest, slice(n_nodes + start, n_nodes + stop))
-            found.append(self.process.states(down, self.turn[start:stop], True))
-        return Predictions.stacked(found)
+            blocks.append(self.process.states(down, self.turn[start:stop], True))
+        return Predictions.stack(blocks)
 
     def at(self, nodes: ArrayLike, heights: ArrayLike) -> Predictions:
         """Return the states at points of the branches above some nodes.
@@ -163,17 +101,17 @@ class Beliefs:
         """
         try:
             given, at_heights = (np.asarray(values, dtype=np.float64).ravel() for values in (nodes, heights))
-            whole = bool(np.all(given == np.floor(given)))
+            integral = bool(np.all(given == np.floor(given)))
         except (TypeError, ValueError):
-            whole = False
-        if not whole:
+            integral = False
+        if not integral:
             raise InputError(f"nodes are {nodes!r} and heights {heights!r}; they must be whole numbers and numbers.")
         at_nodes = given.astype(np.intp)
         self._check_points(at_nodes, at_heights)
-        return Predictions.stacked(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
+        return Predictions.stack(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
 
     def new_leaves(self, nodes: IntArray, heights: FloatArray) -> Iterator[Predictions]:
-        """Yield block by block what the cells of a new leaf would show that hangs from points of branches."""
+        """Yield, block by block, the distributions of the cells of new leaves that attach at points of branches."""
         return self._blocks(nodes, heights, heights, True)
 
     def _blocks(
@@ -192,14 +130,14 @@ class Beliefs:
             yield self.process.states(read_messages(self.forest, slots), distances[here] + stem, observed)
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw tables given all that was observed; see `Process.draw`."""
+        """Draw tables given all observed cells; see `Process.draw`."""
         messages = read_messages(self.forest, slice(0, self.tree.n_nodes))
         return self.process.draw(messages, self.tree, size, rng)
 
     def _check_points(self, nodes: IntArray, heights: FloatArray) -> None:
         tree = self.tree
         if len(nodes) != len(heights):
-            raise InputError(f"There are {len(nodes)} nodes and {len(heights)} heights; they must be as many.")
+            raise InputError(f"There are {len(nodes)} nodes and {len(heights)} heights; the numbers must match.")
         if np.any((nodes < 0) | (nodes >= tree.n_nodes)):
             raise InputError(f"nodes must be from 0 to {tree.n_nodes - 1}, the root.")
         tops = np.append(tree.heights[tree.parents[:-1]], np.inf)[nodes]
@@ -210,3 +148,27 @@ class Beliefs:
                 f"Height {heights[wrong[0]]:g} is not on the branch above node {node}, which goes from {tree.heights[node]:g} to "
                 f"{tops[wrong[0]]:g}."
             )
+
+
+def log_joint(tree: Tree, X: ArrayLike, process: Process) -> float:
+    """Log joint density of a table and a tree, ``log p(x | tree) + log p(tree)``: eq. (2.2).
+
+    Parameters
+    ----------
+    tree : Tree
+    X : array-like of shape (n_leaves, n_columns)
+        Row i belongs to leaf i; NaN is a missing cell.
+    process : Process
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> tree = ct.Tree.from_newick("(a:1,b:1);")
+    >>> round(ct.log_joint(tree, [[0.0], [2.0]], ct.Brownian()), 6)
+    -3.265512
+    """
+    return process.log_likelihood(tree, X) + log_prior(tree)

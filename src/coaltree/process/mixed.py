@@ -1,9 +1,9 @@
-"""Columns of several kinds side by side."""
+"""`Mixed`: several processes side by side, each for some of the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from .._html import facts_html
 from .._random import RandomState, as_generator
 from ..errors import InputError
+from ..table.cells import Category
+from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
-from .base import Blend, Predictions, Process, check_width, checked_column_count
+from .base import NoiseMode, ParameterSampler, Process, WeightedTrees
 from .layout import Columns, Messages
+from .predictions import Predictions, Whitening
+from .validation import check_column_count, check_width
 
 FloatArray = NDArray[np.float64]
 
@@ -34,6 +38,8 @@ class Mixed(Process):
     >>> ct.greedy(X, process).tree.children.tolist()
     [[0, 1], [2, 3]]
     """
+
+    kind = "mixed"
 
     def __init__(self, *parts: tuple[Process, ArrayLike] | list[tuple[Process, ArrayLike]]) -> None:
         given = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else parts
@@ -72,6 +78,11 @@ class Mixed(Process):
         check_width(X.shape[1], self.n_columns, "Mixed")
         return type(self)(*((process.resolve(X[:, columns]), columns) for process, columns in self.parts))
 
+    @property
+    def n_declarations(self) -> int:
+        """Number of declarations of all parts."""
+        return sum(process.n_declarations for process, _ in self.parts)
+
     def columns(self, X: FloatArray) -> list[Columns]:
         """Return the declarations of all parts."""
         return [own for process, columns in self.parts for own in process.columns(X[:, columns])]
@@ -84,8 +95,8 @@ class Mixed(Process):
         return total
 
     def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
-        """Draw a table, every part its own columns: row i is leaf i."""
-        tree, width = check_tree(tree), checked_column_count(n_columns)
+        """Draw a table part by part: row i is leaf i."""
+        tree, width = check_tree(tree), check_column_count(n_columns)
         if width is not None:
             check_width(width, self.n_columns, "Mixed")
         rng = as_generator(random_state)
@@ -98,7 +109,7 @@ class Mixed(Process):
         """Yield the parts with their messages."""
         first = 0
         for process, columns in self.parts:
-            last = first + _n_declarations(process)
+            last = first + process.n_declarations
             yield process, columns, messages[first:last]
             first = last
 
@@ -107,37 +118,37 @@ class Mixed(Process):
         return np.concatenate([process.coordinates(own, height) for process, _, own in self._by_part(messages)])
 
     @property
-    def settled_height(self) -> float:
+    def min_attachment_height(self) -> float:
         """The smallest of the parts'."""
-        return min(process.settled_height for process, _ in self.parts)
+        return min(process.min_attachment_height for process, _ in self.parts)
 
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw every part its own columns; see `Process.draw`."""
+        """Draw the columns of every part; see `Process.draw`."""
         tables = np.empty((size, tree.n_leaves, self.n_columns))
         for process, columns, own in self._by_part(messages):
             tables[:, :, columns] = process.draw(own, tree, size, rng)
         return tables
 
-    def unmixed(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
+    def decorrelate(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
         """Return every part with independent columns."""
         white, total, parts = X.copy(), 0.0, []
         for process, columns in self.parts:
-            own, white[:, columns], log_jacobian = process.unmixed(X[:, columns])
+            own, white[:, columns], log_jacobian = process.decorrelate(X[:, columns])
             parts.append((own, columns))
             total += log_jacobian
         return type(self)(*parts), white, total
 
-    def blends(self) -> list[Blend]:
+    def whitenings(self) -> list[Whitening]:
         """Return those of all parts."""
         return [
-            blend._replace(columns=np.array(columns)[blend.columns])
+            own._replace(columns=np.array(columns)[own.columns])
             for process, columns in self.parts
-            for blend in process.blends()
+            for own in process.whitenings()
         ]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
-        """Return what messages say of states some way off, every part of its own columns."""
-        return Predictions.side_by_side(
+        """Return the distributions of all parts, side by side."""
+        return Predictions.join_columns(
             [
                 (process.states(own, distance, observed), np.array(columns))
                 for process, columns, own in self._by_part(messages)
@@ -148,7 +159,163 @@ class Mixed(Process):
         """Return the remarks of all parts."""
         return [remark for process, columns in self.parts for remark in process.remarks(tree, X[:, columns])]
 
+    def subprocesses(self, n_columns: int) -> tuple[tuple[Process, tuple[int, ...]], ...]:
+        """Return the parts."""
+        return self.parts
 
-def _n_declarations(process: Process) -> int:
-    """Return how many declarations a process makes of its columns."""
-    return sum(_n_declarations(part) for part, _ in process.parts) if isinstance(process, Mixed) else 1
+    def check_columns(self, n_states: Sequence[int]) -> None:
+        """Check the columns of every part."""
+        if len(n_states) != self.n_columns:
+            raise InputError(f"Mixed is over other columns than the table has: {self.n_columns}, not {len(n_states)}")
+        for process, columns in self.parts:
+            process.check_columns([n_states[d] for d in columns])
+
+    def jitter_rounded(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Let every part treat its own columns."""
+        X = X.copy()
+        for process, columns in self.parts:
+            X[:, columns] = process.jitter_rounded(X[:, columns], rng)
+        return X
+
+    def parameter_names(self, columns: Sequence[int]) -> list[str]:
+        """Return the names of all parts; a name that several parts have gets their columns added."""
+        owned = [[columns[d] for d in own] for _, own in self.parts]
+        names = [part.parameter_names(own) for (part, _), own in zip(self.parts, owned, strict=True)]
+        repeated = {name for own in names for name in own if sum(name in other for other in names) > 1}
+        return [
+            f"{name}[{','.join(map(str, own))}]" if name in repeated else name
+            for part, own in zip(names, owned, strict=True)
+            for name in part
+        ]
+
+    def parameter_values(self) -> FloatArray:
+        """Return the values of all parts."""
+        return np.concatenate([part.parameter_values() for part, _ in self.parts])
+
+    def with_parameter_values(self, values: FloatArray) -> Self:
+        """Return every part with its share of the values."""
+        parts, used = [], 0
+        for part, columns in self.parts:
+            size = len(part.parameter_values())
+            parts.append((part.with_parameter_values(values[used : used + size]), columns))
+            used += size
+        return type(self)(*parts)
+
+    def rescale_clock(self, factor: float) -> Self | None:
+        """Return every part with a slower clock; None unless all have one."""
+        parts = []
+        for part, columns in self.parts:
+            rescaled = part.rescale_clock(factor)
+            if rescaled is None:
+                return None
+            parts.append((rescaled, columns))
+        return type(self)(*parts)
+
+    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Self:
+        """Fit every part to its own columns."""
+        return type(self)(*((part.fit(trees.select_columns(columns), noise), columns) for part, columns in self.parts))
+
+    def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
+        """Return the sum over the parts."""
+        return sum(part.log_parameter_prior(X[:, columns], hold_noise) for part, columns in self.parts)
+
+    def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Mixed]:
+        """Return a sampler of all parts, which are independent given the tree."""
+        return MixedSampler(self, X, hold_noise)
+
+    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
+        """Return those of all parts."""
+        signals = np.empty(n_columns)
+        for part, columns in self.parts:
+            signals[list(columns)] = part.column_signals(tree, len(columns))
+        return signals
+
+    def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
+        """Let every part describe its own columns."""
+        described: list[dict[str, Any]] = [{} for _ in columns]
+        for part, own in self.parts:
+            for d, facts in zip(own, part.describe_columns([columns[d] for d in own]), strict=True):
+                described[d] = facts
+        return described
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all parts as plain values."""
+        parts = [{"process": part.to_dict(), "columns": list(columns)} for part, columns in self.parts]
+        return {"kind": self.kind, "parts": parts}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Process:
+        """Return the process that `to_dict` has written."""
+        parts = []
+        for part in values.get("parts", ()):
+            process = Process.from_dict(part["process"])
+            if isinstance(process, Mixed):
+                raise InputError("a part of the process has parts itself")
+            parts.append((process, part["columns"]))
+        return cls(*parts)
+
+
+class MixedSampler(ParameterSampler[Mixed]):
+    """Draws the parameters of every part: given the tree, parts are independent."""
+
+    def __init__(self, process: Mixed, X: FloatArray, hold_noise: bool) -> None:
+        super().__init__(X.copy())
+        self._samplers = [part.sampler(X[:, columns], hold_noise) for part, columns in process.parts]
+        self._columns = [columns for _, columns in process.parts]
+        self._update_table()
+
+    def _update_table(self) -> None:
+        for sampler, columns in zip(self._samplers, self._columns, strict=True):
+            self.table[:, columns] = sampler.table
+
+    def _pairs(self, process: Mixed) -> Iterator[tuple[ParameterSampler[Any], Process]]:
+        """Yield the samplers with their processes."""
+        return zip(self._samplers, (part for part, _ in process.parts), strict=True)
+
+    def _join(self, parts: Sequence[Process]) -> Mixed:
+        return Mixed(*zip(parts, self._columns, strict=True))
+
+    def missing_cells(self) -> FloatArray:
+        """Return those of all parts."""
+        return np.concatenate([sampler.missing_cells() for sampler in self._samplers])
+
+    def state(self) -> FloatArray:
+        """Return the states of all parts."""
+        return np.concatenate([sampler.state() for sampler in self._samplers])
+
+    def restore(self, state: FloatArray) -> None:
+        """Continue all parts from a state."""
+        for sampler in self._samplers:
+            used = len(sampler.state())
+            sampler.restore(state[:used])
+            state = state[used:]
+        self._update_table()
+
+    def initial_process(self, process: Mixed) -> Mixed:
+        """Return the process with which every part starts."""
+        return self._join([sampler.initial_process(part) for sampler, part in self._pairs(process)])
+
+    def draw_cells(self, process: Mixed, tree: Tree, rng: np.random.Generator) -> None:
+        """Draw the missing cells of all parts."""
+        for sampler, part in self._pairs(process):
+            sampler.draw_cells(part, tree, rng)
+        self._update_table()
+
+    def draw(self, process: Mixed, tree: Tree, rng: np.random.Generator) -> Mixed:
+        """Draw the parameters of all parts."""
+        drawn = self._join([sampler.draw(part, tree, rng) for sampler, part in self._pairs(process)])
+        self._update_table()
+        return drawn
+
+    def log_prior(self, process: Mixed) -> float:
+        """Return the sum over the parts."""
+        return sum(sampler.log_prior(part) for sampler, part in self._pairs(process))
+
+    def clock_exponent(self, process: Mixed) -> float | None:
+        """Return the sum over the parts; None if the clock of one of them must stay."""
+        exponents = [sampler.clock_exponent(part) for sampler, part in self._pairs(process)]
+        return None if None in exponents else sum(exponents)  # type: ignore[arg-type]
+
+    def log_clock_ratio(self, process: Mixed, log_factor: float) -> float:
+        """Return the sum over the parts."""
+        return sum(sampler.log_clock_ratio(part, log_factor) for sampler, part in self._pairs(process))

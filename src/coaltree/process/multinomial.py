@@ -1,27 +1,51 @@
-"""Mutation of categorical columns."""
+"""Mutation of categorical columns: the process, its fit to trees and its sampler.
+
+Rates, equilibria and noise are fitted by expectation-maximisation, and sampled by data augmentation: in both, the unknowns are
+the states at all nodes and on which branches a state was redrawn from the equilibrium.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import brief
+from .._html import shorten_value
 from .._random import RandomState, as_generator
 from ..errors import InputError
+from ..table.cells import Category
+from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
-from .base import Predictions, Process, check_width, checked_column_count
+from .base import (
+    PRIOR_SCALE,
+    PRIOR_SHAPE,
+    RATE_RANGE,
+    NoiseMode,
+    ParameterSampler,
+    Process,
+    WeightedTrees,
+    indexed_names,
+)
+from .kernels.passes import draw_redraws, expected_redraws
 from .layout import Columns, Messages, SiteColumns, SiteMessages
+from .likelihood import Beliefs
+from .predictions import Predictions
+from .validation import as_matrix, check_column_count, check_width
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
-SMALLEST_RATE, LARGEST_RATE = 1e-100, 1e100  # beyond these, paths would be so long or short that their squares are lost
-SMALLEST_SHARE = 1e-100
-MOST_STATES = 10_000  # a message has a number for each state
+MIN_RATE, MAX_RATE = 1e-100, 1e100  # beyond these, squares of path lengths overflow or underflow
+MIN_SHARE = 1e-100
+MAX_STATES = 10_000  # a message has a number for each state
+EM_STEPS, EM_TOLERANCE = 50, 1e-3
+SITE_NOISE_PRIOR = (1.0, 5.0)  # of the Beta distribution of a noise: most cells show the state of their lineage
+MIN_NOISE, MAX_NOISE = 1e-6, 0.999  # that is fitted or drawn
+MIN_DRAWN_SHARE = 1e-12  # of a state; equilibria with less are not drawn
 
 
 class Multinomial(Process):
@@ -54,6 +78,8 @@ class Multinomial(Process):
     -1.845
     """
 
+    kind = "multinomial"
+
     def __init__(
         self, rate: ArrayLike = 1.0, equilibrium: Sequence[ArrayLike] | None = None, noise: ArrayLike = 0.0
     ) -> None:
@@ -63,14 +89,14 @@ class Multinomial(Process):
             raise InputError(f"rate is {rate!r}; it must be one number or one a column.") from None
         if self.rate.ndim > 1 or self.rate.size == 0:
             raise InputError(f"rate has shape {self.rate.shape}; it must be one number or one a column.")
-        if not np.all((self.rate >= SMALLEST_RATE) & (self.rate <= LARGEST_RATE)):
+        if not np.all((self.rate >= MIN_RATE) & (self.rate <= MAX_RATE)):
             raise InputError(
-                f"rate holds a number that is not finite and positive, or not between {SMALLEST_RATE:g} and {LARGEST_RATE:g}; "
+                f"rate holds a number that is not finite and positive, or not between {MIN_RATE:g} and {MAX_RATE:g}; "
                 "mutation rates must be."
             )
         self.rate.setflags(write=False)
-        self.equilibrium = None if equilibrium is None else _checked_equilibrium(equilibrium)
-        self.noise = _checked_noise(noise)
+        self.equilibrium = None if equilibrium is None else _check_equilibrium(equilibrium)
+        self.noise = _check_noise(noise)
         if self.equilibrium is not None and self.rate.ndim:
             check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
         if self.equilibrium is not None and self.noise.ndim:
@@ -78,8 +104,8 @@ class Multinomial(Process):
 
     def __repr__(self) -> str:
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
-        noise = f", noise={brief(self.noise)}" if np.any(self.noise > 0) else ""
-        return f"Multinomial(rate={brief(self.rate)}, equilibrium={equilibrium}{noise})"
+        noise = f", noise={shorten_value(self.noise)}" if np.any(self.noise > 0) else ""
+        return f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise})"
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
@@ -96,11 +122,11 @@ class Multinomial(Process):
         if self.noise.ndim:
             check_width(X.shape[1], len(self.noise), "Multinomial's noise")
         if self.equilibrium is None:
-            largest = np.argwhere(observed & (X >= MOST_STATES))
+            largest = np.argwhere(observed & (X >= MAX_STATES))
             if len(largest):
                 row, column = largest[0]
                 raise InputError(
-                    f"Row {row}, column {column} holds code {X[row, column]:g}; a column may have at most {MOST_STATES} states, "
+                    f"Row {row}, column {column} holds code {X[row, column]:g}; a column may have at most {MAX_STATES} states, "
                     "numbered 0, 1, 2, ... without gaps."
                 )
             return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])], self.noise)
@@ -154,8 +180,10 @@ class Multinomial(Process):
         ndarray of shape (n_leaves, D)
         """
         if self.equilibrium is None:
-            raise InputError("This process leaves its equilibrium to be estimated; give equilibrium= to simulate.")
-        tree, width = check_tree(tree), checked_column_count(n_columns)
+            raise InputError(
+                "equilibrium is None, and there is no table to estimate it from; pass equilibrium= to simulate."
+            )
+        tree, width = check_tree(tree), check_column_count(n_columns)
         if width is not None:
             check_width(width, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)
@@ -168,10 +196,10 @@ class Multinomial(Process):
         kept = rng.random((tree.n_nodes - 1, len(self.equilibrium))) < np.exp(-lengths[:, None] * rates)
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = np.where(kept[node], states[parents[node]], states[node])
-        return self._shown(states[: tree.n_leaves], rng)
+        return self._observe(states[: tree.n_leaves], rng)
 
-    def _shown(self, states: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return states as leaves show them, columns last: some are drawn anew from the equilibrium."""
+    def _observe(self, states: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return observations of the states of leaves, columns last: noise redraws some from the equilibrium."""
         assert self.equilibrium is not None
         if not np.any(self.noise > 0):
             return states
@@ -182,7 +210,7 @@ class Multinomial(Process):
         return shown
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
-        """Return the messages, every column's of a length that says how much it loses where states differ; NaN where flat."""
+        """Return the messages, each column weighted by the log likelihood that differing states cost; NaN where flat."""
         own = messages[0]
         assert isinstance(own, SiteMessages)
         points = np.empty((len(own.q), len(own.message)), dtype=np.float32)
@@ -196,7 +224,7 @@ class Multinomial(Process):
         return points
 
     @property
-    def settled_height(self) -> float:
+    def min_attachment_height(self) -> float:
         """The height below which the fastest column hardly ever mutates."""
         return 0.05 / float(np.max(self.rate))
 
@@ -228,10 +256,10 @@ class Multinomial(Process):
             cumulative = np.cumsum(chances, axis=2)
             u = rng.random((size, n_columns, 1)) * cumulative[..., -1:]
             states[node] = np.minimum((cumulative <= u).sum(axis=2), counts - 1)
-        return self._shown(np.moveaxis(states[: tree.n_leaves], 0, 1).astype(np.float64), rng)
+        return self._observe(np.moveaxis(states[: tree.n_leaves], 0, 1).astype(np.float64), rng)
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
-        """Return what messages say of states some way off, the equilibrium as prior."""
+        """Return the distributions of states, with the equilibrium as prior."""
         own = messages[0]
         assert isinstance(own, SiteMessages)
         kept = np.exp(-distance[:, None] * own.rate)
@@ -240,16 +268,359 @@ class Multinomial(Process):
         kept = np.repeat(kept, np.diff(own.start), axis=1)
         return Predictions.of_categorical(own.start, kept * (own.message * own.q) + (1 - kept) * own.q)
 
+    def check_columns(self, n_states: Sequence[int]) -> None:
+        """Raise unless all columns are categorical, with as many states as the equilibria have."""
+        if not all(n_states):
+            raise InputError("Multinomial is over other columns than the table has: it takes categorical ones")
+        shapes = (), (len(n_states),)
+        fits = self.rate.shape in shapes and self.noise.shape in shapes
+        if [len(q) for q in self.equilibrium or ()] != list(n_states) or not fits:
+            raise InputError("the process has other categories than the table")
+
+    def parameter_names(self, columns: Sequence[int]) -> list[str]:
+        """Return names of rates and equilibria, and of noises unless all are 0."""
+        assert self.equilibrium is not None, "a resolved process has equilibria"
+        names = indexed_names("rate", self.rate.ndim, columns)
+        for column, q in zip(columns, self.equilibrium, strict=True):
+            names += [f"equilibrium[{column},{k}]" for k in range(len(q))]
+        return names + (indexed_names("noise", self.noise.ndim, columns) if self.noise.any() else [])
+
+    def parameter_values(self) -> FloatArray:
+        """Return the values of `parameter_names`."""
+        assert self.equilibrium is not None, "a resolved process has equilibria"
+        noise = self.noise.ravel() if self.noise.any() else np.zeros(0)
+        return np.concatenate([self.rate.ravel(), *self.equilibrium, noise])
+
+    def with_parameter_values(self, values: FloatArray) -> Self:
+        """Return the process with other values; see `parameter_names`."""
+        assert self.equilibrium is not None, "a resolved process has equilibria"
+        size = self.rate.size
+        bounds = size + np.cumsum([len(q) for q in self.equilibrium])
+        shares = np.split(values[size : bounds[-1]], bounds[:-1] - size)
+        noise = values[bounds[-1] :].reshape(self.noise.shape) if self.noise.any() else self.noise
+        process = type(self)(values[:size].reshape(self.rate.shape), shares, noise)
+        process.equilibrium = tuple(shares)  # unchanged: dividing by their sum again could change the last digit
+        return process
+
+    def rescale_clock(self, factor: float) -> Self:
+        """Return the process with slower rates."""
+        return type(self)(self.rate / factor, self.equilibrium, self.noise)
+
+    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Multinomial:
+        """Return the most probable rates, equilibria and noise, or the result of `EM_STEPS`; noise of 0 stays."""
+        return _fit(self, trees, noise)
+
+    def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
+        """Return the log density of the parameters under their weak priors."""
+        resolved = self.resolve(X)
+        assert resolved.equilibrium is not None
+        rate = np.atleast_1d(resolved.rate)
+        total = float(np.sum((PRIOR_SHAPE - 1) * np.log(rate) - rate / PRIOR_SCALE))
+        noises = np.atleast_1d(resolved.noise)[np.atleast_1d(resolved.noise) > 0]
+        a, b = SITE_NOISE_PRIOR
+        total += float(np.sum((a - 1) * np.log(noises) + (b - 1) * np.log1p(-noises)))
+        return total + sum(float(np.mean(np.log(q))) for q in resolved.equilibrium)
+
+    def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Multinomial]:
+        """Return a sampler of rates, equilibria and noise."""
+        return MultinomialSampler(self, X, hold_noise)
+
+    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
+        """Return the probability that neither noise nor a mutation on the path separates nearest relatives."""
+        path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
+        rates, noises = (np.broadcast_to(own, n_columns) for own in (self.rate, self.noise))
+        left = np.exp(-rates[:, None] * path).mean(axis=1)
+        return np.asarray((1 - noises) ** 2 * left)
+
+    def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
+        """Return rate, noise and the share of each category."""
+        assert self.equilibrium is not None, "a resolved process has equilibria"
+        rates, noises = (np.broadcast_to(own, len(columns)) for own in (self.rate, self.noise))
+        return [
+            {
+                "process": self.kind,
+                "rate": float(rates[d]),
+                "noise": float(noises[d]),
+                "equilibrium": dict(zip(categories, q.tolist(), strict=True)),
+            }
+            for d, (categories, q) in enumerate(zip(columns, self.equilibrium, strict=True))
+        ]
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Process:
+        """Return the process that `to_dict` has written, its equilibria to the last digit."""
+        process = super().from_dict(values)
+        assert isinstance(process, Multinomial)
+        if process.equilibrium is not None:
+            # The constructor divides by the sum, which could change the last digit.
+            process.equilibrium = tuple(np.array(q, dtype=np.float64) for q in values["equilibrium"])
+            for q in process.equilibrium:
+                q.setflags(write=False)
+        return process
+
 
 def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArray:
-    """Return the share of each state, one more count given to every state; an all-missing column has one state."""
+    """Return the share of each state, with one extra count for every state; an all-missing column has one state."""
     seen = codes[~np.isnan(codes)].astype(np.intp)
     counts = np.bincount(seen, minlength=n_states or 1) + 1.0
     shares: FloatArray = counts / counts.sum()
     return shares
 
 
-def _checked_noise(noise: ArrayLike) -> FloatArray:
+class Redraws(NamedTuple):
+    """Expected mutations of the columns; the edges of all trees side by side."""
+
+    lengths: FloatArray  # (edges,)
+    weights: FloatArray  # (edges,), of the trees that they are in
+    redraws: FloatArray  # (columns, edges), probability that the state was redrawn on the edge
+    draws: FloatArray  # (states,), expected number of draws of each
+    noise_draws: FloatArray  # (columns,), expected number of cells that show a draw of the noise
+
+
+def _fit(process: Multinomial, trees: WeightedTrees, noise: NoiseMode) -> Multinomial:
+    moves_noise = noise == "fitted" and bool(process.noise.any())
+    for _ in range(EM_STEPS):
+        found = expect_redraws(process, trees)
+        rates = _best_rates(process, found)
+        equilibria = _best_equilibria(process, found)
+        assert process.equilibrium is not None
+        change = max(
+            float(np.max(np.abs(np.log(rates / process.rate)))),
+            max(float(np.max(np.abs(new - old))) for new, old in zip(equilibria, process.equilibrium, strict=True)),
+        )
+        noises = _best_noise(process, found, trees.X) if moves_noise else process.noise
+        change = max(change, float(np.max(np.abs(noises - process.noise))))
+        process = Multinomial(rates, equilibria, noises)
+        if change < EM_TOLERANCE:
+            break
+    return process
+
+
+def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
+    """Return the expected mutations of all columns, given trees and table."""
+    n, n_columns = trees.X.shape
+    assert process.equilibrium is not None, "expect_redraws is called on a resolved process"
+    n_edges = max(2 * n - 3, 0)
+    lengths = np.empty((len(trees.trees), n_edges))
+    shares = np.empty((n_columns, len(trees.trees), n_edges))
+    draws, noise_draws = np.zeros(sum(len(q) for q in process.equilibrium)), np.zeros(n_columns)
+    for k, (tree, weight) in enumerate(zip(trees.trees, trees.weights, strict=True)):
+        beliefs = Beliefs(tree, trees.X, process)
+        of_tree, own = np.empty_like(draws), np.empty((n_columns, n_edges))
+        expected_redraws(beliefs.forest, tree.children, tree.heights, beliefs.turn, lengths[k], own, of_tree)
+        layout = beliefs.forest.layout
+        shares[layout.sites, k] = own
+        draws += weight * of_tree[layout.parts[0].at]
+        if process.noise.any():
+            by_noise = _noise_chances(process, beliefs, trees.X)
+            noise_draws += weight * by_noise.sum(axis=0)
+            for d, first in enumerate(layout.parts[0].start[:-1]):
+                rows = ~np.isnan(trees.X[:, d])
+                np.add.at(draws, first + trees.X[rows, d].astype(np.intp), weight * by_noise[rows, d])
+    weights = np.repeat(trees.weights, n_edges)
+    return Redraws(lengths.ravel(), weights, shares.reshape(n_columns, -1), draws, noise_draws)
+
+
+def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> FloatArray:
+    """Return for each observed cell the probability that it shows a draw from the equilibrium; 0 for missing ones.
+
+    A leaf's own message is ``(1 - noise) [k observed] / q + noise``. With b the belief in the observed state without that cell,
+    the cell shows it by noise in proportion to ``noise q`` and otherwise in proportion to ``(1 - noise) b``.
+    """
+    assert process.equilibrium is not None
+    chances = np.zeros(X.shape)
+    shown = beliefs.nodes().take(slice(0, len(X)))  # the leaves' states, their own cells among what is known
+    noises = np.broadcast_to(process.noise, X.shape[1])
+    for d, (q, noise) in enumerate(zip(process.equilibrium, noises, strict=True)):
+        rows = np.flatnonzero(~np.isnan(X[:, d]))
+        codes = X[rows, d].astype(np.intp)
+        own = shown.probability[rows, shown.start[d] + codes]
+        # a lineage in another state cannot have shown the observed one itself
+        chances[rows, d] = (1 - own) + own * noise * q[codes] / (noise * q[codes] + 1 - noise)
+    return chances
+
+
+def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArray, list[FloatArray]]:
+    """Return the derivatives of ``log p(x | tree)`` by the rate and by the equilibrium of every column.
+
+    Parameters
+    ----------
+    process : Multinomial
+    tree : Tree
+    X : array-like of shape (n_leaves, n_columns)
+
+    Returns
+    -------
+    rate : ndarray of shape (n_columns,)
+    equilibrium : list of ndarray
+        By the probability of each state, as if they need not add up to 1.
+    """
+    matrix = as_matrix(X)
+    resolved = process.resolve(matrix)
+    assert resolved.equilibrium is not None
+    found = expect_redraws(resolved, WeightedTrees([tree], np.ones(1), matrix))
+    x = np.broadcast_to(resolved.rate, matrix.shape[1])[:, None] * found.lengths
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gained = np.where(x > 0, found.redraws / np.expm1(x), 0.0)
+    by_rate = np.sum(found.lengths * (gained - (1 - found.redraws)), axis=1)
+    ends = np.cumsum([len(q) for q in resolved.equilibrium])[:-1]
+    return by_rate, [own / q for own, q in zip(np.split(found.draws, ends), resolved.equilibrium, strict=True)]
+
+
+def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
+    """Maximise ``sum of redraws log(1 - exp(-rate length)) - (1 - redraws) rate length`` and the prior, concave: eq. (11.2)."""
+    real = found.lengths > 0
+    lengths, weights, shares = found.lengths[real], found.weights[real], found.redraws[:, real]
+    pooled = process.rate.ndim == 0
+    rate = np.array(np.broadcast_to(process.rate, len(shares)))
+    idle = ((1 - shares) * weights) @ lengths
+    if pooled:
+        idle = np.full(len(shares), idle.sum())
+    low, high = np.minimum(rate, RATE_RANGE[0]), np.maximum(rate, RATE_RANGE[1])
+    rate = np.clip(rate, RATE_RANGE[0], RATE_RANGE[1])
+    for _ in range(60):
+        x = np.minimum(rate[:, None] * lengths, 700.0)
+        growth = np.expm1(x)
+        slopes = shares * weights * lengths / growth
+        bends = slopes * lengths * (growth + 1) / growth
+        slope, bend = slopes.sum(axis=1), bends.sum(axis=1)
+        if pooled:
+            slope, bend = np.full(len(rate), slope.sum()), np.full(len(rate), bend.sum())
+        slope += (PRIOR_SHAPE - 1) / rate - 1 / PRIOR_SCALE - idle
+        bend += (PRIOR_SHAPE - 1) / rate**2
+        low, high = np.where(slope > 0, rate, low), np.where(slope > 0, high, rate)
+        new = rate * np.exp(np.clip(slope / (bend * rate - slope), -5, 5))  # Newton's step in the logarithm
+        new = np.where((new > low) & (new < high), new, np.sqrt(low * high))
+        done = np.max(np.abs(np.log(new / rate))) < 1e-6
+        rate = new
+        if done:
+            break
+    return rate[0] if pooled else rate
+
+
+def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
+    """Return the shares of the states among all draws and one more, which is spread evenly: eq. (11.3)."""
+    assert process.equilibrium is not None
+    ends = np.cumsum([len(q) for q in process.equilibrium])[:-1]
+    return [(own + 1 / len(own)) / (own.sum() + 1) for own in np.split(found.draws, ends)]
+
+
+def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArray:
+    """Return the most probable noise given how many cells it has drawn: eq. (11.4)."""
+    cells, drawn = (~np.isnan(X)).sum(axis=0).astype(np.float64), found.noise_draws
+    if process.noise.ndim == 0:
+        cells, drawn = cells.sum(), drawn.sum()
+    a, b = SITE_NOISE_PRIOR
+    # noise that was given beyond this range may stay there
+    least, most = np.minimum(process.noise, MIN_NOISE), np.maximum(process.noise, MAX_NOISE)
+    best = np.clip((a - 1 + drawn) / (a + b - 2 + cells), least, most)
+    return np.where(process.noise > 0, best, 0.0)  # noise of 0 stays
+
+
+class MultinomialSampler(ParameterSampler[Multinomial]):
+    """Draws rates, equilibria and noise, given draws of the states at all nodes, eq. (13.6)."""
+
+    def __init__(self, process: Multinomial, X: FloatArray, hold_noise: bool) -> None:
+        super().__init__(X)
+        self._moves_noise = bool(process.noise.any()) and not hold_noise
+        assert process.equilibrium is not None, "the process is resolved"
+        self._n_states = np.array([len(q) for q in process.equilibrium])
+        self._start = np.concatenate([[0], np.cumsum(self._n_states)[:-1]])  # of the states of each column among all
+        observed = ~np.isnan(X.T)
+        self._n_observed = observed.sum(axis=1)
+        self._columns, self._rows = np.nonzero(observed)
+        self._codes = X[self._rows, self._columns].astype(np.intp)
+
+    def draw(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> Multinomial:
+        """Draw the states at all nodes, and given them rates, equilibria and noise."""
+        assert process.equilibrium is not None
+        n_columns, n_nodes = self.table.shape[1], tree.n_nodes
+        forest = process.forest(self.table, n_nodes)
+        sites = forest.layout.sites
+        found, found_states = (
+            np.empty((n_columns, n_nodes), dtype=np.uint8),
+            np.empty((n_columns, n_nodes), dtype=np.intp),
+        )
+        draw_redraws(forest, tree.children, tree.heights, rng.random((n_columns, n_nodes))[sites], found, found_states)
+        redrawn, states = np.empty(found.shape, dtype=np.bool_), np.empty_like(found_states)
+        redrawn[sites], states[sites] = found, found_states
+        rates = _draw_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng)
+        shown = self._noise_draws(process, states[self._columns, self._rows], rng)
+        drawn_states = (self._start[:, None] + states)[redrawn]
+        shown_states = (self._start[self._columns] + self._codes)[shown]
+        equilibria = self._draw_equilibria(process.equilibrium, np.concatenate([drawn_states, shown_states]), rng)
+        noise = process.noise
+        if self._moves_noise:
+            by_noise = np.bincount(self._columns[shown], minlength=n_columns)
+            noise = _draw_noise(noise, by_noise, self._n_observed, rng)
+        return Multinomial(rates, equilibria, noise)
+
+    def _draw_equilibria(
+        self, old: Sequence[FloatArray], drawn: IntArray, rng: np.random.Generator
+    ) -> list[FloatArray]:
+        """Draw the equilibria of all columns given the states, numbered through all columns, that were drawn from them."""
+        counts = np.bincount(drawn, minlength=int(self._n_states.sum()))
+        # Gamma variables over their sum are from Dirichlet's distribution
+        shares = rng.standard_gamma(1 + np.repeat(1 / self._n_states, self._n_states) + counts)
+        shares /= np.repeat(np.add.reduceat(shares, self._start), self._n_states)
+        possible = np.minimum.reduceat(shares, self._start) >= MIN_DRAWN_SHARE
+        columns = np.split(shares, self._start[1:])
+        return [new if own else before for new, own, before in zip(columns, possible.tolist(), old, strict=True)]
+
+    def _noise_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw which observed cells are draws from the equilibrium, given the states of their leaves."""
+        if not process.noise.any():
+            return np.zeros(len(states), dtype=np.bool_)
+        assert process.equilibrium is not None
+        noise = np.broadcast_to(process.noise, len(self._start))[self._columns]
+        by_noise = noise * np.concatenate(process.equilibrium)[self._start[self._columns] + self._codes]
+        chance = np.where(states == self._codes, by_noise / (by_noise + 1 - noise), 1.0)
+        return rng.random(len(states)) < chance
+
+    def log_prior(self, process: Multinomial) -> float:
+        """Return the log density of the parameters; minus infinity for rates out of range."""
+        possible = np.all((process.rate >= RATE_RANGE[0]) & (process.rate <= RATE_RANGE[1]))
+        return process.log_parameter_prior(self.table) if possible else -math.inf
+
+    def clock_exponent(self, process: Multinomial) -> float | None:
+        """Return minus the number of rates."""
+        return -float(process.rate.size)
+
+    def log_clock_ratio(self, process: Multinomial, log_factor: float) -> float:
+        """Return the log ratio of densities: only the rates change."""
+        rate = np.atleast_1d(process.rate)
+        slow = rate * math.exp(-log_factor)
+        if slow.min() < RATE_RANGE[0] or slow.max() > RATE_RANGE[1]:
+            return -math.inf
+        return float(np.sum(rate - slow)) / PRIOR_SCALE - PRIOR_SHAPE * len(rate) * log_factor
+
+
+def _draw_rates(
+    rate: FloatArray, redrawn: NDArray[np.bool_], lengths: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draw rates, given on which branches states were drawn anew, eq. (13.6).
+
+    There it happened at least once: first after an exponential time that the branch is long enough for, then as often as it may.
+    """
+    x = np.broadcast_to(rate, len(redrawn))[:, None] * lengths
+    first = -np.log1p(rng.random(x.shape) * np.expm1(-x))
+    events = np.where(redrawn, 1 + rng.poisson(np.maximum(x - first, 0.0)), 0).sum(axis=1)
+    time = np.full(len(redrawn), lengths.sum())
+    if rate.ndim == 0:
+        events, time = events.sum(), time.sum()
+    drawn = rng.standard_gamma(PRIOR_SHAPE + events) / (1 / PRIOR_SCALE + time)
+    return np.where((drawn >= RATE_RANGE[0]) & (drawn <= RATE_RANGE[1]), drawn, rate)
+
+
+def _draw_noise(noise: FloatArray, events: IntArray, cells: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Draw the noise given how many cells of each column it has drawn, eq. (13.8); one for all columns or one per column."""
+    if noise.ndim == 0:
+        events, cells = events.sum(), cells.sum()
+    drawn = rng.beta(SITE_NOISE_PRIOR[0] + events, SITE_NOISE_PRIOR[1] + cells - events)
+    return np.where((noise > 0) & (drawn > 0) & (drawn < MAX_NOISE), drawn, noise)  # noise of 0 stays
+
+
+def _check_noise(noise: ArrayLike) -> FloatArray:
     try:
         text = np.asarray(noise).dtype.kind in "SU"  # which numpy would read as numbers where it can
         checked = np.array(np.nan if text else noise, dtype=np.float64)
@@ -263,7 +634,7 @@ def _checked_noise(noise: ArrayLike) -> FloatArray:
     return checked
 
 
-def _checked_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
+def _check_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
     columns = []
     if isinstance(equilibrium, str) or not hasattr(equilibrium, "__iter__"):
         raise InputError(
@@ -278,10 +649,10 @@ def _checked_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, 
             ) from None
         if q.ndim != 1 or q.size == 0:
             raise InputError(f"The equilibrium of column {d} has shape {q.shape}; it must be one probability a state.")
-        if not np.all(np.isfinite(q) & (q >= SMALLEST_SHARE)):
+        if not np.all(np.isfinite(q) & (q >= MIN_SHARE)):
             raise InputError(
                 f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0 (and at least "
-                f"{SMALLEST_SHARE:g}): leave unused states out."
+                f"{MIN_SHARE:g}): leave unused states out."
             )
         if abs(q.sum() - 1) > 1e-8:
             raise InputError(f"The equilibrium of column {d} adds up to {q.sum():g}; probabilities must add up to 1.")

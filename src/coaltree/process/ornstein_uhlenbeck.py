@@ -1,24 +1,39 @@
-"""Stationary diffusion of real columns."""
+"""Stationary diffusion of real columns: the process, its fit to trees and its sampler."""
 
 from __future__ import annotations
 
 import math
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import brief
 from .._random import RandomState, as_generator
 from ..errors import InputError
+from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
-from .base import Predictions, check_width
-from .gaussian import LARGEST_VALUE, Gaussian, check_size, in_single_precision, least_noise
+from .base import PRIOR_SCALE, PRIOR_SHAPE, RATE_RANGE, NoiseMode, ParameterSampler, WeightedTrees
+from .covariance_sampling import CovarianceSampler
+from .gaussian import Gaussian, GaussianSampler, skip_singular
+from .gaussian_columns import MAX_VALUE, check_size, least_noise, scale_coordinates
+from .gaussian_prior import (
+    NOISE_RANGE,
+    Contrasts,
+    Equilibrium,
+    GaussianPrior,
+    best_column_noises,
+    maximize_positive,
+)
 from .layout import Columns, GaussianColumns, GaussianMessages, Messages
+from .predictions import Predictions
+from .slice_sampling import positive_slice_step
+from .validation import check_width
 
 FloatArray = NDArray[np.float64]
 
-SMALLEST_RATE, LARGEST_RATE = 1e-30, 1e30
+MIN_RATE, MAX_RATE = 1e-30, 1e30
+N_SWEEPS = 2  # over the noises of all columns, from where they are and from one noise for all of them
 
 
 class OrnsteinUhlenbeck(Gaussian):
@@ -43,7 +58,7 @@ class OrnsteinUhlenbeck(Gaussian):
 
     Notes
     -----
-    Missing cells are integrated out. With a full covariance matrix the table of a tree has to be complete, and new rows need not
+    Missing cells are integrated out. With a full covariance matrix the table of a tree must be complete; new rows need not
     be. Where `noise` is a matrix too, `coaltree.mcmc` with ``draw_parameters=True`` takes tables with missing cells: it draws
     them, and both matrices, together with the trees, eq. (13.9) and (13.10).
 
@@ -55,6 +70,8 @@ class OrnsteinUhlenbeck(Gaussian):
     -5.1055
     """
 
+    kind = "ornstein-uhlenbeck"
+
     def __init__(
         self, rate: float = 1.0, mean: ArrayLike = 0.0, variance: ArrayLike = 1.0, noise: ArrayLike = 0.0
     ) -> None:
@@ -63,9 +80,9 @@ class OrnsteinUhlenbeck(Gaussian):
             self.rate = float(rate)
         except (TypeError, ValueError):
             self.rate = math.nan
-        if not SMALLEST_RATE <= self.rate <= LARGEST_RATE:
+        if not MIN_RATE <= self.rate <= MAX_RATE:
             raise InputError(
-                f"rate is {rate!r}; it must be a number from {SMALLEST_RATE:g} to {LARGEST_RATE:g}, the speed of forgetting."
+                f"rate is {rate!r}; it must be a number from {MIN_RATE:g} to {MAX_RATE:g}, the speed of forgetting."
             )
         try:
             self.mean = np.array(mean, dtype=np.float64)
@@ -76,31 +93,25 @@ class OrnsteinUhlenbeck(Gaussian):
         for name, own in (("variance", self.variance), ("noise", self.noise)):
             if self.mean.ndim and own.ndim and len(self.mean) != len(own):
                 raise InputError(
-                    f"mean has {len(self.mean)} numbers, but {name} describes {len(own)} columns; they must be as many."
+                    f"mean has {len(self.mean)} numbers, but {name} describes {len(own)} columns; the numbers must match."
                 )
         self.mean.setflags(write=False)
 
     @property
     def n_columns(self) -> int | None:
-        """How many columns the parameters are for; None where they fit any number."""
+        """Number of columns that the parameters describe; None if they fit any number."""
         return len(self.mean) if self.mean.ndim else super().n_columns
 
-    def __repr__(self) -> str:
-        return (
-            f"OrnsteinUhlenbeck(rate={self.rate:g}, mean={brief(self.mean)}, variance={brief(self.variance)}, "
-            f"noise={brief(self.noise)})"
-        )
-
-    def whitened(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def whiten(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return X in units of the equilibrium, and half the log variance of each column (its Jacobian)."""
-        return super().whitened(X - self.mean)
+        return super().whiten(X - self.mean)
 
-    def coloured(self, white: FloatArray) -> FloatArray:
-        """Return rows in units of the equilibrium in those of the table, the inverse of `whitened`."""
-        return super().coloured(white) + self.mean
+    def unwhiten(self, white: FloatArray) -> FloatArray:
+        """Return rows in the units of the table: the inverse of `whiten`."""
+        return super().unwhiten(white) + self.mean
 
     def _noises(self, white: FloatArray) -> FloatArray:
-        """Return the noise of each column, at least what keeps densities finite."""
+        """Return the noise of each column, at least `least_noise`."""
         observed = ~np.isnan(white)
         centred = np.where(observed, white - _means(white, observed), 0.0)
         spread = (centred**2).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
@@ -109,7 +120,7 @@ class OrnsteinUhlenbeck(Gaussian):
 
     def columns(self, X: FloatArray) -> list[Columns]:
         """Declare the leaves' messages in units of the equilibrium."""
-        white, _ = self.whitened(X)
+        white, _ = self.whiten(X)
         observed = ~np.isnan(white)
         white = np.where(observed, white, 0.0)
         _check_distance(white)
@@ -125,7 +136,7 @@ class OrnsteinUhlenbeck(Gaussian):
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the log density of each row at equilibrium, noise included."""
-        white, log_scales = self.whitened(X)
+        white, log_scales = self.whiten(X)
         variance = 1 + self.white_noise
         terms = -0.5 * (np.log(2 * math.pi * variance) + white**2 / variance) - log_scales
         return np.asarray(np.where(np.isnan(white), 0.0, terms).sum(axis=1))
@@ -154,21 +165,21 @@ class OrnsteinUhlenbeck(Gaussian):
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = kept[node] * states[parents[node]] + fresh[node] * states[node]
         leaves = states[: tree.n_leaves]
-        return self.coloured(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape))
+        return self.unwhiten(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape))
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
-        """Return the messages, in units of what they differ by after a path; NaN where there is none."""
+        """Return the messages, in units of the difference that a path makes; NaN where there is none."""
         a, lost = messages[0][:2]
         known = lost < 1
         span = 2 * (np.median(lost[known]) if np.any(known) else 0.0) + 4 * self.rate * height
-        return in_single_precision(np.where(known, a, np.nan).T, span)
+        return scale_coordinates(np.where(known, a, np.nan).T, span)
 
     @property
-    def settled_height(self) -> float:
-        """The height at which the past is forgotten as far as by the noise, in the column with the least."""
+    def min_attachment_height(self) -> float:
+        """The height at which the past is forgotten as far as by the noise, in the column with the least noise."""
         return math.log1p(float(self.white_noise.min())) / (2 * self.rate)
 
-    def _white(self) -> OrnsteinUhlenbeck:
+    def _unit_process(self) -> OrnsteinUhlenbeck:
         return OrnsteinUhlenbeck(self.rate, 0.0, 1.0, self.white_noise)
 
     def _root(self, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -184,21 +195,196 @@ class OrnsteinUhlenbeck(Gaussian):
         return kept * above + gain * (mean - f * kept * above), fresh * free / (fresh * f**2 + free)
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
-        """Return what messages say of states some way off, the equilibrium as prior."""
+        """Return the distributions of states, with the equilibrium as prior."""
         own = messages[0]
         assert isinstance(own, GaussianMessages)
         lost = own.spread
         f = (1 - lost) * np.exp(-self.rate * distance)[:, None]
         gap = lost - (1 - lost) * np.expm1(-self.rate * distance)[:, None]
         variance = gap * (1 + f) + (self.noise if observed else 0.0)
-        mean = self.coloured(f * own.mean)
+        mean = self.unwhiten(f * own.mean)
         return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
 
     def resolve(self, X: FloatArray) -> Self:
-        """Check that the table fits; nothing is left open."""
+        """Check that the table fits; there are no open parameters."""
         if self.n_columns is not None:
             check_width(X.shape[1], self.n_columns, "OrnsteinUhlenbeck's parameters")
         return super().resolve(X)
+
+    def rescale_clock(self, factor: float) -> OrnsteinUhlenbeck:
+        """Return the process with a slower rate."""
+        return OrnsteinUhlenbeck(self.rate / factor, self.mean, self.variance, self.noise)
+
+    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> OrnsteinUhlenbeck:
+        """Return the most probable rate, noise, mean and variance; see `Process.fit`."""
+        self._check_fit()
+        return _fit(self, trees, noise)
+
+    def _log_prior(self, prior: GaussianPrior) -> float:
+        total = super()._log_prior(prior)
+        total += (PRIOR_SHAPE - 1) * math.log(self.rate) - self.rate / PRIOR_SCALE
+        total -= 0.5 * float(np.sum((self.mean - prior.middle) ** 2 / (prior.mean_spread * prior.spread)))
+        return total
+
+    def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Any]:
+        """Return a sampler of all parameters; with two covariance matrices it also draws the missing cells."""
+        if self.variance.ndim == 2 and self.noise.ndim == 2:
+            return CovarianceSampler(X, hold_noise)
+        return OrnsteinUhlenbeckSampler(self, X, hold_noise)
+
+    def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
+        """Return Pagel's lambda times the correlation that is left on the path to the nearest relative."""
+        own, noise = self.deviations(n_columns) ** 2, self.noise_deviations(n_columns) ** 2
+        path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
+        return np.asarray(own / (own + noise) * np.exp(-self.rate * path).mean())
+
+    def _describe_equilibrium(self, column: int, scale: ColumnScale) -> dict[str, float]:
+        mean = self.mean[column] if self.mean.ndim else self.mean
+        return {"mean": float(scale.decode(np.array(float(mean)))), "rate": float(self.rate)}
+
+
+def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, noise: NoiseMode) -> OrnsteinUhlenbeck:
+    prior = GaussianPrior.of(trees.X, noise)
+
+    def contrasts_at(rate: float, noise: FloatArray | float) -> Contrasts:
+        # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
+        return Contrasts.of(trees, prior, _brownian_heights(trees, rate), noise).to_equilibrium(_remaining(trees, rate))
+
+    @skip_singular(process)
+    def best_at(rate: float, noise: FloatArray | float) -> tuple[float, OrnsteinUhlenbeck]:
+        sums = contrasts_at(rate, noise)
+        mean, variance = _best_mean_and_variance(process.variance.ndim, sums, prior, noise)
+        best = OrnsteinUhlenbeck(rate, mean, variance, noise)
+        return sums.with_roots(mean).log_density(variance) + best._log_prior(prior), best
+
+    def best_at_noise_of(start: OrnsteinUhlenbeck) -> tuple[float, OrnsteinUhlenbeck]:
+        rate = maximize_positive(lambda rate: best_at(rate, start.noise)[0], start.rate, RATE_RANGE)
+        return best_at(rate, start.noise)
+
+    given = contrasts_at(process.rate, process.noise).with_roots(process.mean).log_density(process.variance)
+    candidates = [(given + process._log_prior(prior), process), best_at(process.rate, process.noise)]
+    if noise != "fitted":
+        candidates.append(best_at_noise_of(process))
+    elif process.noise.ndim:
+        pooled = OrnsteinUhlenbeck(process.rate, process.mean, process.variance, process.noise.mean())
+        for start in (candidates[-1][1], _fit(pooled, trees, noise)):
+            current = start
+            for _ in range(N_SWEEPS):
+                heights = _brownian_heights(trees, current.rate)
+                mean = np.broadcast_to(current.mean, len(prior.spread))
+                equilibrium = Equilibrium(mean, _remaining(trees, current.rate))
+                noises = best_column_noises(current.variance, current.noise, trees, prior, heights, equilibrium)
+                candidates.append(best_at(current.rate, noises))
+                candidates.append(best_at_noise_of(candidates[-1][1]))
+                current = candidates[-1][1]
+    else:
+        candidates.append(best_at(*_best_rate_and_noise(lambda rate, noise: best_at(rate, noise)[0], process)))
+    return max(candidates, key=lambda candidate: candidate[0])[1]
+
+
+def _brownian_heights(trees: WeightedTrees, rate: float) -> list[FloatArray]:
+    """Return the trees' heights in which stationary diffusion is Brownian motion."""
+    return [-np.expm1(-2 * rate * tree.heights) for tree in trees.trees]
+
+
+def _remaining(trees: WeightedTrees, rate: float) -> FloatArray:
+    """Return the share of the equilibrium's variance above the root of each tree, as a column."""
+    return np.array([[math.exp(-2 * rate * tree.heights[-1])] for tree in trees.trees])
+
+
+def _best_mean_and_variance(
+    shape: int, sums: Contrasts, prior: GaussianPrior, noise: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """Maximise over mean and variance in turn, which are nearly independent."""
+    precision = np.sum(sums.weights[:, None] / sums.root_variances, axis=0)
+    pull = np.sum(sums.weights[:, None] * sums.root_means / sums.root_variances, axis=0)
+    mean = prior.middle
+    for _ in range(5):
+        all_sums = sums.with_roots(mean)
+        variance = prior.best_variance(shape, all_sums.squares, all_sums.counts, noise)
+        if shape == 2:
+            inverse = np.linalg.inv(variance)
+            weight = precision[0] * inverse + np.diag(1 / prior.spread)
+            mean = np.linalg.solve(weight, inverse @ pull + prior.middle / prior.spread)
+        else:
+            mean = (pull / variance + prior.middle / prior.spread) / (precision / variance + 1 / prior.spread)
+    return mean, variance
+
+
+def _best_rate_and_noise(function: Callable[[float, float], float], process: OrnsteinUhlenbeck) -> tuple[float, float]:
+    """Return the rate and the noise where a function of both is largest, starting from those of a process."""
+    from scipy.optimize import minimize  # slow to import, and only fits need it
+
+    noise = float(process.noise) if process.noisy else 0.1
+    start = np.log([np.clip(process.rate, *RATE_RANGE), np.clip(noise, *NOISE_RANGE)])
+    found = minimize(  # type: ignore[call-overload, unused-ignore]
+        lambda logs: -function(*np.exp(logs)),
+        start,
+        method="Nelder-Mead",
+        bounds=[(math.log(low), math.log(high)) for low, high in (RATE_RANGE, NOISE_RANGE)],
+        options={
+            "initial_simplex": start + [[0, 0], [0.7, 0], [0, 0.7]],
+            "xatol": 0.01,
+            "fatol": 0.01,
+            "maxfev": 100,
+        },
+    )
+    rate, noise = np.exp(found.x).tolist()
+    return rate, noise
+
+
+class OrnsteinUhlenbeckSampler(GaussianSampler[OrnsteinUhlenbeck]):
+    """Draws rate, noise, mean and variance in turn: rate and noise by slices, the others given contrasts."""
+
+    def initial_process(self, process: OrnsteinUhlenbeck) -> OrnsteinUhlenbeck:
+        """Return the process with a mean for each column, and at least the noise of rounding."""
+        mean = np.array(np.broadcast_to(process.mean, self.table.shape[1]))
+        return OrnsteinUhlenbeck(process.rate, mean, process.variance, self._possible_noise(process))
+
+    def draw(self, process: OrnsteinUhlenbeck, tree: Tree, rng: np.random.Generator) -> OrnsteinUhlenbeck:
+        """Draw all parameters, each given the others."""
+        rate, mean, variance, noise = process.rate, process.mean, process.variance, process.noise
+
+        def sums_at(rate: float, noise: FloatArray | float) -> Contrasts:
+            # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
+            sums = self._contrasts(tree, -np.expm1(-2 * rate * tree.heights), noise)
+            return sums.to_equilibrium(np.array([[math.exp(-2 * rate * tree.heights[-1])]]))
+
+        def log_density(rate: float, noise: FloatArray | float) -> float:
+            known = sums_at(rate, noise).with_roots(mean).log_density(variance)
+            return known + self.log_prior(OrnsteinUhlenbeck(rate, mean, variance, noise))
+
+        rate = positive_slice_step(lambda trial: log_density(trial, noise), rate, RATE_RANGE, rng)
+        if self._moves_noise and noise.ndim:
+            heights = -np.expm1(-2 * rate * tree.heights)
+            equilibrium = Equilibrium(mean, np.array([[math.exp(-2 * rate * tree.heights[-1])]]))
+            noise = self._draw_column_noises(process, tree, heights, equilibrium, rng)
+        elif self._moves_noise:
+            noise = np.asarray(
+                positive_slice_step(lambda trial: log_density(rate, trial), float(noise), NOISE_RANGE, rng)
+            )
+        sums = sums_at(rate, noise)
+        mean = self._draw_mean(sums, variance, rng)
+        all_sums = sums.with_roots(mean)
+        variance = self._prior.draw_variance(variance, all_sums.squares, all_sums.counts, noise, rng)
+        return OrnsteinUhlenbeck(rate, mean, variance, noise)
+
+    def _draw_mean(self, sums: Contrasts, variance: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the mean given the variance, eq. (13.5)."""
+        spread, middle = self._prior.mean_spread * self._prior.spread, self._prior.middle
+        root_mean, precision = sums.root_means[0], 1 / sums.root_variances[0]
+        if variance.ndim == 2:
+            inverse = precision[0] * np.linalg.inv(variance)
+            weight = inverse + np.diag(1 / spread)
+            centre = np.linalg.solve(weight, inverse @ root_mean + middle / spread)
+            return np.asarray(centre + np.linalg.solve(np.linalg.cholesky(weight).T, rng.standard_normal(len(spread))))
+        weight = precision / variance + 1 / spread
+        centre = (np.where(precision > 0, root_mean, 0.0) * precision / variance + middle / spread) / weight
+        return np.asarray(centre + rng.standard_normal(len(spread)) / np.sqrt(weight))
+
+    def clock_exponent(self, process: OrnsteinUhlenbeck) -> float | None:
+        """Return minus one: only the rate changes."""
+        return -1.0
 
 
 def _means(white: FloatArray, observed: NDArray[np.bool_]) -> FloatArray:
@@ -206,11 +392,11 @@ def _means(white: FloatArray, observed: NDArray[np.bool_]) -> FloatArray:
 
 
 def _check_distance(white: FloatArray) -> None:
-    """Raise for values so far from the mean that their squares would be lost."""
+    """Raise for values so far from the mean that their squares overflow."""
     largest = np.abs(white).max(axis=0)
-    if np.any(largest >= LARGEST_VALUE):
-        column = int(np.argmax(largest >= LARGEST_VALUE))
+    if np.any(largest >= MAX_VALUE):
+        column = int(np.argmax(largest >= MAX_VALUE))
         raise InputError(
             f"The values of column {column} lie up to {largest[column]:g} standard deviations from the mean of the process; it "
-            f"must be less than {LARGEST_VALUE:g}: rescale the column, or give its own mean and variance."
+            f"must be less than {MAX_VALUE:g}: rescale the column, or give its own mean and variance."
         )

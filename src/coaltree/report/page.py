@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._optional import need
+from .._optional import require_package
 from ..plot.style import PALETTE, paint
 from ..plot.visible_tree import Drawn, drawn_part
 from ..table.messages import count
@@ -209,7 +209,7 @@ def check_packages() -> None:
         If a package is not installed.
     """
     for package in ("jinja2", "plotly"):
-        need(package, "Reports need", "report")
+        require_package(package, "Reports need", "report")
 
 
 def page(facts: ReportFacts) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._optional import need
+from .._optional import require_package
 from ..errors import InputError
 from .traversal import TreeArrays, count_zero_heights
 
@@ -56,7 +56,7 @@ def to_linkage(
 
 def to_networkx(tree: TreeArrays) -> Any:
     """Return the tree as a directed graph; see :meth:`Tree.to_networkx`."""
-    need("networkx", "Graphs need", "interop")
+    require_package("networkx", "Graphs need", "interop")
     import networkx as nx
 
     graph = nx.DiGraph()
@@ -71,7 +71,7 @@ def to_networkx(tree: TreeArrays) -> Any:
 
 def to_dendropy(tree: TreeArrays) -> Any:
     """Return the tree as one of dendropy; see :meth:`Tree.to_dendropy`."""
-    need("dendropy", "DendroPy trees need", "interop")
+    require_package("dendropy", "DendroPy trees need", "interop")
     import dendropy
 
     taxa = dendropy.TaxonNamespace(tree.leaf_names)
@@ -92,7 +92,7 @@ def to_dendropy(tree: TreeArrays) -> Any:
 
 def to_tskit(tree: TreeArrays) -> Any:
     """Return the tree as a tree sequence of one tree; see :meth:`Tree.to_tskit`."""
-    need("tskit", "Tree sequences need", "interop")
+    require_package("tskit", "Tree sequences need", "interop")
     import tskit
 
     at_zero = count_zero_heights(tree.merge_heights)
@@ -129,7 +129,7 @@ def to_tskit(tree: TreeArrays) -> Any:
 
 def to_xarray(sample: WeightedTrees) -> Any:
     """Return the scalars of the trees; see :meth:`TreeSample.to_xarray`."""
-    need("xarray", "Datasets need", "interop")
+    require_package("xarray", "Datasets need", "interop")
     import xarray as xr
 
     columns = {
@@ -144,7 +144,7 @@ def to_xarray(sample: WeightedTrees) -> Any:
 
 def to_arviz(sample: WeightedTrees) -> Any:
     """Return the scalars of equally weighted trees by chain; see :meth:`TreeSample.to_arviz`."""
-    need("arviz", "ArviZ data need", "interop")
+    require_package("arviz", "ArviZ data need", "interop")
     import arviz
 
     n_trees = len(sample.trees)
