@@ -27,7 +27,7 @@ LEFT_OUT = 30  # rows at least are left out, if need be one part after the other
 FEWEST_ROWS = 5
 # by which noise is multiplied or divided, in the first and at least in the last step
 FIRST_FACTOR, LAST_FACTOR = 3.0, 1.2
-MOST_TRIALS = 14
+MAX_TREES_PER_PARAMETER = 14
 LARGEST_SHARE = 0.9
 FIRST_ROUNDS, ROUNDS = 3, 1  # in which a trial's other parameters are fitted
 
@@ -76,7 +76,7 @@ def predictive_noise(process: Process, X: FloatArray, real_columns: int, *, n_jo
 
     best = trial(max(process.noise_share(X) or 0.0, least), [process] * len(parts), FIRST_ROUNDS)
     factor, upwards, failures = FIRST_FACTOR, True, 0
-    for _ in range(MOST_TRIALS):
+    for _ in range(MAX_TREES_PER_PARAMETER):
         share = best.share * (factor if upwards else 1 / factor)
         found = trial(share, best.processes, ROUNDS) if least <= share < LARGEST_SHARE else None
         if found and found.score > best.score:
