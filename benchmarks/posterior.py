@@ -93,7 +93,7 @@ def languages(quick):
 
 def binary_features():
     """Return a column a feature: 1 for the value that most of the languages have, 0 for any other, NaN where it is not known."""
-    states = ct.datasets.indo_european(ct.datasets.load_wals()).states
+    states = ct.datasets.select_indo_european(ct.datasets.load_wals()).states
     known = ~np.isnan(states)
     commonest = [np.bincount(column[seen].astype(int)).argmax() for column, seen in zip(states.T, known.T, strict=True)]
     return np.where(known, (states == commonest).astype(float), np.nan)
@@ -133,7 +133,7 @@ def refinement(quick):
     mnist = ct.datasets.load_mnist()
     before, after = [], []
     for seed in range(2 if quick else 20):
-        rows = ct.datasets.balanced_rows(mnist.digits, 20, random_state=seed)
+        rows = ct.datasets.sample_balanced_rows(mnist.digits, 20, random_state=seed)
         X = ct.datasets.principal_components(mnist.pixels[rows], 20, unit_variance=True)
         process = ct.CoalescentClustering(real_process="brownian", standardize=False).fit(X).process_
         found = ct.greedy(X, process, rule="rate1")

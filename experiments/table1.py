@@ -79,7 +79,7 @@ def run(setting: Setting) -> Found:
 def _digits(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
     mnist = datasets.load_mnist()
     for repeat in range(repeats):
-        chosen = datasets.balanced_rows(mnist.digits, 4 if quick else 20, random_state=repeat)
+        chosen = datasets.sample_balanced_rows(mnist.digits, 4 if quick else 20, random_state=repeat)
         pixels = mnist.images[chosen].reshape(len(chosen), -1).astype(np.float64)
         components = datasets.principal_components(pixels, 20)
         unit, own = components / components.std(axis=0), components / np.sqrt(components.var(axis=0).mean())
@@ -91,9 +91,9 @@ def _digits(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
 def _mails(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
     mails = datasets.load_spambase()
     for repeat in range(repeats):
-        chosen = datasets.balanced_rows(mails.spam, 10 if quick else 50, random_state=repeat)
+        chosen = datasets.sample_balanced_rows(mails.spam, 10 if quick else 50, random_state=repeat)
         for data, run_lengths in (("SPAMBASE, above 0", "positive"), ("SPAMBASE, medians", "median")):
-            X = datasets.binary_attributes(mails.attributes[chosen], run_lengths)
+            X = datasets.binarize_attributes(mails.attributes[chosen], run_lengths)
             yield Task(data, repeat, X, mails.spam[chosen], _binary_methods(slow))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import coaltree as ct
 from coaltree import baselines as baselines
 from coaltree import datasets
-from coaltree.baselines.imputation import CellRival
+from coaltree.baselines.imputation import StateImputer
 from coaltree.plot.style import PALETTE
 from coaltree.predict.cells import CategoricalCells
 from coaltree.process.predictions import Predictions
@@ -67,7 +67,7 @@ def _tasks(setting: Setting) -> Iterator[Task]:
     atlas = datasets.load_wals("2008")
     # Fold by fold, for a run that is interrupted; the largest tables first, so that all processes have work to the end.
     shares = SHARES[:1] if setting.quick else sorted(SHARES, reverse=True)
-    parts = {share: datasets.densest(atlas, share).states[:: 5 if setting.quick else 1] for share in shares}
+    parts = {share: datasets.select_densest(atlas, share).states[:: 5 if setting.quick else 1] for share in shares}
     drawn_share = shares[0] if setting.quick else DRAWN_SHARE
     model = _fitted(parts[drawn_share])
     for fold in range(setting.at_most(FOLDS, quick=1)):
@@ -136,7 +136,7 @@ def _methods(task: Task) -> dict[str, Restore]:
     return methods
 
 
-def _by_rival(task: Task, rival: CellRival) -> list[FloatArray]:
+def _by_rival(task: Task, rival: StateImputer) -> list[FloatArray]:
     return list(rival.fit(task.X).predict_proba(task.rows, task.columns))
 
 

@@ -40,7 +40,7 @@ class Task(NamedTuple):
 
 def run(setting: Setting) -> Found:
     """Grow the tree, and ask a sample of trees how sure each of its merges is."""
-    languages = datasets.indo_european(datasets.load_wals("2008"))
+    languages = datasets.select_indo_european(datasets.load_wals("2008"))
     process = ct.Multinomial(np.ones(languages.states.shape[1]))
     found = in_rounds(languages.states, process, 1 if setting.quick else ROUNDS)
     tasks = [

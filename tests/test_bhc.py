@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import coaltree as ct
 from coaltree.baselines import BayesianHierarchicalClustering
-from coaltree.baselines.bhc import Hyperparameters, Rows, merge_all
+from coaltree.baselines.bhc import EncodedRows, Hyperparameters, merge_all
 from named import refused
 
 
@@ -118,7 +118,7 @@ def random_table(rng, n, d, n_states):
         columns.append((codes, shares))
         states.append(np.equal.outer(codes, np.arange(k)).astype(np.intp))
         all_shares.append(shares)
-    return Rows(real, np.hstack(states), np.concatenate(all_shares)), (real, columns)
+    return EncodedRows(real, np.hstack(states), np.concatenate(all_shares)), (real, columns)
 
 
 KINDS = [(1, ()), (3, ()), (0, (2, 2, 2)), (0, (4, 2)), (2, (3, 2))]
@@ -383,7 +383,7 @@ def test_options_that_cannot_be(options, message):
 
 
 def test_columns_that_a_model_cannot_take():
-    with refused("Column x0 2 model='bernoulli takes 0 1"):
+    with refused("Column x0 2 model='bernoulli 0 1"):
         BayesianHierarchicalClustering(model="bernoulli").fit([[0], [1], [2]])
-    with refused("Column 'a' categories model='gaussian takes"):
+    with refused("Column 'a' categories model='gaussian"):
         BayesianHierarchicalClustering(model="gaussian").fit(pd.DataFrame({"a": ["x", "y"]}))

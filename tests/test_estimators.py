@@ -203,7 +203,7 @@ def test_identical_rows_are_together():
 
 
 def test_a_table_that_says_nothing():
-    with pytest.warns(InputWarning, match="nothing tells the rows apart"):
+    with pytest.warns(InputWarning, match="No column has two different values"):
         model = ct.CoalescentClustering().fit(np.ones((4, 2)))
     assert model.labels_.tolist() == [0, 0, 0, 0]
     assert model.distances_.tolist() == [0.0, 0.0, 0.0]

@@ -328,14 +328,14 @@ def test_duplicated_columns_are_told_and_change_little():
 
 
 def test_equal_rows_are_one_cluster():
-    model = told(np.tile([1.0, 2.0], (10, 1)), "nothing tells the rows apart")
+    model = told(np.tile([1.0, 2.0], (10, 1)), "No column has two different values")
     assert model.labels_.tolist() == [0] * 10
     twice = told(np.repeat([[0.0], [5.0]], 10, axis=0))
     assert twice.labels_.tolist() == [0] * 10 + [1] * 10
 
 
 def test_categories_of_one_state():
-    model = told(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "nothing tells the rows apart")
+    model = told(pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}), "No column has two different values")
     assert model.labels_.tolist() == [0] * 5
 
 

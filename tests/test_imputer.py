@@ -355,7 +355,7 @@ def test_a_hole_in_a_constant_column_alone(method):
 
 def test_a_table_that_says_nothing():
     X = np.array([[2.0, nan], [nan, nan], [2.0, nan]])
-    with pytest.warns(InputWarning, match="nothing tells the rows apart"):
+    with pytest.warns(InputWarning, match="No column has two different values"):
         imputer = ct.CoalescentImputer().fit(X)
     filled = imputer.transform(X)
     assert filled[:, 0].tolist() == [2.0, 2.0, 2.0]

@@ -36,7 +36,7 @@ def test_wals_2008(published_data):
 
 
 def test_indo_european_languages_of_the_paper(published_data):
-    part = ct.datasets.indo_european(ct.datasets.load_wals("2008"))
+    part = ct.datasets.select_indo_european(ct.datasets.load_wals("2008"))
     assert part.states.shape == (48, 139)
     assert (part.genera == "Germanic").sum() == 7
     assert (part.genera == "Celtic").sum() == 5
@@ -46,8 +46,8 @@ def test_indo_european_languages_of_the_paper(published_data):
 
 def test_densest_parts_of_wals(published_data):
     wals = ct.datasets.load_wals("2008")
-    shares = [np.mean(~np.isnan(ct.datasets.densest(wals, p).states)) for p in (0.1, 0.2, 0.3, 0.4, 0.5)]
-    assert ct.datasets.densest(wals, 0.1).states.shape == (256, 14)
+    shares = [np.mean(~np.isnan(ct.datasets.select_densest(wals, p).states)) for p in (0.1, 0.2, 0.3, 0.4, 0.5)]
+    assert ct.datasets.select_densest(wals, 0.1).states.shape == (256, 14)
     # The paper's extraction had .94, .80, .66, .53, .43 known.
     np.testing.assert_allclose(shares, [0.94, 0.80, 0.66, 0.53, 0.43], atol=0.06)
 
@@ -76,9 +76,9 @@ def test_spambase(published_data):
     assert spambase.attributes.shape == (4601, 57)
     assert spambase.spam.sum() == 1813
     assert spambase.names[[0, 48, 56]].tolist() == ["word_freq_make", "char_freq_;", "capital_run_length_total"]
-    binary = ct.datasets.binary_attributes(spambase.attributes)
+    binary = ct.datasets.binarize_attributes(spambase.attributes)
     assert binary[:, 54:].all()  # there is no mail without a capital letter
-    split = ct.datasets.binary_attributes(spambase.attributes, "median")
+    split = ct.datasets.binarize_attributes(spambase.attributes, "median")
     np.testing.assert_allclose(split[:, 54:].mean(axis=0), 0.5, atol=0.03)
 
 

@@ -108,7 +108,7 @@ def test_columns_and_rows_without_any_cell(rival):
     rival.fit(X)
     assert rival.predict([1, 3], [2, 2]).tolist() == [1, 1]
     np.testing.assert_allclose(rival.predict_proba([1, 1, 3], [0, 2, 2]).sum(axis=1), 1)
-    with refused("Column 1 observed cell tells states"):
+    with refused("Column 1 observed cell states"):
         rival.predict([3, 3], [2, 1])
 
 
@@ -120,7 +120,7 @@ def test_one_row(rival):
 
 @pytest.mark.parametrize("make", [ColumnMode, NearestRow, NearestInTree, lambda: PrincipalComponentCells(2)])
 def test_before_fit_and_codes_that_are_none(make):
-    with pytest.raises(NotFittedError, match="has no table yet: call fit first"):
+    with pytest.raises(NotFittedError, match="call fit first"):
         make().predict([0], [0])
     with refused("Row 1 column 0 code 1e+12 codes 10,000"):
         make().fit([[0, 1], [1e12, 1]])
@@ -131,13 +131,11 @@ def test_before_fit_and_codes_that_are_none(make):
 def test_cells_that_cannot_be_asked_for(table):
     rival = ColumnMode().fit(table)
     row, column = np.argwhere(~np.isnan(table))[0]
-    with pytest.raises(
-        InputError, match=f"The cell in row {row}, column {column} is not missing; hide a cell before fit"
-    ):
+    with pytest.raises(InputError, match=f"The cell in row {row}, column {column} is not missing"):
         rival.predict([row], [column])
-    with pytest.raises(InputError, match="not in the table of 40 rows and 5 columns"):
+    with pytest.raises(InputError, match="the table of 40 rows and 5 columns"):
         rival.predict([40], [0])
-    with pytest.raises(InputError, match="not in the table of 40 rows and 5 columns"):
+    with pytest.raises(InputError, match="the table of 40 rows and 5 columns"):
         rival.predict([-1], [0])
     with refused("rows columns shapes (2,) (1,)"):
         rival.predict([1, 2], [0])

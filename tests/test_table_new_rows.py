@@ -139,10 +139,8 @@ def test_labels_that_are_numbers():
 def test_absent_columns(kind):
     with pytest.raises(InputError) as error:
         read_new_rows(FRAMES[kind](NEW.drop("x")), ENCODING)
-    assert str(error.value) == (
-        "The table lacks the column 'x' that it had when the model was fit: add the column, with missing cells if it is "
-        "not known."
-    )
+    for part in ("lacks the column 'x'", "add the column", "missing cells"):
+        assert part in str(error.value)
     with refused("columns x d y add"):
         read_new_rows(FRAMES[kind](NEW.drop("d").rename({"x": "y"})), ENCODING)
 

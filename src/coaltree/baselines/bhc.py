@@ -26,9 +26,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MODELS = ("auto", "gaussian", "bernoulli", "multinomial")
-MOST_TRIALS = 40  # trees built for each hyperparameter that is optimised
-FEW = 4  # an update for a cluster is worth it up to one row for so many columns
-SMALLEST, LARGEST = 1e-100, 1e100  # beyond these, squares and their sums would not be numbers any more
+MAX_TREES_PER_PARAMETER = 40  # for each hyperparameter that is optimised
+COLUMNS_PER_UPDATE_ROW = 4  # a rank-one update pays off up to one row per so many columns
+MIN_PARAMETER, MAX_PARAMETER = 1e-100, 1e100  # beyond these, squares overflow
 
 
 class Hyperparameters(NamedTuple):
@@ -41,15 +41,15 @@ class Hyperparameters(NamedTuple):
     state_strength: float
 
 
-class Rows(NamedTuple):
-    """A table as the model sees it."""
+class EncodedRows(NamedTuple):
+    """The table in the units of the model."""
 
     real: FloatArray  # standardised
     states: IntArray  # zeros and ones, a column for each state
-    shares: FloatArray  # of each state in its column, one more count given to every state
+    frequencies: FloatArray  # of each state in its column, with one pseudo-count per state
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """A tree and the odds of its merges."""
 
     children: IntArray
@@ -60,33 +60,33 @@ class Merged(NamedTuple):
 class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
     r"""Bayesian hierarchical clustering, after Heller and Ghahramani (2005).
 
-    Clusters merge from the bottom up. A merge is judged by the posterior probability ``r`` that all its rows come from one
-    component of a mixture, against all partitions of them that the two trees hold; the pair of highest ``r`` merges next. The
-    sum over the partitions of the whole tree is a lower bound of the evidence of a Dirichlet process mixture.
+    Clusters merge bottom up. The next merge is the pair with the highest posterior probability ``r`` that all its rows come
+    from one component of a mixture, against all partitions consistent with the two subtrees. The sum over the partitions of the
+    tree is a lower bound of the evidence of a Dirichlet process mixture.
 
-    Components have real columns that are Gaussian together, with a normal-inverse-Wishart prior, and independent
-    categorical columns with Dirichlet priors, Beta priors where there are two states. A real column that does not vary takes no
-    part. Missing cells are refused.
+    In a component, real columns are jointly Gaussian with a normal-inverse-Wishart prior, and categorical columns are
+    independent with Dirichlet priors. Constant real columns are ignored. Missing cells are refused.
 
     Parameters
     ----------
     model : {"auto", "gaussian", "bernoulli", "multinomial"}, default "auto"
-        What columns are: real or categorical by their dtype; all real; all 0 or 1; all categorical.
+        Type of the columns: by dtype; all real; all 0 or 1; all categorical.
     concentration : float, default 1.0
-        Of the Dirichlet process.
+        Concentration of the Dirichlet process.
     within : float, default 0.5
-        Covariance that a component is expected to have, as a share of the variance of each real column, between 0 and 1.
+        Expected variance within a component, as a share of the variance of each real column, between 0 and 1.
     mean_strength : float, optional
-        How many rows the prior of a component's mean is worth, which is centred at the mean of the table. By default
-        ``within / (1 - within)``: the means then are expected to vary as much as ``within`` leaves over.
+        Weight, in rows, of the prior of a component's mean, which is centred at the mean of the table. By default
+        ``within / (1 - within)``, so that within and between variance add up to the total.
     degrees_of_freedom : float, optional
-        Of the inverse Wishart prior, more than the number of real columns that vary plus one, and by default plus two.
+        Degrees of freedom of the inverse Wishart prior: more than the number of varying real columns plus one; default plus
+        two.
     state_strength : float, default 2.0
-        How many rows the prior of a categorical column is worth, which has the shares of the table, smoothed by one
-        count a state, for its mean.
+        Weight, in rows, of the prior of a categorical column. Its mean are the frequencies in the table with one
+        pseudo-count per state.
     optimize : bool, default False
         Choose concentration, ``within`` (of real columns) and ``state_strength`` (of categorical ones) by the bound of the
-        evidence: a local search from the values given, by the method of Nelder and Mead, with up to 40 trees for each.
+        evidence, with a Nelder-Mead search from the given values and up to 40 trees for each.
     n_clusters : int, optional
         Number of flat clusters: the last merges are undone. By default the tree is cut, from the root downwards, at merges
         whose ``r`` is below one half.
@@ -94,8 +94,8 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     tree_ : Tree
-        Merges in the order in which they were made. There are no times in this model: the height of a merge is ``-log r``, or
-        that of the merge before where that is higher.
+        The tree. The model has no times: the height of a merge is ``-log r``, or that of the previous merge if it is
+        higher.
     labels_ : ndarray of int, shape (n_samples,)
         Flat cluster of each row, numbered in the order of their first rows.
     n_clusters_ : int
@@ -107,7 +107,7 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
     log_evidence_bound_ : float
         Lower bound of the log density of the table under the Dirichlet process mixture, in the units of the table.
     hyperparameters_ : dict
-        Those that were used.
+        The hyperparameters in use.
     linkage_ : ndarray of shape (n_samples - 1, 4)
         The tree as scipy's linkage matrix.
     children_ : ndarray of int, shape (n_samples - 1, 2)
@@ -121,8 +121,8 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    Somewhat more than ``n_samples ** 2`` pairs are looked at. Of D real columns each takes about ``D ** 2`` steps for every row
-    of the smaller cluster, and at most ``D ** 3``. Of pairs that are equally good the one whose first rows come first merges.
+    A fit compares somewhat more than ``n_samples ** 2`` pairs. With D real columns each takes about ``D ** 2`` steps for every
+    row of the smaller cluster, and at most ``D ** 3``. Ties go to the pair with the lowest first rows.
 
     Examples
     --------
@@ -174,20 +174,20 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         if self.n_clusters is not None:
             check_cluster_count(self.n_clusters, table.n_rows)
-        rows, log_units = self._encoded(table)
-        chosen = self._hyperparameters(rows.real.shape[1])
+        rows, log_units = self._encode(table)
+        prior = self._make_hyperparameters(rows.real.shape[1])
         if self.optimize:
-            chosen = self._optimized(rows, chosen)
-        found = merge_all(rows, chosen)
-        log_r = -np.logaddexp(0.0, -found.log_odds)
+            prior = self._optimise(rows, prior)
+        result = merge_all(rows, prior)
+        log_r = -np.logaddexp(0.0, -result.log_odds)
         heights = np.maximum.accumulate(np.concatenate([np.zeros(table.n_rows), -log_r]))
-        self.tree_ = Tree(found.children, heights, table.row_names)
-        self.log_odds_ = found.log_odds
-        self.merge_probabilities_ = expit(found.log_odds)
-        self.log_evidence_bound_ = found.log_evidence_bound - log_units
-        self.hyperparameters_ = chosen._asdict()
+        self.tree_ = Tree(result.children, heights, table.row_names)
+        self.log_odds_ = result.log_odds
+        self.merge_probabilities_ = expit(result.log_odds)
+        self.log_evidence_bound_ = result.log_evidence_bound - log_units
+        self.hyperparameters_ = prior._asdict()
         if self.n_clusters is None:
-            self.labels_ = cut_by_ratio(self.tree_, found.log_odds)
+            self.labels_ = cut_by_ratio(self.tree_, result.log_odds)
         else:
             self.labels_ = cut_by_count(self.tree_, self.n_clusters)
         self.n_clusters_ = int(self.labels_.max()) + 1
@@ -204,12 +204,12 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
         for name in ("concentration", "state_strength", "mean_strength", "degrees_of_freedom"):
             value: Any = getattr(self, name)
             optional = name in ("mean_strength", "degrees_of_freedom")
-            if not (value is None and optional) and not (_is_number(value) and SMALLEST <= value <= LARGEST):
+            if not (value is None and optional) and not (_is_number(value) and MIN_PARAMETER <= value <= MAX_PARAMETER):
                 raise InputError(
-                    f"{name} is {value!r}; it must be a finite number above 0 (from {SMALLEST:g} to {LARGEST:g})"
+                    f"{name} is {value!r}; it must be a finite number above 0 (from {MIN_PARAMETER:g} to {MAX_PARAMETER:g})"
                     f"{', or None' if optional else ''}."
                 )
-        if not (_is_number(self.within) and SMALLEST <= self.within < 1):
+        if not (_is_number(self.within) and MIN_PARAMETER <= self.within < 1):
             raise InputError(
                 f"within is {self.within!r}; it must be a number between 0 and 1: the share of the columns' variance that "
                 "is expected within clusters."
@@ -220,22 +220,22 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
         table = read_columns(X, [True] * len(open_source(X).names) if all_categorical else "from_dtype")
         if self.model == "gaussian" and table.categorical:
             raise InputError(
-                f"Column {table.categorical[0].name!r} holds categories, and model='gaussian' takes numbers: convert or drop the "
+                f"Column {table.categorical[0].name!r} holds categories, and model='gaussian' needs numbers: convert or drop the "
                 "column, or use model='auto'."
             )
-        holes = [(column, missing_cells(column)) for column in table.columns]
-        n_holes = sum(int(missing.sum()) for _, missing in holes)
-        if n_holes:
-            name, row = next((column.name, int(missing.argmax())) for column, missing in holes if missing.any())
+        missing = [(column, missing_cells(column)) for column in table.columns]
+        n_missing = sum(int(cells.sum()) for _, cells in missing)
+        if n_missing:
+            name, row = next((column.name, int(cells.argmax())) for column, cells in missing if cells.any())
             raise InputError(
-                f"The table has {count(n_holes, 'missing cell')} (NaN), the first in column {name!r}, "
-                f"{row_label(row, table.row_names)}: Bayesian hierarchical clustering takes complete rows; fill the cells in "
-                "first, or use CoalescentClustering, which takes them as they are."
+                f"The table has {count(n_missing, 'missing cell')} (NaN), the first in column {name!r}, "
+                f"{row_label(row, table.row_names)}: Bayesian hierarchical clustering needs complete rows: fill the "
+                "cells, or use CoalescentClustering, which accepts missing cells."
             )
         return table
 
-    def _encoded(self, table: Table) -> tuple[Rows, float]:
-        """Return the rows as the model sees them, and the log Jacobian of standardising them all."""
+    def _encode(self, table: Table) -> tuple[EncodedRows, float]:
+        """Return the encoded rows, and the log Jacobian of the standardisation."""
         encoding = fit_encoding(table)
         real = encode(table, encoding).real
         varies = [
@@ -251,16 +251,16 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
                 codes, n_states = _binary_codes(codes, column.categories, column.name), 2
             states.append(np.equal.outer(codes, np.arange(n_states)).astype(np.intp))
         shares = [(part.sum(axis=0) + 1) / (table.n_rows + part.shape[1]) for part in states if part.shape[1]]
-        return Rows(real, np.hstack(states), np.concatenate([np.empty(0), *shares])), log_units
+        return EncodedRows(real, np.hstack(states), np.concatenate([np.empty(0), *shares])), log_units
 
-    def _hyperparameters(self, n_real: int) -> Hyperparameters:
+    def _make_hyperparameters(self, n_real: int) -> Hyperparameters:
         freedom = self.degrees_of_freedom if self.degrees_of_freedom is not None else n_real + 2
         if freedom <= n_real + 1:
             raise InputError(
                 f"degrees_of_freedom is {freedom!r}; of {count(n_real, 'real column')} that vary it must be more than "
                 f"{n_real + 1}."
             )
-        mean_strength = self.mean_strength if self.mean_strength is not None else _matching_strength(self.within)
+        mean_strength = self.mean_strength if self.mean_strength is not None else _strength_from_within(self.within)
         return Hyperparameters(
             float(self.concentration),
             float(self.within),
@@ -269,8 +269,8 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
             float(self.state_strength),
         )
 
-    def _optimized(self, rows: Rows, start: Hyperparameters) -> Hyperparameters:
-        """Return the hyperparameters of the highest bound of the evidence that was come across."""
+    def _optimise(self, rows: EncodedRows, start: Hyperparameters) -> Hyperparameters:
+        """Return the hyperparameters with the highest evidence bound of a local search."""
         from scipy.optimize import minimize
 
         n_real, n_states = rows.real.shape[1], rows.states.shape[1]
@@ -282,7 +282,7 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
                 for name, x in zip(free, np.clip(point, -30, 30), strict=True)
             }
             if "within" in values and self.mean_strength is None:
-                values["mean_strength"] = _matching_strength(values["within"])
+                values["mean_strength"] = _strength_from_within(values["within"])
             return start._replace(**values)
 
         def loss(point: FloatArray) -> float:
@@ -290,7 +290,12 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
 
         first = np.array([logit(start.within) if name == "within" else math.log(getattr(start, name)) for name in free])
         simplex = np.vstack([first, first + np.eye(len(first))])
-        options: Any = {"maxfev": MOST_TRIALS * len(free), "xatol": 0.05, "fatol": 0.01, "initial_simplex": simplex}
+        options: Any = {
+            "maxfev": MAX_TREES_PER_PARAMETER * len(free),
+            "xatol": 0.05,
+            "fatol": 0.01,
+            "initial_simplex": simplex,
+        }
         return at(minimize(loss, first, method="Nelder-Mead", options=options).x)
 
     def __sklearn_tags__(self) -> Tags:
@@ -300,17 +305,17 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
         return tags
 
 
-def merge_all(rows: Rows, prior: Hyperparameters) -> Merged:
+def merge_all(rows: EncodedRows, prior: Hyperparameters) -> MergeResult:
     """Build the tree of rows.
 
     Parameters
     ----------
-    rows : Rows
+    rows : EncodedRows
     prior : Hyperparameters
 
     Returns
     -------
-    Merged
+    MergeResult
     """
     n, d = rows.real.shape
     sizes = np.arange(n + 1)
@@ -325,8 +330,8 @@ def merge_all(rows: Rows, prior: Hyperparameters) -> Merged:
             - 0.5 * d * sizes * math.log(math.pi * scale)
             - 0.5 * d * np.log1p(sizes / kappa)
         )
-    counts = prior.state_strength * rows.shares
-    n_columns = round(float(rows.shares.sum()))
+    counts = prior.state_strength * rows.frequencies
+    n_columns = round(float(rows.frequencies.sum()))
     by_size -= n_columns * (gammaln(prior.state_strength + sizes) - gammaln(prior.state_strength))
     by_count = gammaln(counts[:, None] + sizes) - gammaln(counts)[:, None]
     mean = rows.real / math.sqrt(scale)
@@ -341,26 +346,26 @@ def merge_all(rows: Rows, prior: Hyperparameters) -> Merged:
         np.ascontiguousarray(by_count),
         float(kappa),
         float(nu),
-        max(d // FEW, 1),
+        max(d // COLUMNS_PER_UPDATE_ROW, 1),
     )
     children, log_odds = np.empty((n - 1, 2), dtype=np.intp), np.empty(n - 1)
     agglomerate(clusters, children, log_odds)
-    whole = float(weight[0]) + gammaln(prior.concentration) - gammaln(prior.concentration + n)
-    return Merged(children, log_odds, float(whole))
+    bound = float(weight[0]) + gammaln(prior.concentration) - gammaln(prior.concentration + n)
+    return MergeResult(children, log_odds, float(bound))
 
 
 def _binary_codes(codes: IntArray, categories: Sequence[object], name: str) -> IntArray:
-    wrong = [value for value in categories if value not in (0, 1)]
-    if wrong:
+    other = [value for value in categories if value not in (0, 1)]
+    if other:
         raise InputError(
-            f"Column {name!r} holds {wrong[0]!r}, and model='bernoulli' takes 0 and 1 only: recode the column, or use "
+            f"Column {name!r} holds {other[0]!r}, and model='bernoulli' accepts only 0 and 1: recode the column, or use "
             "model='multinomial'."
         )
     return np.array([int(value == 1) for value in categories], dtype=np.intp)[codes]
 
 
-def _matching_strength(within: float) -> float:
-    """Return how many rows the prior of means is worth if means vary as much as is left over."""
+def _strength_from_within(within: float) -> float:
+    """Return the weight of the prior of means, in rows, if means have the variance that `within` leaves over."""
     return within / (1 - within)
 
 

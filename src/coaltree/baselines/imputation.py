@@ -1,4 +1,4 @@
-"""Other ways to tell the missing cells of a table of states."""
+"""Baselines that predict the missing cells of a table of states."""
 
 from __future__ import annotations
 
@@ -11,23 +11,20 @@ from sklearn.exceptions import NotFittedError
 
 from ..errors import InputError
 from ..process.validation import as_matrix
-from .linkage import disagreement, indicators, linkage_tree, numbers_of_states
+from .linkage import count_states, disagreement, indicators, linkage_tree
 from .probabilistic_pca import ProbabilisticPCA
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-_ROWS_AT_A_TIME = 256  # that are compared with all others
+_N_ROWS_PER_BLOCK = 256  # rows compared with all others at a time
 
 
-class CellRival(ABC):
-    """A way to tell missing cells of a table of states from the others.
-
-    All have the same interface: `fit` takes the table, `predict_proba` and `predict` are asked for cells that it lacks.
-    """
+class StateImputer(ABC):
+    """Base class: `fit` reads a table of states, `predict_proba` and `predict` return its missing cells."""
 
     def fit(self, X: ArrayLike) -> Self:
-        """Take a table.
+        """Fit to a table.
 
         Parameters
         ----------
@@ -39,12 +36,14 @@ class CellRival(ABC):
         self
         """
         self._table = as_matrix(X)
-        self._n_states = numbers_of_states(self._table)
-        most = int(self._n_states.max())
-        counts = np.stack([(self._table == state).sum(axis=0) for state in range(most)], axis=1).astype(np.float64)
+        self._n_states = count_states(self._table)
+        max_states = int(self._n_states.max())
+        counts = np.stack([(self._table == state).sum(axis=0) for state in range(max_states)], axis=1).astype(
+            np.float64
+        )
         counts[counts.sum(axis=1) == 0, 0] = 1.0
-        self._shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
-        self._learn()
+        self._frequencies: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+        self._prepare()
         return self
 
     def predict_proba(self, rows: ArrayLike, columns: ArrayLike) -> FloatArray:
@@ -53,43 +52,43 @@ class CellRival(ABC):
         Parameters
         ----------
         rows, columns : array-like of int, shape (n_cells,)
-            Where they are.
+            Positions of the cells.
 
         Returns
         -------
         ndarray of shape (n_cells, n_states)
-            As many as the column with most states has; states that a column lacks have probability 0.
+            As many states as the column with the most has; a state that a column lacks has probability 0.
         """
         if not hasattr(self, "_table"):
-            raise NotFittedError(f"This {type(self).__name__} has no table yet: call fit first.")
-        at = np.asarray(rows, dtype=np.intp), np.asarray(columns, dtype=np.intp)
-        if at[0].shape != at[1].shape or at[0].ndim != 1:
+            raise NotFittedError(f"This {type(self).__name__} is not fitted: call fit first.")
+        cells = np.asarray(rows, dtype=np.intp), np.asarray(columns, dtype=np.intp)
+        if cells[0].shape != cells[1].shape or cells[0].ndim != 1:
             raise InputError(
-                f"rows and columns have the shapes {at[0].shape} and {at[1].shape}; there must be one of each for every cell."
+                f"rows and columns have the shapes {cells[0].shape} and {cells[1].shape}; both need one entry per cell."
             )
         n_rows, n_columns = self._table.shape
-        if np.any((at[0] < 0) | (at[0] >= n_rows) | (at[1] < 0) | (at[1] >= n_columns)):
-            raise InputError(f"A cell was asked for that is not in the table of {n_rows} rows and {n_columns} columns.")
-        seen = np.flatnonzero(~np.isnan(self._table[at]))
-        if len(seen):
+        if np.any((cells[0] < 0) | (cells[0] >= n_rows) | (cells[1] < 0) | (cells[1] >= n_columns)):
+            raise InputError(f"A cell lies outside the table of {n_rows} rows and {n_columns} columns.")
+        observed = np.flatnonzero(~np.isnan(self._table[cells]))
+        if len(observed):
             raise InputError(
-                f"The cell in row {at[0][seen[0]]}, column {at[1][seen[0]]} is not missing; hide a cell before fit to have it "
-                "predicted."
+                f"The cell in row {cells[0][observed[0]]}, column {cells[1][observed[0]]} is not missing: remove a cell "
+                "before fit to predict it."
             )
-        empty = np.flatnonzero(np.asarray(np.isnan(self._table).all(axis=0))[at[1]])
+        empty = np.flatnonzero(np.asarray(np.isnan(self._table).all(axis=0))[cells[1]])
         if len(empty):
             raise InputError(
-                f"Column {at[1][empty[0]]} has no observed cell, so that nothing tells which states it has: leave it out."
+                f"Column {cells[1][empty[0]]} has no observed cell, so its states are unknown: leave it out."
             )
-        return self._probabilities(*at)
+        return self._probabilities(*cells)
 
     def predict(self, rows: ArrayLike, columns: ArrayLike) -> IntArray:
-        """Return the most probable states of missing cells; of equals that which the column has most often.
+        """Return the most probable states of missing cells; ties go to the most frequent state of the column.
 
         Parameters
         ----------
         rows, columns : array-like of int, shape (n_cells,)
-            Where they are.
+            Positions of the cells.
 
         Returns
         -------
@@ -97,20 +96,20 @@ class CellRival(ABC):
         """
         probabilities = self.predict_proba(rows, columns)
         ties = probabilities >= probabilities.max(axis=1, initial=0.0, keepdims=True) - 1e-12
-        shares = self._shares[np.asarray(columns, dtype=np.intp)]
-        return np.asarray(np.where(ties, shares, -1.0).argmax(axis=1))
+        frequencies = self._frequencies[np.asarray(columns, dtype=np.intp)]
+        return np.asarray(np.where(ties, frequencies, -1.0).argmax(axis=1))
 
     @abstractmethod
-    def _learn(self) -> None:
-        """Do what can be done before cells are asked for."""
+    def _prepare(self) -> None:
+        """Compute what all predictions share."""
 
     @abstractmethod
     def _probabilities(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the probabilities of the states of cells that have been checked."""
+        """Return the probabilities of the states of valid cells."""
 
 
-class ColumnMode(CellRival):
-    """Every cell has the shares of the states in its column.
+class ColumnMode(StateImputer):
+    """Predict the frequencies of the states in the column.
 
     Examples
     --------
@@ -120,17 +119,17 @@ class ColumnMode(CellRival):
     [1]
     """
 
-    def _learn(self) -> None:
+    def _prepare(self) -> None:
         pass
 
     def _probabilities(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        return self._shares[columns]
+        return self._frequencies[columns]
 
 
-class NearestRow(CellRival):
-    """A cell is that of the nearest row that has it, by the share of cells that differ among those that both have.
+class NearestRow(StateImputer):
+    """Predict the cell of the nearest row, by the share of differing cells among those observed in both rows.
 
-    Rows that are equally near count alike; those without a cell in common are farthest.
+    Equally near rows have equal weight. Rows without a common observed cell are the farthest.
 
     Examples
     --------
@@ -141,32 +140,33 @@ class NearestRow(CellRival):
     [1]
     """
 
-    def _learn(self) -> None:
+    def _prepare(self) -> None:
         pass
 
     def _probabilities(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        result = np.empty((len(rows), self._shares.shape[1]))
-        asked = np.unique(rows)
-        for first in range(0, len(asked), _ROWS_AT_A_TIME):
-            part = asked[first : first + _ROWS_AT_A_TIME]
-            distances = disagreement(self._table, part)
-            for cell in np.flatnonzero(np.isin(rows, part)):
+        result = np.empty((len(rows), self._frequencies.shape[1]))
+        distinct = np.unique(rows)
+        for first in range(0, len(distinct), _N_ROWS_PER_BLOCK):
+            block = distinct[first : first + _N_ROWS_PER_BLOCK]
+            distances = disagreement(self._table, block)
+            for cell in np.flatnonzero(np.isin(rows, block)):
                 values = self._table[:, columns[cell]]
-                apart = np.where(np.isnan(values), np.inf, distances[np.searchsorted(part, rows[cell])])
-                nearest = np.flatnonzero((apart <= apart.min() + 1e-12) & np.isfinite(apart))
-                result[cell] = self._votes(values[nearest], columns[cell])
+                distance = np.where(np.isnan(values), np.inf, distances[np.searchsorted(block, rows[cell])])
+                nearest = np.flatnonzero((distance <= distance.min() + 1e-12) & np.isfinite(distance))
+                result[cell] = self._count_states(values[nearest], columns[cell])
         return result
 
-    def _votes(self, values: FloatArray, column: int) -> FloatArray:
-        counts: FloatArray = np.bincount(values.astype(np.intp), minlength=self._shares.shape[1]).astype(np.float64)
-        return counts / len(values) if len(values) else np.asarray(self._shares[column])
+    def _count_states(self, values: FloatArray, column: int) -> FloatArray:
+        counts: FloatArray = np.bincount(values.astype(np.intp), minlength=self._frequencies.shape[1]).astype(
+            np.float64
+        )
+        return counts / len(values) if len(values) else np.asarray(self._frequencies[column])
 
 
-class NearestInTree(CellRival):
-    """A cell is that of the leaves nearest in the tree of average linkage, by the distance of `NearestRow`.
+class NearestInTree(StateImputer):
+    """Predict the cell of the nearest leaves in the tree of average linkage, by the distance of `NearestRow`.
 
-    The smallest subtree that holds the row and another that has the cell is looked for; the leaves in it that have
-    the cell are equally near and count alike.
+    The leaves of the smallest subtree with an observed cell have equal weight.
 
     Examples
     --------
@@ -177,16 +177,16 @@ class NearestInTree(CellRival):
     [1]
     """
 
-    def _learn(self) -> None:
+    def _prepare(self) -> None:
         self.tree_ = linkage_tree(self._table, "average", metric="hamming")
 
     def _probabilities(self, rows: IntArray, columns: IntArray) -> FloatArray:
         tree = self.tree_
-        result = self._shares[columns]
+        result = self._frequencies[columns]
         for column in np.unique(columns):
             cells = np.flatnonzero(columns == column)
-            counts = np.zeros((tree.n_nodes, self._shares.shape[1]))
-            counts[: tree.n_leaves] = np.equal.outer(self._table[:, column], np.arange(self._shares.shape[1]))
+            counts = np.zeros((tree.n_nodes, self._frequencies.shape[1]))
+            counts[: tree.n_leaves] = np.equal.outer(self._table[:, column], np.arange(self._frequencies.shape[1]))
             for k, (left, right) in enumerate(tree.children):
                 counts[tree.n_leaves + k] = counts[left] + counts[right]
             totals = counts.sum(axis=1)
@@ -196,15 +196,15 @@ class NearestInTree(CellRival):
                 if not higher.any():
                     break
                 nodes = np.where(higher, tree.parents[nodes], nodes)
-            known = totals[nodes] > 0
-            result[cells[known]] = counts[nodes[known]] / totals[nodes[known], None]
+            observed = totals[nodes] > 0
+            result[cells[observed]] = counts[nodes[observed]] / totals[nodes[observed], None]
         return result
 
 
-class PrincipalComponentCells(CellRival):
-    """A cell is what probabilistic principal components of the states, as columns of zeros and ones, expect it to be.
+class PrincipalComponentCells(StateImputer):
+    """Predict the expectation under probabilistic principal components of the states, coded as zeros and ones.
 
-    Expectations below 0 count as 0, and those of a cell are scaled to add up to 1.
+    Negative expectations count as 0, and those of a cell are scaled to sum to 1.
 
     Parameters
     ----------
@@ -225,17 +225,17 @@ class PrincipalComponentCells(CellRival):
     def __init__(self, n_components: int, *, max_rounds: int = 500, tolerance: float = 1e-6) -> None:
         self._components = ProbabilisticPCA(n_components, max_rounds=max_rounds, tolerance=tolerance)
 
-    def _learn(self) -> None:
+    def _prepare(self) -> None:
         self._expected = self._components.fit(indicators(self._table, self._n_states)).filled()
         self._start = np.concatenate([[0], np.cumsum(self._n_states)])
 
     def _probabilities(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        result = np.zeros((len(rows), self._shares.shape[1]))
+        result = np.zeros((len(rows), self._frequencies.shape[1]))
         for cell, (row, column) in enumerate(zip(rows, columns, strict=True)):
             expected = np.maximum(self._expected[row, self._start[column] : self._start[column + 1]], 0.0)
             total = expected.sum()
             if total > 0:
                 result[cell, : len(expected)] = expected / total
             else:
-                result[cell] = self._shares[column]
+                result[cell] = self._frequencies[column]
         return result

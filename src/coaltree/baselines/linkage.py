@@ -1,4 +1,4 @@
-"""Classical linkage as trees."""
+"""Classical linkage (scipy) as a `Tree`, also for tables of states with missing cells."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ..errors import InputError
 from ..process.validation import as_matrix
 from ..tree.tree import Tree
 
-MOST_STATES = 10_000  # tables of zeros and ones have a column for each
+MAX_STATES = 10_000  # each becomes a column of zeros and ones
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 
-def numbers_of_states(X: FloatArray) -> IntArray:
-    """Check that a table holds codes, and return one more than the largest of each column, at least 1."""
-    wrong = np.argwhere((X < 0) | (np.floor(X) != X) & ~np.isnan(X))
-    if len(wrong):
-        row, column = wrong[0]
+def count_states(X: FloatArray) -> IntArray:
+    """Return the number of states of each column, one more than its largest code; refuse cells that are no codes."""
+    bad = np.argwhere((X < 0) | (np.floor(X) != X) & ~np.isnan(X))
+    if len(bad):
+        row, column = bad[0]
         raise InputError(
             f"Row {row}, column {column} holds {X[row, column]:g}; cells must be codes 0, 1, 2, ... or NaN for missing."
         )
-    many = np.argwhere(X >= MOST_STATES)
-    if len(many):
-        row, column = many[0]
+    large = np.argwhere(X >= MAX_STATES)
+    if len(large):
+        row, column = large[0]
         raise InputError(
-            f"Row {row}, column {column} holds the code {X[row, column]:g}; codes must be below {MOST_STATES:,}: number the "
+            f"Row {row}, column {column} holds the code {X[row, column]:g}; codes must be below {MAX_STATES:,}: number the "
             "states of each column from 0."
         )
     largest: IntArray = np.where(np.isnan(X), 0.0, X).max(axis=0).astype(np.intp)
@@ -45,23 +45,23 @@ def indicators(X: FloatArray, n_states: IntArray) -> FloatArray:
 
 
 def disagreement(X: FloatArray, rows: IntArray | None = None) -> FloatArray:
-    """Return the share of cells that differ among those that both of two rows have; 1 where they have none in common.
+    """Return the share of differing cells among those observed in both of two rows; 1 if there are none.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_columns)
         Codes, NaN for missing.
     rows : ndarray of int, optional
-        Rows to compare with all; all by default.
+        Rows to compare with all others; default all.
 
     Returns
     -------
     ndarray of shape (len(rows), n_rows)
     """
-    seen = (~np.isnan(X)).astype(np.float64)
-    states = np.nan_to_num(indicators(X, numbers_of_states(X)))
+    observed = (~np.isnan(X)).astype(np.float64)
+    states = np.nan_to_num(indicators(X, count_states(X)))
     part = slice(None) if rows is None else rows
-    shared = seen[part] @ seen.T
+    shared = observed[part] @ observed.T
     equal = states[part] @ states.T
     return np.where(shared > 0, 1 - equal / np.maximum(shared, 1), 1.0)
 
@@ -80,10 +80,10 @@ def linkage_tree(
     X : array-like of shape (n_rows, n_columns)
         Numbers, or codes of states with ``metric="hamming"``.
     method : {"average", "complete", "single", "ward"}, default "average"
-        Which clusters are near each other, as in scipy.
+        Distance between clusters, as in scipy.
     metric : {"euclidean", "hamming"}, default "euclidean"
-        Which rows are: by Euclidean distance of complete rows, or by the share of cells that differ among those that both
-        have, which is taken for 1 where they have none in common. Ward's method is for Euclidean distances.
+        Distance between rows: Euclidean between complete rows, or the share of differing cells among those observed in
+        both, 1 if there are none. Ward's method needs Euclidean distances.
     leaf_names : sequence of str, optional
         Names of the rows.
 
@@ -95,11 +95,11 @@ def linkage_tree(
     Raises
     ------
     InputError
-        If cells are missing and the distance is Euclidean, or an option cannot be used.
+        If cells are missing and the distance is Euclidean, or an option is invalid.
 
     Notes
     -----
-    scipy keeps the distances of all pairs: ``4 n (n - 1)`` bytes.
+    scipy stores the distances of all pairs: ``4 n (n - 1)`` bytes.
 
     Examples
     --------
@@ -118,18 +118,18 @@ def linkage_tree(
         row, column = np.argwhere(np.isnan(table))[0]
         raise InputError(
             f"The cell in row {row}, column {column} is missing, and Euclidean distances need complete rows: fill the "
-            "cells in, or use metric='hamming' for a table of states."
+            "cells, or use metric='hamming' for a table of states."
         )
     if len(table) == 1:
         return Tree(np.empty((0, 2)), [0.0], leaf_names)
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
-    # In units in which no square is too large or too small for a number; a power of 2 changes no digit.
+    # Scaled so that no square overflows; a power of 2 loses no digit.
     unit = math.ldexp(1.0, math.frexp(np.abs(table).max())[1] - 1) if metric == "euclidean" else 1.0
-    given = table / unit if metric == "euclidean" else squareform(disagreement(table), checks=False)
-    Z: FloatArray = linkage(given, method)  # type: ignore[arg-type, unused-ignore]  # one of METHODS
+    distances = table / unit if metric == "euclidean" else squareform(disagreement(table), checks=False)
+    Z: FloatArray = linkage(distances, method)  # type: ignore[arg-type, unused-ignore]  # one of METHODS
     Z[:, 2] *= unit
-    # Distances that are equal but for rounding may come in the wrong order.
+    # Distances that differ by rounding may be in the wrong order.
     Z[:, 2] = np.maximum.accumulate(Z[:, 2])
     return Tree.from_linkage(Z, leaf_names)

@@ -2,22 +2,22 @@
 
 from .mnist import Mnist, load_mnist
 from .nips import Nips, load_nips
-from .preparation import balanced_rows, principal_components
-from .spambase import Spambase, binary_attributes, load_spambase
-from .wals import Wals, densest, indo_european, load_wals
+from .preparation import principal_components, sample_balanced_rows
+from .spambase import Spambase, binarize_attributes, load_spambase
+from .wals import Wals, load_wals, select_densest, select_indo_european
 
 __all__ = [
     "Mnist",
     "Nips",
     "Spambase",
     "Wals",
-    "balanced_rows",
-    "binary_attributes",
-    "densest",
-    "indo_european",
+    "binarize_attributes",
     "load_mnist",
     "load_nips",
     "load_spambase",
     "load_wals",
     "principal_components",
+    "sample_balanced_rows",
+    "select_densest",
+    "select_indo_european",
 ]

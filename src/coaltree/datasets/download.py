@@ -1,4 +1,4 @@
-"""Files of data sets: from a folder of one's own or from the web, and never without their checksum."""
+"""Files of data sets, from a local folder or from the web, always verified by their checksum."""
 
 from __future__ import annotations
 
@@ -148,11 +148,11 @@ SOURCES = {
 FOLDER_VARIABLE = "COALTREE_DATA"
 
 
-def fetch(name: str) -> bytes:
-    """Return the content of a file, which is the one that was pinned or an error.
+def fetch_file(name: str) -> bytes:
+    """Return the content of a file with the pinned checksum.
 
-    It is looked for in the folder that the environment variable ``COALTREE_DATA`` names, then among earlier downloads, then
-    downloaded.
+    The function searches the folder in the environment variable ``COALTREE_DATA``, then earlier downloads, then downloads the
+    file.
 
     Parameters
     ----------
@@ -166,42 +166,42 @@ def fetch(name: str) -> bytes:
     Raises
     ------
     InputError
-        When it cannot be had; the message says why.
+        If the file is not available; the message says why.
     MissingDependencyError
-        If it has to be downloaded and pooch is not installed.
+        If a download is necessary and pooch is not installed.
     """
     source = SOURCES[name]
-    own = _own_copy(name)
-    path = own if own is not None else _downloaded(name, source)
+    own = _find_local(name)
+    path = own if own is not None else _download(name, source)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
     if hashlib.sha256(content).hexdigest() != source.sha256:
         raise InputError(
-            f"{path} is not the file that was published (its checksum differs): remove it, so that it is downloaded "
-            f"anew, or put the file from {source.address} in its place."
+            f"{path} is not the published file (its checksum differs): remove it to download it again, "
+            f"or put the file from {source.address} in its place."
         )
     return content
 
 
-def damaged(name: str, why: str) -> InputError:
-    """Return the error for a file that cannot be what it should be."""
-    return InputError(f"The file {name} is damaged: {why}; remove it, so that it is downloaded anew.")
+def damage_error(name: str, why: str) -> InputError:
+    """Return the error for a damaged file."""
+    return InputError(f"The file {name} is damaged: {why}; remove it to download it again.")
 
 
-def text_lines(name: str, encoding: str) -> list[str]:
+def read_text_lines(name: str, encoding: str) -> list[str]:
     """Return the lines of a text file, without their ends."""
     try:
-        text = fetch(name).decode(encoding)
+        text = fetch_file(name).decode(encoding)
     except UnicodeDecodeError as error:
-        raise damaged(name, f"byte {error.start} is not {encoding}") from None
-    # Not splitlines(): old encodings have more ends of lines than files mean.
+        raise damage_error(name, f"byte {error.start} is not {encoding}") from None
+    # Not splitlines(): old encodings have more line ends than these files use.
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _own_copy(name: str) -> Path | None:
+def _find_local(name: str) -> Path | None:
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return None
@@ -214,18 +214,18 @@ def _own_copy(name: str) -> Path | None:
         return path if path.is_file() else None
     except OSError as error:
         raise InputError(
-            f"{path} cannot be looked for: {error.strerror or error}; name a folder that you may read in {FOLDER_VARIABLE}, or "
+            f"{path} cannot be searched: {error.strerror or error}; name a folder that you may read in {FOLDER_VARIABLE}, or "
             "unset it."
         ) from None
 
 
-def _downloaded(name: str, source: Source) -> Path:
-    """Return where a file is among the downloads, after downloading it if need be."""
+def _download(name: str, source: Source) -> Path:
+    """Return the path of a downloaded file; download it if necessary."""
     try:
         import pooch
     except ImportError as error:
         raise MissingDependencyError(
-            f"{name} has to be downloaded, which needs pooch, which is not installed: "
+            f"{name} must be downloaded, which needs pooch, which is not installed: "
             f'pip install "coaltree[data]", or name a folder that has the file in {FOLDER_VARIABLE}.'
         ) from error
     folder = Path(pooch.os_cache("coaltree"))
@@ -240,19 +240,19 @@ def _downloaded(name: str, source: Source) -> Path:
         return Path(downloads.fetch(name))
     except ValueError:
         raise InputError(
-            f"What {source.address} sends is not the file that was published (its checksum differs), so it was not kept: try "
+            f"{source.address} does not send the published file (its checksum differs), so it was not stored: try "
             f"again later, or put the file as {name} into a folder and name that in {FOLDER_VARIABLE}."
         ) from None
     except OSError as error:
-        # Those of the net have no number, and those of this machine do, unless pooch has put them in its own words.
+        # Network errors have no errno. Local ones do, unless pooch has replaced them.
         if error.errno is not None or isinstance(error, PermissionError):
             raise InputError(
-                f"{name} cannot be kept in {folder}: {error.strerror or 'Permission denied'}; make room there, or put the file "
+                f"{name} cannot be stored in {folder}: {error.strerror or 'Permission denied'}; make room there, or put the file "
                 f"from {source.address} as {name} into another folder and name that in {FOLDER_VARIABLE}."
             ) from None
         folder_given = os.environ.get(FOLDER_VARIABLE)
         searched = f"is not in {folder_given} ({FOLDER_VARIABLE}) and " if folder_given else ""
         raise InputError(
-            f"{name} {searched}could not be downloaded from {source.address} ({type(error).__name__}): look at the connection, "
+            f"{name} {searched}could not be downloaded from {source.address} ({type(error).__name__}): check the connection, "
             f"or put the file as {name} into a folder and name that in {FOLDER_VARIABLE}."
         ) from None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .download import damaged, fetch
+from .download import damage_error, fetch_file
 
 SIDE = 28
 _UNSIGNED_BYTES = 8  # the code of the type in an IDX file
@@ -58,56 +58,56 @@ def load_mnist(part: str = "test") -> Mnist:
     --------
     >>> import coaltree as ct
     >>> mnist = ct.datasets.load_mnist()  # doctest: +SKIP
-    >>> rows = ct.datasets.balanced_rows(mnist.digits, 20, random_state=0)  # doctest: +SKIP
+    >>> rows = ct.datasets.sample_balanced_rows(mnist.digits, 20, random_state=0)  # doctest: +SKIP
     >>> X = ct.datasets.principal_components(mnist.pixels[rows], 20)  # doctest: +SKIP
     """
     if part == "test":
-        images = _idx("mnist/t10k-images-idx3-ubyte.gz", 3)
-        digits = _idx("mnist/t10k-labels-idx1-ubyte.gz", 1)
+        images = _read_idx("mnist/t10k-images-idx3-ubyte.gz", 3)
+        digits = _read_idx("mnist/t10k-labels-idx1-ubyte.gz", 1)
         name = "mnist/t10k-labels-idx1-ubyte.gz"
     elif part == "sample":
         name = "mnist/mnist_5k.csv.gz"
-        images, digits = _csv(name)
+        images, digits = _read_csv(name)
     else:
         raise InputError(f"part is {part!r}; it must be 'test' or 'sample'.")
     if len(images) != len(digits):
-        raise damaged(name, f"it has {len(digits)} labels for {len(images)} images")
+        raise damage_error(name, f"it has {len(digits)} labels for {len(images)} images")
     if len(digits) and digits.max() > 9:
-        raise damaged(name, f"it has the label {digits.max()}, and digits go from 0 to 9")
+        raise damage_error(name, f"it has the label {digits.max()}, and digits go from 0 to 9")
     return Mnist(images, digits.astype(np.intp))
 
 
-def _unpacked(name: str) -> bytes:
-    content = fetch(name)
+def _decompress(name: str) -> bytes:
+    content = fetch_file(name)
     try:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise damaged(name, f"it cannot be decompressed ({error})") from None
+        raise damage_error(name, f"it cannot be decompressed ({error})") from None
 
 
-def _idx(name: str, n_dimensions: int) -> NDArray[np.uint8]:
+def _read_idx(name: str, n_dimensions: int) -> NDArray[np.uint8]:
     """Read an IDX file: two zeros, the type, the number of dimensions, their sizes, the numbers."""
-    content = _unpacked(name)
+    content = _decompress(name)
     start = 4 + 4 * n_dimensions
     if len(content) < start or content[:4] != bytes([0, 0, _UNSIGNED_BYTES, n_dimensions]):
-        raise damaged(name, "it does not begin as such a file does")
+        raise damage_error(name, "it does not begin as such a file does")
     shape = tuple(np.frombuffer(content, ">u4", n_dimensions, 4).tolist())
     if len(content) != start + math.prod(shape):
-        raise damaged(name, f"it should hold {math.prod(shape)} numbers and holds {len(content) - start}")
+        raise damage_error(name, f"it should hold {math.prod(shape)} numbers and holds {len(content) - start}")
     if shape[1:] not in ((), (SIDE, SIDE)):
-        raise damaged(name, f"its images have the shape {shape[1:]}")
+        raise damage_error(name, f"its images have the shape {shape[1:]}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
-def _csv(name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _read_csv(name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Read lines of 784 grey levels and a label."""
-    lines = _unpacked(name).split()
+    lines = _decompress(name).split()
     try:
         table = np.array([line.split(b",") for line in lines], dtype=np.int64)
     except ValueError:
-        raise damaged(name, "a line has another number of cells, or one that is no number") from None
+        raise damage_error(name, "a line has another number of cells, or one that is no number") from None
     if table.ndim != 2 or table.shape[1] != SIDE * SIDE + 1:
-        raise damaged(name, f"its lines do not have {SIDE * SIDE} grey levels and a label")
+        raise damage_error(name, f"its lines do not have {SIDE * SIDE} grey levels and a label")
     if table.min() < 0 or table.max() > 255:
-        raise damaged(name, "it holds a number that is not between 0 and 255")
+        raise damage_error(name, "it holds a number that is not between 0 and 255")
     return table[:, :-1].astype(np.uint8).reshape(-1, SIDE, SIDE), table[:, -1].astype(np.uint8)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from .._validation import check_count
 from ..errors import InputError
-from .download import damaged, fetch, text_lines
+from .download import damage_error, fetch_file, read_text_lines
 
 FIRST_YEAR = 1987
 _ARCHIVE = "nips/nips-corpus-20111211.zip"
 _COUNTS = "corpus-example/nips.corpus"
-_MOST_BYTES = 10**8  # far more than there are; a damaged archive might promise any number
+_MAX_BYTES = 10**8  # far more than there are; a damage_error archive might promise any number
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,12 @@ class Nips:
     sections: NDArray[np.str_]
 
 
-def load_nips(least_documents: int = 100, *, text: str = "abstracts", keep_stop_words: bool = False) -> Nips:
+def load_nips(min_documents: int = 100, *, text: str = "abstracts", keep_stop_words: bool = False) -> Nips:
     """Load the words of NIPS 0 to 12, as binary columns.
 
     Parameters
     ----------
-    least_documents : int, default 100
+    min_documents : int, default 100
         Words that occur in fewer documents are left out; the default is the paper's.
     text : {"abstracts", "papers"}, default "abstracts"
         Where words are looked for. Those of whole papers come counted, from a vocabulary without common words.
@@ -79,41 +79,41 @@ def load_nips(least_documents: int = 100, *, text: str = "abstracts", keep_stop_
     >>> nips.titles[0], nips.authors[0]  # doctest: +SKIP
     ('Connectivity Versus Entropy', ('Abu-Mostafa_Y',))
     """
-    least_documents = check_count(least_documents, "least_documents")
-    titles = _lines("nips.docs")
+    min_documents = check_count(min_documents, "min_documents")
+    titles = _read_lines("nips.docs")
     n = len(titles)
     if text == "abstracts":
-        occurs, words = _words_of_abstracts(_lines("nips.abstracts", n), least_documents, keep_stop_words)
+        occurs, words = _read_abstract_words(_read_lines("nips.abstracts", n), min_documents, keep_stop_words)
     elif text == "papers":
-        occurs, words = _words_of_papers(n, least_documents)
+        occurs, words = _read_paper_words(n, min_documents)
     else:
         raise InputError(f"text is {text!r}; it must be 'abstracts' or 'papers'.")
-    section_names = _lines("nips.labels.key")
-    sections = [section_names[i] for i in _numbers("nips.labels", n, len(section_names))]
-    author_names = _lines("nips.authors.key")
+    section_names = _read_lines("nips.labels.key")
+    sections = [section_names[i] for i in _read_numbers("nips.labels", n, len(section_names))]
+    author_names = _read_lines("nips.authors.key")
     authors = [
-        tuple(author_names[i] for i in _checked("nips.authors", line.split(), len(author_names)))
-        for line in _lines("nips.authors", n)
+        tuple(author_names[i] for i in _parse_numbers("nips.authors", line.split(), len(author_names)))
+        for line in _read_lines("nips.authors", n)
     ]
     return Nips(
         occurs,
         words,
-        np.array([name.removesuffix(".txt") for name in _lines("nips.docnames", n)], dtype=np.str_),
+        np.array([name.removesuffix(".txt") for name in _read_lines("nips.docnames", n)], dtype=np.str_),
         np.array(titles, dtype=np.str_),
         tuple(authors),
-        FIRST_YEAR + np.array(_numbers("nips.vols", n, 100), dtype=np.intp),
+        FIRST_YEAR + np.array(_read_numbers("nips.vols", n, 100), dtype=np.intp),
         np.array(sections, dtype=np.str_),
     )
 
 
-def _words_of_abstracts(
-    abstracts: list[str], least: int, keep_stop_words: bool
+def _read_abstract_words(
+    abstracts: list[str], min_documents: int, keep_stop_words: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
     from sklearn.feature_extraction.text import CountVectorizer
 
     count = CountVectorizer(
         binary=True,
-        min_df=min(least, len(abstracts)),
+        min_df=min(min_documents, len(abstracts)),
         token_pattern="[a-z]{2,}",
         stop_words=None if keep_stop_words else "english",
         dtype=np.float64,
@@ -121,51 +121,53 @@ def _words_of_abstracts(
     try:
         occurs = count.fit_transform(abstracts).toarray()
     except ValueError:
-        raise InputError(f"No word occurs in {least} abstracts; set least_documents lower.") from None
+        raise InputError(f"No word occurs in {min_documents} abstracts; set min_documents lower.") from None
     return occurs, np.array(count.get_feature_names_out(), dtype=np.str_)
 
 
-def _words_of_papers(n: int, least: int) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+def _read_paper_words(n: int, min_documents: int) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
     """Read lines of ``word = number = count documents``, and of how many words and ``number:count`` of each."""
-    vocabulary = np.array([line.split(" ", 1)[0] for line in _lines("nips.vocab")], dtype=np.str_)
-    lines = _archived_lines()
+    vocabulary = np.array([line.split(" ", 1)[0] for line in _read_lines("nips.vocab")], dtype=np.str_)
+    lines = _read_archive_lines()
     if len(lines) != n:
-        raise damaged(_ARCHIVE, f"{_COUNTS} has {len(lines)} lines for {n} documents")
+        raise damage_error(_ARCHIVE, f"{_COUNTS} has {len(lines)} lines for {n} documents")
     occurs = np.zeros((n, len(vocabulary)), dtype=bool)
     for i, line in enumerate(lines):
         _, *entries = line.split() or [""]
-        occurs[i, _checked(_ARCHIVE, [entry.partition(":")[0] for entry in entries], len(vocabulary))] = True
-    kept = np.flatnonzero(occurs.sum(axis=0) >= least)
+        occurs[i, _parse_numbers(_ARCHIVE, [entry.partition(":")[0] for entry in entries], len(vocabulary))] = True
+    kept = np.flatnonzero(occurs.sum(axis=0) >= min_documents)
     if len(kept) == 0:
-        raise InputError(f"No word occurs in {least} papers; set least_documents lower.")
+        raise InputError(f"No word occurs in {min_documents} papers; set min_documents lower.")
     kept = kept[np.argsort(vocabulary[kept])]
     return occurs[:, kept].astype(np.float64), vocabulary[kept]
 
 
-def _archived_lines() -> list[str]:
-    content = fetch(_ARCHIVE)
+def _read_archive_lines() -> list[str]:
+    content = fetch_file(_ARCHIVE)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(_COUNTS) as member:
-            return member.read(_MOST_BYTES).decode("ascii").rstrip().split("\n")
+            return member.read(_MAX_BYTES).decode("ascii").rstrip().split("\n")
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, ValueError) as error:
-        raise damaged(_ARCHIVE, f"{_COUNTS} cannot be read from it ({error})") from None
+        raise damage_error(_ARCHIVE, f"{_COUNTS} cannot be read from it ({error})") from None
 
 
-def _lines(name: str, n: int | None = None) -> list[str]:
+def _read_lines(name: str, n: int | None = None) -> list[str]:
     """Read the lines of a file, one a document if their number is given."""
-    lines = [line.strip() for line in text_lines(f"nips/{name}", "latin-1")]
+    lines = [line.strip() for line in read_text_lines(f"nips/{name}", "latin-1")]
     if n is not None and len(lines) != n:
-        raise damaged(f"nips/{name}", f"it has {len(lines)} lines for {n} documents")
+        raise damage_error(f"nips/{name}", f"it has {len(lines)} lines for {n} documents")
     return lines
 
 
-def _numbers(name: str, n: int, limit: int) -> list[int]:
-    return _checked(name, _lines(name, n), limit)
+def _read_numbers(name: str, n: int, limit: int) -> list[int]:
+    return _parse_numbers(name, _read_lines(name, n), limit)
 
 
-def _checked(name: str, texts: list[str], limit: int) -> list[int]:
+def _parse_numbers(name: str, texts: list[str], limit: int) -> list[int]:
     """Read numbers from 0 up to a limit."""
     for text in texts:
         if not (text.isascii() and text.isdigit() and int(text) < limit):
-            raise damaged(name if "/" in name else f"nips/{name}", f"{text!r} is not a number from 0 to {limit - 1}")
+            raise damage_error(
+                name if "/" in name else f"nips/{name}", f"{text!r} is not a number from 0 to {limit - 1}"
+            )
     return list(map(int, texts))

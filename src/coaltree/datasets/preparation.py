@@ -64,7 +64,7 @@ def principal_components(X: ArrayLike, n_components: int = 20, *, unit_variance:
     return np.asarray(scores * sizes[:n_components])
 
 
-def balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomState = None) -> NDArray[np.intp]:
+def sample_balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomState = None) -> NDArray[np.intp]:
     """Draw as many rows of each class, without replacement.
 
     Parameters
@@ -82,8 +82,8 @@ def balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomState = N
 
     Examples
     --------
-    >>> from coaltree.datasets import balanced_rows
-    >>> balanced_rows(["a", "b", "b", "a"], 2, random_state=0).tolist()
+    >>> from coaltree.datasets import sample_balanced_rows
+    >>> sample_balanced_rows(["a", "b", "b", "a"], 2, random_state=0).tolist()
     [0, 3, 1, 2]
     """
     given = np.asarray(classes)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .download import damaged, text_lines
+from .download import damage_error, read_text_lines
 
 N_ATTRIBUTES = 57
 N_RUN_LENGTHS = 3  # the last attributes, which are never 0
@@ -50,25 +50,25 @@ def load_spambase() -> Spambase:
     --------
     >>> import coaltree as ct
     >>> mails = ct.datasets.load_spambase()  # doctest: +SKIP
-    >>> rows = ct.datasets.balanced_rows(mails.spam, 50, random_state=0)  # doctest: +SKIP
-    >>> X = ct.datasets.binary_attributes(mails.attributes[rows])  # doctest: +SKIP
+    >>> rows = ct.datasets.sample_balanced_rows(mails.spam, 50, random_state=0)  # doctest: +SKIP
+    >>> X = ct.datasets.binarize_attributes(mails.attributes[rows])  # doctest: +SKIP
     """
     name = "spambase/spambase.data"
-    lines = text_lines(name, "ascii")
+    lines = read_text_lines(name, "ascii")
     try:
         table = np.array([line.split(",") for line in lines], dtype=np.float64)
     except ValueError:
-        raise damaged(name, "a line has another number of cells, or one that is no number") from None
+        raise damage_error(name, "a line has another number of cells, or one that is no number") from None
     if table.ndim != 2 or table.shape[1] != N_ATTRIBUTES + 1:
-        raise damaged(name, f"its lines do not have {N_ATTRIBUTES} attributes and a class")
+        raise damage_error(name, f"its lines do not have {N_ATTRIBUTES} attributes and a class")
     if not np.isin(table[:, -1], (0, 1)).all():
-        raise damaged(name, "it has a class other than 0 and 1")
+        raise damage_error(name, "it has a class other than 0 and 1")
     if not np.isfinite(table).all():
-        raise damaged(name, "it holds a number that is not finite")
+        raise damage_error(name, "it holds a number that is not finite")
     return Spambase(table[:, :-1], _names(), table[:, -1] == 1)
 
 
-def binary_attributes(attributes: ArrayLike, run_lengths: str = "positive") -> NDArray[np.float64]:
+def binarize_attributes(attributes: ArrayLike, run_lengths: str = "positive") -> NDArray[np.float64]:
     """Make the attributes of SPAMBASE binary.
 
     Parameters
@@ -86,12 +86,12 @@ def binary_attributes(attributes: ArrayLike, run_lengths: str = "positive") -> N
     Examples
     --------
     >>> import numpy as np
-    >>> from coaltree.datasets import binary_attributes
+    >>> from coaltree.datasets import binarize_attributes
     >>> mails = np.zeros((3, 57))
     >>> mails[:, 0], mails[:, -1] = [0.5, 0.0, 0.1], [10, 20, 30]
-    >>> binary_attributes(mails)[:, [0, -1]].tolist()
+    >>> binarize_attributes(mails)[:, [0, -1]].tolist()
     [[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]
-    >>> binary_attributes(mails, "median")[:, [0, -1]].tolist()
+    >>> binarize_attributes(mails, "median")[:, [0, -1]].tolist()
     [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
     """
     if run_lengths not in ("positive", "median"):
@@ -111,9 +111,9 @@ def binary_attributes(attributes: ArrayLike, run_lengths: str = "positive") -> N
 def _names() -> NDArray[np.str_]:
     """Read the names of the attributes, which stand before a colon."""
     name = "spambase/spambase.names"
-    entries = [line.split(":") for line in text_lines(name, "ascii") if not line.startswith("|") and ":" in line]
+    entries = [line.split(":") for line in read_text_lines(name, "ascii") if not line.startswith("|") and ":" in line]
     # The colon is not among the characters that are counted, so that the last one ends the name.
     names = [":".join(entry[:-1]) for entry in entries]
     if len(names) != N_ATTRIBUTES:
-        raise damaged(name, f"it names {len(names)} attributes, not {N_ATTRIBUTES}")
+        raise damage_error(name, f"it names {len(names)} attributes, not {N_ATTRIBUTES}")
     return np.array(names, dtype=np.str_)

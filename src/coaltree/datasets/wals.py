@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .download import damaged, text_lines
+from .download import damage_error, read_text_lines
 
 EDITIONS = ("2008", "2020")
 NEWEST_CLASSIFICATION = "2020.4"
@@ -112,32 +112,32 @@ def load_wals(edition: str = "2008", *, classification: str | None = None) -> Wa
     if classification not in (None, NEWEST_CLASSIFICATION):
         raise InputError(f"classification is {classification!r}; it must be None or {NEWEST_CLASSIFICATION!r}.")
     folder = f"wals/v{edition}"
-    languages = _records(f"{folder}/languages.csv", ("ID", "Name", "Latitude", "Longitude", *_FAMILY))
-    features = _records(f"{folder}/parameters.csv", ("ID", "Name"))
-    codes = _records(f"{folder}/codes.csv", ("ID", "Parameter_ID", "Name"))
-    cells = _records(f"{folder}/values.csv", ("Language_ID", "Parameter_ID", "Code_ID"))
+    languages = _read_records(f"{folder}/languages.csv", ("ID", "Name", "Latitude", "Longitude", *_FAMILY))
+    features = _read_records(f"{folder}/parameters.csv", ("ID", "Name"))
+    codes = _read_records(f"{folder}/codes.csv", ("ID", "Parameter_ID", "Name"))
+    cells = _read_records(f"{folder}/values.csv", ("Language_ID", "Parameter_ID", "Code_ID"))
     if classification is not None:
-        languages = _reclassified(languages, f"wals/v{classification}/languages.csv")
-    states, values = _states(languages, features, codes, cells, f"{folder}/values.csv")
+        languages = _reclassify(languages, f"wals/v{classification}/languages.csv")
+    states, values = _read_states(languages, features, codes, cells, f"{folder}/values.csv")
     known = ~np.isnan(states)
-    families, subfamilies, genera = (_texts(languages, level) for level in _FAMILY)
+    families, subfamilies, genera = (_to_texts(languages, level) for level in _FAMILY)
     whole = Wals(
         states=states,
-        languages=_texts(languages, "Name"),
-        features=_texts(features, "Name"),
+        languages=_to_texts(languages, "Name"),
+        features=_to_texts(features, "Name"),
         values=values,
-        language_ids=_texts(languages, "ID"),
-        feature_ids=_texts(features, "ID"),
+        language_ids=_to_texts(languages, "ID"),
+        feature_ids=_to_texts(features, "ID"),
         families=families,
         subfamilies=subfamilies,
         genera=genera,
-        latitudes=_degrees(languages, "Latitude", f"{folder}/languages.csv"),
-        longitudes=_degrees(languages, "Longitude", f"{folder}/languages.csv"),
+        latitudes=_to_degrees(languages, "Latitude", f"{folder}/languages.csv"),
+        longitudes=_to_degrees(languages, "Longitude", f"{folder}/languages.csv"),
     )
     return whole.select(known.any(axis=1), known.any(axis=0))
 
 
-def indo_european(atlas: Wals, least_known: int = 26) -> Wals:
+def select_indo_european(atlas: Wals, min_known: int = 26) -> Wals:
     """Return the Indo-European languages of which enough is known, as in the paper's tree of languages.
 
     Of the 2008 edition these are 48 languages and 139 features, the paper's numbers.
@@ -145,7 +145,7 @@ def indo_european(atlas: Wals, least_known: int = 26) -> Wals:
     Parameters
     ----------
     atlas : Wals
-    least_known : int, default 26
+    min_known : int, default 26
         How many features have to be known of a language.
 
     Returns
@@ -154,16 +154,14 @@ def indo_european(atlas: Wals, least_known: int = 26) -> Wals:
         With the features that are known of at least one of the languages.
     """
     known = ~np.isnan(atlas.states)
-    chosen = (atlas.families == "Indo-European") & (known.sum(axis=1) >= least_known)
+    chosen = (atlas.families == "Indo-European") & (known.sum(axis=1) >= min_known)
     if not chosen.any():
-        raise InputError(
-            f"There is no Indo-European language of which {least_known} features are known; ask for fewer."
-        )
+        raise InputError(f"There is no Indo-European language of which {min_known} features are known; ask for fewer.")
     part = atlas.select(chosen)
     return part.select(features=(~np.isnan(part.states)).any(axis=0))
 
 
-def densest(atlas: Wals, share: float) -> Wals:
+def select_densest(atlas: Wals, share: float) -> Wals:
     """Return the languages and the features of which most is known, as in the paper's restoration of hidden cells.
 
     Both are ordered by the number of their known cells in the whole table, those that tie in the order of the atlas.
@@ -183,34 +181,34 @@ def densest(atlas: Wals, share: float) -> Wals:
         raise InputError(f"share is {share!r}; it must be a number above 0 and at most 1.")
     known = ~np.isnan(atlas.states)
 
-    def most_known(counts: NDArray[np.intp]) -> NDArray[np.intp]:
+    def find_best_known(counts: NDArray[np.intp]) -> NDArray[np.intp]:
         keep = max(round(share * len(counts)), 1)
         return np.sort(np.argsort(-counts, kind="stable")[:keep])
 
-    return atlas.select(most_known(known.sum(axis=1)), most_known(known.sum(axis=0)))
+    return atlas.select(find_best_known(known.sum(axis=1)), find_best_known(known.sum(axis=0)))
 
 
 Record = dict[str, str]
 
 
-def _records(name: str, columns: Iterable[str]) -> list[Record]:
+def _read_records(name: str, columns: Iterable[str]) -> list[Record]:
     """Read a csv file with a header that has at least some columns."""
     # Ends of lines inside of quotes belong to the text, so the reader gets them back.
-    reader = csv.DictReader((line + "\n" for line in text_lines(name, "utf-8")), strict=True)
+    reader = csv.DictReader((line + "\n" for line in read_text_lines(name, "utf-8")), strict=True)
     try:
         rows = list(reader)
     except csv.Error as error:
-        raise damaged(name, f"line {reader.line_num}: {error}") from None
+        raise damage_error(name, f"line {reader.line_num}: {error}") from None
     absent = [column for column in columns if column not in (reader.fieldnames or ())]
     if absent:
-        raise damaged(name, f"it has no column {absent[0]!r}")
+        raise damage_error(name, f"it has no column {absent[0]!r}")
     for i, row in enumerate(rows):
         if None in row or None in row.values():
-            raise damaged(name, f"row {i + 1} has another number of cells than the header")
+            raise damage_error(name, f"row {i + 1} has another number of cells than the header")
     return rows
 
 
-def _states(
+def _read_states(
     languages: list[Record], features: list[Record], codes: list[Record], cells: list[Record], name: str
 ) -> tuple[NDArray[np.float64], tuple[tuple[str, ...], ...]]:
     """Put the known cells in their places, and say what the codes of every feature mean."""
@@ -227,29 +225,29 @@ def _states(
     for cell in cells:
         feature, language = cell["Parameter_ID"], cell["Language_ID"]
         if language not in row or (feature, cell["Code_ID"]) not in state:
-            raise damaged(
+            raise damage_error(
                 name, f"value {cell['Code_ID']!r} of feature {feature!r} for {language!r} is not in the other files"
             )
         place = row[language], column[feature]
         if not math.isnan(states[place]):
-            raise damaged(name, f"feature {feature!r} of {language!r} has two values")
+            raise damage_error(name, f"feature {feature!r} of {language!r} has two values")
         states[place] = state[feature, cell["Code_ID"]]
     return states, tuple(map(tuple, values))
 
 
-def _reclassified(languages: list[Record], name: str) -> list[Record]:
-    newest = {record["ID"]: record for record in _records(name, ("ID", *_FAMILY))}
+def _reclassify(languages: list[Record], name: str) -> list[Record]:
+    newest = {record["ID"]: record for record in _read_records(name, ("ID", *_FAMILY))}
     return [
         language | {level: newest.get(language["ID"], language)[level] for level in _FAMILY} for language in languages
     ]
 
 
-def _texts(records: list[Record], column: str) -> NDArray[np.str_]:
+def _to_texts(records: list[Record], column: str) -> NDArray[np.str_]:
     return np.array([record[column] for record in records], dtype=np.str_)
 
 
-def _degrees(records: list[Record], column: str, name: str) -> NDArray[np.float64]:
+def _to_degrees(records: list[Record], column: str, name: str) -> NDArray[np.float64]:
     try:
         return np.array([float(record[column] or "nan") for record in records])
     except ValueError as error:
-        raise damaged(name, f"column {column!r}: {error}") from None
+        raise damage_error(name, f"column {column!r}: {error}") from None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
-from ..table.column_warnings import FAR
+from ..table.column_warnings import MIN_EXTREME_DISTANCE
 from ..tree.cut import cut_with_min_size, number_clusters, split_heights
 from ..tree.tree import Tree
 
@@ -239,4 +239,4 @@ def _far_column(group: FloatArray, others: FloatArray) -> int | None:
     varies = sd > 1e-9 * np.abs(away)
     squares = np.divide(away, sd, out=np.zeros_like(sd), where=varies) ** 2
     far = int(np.argmax(squares))
-    return far if squares[far] >= max(FAR**2, SHARE * squares.sum()) else None
+    return far if squares[far] >= max(MIN_EXTREME_DISTANCE**2, SHARE * squares.sum()) else None

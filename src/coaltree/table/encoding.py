@@ -1,4 +1,4 @@
-"""Encodings: how columns become the numbers that a process sees, for the rows of the fit and for new ones."""
+"""Encode columns as arrays for a process: `fit_encoding` and `encode` for a fit, `read_new_rows` for new rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .scaling import ColumnScale, PowerTransform
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
-# Values that differ by less than this share of their size may have been equal before something was computed.
+# Values that differ by less than this share of their size may differ by rounding only.
 _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """What is needed to encode new rows the way the rows of the fit were.
+    """The encoding of a fit, which also encodes new rows.
 
     Parameters
     ----------
@@ -35,16 +35,16 @@ class Encoding:
     kinds : tuple of {"real", "categorical"}
         Kind of each column.
     center, scale : ndarray of float64, shape (n_real,)
-        Mean (to the nearest number that a float can say) and standard deviation of each real column, in the
-        table's order and after its power transform; 0 and 1 where nothing is rescaled.
+        Mean and standard deviation of each real column, in the order of the table and after its power transform; 0 and 1
+        without standardisation.
     categories : tuple of tuple
         Categories of each categorical column, in the table's order.
     informative : ndarray of bool, shape (n_columns,)
-        Whether a column has at least two distinct values; only these are encoded.
+        Whether a column has at least two distinct values; only such columns are encoded.
     times : tuple of str
         Names of the real columns that hold points in time, as days since 1970-01-01.
     powers : tuple of PowerTransform or None
-        The power transform of each real column, None where it has none; empty if no column has one.
+        The power transform of each real column or None; empty if no column has one.
     """
 
     column_names: tuple[str, ...]
@@ -58,7 +58,7 @@ class Encoding:
 
     @property
     def column_scales(self) -> list[ColumnScale]:
-        """How each real column is encoded, in the table's order."""
+        """The scale of each real column, in the order of the table."""
         powers = self.powers or (None,) * len(self.center)
         return [ColumnScale(*own) for own in zip(self.center.tolist(), self.scale.tolist(), powers, strict=True)]
 
@@ -100,8 +100,8 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
     table : Table
         The rows of the fit.
     standardize : bool or "power", default=True
-        Whether real columns are brought to mean 0 and standard deviation 1 over their observed cells; with "power", after the
-        transform of Yeo and Johnson that makes each as Gaussian as it can be.
+        Whether real columns are standardised to mean 0 and standard deviation 1 over their observed cells; "power" applies
+        the Yeo-Johnson transform that makes each most Gaussian first.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     table : Table
         The rows of the fit, or new rows as `read_new_rows` reads them.
     encoding : Encoding
-        What `fit_encoding` found.
+        The result of `fit_encoding`.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     Raises
     ------
     InputError
-        When the columns are not those of the encoding.
+        If the columns differ from those of the encoding.
     """
     _check_same_columns(table, encoding)
     used = list(zip(table.columns, encoding.informative.tolist(), strict=True))
@@ -157,7 +157,7 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     categorical_names = [
         column.name for column, informative in used if informative and not isinstance(column, RealColumn)
     ]
-    # Filled column by column, so that no column is there twice.
+    # Filled column by column, to save memory.
     real = np.empty((table.n_rows, len(real_names)))
     codes = np.empty((table.n_rows, len(categorical_names)), dtype=np.intp)
     scales = iter(encoding.column_scales)
@@ -179,8 +179,8 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     )
 
 
-def describe(table: Table, encoding: Encoding, apart: Mapping[str, IntArray] | None = None) -> list[str]:
-    """Say in a sentence each what a user should know of a table: above all, what takes no part in the tree.
+def describe(table: Table, encoding: Encoding, separated: Mapping[str, IntArray] | None = None) -> list[str]:
+    """Return notes on a table, one sentence each: above all, which columns are ignored.
 
     Parameters
     ----------
@@ -188,18 +188,18 @@ def describe(table: Table, encoding: Encoding, apart: Mapping[str, IntArray] | N
         The rows of the fit.
     encoding : Encoding
         Its encoding.
-    apart : mapping of str to ndarray of int, optional
-        Rows that the top of the tree sets apart because of one column, by its name.
+    separated : mapping of str to ndarray of int, optional
+        For a column name, rows that the top of the tree separates because of this column.
 
     Returns
     -------
     list of str
-        What was noticed when the table was read, and what takes no part; empty when all is well.
+        The notes; empty if there are none.
     """
     if table.n_rows == 1:
         return [*table.remarks, "The table has one row: its tree is a single leaf."]
     if not encoding.informative.any():
-        return [*table.remarks, "No column has two different values, so nothing tells the rows apart."]
+        return [*table.remarks, "No column has two different values, so the rows cannot be distinguished."]
     observed = [~np.isnan(c.values) if isinstance(c, RealColumn) else c.codes >= 0 for c in table.columns]
     missing = [c.name for c, cells in zip(table.columns, observed, strict=True) if not cells.any()]
     constant = [
@@ -216,11 +216,11 @@ def describe(table: Table, encoding: Encoding, apart: Mapping[str, IntArray] | N
         if informative and isinstance(column, RealColumn) and _differs_by_rounding(column.values):
             sentences.append(
                 f"The values of column {column.name!r} differ by less than {_ROUNDING:g} of their size, which may be "
-                "rounding; the column is used: leave it out if it is constant."
+                "rounding: the column is used; drop it if it is constant."
             )
     used = [column for column, informative in zip(table.columns, encoding.informative, strict=True) if informative]
     sentences += describe_copies(used)
-    sentences += describe_tails(table, _real_values(table, encoding), apart or {})
+    sentences += describe_tails(table, _real_values(table, encoding), separated or {})
     if missing:
         sentences.append(
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "
@@ -240,7 +240,7 @@ def describe(table: Table, encoding: Encoding, apart: Mapping[str, IntArray] | N
 
 
 def _real_values(table: Table, encoding: Encoding) -> dict[str, FloatArray]:
-    """Return the real columns that take part, by name, as they are or after their power transform."""
+    """Return the real columns in use, by name, after their power transform if there is one."""
     used = dict(zip(encoding.column_names, encoding.informative.tolist(), strict=True))
     return {
         column.name: column.values if scale.power is None else scale.encode(column.values)
@@ -250,7 +250,7 @@ def _real_values(table: Table, encoding: Encoding) -> dict[str, FloatArray]:
 
 
 def _differs_by_rounding(values: FloatArray) -> bool:
-    """Say whether values that differ do so in their last digits only, as constants do that were computed."""
+    """Return whether values differ in their last digits only, as computed constants do."""
     observed = values[~np.isnan(values)]
     size = np.max(np.abs(observed))
     # Halves, because the difference of two finite numbers may be infinite.
@@ -270,10 +270,10 @@ def _check_same_columns(table: Table, encoding: Encoding) -> None:
     categories = iter(encoding.categories)
     for column, kind in zip(table.columns, encoding.kinds, strict=True):
         if (kind == "real") != isinstance(column, RealColumn):
-            raise InputError(f"Column {column.name!r} was {kind} when the model was fit, and is not any more.")
+            raise InputError(f"Column {column.name!r} was {kind} when the model was fit, and is not now.")
         if not isinstance(column, RealColumn) and column.categories != next(categories):
             raise InputError(
-                f"Column {column.name!r} is encoded with other categories than those of the fit: "
+                f"Column {column.name!r} has different categories than in the fit: "
                 "read new rows with categories=encoding.categories_by_name."
             )
 
@@ -285,11 +285,10 @@ def read_new_rows(
     unseen: Literal["missing", "error"] = "missing",
     estimator: str = "CoalescentClustering",
 ) -> Table:
-    """Read new rows the way the rows of the fit were.
+    """Read new rows with the encoding of a fit.
 
-    The columns of a frame are found by their names, in any order; other columns are not looked at. The columns of an
-    array, of a list of lists and of a frame whose labels are not text are found by their positions. So are those of a
-    frame with names of its own if the fit was on an array, which has none.
+    Columns of a frame are matched by name, in any order, and other columns are ignored. Columns of an array, of a list of lists
+    and of a frame whose labels are not text are matched by position. So are those of a frame if the fit was on an array.
 
     Parameters
     ----------
@@ -311,17 +310,17 @@ def read_new_rows(
     Raises
     ------
     InputError
-        When columns of the fit are absent, or a cell cannot be read as in the fit.
+        If columns of the fit are absent, or a cell cannot be read as in the fit.
 
     Warns
     -----
     InputWarning
-        For columns that the fit did not have, and for categories that it did not know.
+        For columns and categories that did not occur in the fit.
     """
     if unseen not in ("missing", "error"):
         raise InputError(f"unseen is {unseen!r}; it must be 'missing' or 'error'.")
     source = open_source(X)
-    if _by_name(source, encoding):
+    if _match_by_name(source, encoding):
         position = dict(zip(source.names, source.positions, strict=True))
         positions = tuple(position[name] for name in encoding.column_names)
         extra = [name for name in source.names if name not in set(encoding.column_names)]
@@ -336,7 +335,7 @@ def read_new_rows(
     else:
         expected, found = len(encoding.column_names), len(source.names)
         if found != expected:
-            # The words of scikit-learn, which its users and its checks know.
+            # The wording of scikit-learn, which its checks expect.
             raise InputError(
                 f"X has {found} features, but {estimator} is expecting {expected} features as input: columns without "
                 f"names are those of the fit in the same order, which are {listing(encoding.column_names, limit=10)}."
@@ -346,22 +345,22 @@ def read_new_rows(
     return read_known(known, encoding.categories_by_name, unseen)
 
 
-def _by_name(source: Source, encoding: Encoding) -> bool:
-    """Say whether the columns are found by name and not by position; refuse a frame that lacks some of the names."""
+def _match_by_name(source: Source, encoding: Encoding) -> bool:
+    """Return whether columns are matched by name; refuse a frame that lacks some of the names."""
     if source.labels is None:
         return False
     absent = [name for name in encoding.column_names if name not in set(source.names)]
     if not absent:
         return True
     n_columns = len(encoding.column_names)
-    # What the columns of an array are called, or of a pandas frame that was made from one, is no name.
-    nameless = encoding.column_names in (array_names(n_columns), tuple(map(str, range(n_columns))))
-    if not all(isinstance(label, str) for label in source.labels) or (nameless and len(absent) == n_columns):
+    # The columns of an array, or of a pandas frame made from one, have no names.
+    unnamed = encoding.column_names in (array_names(n_columns), tuple(map(str, range(n_columns))))
+    if not all(isinstance(label, str) for label in source.labels) or (unnamed and len(absent) == n_columns):
         return False
     extra = [name for name in source.names if name not in set(encoding.column_names)]
     one = len(absent) == 1
     raise InputError(
         f"The table lacks the {'column' if one else 'columns'} {listing(absent)} that it had when the model was fit"
-        f"{f' (and has {listing(extra)}, which it had not)' if extra else ''}: add the {'column' if one else 'columns'}, "
-        f"with missing cells if {'it is' if one else 'they are'} not known."
+        f"{f' (and has {listing(extra)} instead)' if extra else ''}: add the {'column' if one else 'columns'}, "
+        f"with missing cells if {'it is' if one else 'they are'} unknown."
     )
