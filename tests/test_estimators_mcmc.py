@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import coaltree as ct
 from coaltree.cli import app
-from coaltree.plot.traces import trace_log
+from coaltree.persist.results import trace_log
 from coaltree.predict.predictor import Predictor
 from named import refused
 

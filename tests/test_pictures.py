@@ -15,9 +15,9 @@ import coaltree as ct
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.plot import density as density_module
 from coaltree.plot import heatmap as heatmap_module
-from coaltree.plot.fitted import checked_model, encoded_columns
-from coaltree.plot.panels import LIMIT
-from coaltree.plot.style import LIGHT, MIXED, any_script
+from coaltree.plot.fitted_model import check_fitted_model, encoded_columns
+from coaltree.plot.heatmap import MAX_DEVIATION
+from coaltree.plot.style import LIGHT, MIXED, font_fallbacks
 from coaltree.process.base import merge_log_likelihoods
 from named import refused
 
@@ -97,7 +97,7 @@ def alike(color, other):
 
 
 def real_color(value):
-    return mpl.colormaps["RdBu_r"](0.5 + 0.5 * value / LIMIT)
+    return mpl.colormaps["RdBu_r"](0.5 + 0.5 * value / MAX_DEVIATION)
 
 
 # -- the table beside the tree ---------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_odd_names_in_a_picture():
     frame = pd.DataFrame(rng.normal(size=(9, 9)), columns=ODD, index=[f"{name}!" for name in ODD])
     frame["<b>kind</b>"] = ODD
     model = ct.CoalescentClustering(n_clusters=2, categorical_features=["<b>kind</b>"]).fit(frame)
-    with any_script():
+    with font_fallbacks():
         axes = ct.plot_heatmap(model, labels=ODD)
         save(axes)
     names = [text.get_text() for text in axes["table"].get_xticklabels()]
@@ -206,7 +206,7 @@ def test_odd_names_in_a_picture():
 def test_tables_of_one_and_two_rows(n):
     model = ct.CoalescentClustering().fit(np.array([[0.0, 1.0], [2.0, 5.0]])[:n])
     if n == 1:
-        with refused("column table takes part tree"):
+        with refused("column table"):
             ct.plot_heatmap(model)
         with refused("x y real columns none"):
             ct.plot_density(model)
@@ -230,7 +230,7 @@ def test_axes_of_ones_own(model):
     ("options", "sentence"),
     [
         ({"missing": "hide"}, "missing hide mark fill"),
-        ({"columns": ["length", "same"]}, "columns same take part tree"),
+        ({"columns": ["length", "same"]}, "columns same"),
         ({"columns": []}, "columns none"),
         ({"collapse": 0}, "collapse 0"),
         ({"labels": [1, 2]}, "label"),
@@ -250,8 +250,8 @@ def test_models_that_are_none(picture):
 
 
 def test_very_many_columns(model, monkeypatch):
-    monkeypatch.setattr(heatmap_module, "MOST_COLUMNS", 2)
-    with refused("4 columns picture room 2"):
+    monkeypatch.setattr(heatmap_module, "MAX_COLUMNS", 2)
+    with refused("4 columns 2"):
         ct.plot_heatmap(model)
     ct.plot_heatmap(model, columns=["length", "wings"])
 
@@ -264,7 +264,7 @@ def test_the_density_is_that_of_new_rows_with_all_else_missing(model, frame):
     pair = columns["weight"], columns["length"]
     codes = [np.array([-1.0, 0.5]), np.array([0.0, 0.3, 1.0])]
     units = [column.scale.decode(own) for column, own in zip(pair, codes, strict=True)]
-    found = density_module._density(checked_model(model), pair, units, 4)
+    found = density_module._density(check_fitted_model(model), pair, units, 4)
     for i, length in enumerate(units[1]):
         for j, weight in enumerate(units[0]):
             new = frame.iloc[:1].assign(length=length, weight=weight, colour=None, wings=None)
@@ -346,9 +346,9 @@ def test_co_clustering_that_cannot_be_drawn(plain):
     with refused("sample trees TreeSample"):
         ct.plot_co_clustering(plain)
     huge = ct.TreeSample([ct.simulate_tree(3001, 0)])
-    with refused("sample 3,001 rows matrix pairs drawn 3,000"):
+    with refused("sample 3,001 rows 3,000"):
         ct.plot_co_clustering(huge, n_clusters=2)
-    with pytest.raises(InputError, match="pass n_clusters or height"):
+    with pytest.raises(InputError, match="n_clusters or height"):
         ct.plot_co_clustering(ct.TreeSample([ct.simulate_tree(3, 0)]))
     save(ct.plot_co_clustering(ct.TreeSample([ct.simulate_tree(1, 0)]), n_clusters=1))
 
@@ -381,9 +381,9 @@ def test_traces_on_the_axes(sampled):
 
 
 def test_traces_that_are_not_there(sampled):
-    with refused("result type Tree traces runs"):
+    with refused("result type Tree smc"):
         ct.plot_evidence(ct.simulate_tree(3, 0))
-    with refused("result type TreeSample trees found"):
+    with refused("result type TreeSample smc"):
         ct.plot_evidence(ct.TreeSample(sampled.sample_.trees))
 
 
@@ -407,5 +407,5 @@ def test_traces_of_a_model_from_a_file(sampled, tmp_path):
 )
 def test_matplotlib_is_asked_for_by_name(plain, monkeypatch, draw):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with refused("drawn matplotlib pip install coaltree[plot]", MissingDependencyError):
+    with refused("matplotlib pip install coaltree[plot]", MissingDependencyError):
         draw(plain)

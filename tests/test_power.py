@@ -14,7 +14,8 @@ from sklearn.preprocessing import PowerTransformer
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.plot.fitted import encoded_columns
+from coaltree.persist.archive import pack
+from coaltree.plot.fitted_model import encoded_columns
 from coaltree.table.scaling import ColumnScale, PowerTransform
 from command_line import check_sentence, command_in
 
@@ -264,9 +265,7 @@ def test_a_file_with_a_transform_that_is_none_is_refused(clustering, tmp_path, p
     facts = json.loads(members["model.json"])
     facts["columns"][0]["power"] |= part
     members["model.json"] = json.dumps(facts).encode()
-    with zipfile.ZipFile(tmp_path / "b.coaltree", "w") as file:
-        for name, data in members.items():
-            file.writestr(name, data)
+    (tmp_path / "b.coaltree").write_bytes(pack(members))
     with pytest.raises(InputError, match="power of column 'mass'"):
         ct.load_model(tmp_path / "b.coaltree")
 

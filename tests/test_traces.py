@@ -74,16 +74,13 @@ def test_few_samples_and_many_chains(n_chains, n_samples, n):
 
 
 def test_what_has_no_chains():
-    sentence = (
-        "result is of type Tree, which has no traces of chains; it must be what mcmc\\(\\) returns, or a model fitted"
-    )
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(InputError, match=r"type Tree,.*mcmc"):
         ct.plot_traces(ct.simulate_tree(3, 0))
 
 
 def test_matplotlib_is_asked_for_by_name(fitted, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with refused("drawn matplotlib pip install coaltree[plot]", MissingDependencyError):
+    with refused("matplotlib pip install coaltree[plot]", MissingDependencyError):
         ct.plot_traces(fitted)
 
 

@@ -348,7 +348,7 @@ def fit_and_draw(
 def _add_traces(model: ClusterModel, folder: OutputFolder) -> None:
     """Put a file for each Markov chain into the folder; those of an earlier fit may be more than of this one."""
     from ..inference.mcmc_result import MCMCResult
-    from ..plot.traces import trace_log
+    from ..persist.results import trace_log
 
     sample = getattr(model, "sample_", None)
     if isinstance(sample, MCMCResult):

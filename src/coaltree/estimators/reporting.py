@@ -13,8 +13,8 @@ from .. import __version__
 from ..inference.mcmc_result import MCMCResult
 from ..inference.smc_result import SMCResult
 from ..persist.results import clusters_chosen_by
-from ..plot.fitted import encoded_columns
-from ..plot.visible_tree import MOST_LEAVES
+from ..plot.fitted_model import encoded_columns
+from ..plot.visible_tree import MAX_VISIBLE_LEAVES
 from ..process.predictions import Predictions
 from ..report.facts import (
     CategoricalFacts,
@@ -75,7 +75,7 @@ def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
     asked = model._prediction_rows()
     holes, filled, off = np.zeros(0, dtype=np.intp), None, None
     if encoding.informative.any():
-        if tree.n_leaves <= MOST_LEAVES:
+        if tree.n_leaves <= MAX_VISIBLE_LEAVES:
             holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
         if len(holes):
             filled = model._expected_cells(matrix[holes])

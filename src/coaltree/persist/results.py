@@ -196,6 +196,29 @@ def json_text(facts: Mapping[str, Any]) -> str:
     return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def trace_log(result: MCMCResult, chain: int) -> str:
+    """Return the traces of one chain after its warm-up as tab-separated text with a header, as Tracer reads it.
+
+    Sampled parameters are included.
+
+    Parameters
+    ----------
+    result : MCMCResult
+    chain : int
+        Its number, from 0.
+
+    Returns
+    -------
+    str
+        ``state`` counts the samples of the chain, including the warm-up.
+    """
+    traces = result.traces | result.parameters
+    lines = ["\t".join(("state", *traces))]
+    kept = np.stack([trace[chain, result.warmup :] for trace in traces.values()], axis=1)
+    lines += ["\t".join(map(repr, (state, *row))) for state, row in enumerate(kept.tolist(), result.warmup)]
+    return "\n".join(lines) + "\n"
+
+
 def dendrogram_png(tree: Tree, labels: ArrayLike, title: str) -> bytes:
     """Draw a tree with its clusters as the commands do; see `dendrogram_bytes`."""
     return dendrogram_bytes(tree, labels=labels, title=title)

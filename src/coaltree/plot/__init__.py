@@ -1,1 +1,1 @@
-"""What leaves the library for people to look at."""
+"""Figures, drawn with matplotlib, which is imported only when one is drawn."""

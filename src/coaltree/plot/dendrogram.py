@@ -1,4 +1,4 @@
-"""Dendrograms with matplotlib, which is imported only when one is drawn."""
+"""``plot_dendrogram``: a tree with its clusters, as axes or as the bytes of a picture."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, check_tree
-from .style import FONT, any_script, check_axes, need_matplotlib, new_axes, paint
-from .visible_tree import Drawn, columns, drawn_part, shown
+from .style import FONT, check_axes, color_nodes, font_fallbacks, new_axes, require_matplotlib
+from .visible_tree import VisibleTree, name_width, select_visible, short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SMALLEST_FONT, _LARGEST_FONT = 4.0, FONT
-_SMALLEST_CLADE_FONT = 6.0
+_MIN_FONT, _MAX_FONT = 4.0, FONT
+_MIN_CLADE_FONT = 6.0
 _SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
 
 Orientation = Literal["left", "right", "top", "bottom"]
@@ -42,41 +42,37 @@ def plot_dendrogram(
     support: Iterable[float] | bool | Literal["auto"] = "auto",
     collapse: int | Literal["auto"] | None = "auto",
 ) -> Axes:
-    """Draw a tree, or of a large one the top.
+    """Draw a dendrogram; of a large tree, its oldest merges.
 
     Parameters
     ----------
     tree : Tree
     labels : iterable of hashable, length n, optional
-        Flat cluster of each leaf, in row order. A branch, or a collapsed clade, takes the colour of a cluster if all
-        leaves below it are of that cluster, and is grey otherwise. Up to twelve clusters are named in a legend outside of
-        the axes.
+        Flat cluster of each leaf, in row order. A branch or a collapsed clade has the colour of a cluster if all its
+        leaves are in that cluster, and is grey otherwise. Up to twelve clusters are named in a legend outside the axes.
     ax : matplotlib Axes, optional
-        Where to draw. By default a new pyplot figure, of a size that suits the number of leaves.
+        Where to draw; by default a new pyplot figure whose size suits the number of leaves.
     orientation : {"left", "right", "top", "bottom"}, default "left"
-        The side on which the root stands.
+        The side of the root.
     leaf_names : bool or "auto", default "auto"
-        Whether to write the leaves' names. ``"auto"`` does for at most ``max_leaf_names`` leaves, if they
-        have room. Names of more than 30 characters are shortened.
+        Show the names of leaves. ``"auto"`` shows them for at most ``max_leaf_names`` leaves, if they fit. Names of
+        more than 30 characters are shortened.
     height_label : str, default "height"
         Label of the axis of heights.
     colors : str, sequence or mapping, optional
-        One colour for the whole tree when there are no ``labels``; otherwise colours for the clusters in
-        sorted order, used again from the first when there are more clusters, or a mapping from cluster to
-        colour.
+        One colour for the tree without ``labels``; otherwise colours of the clusters in sorted order, repeated if
+        necessary, or a mapping from cluster to colour.
     linewidth : float, optional
         Width of the branches in points; by default thinner for more leaves.
     max_leaf_names : int, default 150
-        Largest number of leaves, or of collapsed clades, whose names ``"auto"`` writes.
+        Largest number of leaves or collapsed clades whose names ``"auto"`` shows.
     support : iterable of float, bool or "auto", default "auto"
-        Share of trees that have each merge's clade, most recent first, written in per cent beside the merge; NaN and the
-        root's are not written. True takes the support of a :class:`SummaryTree`, and so does ``"auto"`` where names are written.
+        Share of trees with each merge's clade, most recent first, shown in per cent at the merge, except for NaN and the
+        root. True uses the support of a :class:`SummaryTree`, and so does ``"auto"`` if names are shown.
     collapse : int, "auto" or None, default "auto"
-        Number of clades to which the tree is collapsed by keeping only its oldest merges, one fewer. Each is drawn as a wedge
-        from the height of its own root to the leaves' at 0, with its number of leaves beside it in place of a name; clades
-        of one leaf stay leaves. Along the leaves a clade takes ``1 + log10(leaves) / 3`` times the room of a leaf: twice as
-        much if it has a thousand, three times if it has a million. ``"auto"`` collapses trees of more than 2,000 leaves
-        to 50 clades; None draws every leaf. A tree of no more leaves than clades is drawn whole.
+        Number of clades to show; all but the oldest merges are collapsed. A clade is a wedge from its root to height 0,
+        labelled with its number of leaves and ``1 + log10(leaves) / 3`` times as wide as a leaf; clades of one leaf
+        remain leaves. ``"auto"`` collapses trees of more than 2,000 leaves to 50 clades; None draws every leaf.
 
     Returns
     -------
@@ -87,7 +83,7 @@ def plot_dendrogram(
     MissingDependencyError
         If matplotlib is not installed.
     InputError
-        If ``tree`` is no tree, or ``labels`` or an option cannot be used.
+        If ``tree`` is not a tree, or ``labels`` or an option is invalid.
 
     Examples
     --------
@@ -110,25 +106,25 @@ def plot_dendrogram(
     if linewidth is not None and not (_is_number(linewidth) and 0 <= linewidth < math.inf):
         raise InputError(f"linewidth is {linewidth!r}; it must be a number of points of at least 0, or None.")
     check_axes(ax)
-    shares = _checked_support(tree, support)
-    drawn = drawn_part(tree, collapse)
-    shades, of_nodes, legend = paint(tree, drawn.nodes, drawn.n_tips, labels, colors)
-    need_matplotlib()
+    shares = _check_support(tree, support)
+    visible = select_visible(tree, collapse)
+    shades, of_nodes, legend = color_nodes(tree, visible.nodes, visible.n_tips, labels, colors)
+    require_matplotlib()
     from matplotlib.collections import LineCollection
 
-    n = drawn.n_tips
+    n = visible.n_tips
     sideways = orientation in ("left", "right")
     wants_names = leaf_names is True or (leaf_names == "auto" and n <= max_leaf_names)
-    names = drawn.texts() if wants_names else []
+    names = visible.tip_labels() if wants_names else []
     points = None
     if ax is None:
-        ax, points = _new_axes(drawn, names, sideways)
+        ax, points = _new_axes(visible, names, sideways)
     width = float(np.clip(20 / n**0.5, 0.6, 1.4)) if linewidth is None else linewidth
-    branches = drawn.branches()
+    branches = visible.branches()
     ax.add_collection(
         LineCollection(
             list(branches[:, :, ::-1] if sideways else branches),
-            colors=shades if labels is None else [shades[k] for k in of_nodes[drawn.tree.children.ravel()].tolist()],
+            colors=shades if labels is None else [shades[k] for k in of_nodes[visible.tree.children.ravel()].tolist()],
             linewidths=width,
             capstyle="butt",
             joinstyle="miter",
@@ -136,13 +132,13 @@ def plot_dendrogram(
         autolim=False,
     )
     if n < tree.n_leaves:
-        _draw_wedges(ax, drawn, [shades[k] for k in of_nodes[:n].tolist()], width, sideways)
-    _frame(ax, drawn, orientation, height_label)
-    write_names(ax, drawn, names, orientation, points, insist=leaf_names is True)
+        _draw_wedges(ax, visible, [shades[k] for k in of_nodes[:n].tolist()], width, sideways)
+    _frame(ax, visible, orientation, height_label)
+    draw_names(ax, visible, names, orientation, points, insist=leaf_names is True)
     if shares is not None and (names or not isinstance(support, str)):
-        _write_support(ax, drawn, shares, orientation)
+        _draw_support(ax, visible, shares, orientation)
     if legend:
-        _write_legend(ax, legend, orientation)
+        _draw_legend(ax, legend, orientation)
     return ax
 
 
@@ -150,12 +146,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
-def _draw_wedges(ax: Axes, drawn: Drawn, shades: list[Any], width: float, sideways: bool) -> None:
+def _draw_wedges(ax: Axes, visible: VisibleTree, shades: list[Any], width: float, sideways: bool) -> None:
     """Draw the collapsed clades."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba
 
-    tips, corners = drawn.wedges()
+    tips, corners = visible.wedges()
     own = [shades[tip] for tip in tips.tolist()]
     ax.add_collection(
         PolyCollection(
@@ -169,33 +165,33 @@ def _draw_wedges(ax: Axes, drawn: Drawn, shades: list[Any], width: float, sidewa
     )
 
 
-def _new_axes(drawn: Drawn, names: list[str], sideways: bool) -> tuple[Axes, float]:
-    """Make a figure with room for every name, or of the usual size where there are none.
+def _new_axes(visible: VisibleTree, names: list[str], sideways: bool) -> tuple[Axes, float]:
+    """Create a figure with room for every name.
 
-    Returns the axes and their extent along the leaves in points, which they have only once they are drawn.
+    Returns the axes and their extent along the leaves in points, which matplotlib knows only after drawing.
     """
-    longest = max(map(columns, names), default=0.0) * 0.6 * _LARGEST_FONT / 72
-    across = extent(drawn, 40.0) if names else 4.6
+    longest = max(map(name_width, names), default=0.0) * 0.6 * _MAX_FONT / 72
+    across = extent(visible, 40.0) if names else 4.6
     size = (5.5 + longest, across + 0.9) if sideways else (max(across + 0.9, 3.0), 4.0 + longest)
     return new_axes(size), 72 * across
 
 
-def extent(drawn: Drawn, most: float = math.inf) -> float:
-    """Return how many inches the names of a picture need along the leaves."""
-    if drawn.n_tips < drawn.whole.n_leaves:
-        # Clades of many leaves have the room of several, so less is enough for one.
-        return float(np.clip(0.1 * drawn.span, 2.0, 16.0))
-    # Names move closer together as they become many, from 12 points a name to 8.
-    pitch = float(np.interp(drawn.n_tips, [60, 150], [0.165, 0.11]))
-    return float(np.clip(pitch * drawn.n_tips, 1.1, most))
+def extent(visible: VisibleTree, max_inches: float = math.inf) -> float:
+    """Return the inches along the leaves that the names need."""
+    if visible.n_tips < visible.original.n_leaves:
+        # Clades are wider than leaves, so they need less per unit of width.
+        return float(np.clip(0.1 * visible.span, 2.0, 16.0))
+    # Many names are closer together: from 12 points per name down to 8.
+    pitch = float(np.interp(visible.n_tips, [60, 150], [0.165, 0.11]))
+    return float(np.clip(pitch * visible.n_tips, 1.1, max_inches))
 
 
-def _frame(ax: Axes, drawn: Drawn, orientation: Orientation, height_label: str) -> None:
+def _frame(ax: Axes, visible: VisibleTree, orientation: Orientation, height_label: str) -> None:
     """Set limits, the axis of heights and the spines."""
-    root = float(drawn.heights[-1]) or 1.0
+    root = float(visible.heights[-1]) or 1.0
     limits = (-0.01 * root, 1.02 * root)
-    # Leaves are read from the top down and from left to right.
-    places = (-0.6, drawn.span - 0.4)
+    # Leaves run from top to bottom and from left to right.
+    places = (-0.6, visible.span - 0.4)
     if orientation in ("left", "right"):
         ax.set_xlim(limits[::-1] if orientation == "left" else limits)
         ax.set_ylim(places[::-1])
@@ -210,13 +206,13 @@ def _frame(ax: Axes, drawn: Drawn, orientation: Orientation, height_label: str) 
         kept = "left"
     for side, spine in ax.spines.items():
         spine.set_visible(side == kept)
-    # The line of the axis spans the heights of the tree and no more.
+    # The axis spans exactly the heights of the tree.
     ax.spines[kept].set_bounds(0.0, root)
 
 
-def write_names(
+def draw_names(
     ax: Axes,
-    drawn: Drawn,
+    visible: VisibleTree,
     names: list[str],
     orientation: Orientation,
     points: float | None,
@@ -224,10 +220,10 @@ def write_names(
     insist: bool,
     ticks: bool = True,
 ) -> None:
-    """Write the names beside their tips, in a size in which they do not touch.
+    """Write the names next to their tips, in a font size at which they do not touch.
 
-    ``points`` is the room for all of them, if known better than from the axes as they stand. Without ``ticks`` names are texts
-    beside a tree whose root is on the left or right: a picture of hundreds of them is drawn in a third of the time.
+    ``points`` is the room for all names, if the axes do not know it yet. Without ``ticks`` names are texts instead of
+    tick labels, for a root on the left or right: hundreds of names are drawn in a third of the time.
     """
     if not names:
         return
@@ -235,22 +231,22 @@ def write_names(
     if points is None:
         box = ax.get_window_extent()
         points = 72 * (box.height if sideways else box.width) / ax.figure.dpi
-    order = drawn.tree.leaf_order
-    places = drawn.places[order]
-    pitch = points / drawn.span
-    room = pitch * float(np.min(np.diff(places), initial=drawn.span))
-    size = float(np.clip(0.85 * room, _SMALLEST_FONT if room >= _SMALLEST_FONT else 1.0, _LARGEST_FONT))
-    if not insist and drawn.n_tips < drawn.whole.n_leaves:
-        size = max(size, _SMALLEST_CLADE_FONT)
-        kept = _apart(places * pitch, drawn.counts[order], size / 0.85)
+    order = visible.tree.leaf_order
+    places = visible.positions[order]
+    pitch = points / visible.span
+    room = pitch * float(np.min(np.diff(places), initial=visible.span))
+    size = float(np.clip(0.85 * room, _MIN_FONT if room >= _MIN_FONT else 1.0, _MAX_FONT))
+    if not insist and visible.n_tips < visible.original.n_leaves:
+        size = max(size, _MIN_CLADE_FONT)
+        kept = _choose_spaced(places * pitch, visible.counts[order], size / 0.85)
         places, names = places[kept], [names[k] for k in kept]
-    elif not insist and room < _SMALLEST_FONT:
+    elif not insist and room < _MIN_FONT:
         return
     if not ticks:
-        _write_texts(ax, places, names, size, orientation)
+        _draw_name_texts(ax, places, names, size, orientation)
         return
     axis = ax.yaxis if sideways else ax.xaxis
-    # Names are text: a dollar sign in one does not begin a formula.
+    # Names are plain text: a dollar sign does not begin a formula.
     axis.set_ticks(places.tolist(), labels=names, fontsize=size, parse_math=False)
     axis.set_tick_params(length=0, pad=3)
     if orientation == "left":
@@ -263,10 +259,10 @@ def write_names(
             text.set_rotation(90)
 
 
-def _write_texts(
+def _draw_name_texts(
     ax: Axes, places: NDArray[np.float64], names: list[str], size: float, orientation: Orientation
 ) -> None:
-    """Write names where the labels of ticks would stand, which are dearer: each is five objects, measured many times."""
+    """Write names in place of tick labels, which are slower: each consists of five objects, measured many times."""
     from matplotlib.transforms import ScaledTranslation
 
     right = orientation == "left"
@@ -285,8 +281,8 @@ def _write_texts(
         )
 
 
-def _apart(places: NDArray[np.float64], counts: NDArray[np.intp], distance: float) -> list[int]:
-    """Choose what stands at least a distance apart, where more leaves are before where there are fewer."""
+def _choose_spaced(places: NDArray[np.float64], counts: NDArray[np.intp], distance: float) -> list[int]:
+    """Choose tips at least a distance apart, those with the most leaves first."""
     kept: list[int] = []
     for k in np.argsort(-counts, kind="stable").tolist():
         at = bisect(kept, k)
@@ -295,14 +291,14 @@ def _apart(places: NDArray[np.float64], counts: NDArray[np.intp], distance: floa
     return kept
 
 
-def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
-    """Return the share of each merge, or None if there is none to write."""
+def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
+    """Return the support of each merge, or None if none is to be shown."""
     automatic = isinstance(support, str) and support == "auto"
     if support is None or support is False or (automatic and not isinstance(tree, SummaryTree)):
         return None
     if support is True or isinstance(support, str):
         if support is not True and not automatic:
-            raise InputError(f"support is {support!r}; it must be True, False, 'auto' or one number a merge.")
+            raise InputError(f"support is {support!r}; it must be True, False, 'auto' or one number per merge.")
         if not isinstance(tree, SummaryTree):
             raise InputError(
                 "support=True needs a tree with support values, as of TreeSample.mcc(); pass the values instead."
@@ -318,16 +314,16 @@ def _checked_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
     return shares
 
 
-def _write_support(ax: Axes, drawn: Drawn, shares: NDArray[np.float64], orientation: Orientation) -> None:
-    """Write per cents at the merges, on the side of the root, where no branch of theirs runs; the root's says nothing."""
+def _draw_support(ax: Axes, visible: VisibleTree, shares: NDArray[np.float64], orientation: Orientation) -> None:
+    """Write per cents at the merges, on the side of the root; the support of the root itself is always 1."""
     from matplotlib.patheffects import withStroke
 
-    n = drawn.n_tips
+    n = visible.n_tips
     own = shares[len(shares) - n + 1 :]
     sideways = orientation in ("left", "right")
     away = {"left": (-2, 2), "right": (2, 2), "top": (2, 2), "bottom": (2, -2)}[orientation]
     align = {"left": "right", "right": "left", "top": "left", "bottom": "left"}[orientation]
-    merges = list(zip(own.tolist(), drawn.places[n:].tolist(), drawn.heights[n:].tolist(), strict=True))
+    merges = list(zip(own.tolist(), visible.positions[n:].tolist(), visible.heights[n:].tolist(), strict=True))
     for share, place, height in merges[:-1]:
         if share == share:
             ax.annotate(
@@ -340,45 +336,47 @@ def _write_support(ax: Axes, drawn: Drawn, shares: NDArray[np.float64], orientat
                 fontsize=_SUPPORT_FONT,
                 color=_SUPPORT_COLOR,
                 annotation_clip=True,
-                path_effects=[withStroke(linewidth=1.5, foreground="white")],  # branches run behind it
+                path_effects=[withStroke(linewidth=1.5, foreground="white")],  # it overlaps branches
             )
 
 
-def _write_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) -> None:
-    """Name the clusters outside of the axes, on the side where there are no names of leaves."""
+def _draw_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) -> None:
+    """Add a legend of the clusters outside the axes, away from the names."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=color, linewidth=2.5) for color in legend.values()]
-    names = [shown(name) for name in legend]
+    names = [short_name(name) for name in legend]
     below = orientation == "bottom"
-    rows = -(-len(names) // max(1, int(60 / (max(map(columns, names)) + 7))))
-    drawn = ax.legend(
+    rows = -(-len(names) // max(1, int(60 / (max(map(name_width, names)) + 7))))
+    visible = ax.legend(
         handles,
         [" "] * len(names),
         loc="upper left" if below else "lower left",
         bbox_to_anchor=(0.0, 0.0 if below else 1.0),
         ncols=-(-len(names) // rows),
         frameon=False,
-        fontsize=_LARGEST_FONT,
+        fontsize=_MAX_FONT,
         handlelength=1.4,
         columnspacing=1.4,
         borderaxespad=0.4,
     )
-    # Written afterwards, since matplotlib hides labels that begin with an underscore.
-    for text, name in zip(drawn.get_texts(), names, strict=True):
+    # Set afterwards, because matplotlib hides labels that begin with an underscore.
+    for text, name in zip(visible.get_texts(), names, strict=True):
         text.set_parse_math(False)
         text.set_text(name)
 
 
-# Up to this many leaves are named in a picture, and above it the picture grows no more.
+# Pictures name up to this number of leaves, and do not grow beyond it.
 MAX_NAMED_LEAVES = 300
 _DPI = 150
 _ACROSS, _LONGEST = 6.0, 8.0  # inches from root to leaves, and along leaves without names
-# What a file would tell of when it was made.
-_TIMELESS = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+# Metadata without a date: the same tree makes the same file.
+_METADATA = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
-_MARGIN = 0.2  # inches around all that is drawn
-_LIGHT: dict[str, dict[str, Any]] = {"png": {"pil_kwargs": {"compress_level": 4}}}  # as small, in half the time
+_MARGIN = 0.2  # inches around the picture
+_SAVE_OPTIONS: dict[str, dict[str, Any]] = {
+    "png": {"pil_kwargs": {"compress_level": 4}}
+}  # nearly as small, in half the time
 
 PictureKind = Literal["png", "svg", "pdf"]
 
@@ -395,7 +393,7 @@ def dendrogram_bytes(
     names: bool = True,
     collapse: int | Literal["auto"] | None = "auto",
 ) -> bytes:
-    """Draw a tree into a picture: the same one for the same tree.
+    """Return the bytes of a picture of a tree; the same for the same tree.
 
     Parameters
     ----------
@@ -403,14 +401,14 @@ def dendrogram_bytes(
     labels : array-like of int, shape (n_leaves,), optional
         Cluster of each leaf, -1 for outliers.
     title : str, default ""
-        Written above the tree.
+        Text above the tree.
     kind : {"png", "svg", "pdf"}, default "png"
     width, height : float, optional
-        Inches. By default what the names need.
+        Inches; by default as much as the names need.
     orientation, collapse
         As of `plot_dendrogram`.
     names : bool, default True
-        Whether to write the leaves' names, if they have room.
+        Show the names of leaves, if they fit.
 
     Returns
     -------
@@ -422,21 +420,20 @@ def dendrogram_bytes(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependencyError(
-            'Dendrograms are drawn with matplotlib, which is not installed: pip install "coaltree[cli]".'
+            'Dendrograms need matplotlib, which is not installed; run: pip install "coaltree[cli]"'
         ) from error
-    drawn = drawn_part(tree, collapse)
-    usual = _usual_size(drawn, orientation, names)
+    visible = select_visible(tree, collapse)
+    size = _default_size(visible, orientation, names)
     fixed = width is not None or height is not None
-    figure = Figure(figsize=(width or usual[0], height or usual[1]), dpi=_DPI, layout="constrained" if fixed else None)
+    figure = Figure(figsize=(width or size[0], height or size[1]), dpi=_DPI, layout="constrained" if fixed else None)
     canvas = FigureCanvasAgg(figure)
     clusters = None
     if labels is not None:
         clusters = ["outliers" if label == -1 else f"cluster {label}" for label in np.asarray(labels).tolist()]
-    with any_script(), matplotlib.rc_context({"svg.hashsalt": "coaltree"}):
-        # Unless the size is given the axes fill the figure, so that names find their size, and the picture is cut around all
-        # that is drawn.
+    with font_fallbacks(), matplotlib.rc_context({"svg.hashsalt": "coaltree"}):
+        # Without a given size the axes fill the figure, so that names find their size, and the picture is cropped.
         ax = figure.add_subplot() if fixed else figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        named = names and drawn.n_tips <= MAX_NAMED_LEAVES
+        named = names and visible.n_tips <= MAX_NAMED_LEAVES
         as_texts = named and orientation in ("left", "right")
         plot_dendrogram(
             tree,
@@ -449,26 +446,26 @@ def dendrogram_bytes(
             collapse=collapse,
         )
         if as_texts:
-            write_names(ax, drawn, drawn.texts(), orientation, None, insist=False, ticks=False)
+            draw_names(ax, visible, visible.tip_labels(), orientation, None, insist=False, ticks=False)
         if title:
-            _write_title(ax, title, fixed)
+            _draw_title(ax, title, fixed)
         picture = io.BytesIO()
-        # What "tight" would find, but for drawing everything twice.
+        # The box that "tight" finds, without drawing everything twice.
         renderer = canvas.get_renderer()  # type: ignore[no-untyped-call, unused-ignore]
         box = None if fixed else figure.get_tightbbox(renderer).padded(_MARGIN)
         figure.savefig(
-            picture, format=kind, dpi=_DPI, metadata=_TIMELESS[kind], bbox_inches=box, **_LIGHT.get(kind, {})
+            picture, format=kind, dpi=_DPI, metadata=_METADATA[kind], bbox_inches=box, **_SAVE_OPTIONS.get(kind, {})
         )
     return picture.getvalue()
 
 
-def _usual_size(drawn: Drawn, orientation: Orientation, names: bool) -> tuple[float, float]:
-    """Return width and height of a picture in which names have room."""
-    along = extent(drawn) if names and drawn.n_tips <= MAX_NAMED_LEAVES else _LONGEST
+def _default_size(visible: VisibleTree, orientation: Orientation, names: bool) -> tuple[float, float]:
+    """Return width and height of a picture with room for the names."""
+    along = extent(visible) if names and visible.n_tips <= MAX_NAMED_LEAVES else _LONGEST
     return (_ACROSS, along) if orientation in ("left", "right") else (max(along, 3.0), _ACROSS)
 
 
-def _write_title(ax: Any, title: str, fixed: bool) -> None:
+def _draw_title(ax: Any, title: str, fixed: bool) -> None:
     """Write the title above everything else."""
     if fixed:
         heading = ax.figure.suptitle(title, x=0.01, ha="left", fontsize=11)

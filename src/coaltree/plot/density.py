@@ -1,4 +1,4 @@
-"""The predictive density of two columns with the tree over it, with matplotlib."""
+"""``plot_density``: the predictive density of two columns, with the tree over it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..process.likelihood import Beliefs
 from ..table.messages import listing
-from .fitted import EncodedColumn, FittedModel, checked_model, encoded_columns, encoded_table
-from .style import PLAIN, SMALL_FONT, check_axes, need_matplotlib, new_axes, paint, write_label
-from .visible_tree import MOST_CLADES, drawn_part
+from .fitted_model import EncodedColumn, FittedModel, check_fitted_model, encoded_columns, encoded_table
+from .style import PLAIN, SMALL_FONT, check_axes, color_nodes, new_axes, require_matplotlib, set_axis_label
+from .visible_tree import N_COLLAPSED_CLADES, select_visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 SHARES = (0.99, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1)
-MOST_LEAVES = 200  # of a tree that is drawn whole: in the plane branches cross
+MAX_TREE_LEAVES = 200  # larger trees are collapsed, because branches cross in the plane
 _MARGIN = 0.2  # of the columns' range, on either side
 
 
@@ -37,23 +37,22 @@ def plot_density(
 ) -> Axes:
     """Draw the predictive density of a new row in two real columns, with the tree over it.
 
-    All other columns are integrated out. Leaves stand where their rows are, missing cells at their mean, and merges at the
-    mean of their state given the whole table.
+    All other columns are integrated out. Leaves are at the values of their rows, with missing cells at their mean, and
+    merges at the mean of their state given the table.
 
     Parameters
     ----------
     model : CoalescentClustering or CoalescentImputer, fitted
     x, y : str, optional
-        Names of two real columns; they may be left out if there are two and no more.
+        Names of two real columns; optional if there are exactly two.
     ax : matplotlib Axes, optional
         Where to draw; by default a new pyplot figure.
     tree : bool, default True
-        Whether to draw the tree; branches have the colours of the model's clusters. Of more than 200 leaves the 49 oldest
-        merges are drawn.
+        Draw the tree, with the colours of the model's clusters. Of more than 200 leaves the 49 oldest merges are drawn.
     resolution : int, default 64
-        Points of the grid along each axis; the density is asked for at its square.
+        Points of the grid along each axis.
     shares : sequence of float
-        Contours are drawn around the smallest areas that hold these shares of the density on the grid.
+        Contours enclose the smallest areas with these shares of the density on the grid.
 
     Returns
     -------
@@ -64,7 +63,7 @@ def plot_density(
     MissingDependencyError
         If matplotlib is not installed.
     InputError
-        If ``model`` is not fitted, or the columns are not two real ones.
+        If ``model`` is not fitted, or the columns are not two real columns.
 
     Examples
     --------
@@ -72,15 +71,15 @@ def plot_density(
     >>> model = ct.CoalescentClustering().fit([[0.0, 1.1], [0.1, 0.9], [4.0, 3.1], [4.2, 3.0]])
     >>> ax = ct.plot_density(model)  # doctest: +SKIP
     """
-    fitted = checked_model(model)
-    across, along = _checked_pair(x, y, encoded_columns(fitted.encoding_))
+    fitted = check_fitted_model(model)
+    across, along = _check_columns_xy(x, y, encoded_columns(fitted.encoding_))
     check_axes(ax)
     points: Any = resolution
     if isinstance(points, bool) or not isinstance(points, int | np.integer) or not 2 <= points <= 1000:
         raise InputError(f"resolution is {resolution!r}; it must be a whole number of points from 2 to 1000.")
-    inside = _checked_shares(shares)
+    inside = _check_shares(shares)
     table = encoded_table(fitted)
-    need_matplotlib()
+    require_matplotlib()
     ax = new_axes((5.6, 5.0)) if ax is None else ax
     units = [_grid(column.scale.decode(table[:, column.position]), int(resolution)) for column in (across, along)]
     density = _density(fitted, (across, along), units, table.shape[1])
@@ -92,8 +91,8 @@ def plot_density(
         _draw_tree(ax, fitted, (across, along))
     ax.set_xlim(units[0][0], units[0][-1])
     ax.set_ylim(units[1][0], units[1][-1])
-    write_label(ax, "x", across.name)
-    write_label(ax, "y", along.name)
+    set_axis_label(ax, "x", across.name)
+    set_axis_label(ax, "y", along.name)
     ax.tick_params(labelsize=SMALL_FONT)
     return ax
 
@@ -107,7 +106,7 @@ def _grid(cells: FloatArray, resolution: int) -> FloatArray:
 def _density(
     model: FittedModel, columns: tuple[EncodedColumn, EncodedColumn], grids: list[FloatArray], width: int
 ) -> FloatArray:
-    """Return the density at the points of a grid, rows along the second column, in the units of the table."""
+    """Return the density on the grid, in the units of the table; rows of the result follow the second column."""
     points = np.full((len(grids[0]) * len(grids[1]), width), np.nan)
     log_slopes = np.zeros(len(points))
     for column, values in zip(columns, np.meshgrid(*grids), strict=True):
@@ -119,11 +118,11 @@ def _density(
 
 
 def _levels(density: FloatArray, shares: FloatArray) -> list[float]:
-    """Return the densities above which the given shares of it lie, from the lowest."""
+    """Return the density levels that enclose the given shares, the lowest first."""
     ordered = np.sort(density.ravel())[::-1]
-    held = np.cumsum(ordered) / ordered.sum()
-    places = np.searchsorted(held, shares).clip(max=len(ordered) - 1)
-    levels: list[float] = np.unique(ordered[places]).tolist()
+    enclosed = np.cumsum(ordered) / ordered.sum()
+    last = np.searchsorted(enclosed, shares).clip(max=len(ordered) - 1)
+    levels: list[float] = np.unique(ordered[last]).tolist()
     return levels
 
 
@@ -137,13 +136,13 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
     own = table[:, [column.position for column in columns]]
     points[: len(table)] = np.where(np.isnan(own), points[: len(table)], own)
     points = np.column_stack([c.scale.decode(own) for c, own in zip(columns, points.T, strict=True)])
-    drawn = drawn_part(tree, None if tree.n_leaves <= MOST_LEAVES else MOST_CLADES)
+    visible = select_visible(tree, None if tree.n_leaves <= MAX_TREE_LEAVES else N_COLLAPSED_CLADES)
     labels = getattr(model, "labels_", None)
-    shades, of_nodes, _ = paint(tree, drawn.nodes, drawn.n_tips, labels, None)
-    below = drawn.tree.children.ravel()
-    above = np.repeat(np.arange(drawn.n_tips, drawn.tree.n_nodes), 2)
-    places = points[drawn.nodes]
-    width = float(np.clip(12 / drawn.n_tips**0.5, 0.5, 1.2))
+    shades, of_nodes, _ = color_nodes(tree, visible.nodes, visible.n_tips, labels, None)
+    below = visible.tree.children.ravel()
+    above = np.repeat(np.arange(visible.n_tips, visible.tree.n_nodes), 2)
+    places = points[visible.nodes]
+    width = float(np.clip(12 / visible.n_tips**0.5, 0.5, 1.2))
     ax.add_collection(
         LineCollection(
             list(np.stack([places[below], places[above]], axis=1)),
@@ -152,9 +151,9 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
         ),
         autolim=False,
     )
-    merges = places[drawn.n_tips :]
+    merges = places[visible.n_tips :]
     ax.plot(*merges.T, linestyle="none", marker="s", markersize=2 * width, color=PLAIN, markeredgewidth=0)
-    leaf_shades = paint(tree, np.arange(tree.n_leaves), tree.n_leaves, labels, None)
+    leaf_shades = color_nodes(tree, np.arange(tree.n_leaves), tree.n_leaves, labels, None)
     ax.scatter(
         points[: tree.n_leaves, 0],
         points[: tree.n_leaves, 1],
@@ -166,26 +165,26 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
     )
 
 
-def _checked_pair(x: str | None, y: str | None, columns: list[EncodedColumn]) -> tuple[EncodedColumn, EncodedColumn]:
+def _check_columns_xy(
+    x: str | None, y: str | None, columns: list[EncodedColumn]
+) -> tuple[EncodedColumn, EncodedColumn]:
     real = {column.name: column for column in columns if column.real}
     if x is None and y is None and len(real) == 2:
         first, second = real.values()
         return first, second
     if x is None or y is None:
-        raise InputError(
-            f"x and y must name two of the real columns that take part in the tree: {listing(real) or 'none'}."
-        )
+        raise InputError(f"x and y must name two of the real columns in use: {listing(real) or 'none'}.")
     for what, name in (("x", x), ("y", y)):
         if name not in real:
             raise InputError(
-                f"{what} is {name!r}; it must name one of the real columns that take part in the tree: {listing(real) or 'none'}."
+                f"{what} is {name!r}; it must name one of the real columns in use: {listing(real) or 'none'}."
             )
     if x == y:
-        raise InputError(f"x and y are both {x!r}; they must be two columns.")
+        raise InputError(f"x and y are both {x!r}; they must be different columns.")
     return real[x], real[y]
 
 
-def _checked_shares(shares: Sequence[float]) -> FloatArray:
+def _check_shares(shares: Sequence[float]) -> FloatArray:
     try:
         found = np.sort(np.asarray(shares, dtype=np.float64))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""How runs of sequential Monte Carlo went, with matplotlib."""
+"""``plot_evidence``: diagnostics of sequential Monte Carlo."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 
 from ..errors import InputError
 from ..inference.smc_result import SMCResult
-from .style import FONT, PALETTE, SMALL_FONT, checked_panels, hide_spines, need_matplotlib, new_panels
+from .style import FONT, PALETTE, SMALL_FONT, check_panels, hide_spines, new_panels, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PANELS = ("evidence", "ess")
-_MOST_NAMED = 12
+_MAX_NAMED = 12
 
 
 def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) -> dict[str, Axes]:
     """Draw the log evidence and the effective sample size of every run of sequential Monte Carlo, merge by merge.
 
-    Runs whose lines part are too short of particles. Where the effective size falls to a few particles, what came before
-    rests on these few.
+    Runs that diverge have too few particles. Where the effective size falls to a few particles, all earlier merges
+    depend on these few.
 
     Parameters
     ----------
     result : SMCResult
-        What :func:`smc` returns; or a model that was fitted with ``inference="smc"``, for its `sample_`.
+        The result of :func:`smc`, or a model fitted with ``inference="smc"``.
     axes : mapping of "evidence" and "ess" to matplotlib Axes, optional
         Where to draw; by default a new pyplot figure.
 
@@ -43,7 +43,7 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
     MissingDependencyError
         If matplotlib is not installed.
     InputError
-        If ``result`` is no result of sequential Monte Carlo with its diagnostics.
+        If ``result`` has no diagnostics of sequential Monte Carlo.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
     >>> result = ct.smc([[0.0], [0.1], [3.0], [3.2]], ct.Brownian(), n_runs=2, random_state=0)
     >>> axes = ct.plot_evidence(result)  # doctest: +SKIP
     """
-    found = _checked_result(result)
-    panels = checked_panels(axes, _PANELS)
-    need_matplotlib()
+    found = _check_result(result)
+    panels = check_panels(axes, _PANELS)
+    require_matplotlib()
     panels = new_panels(_PANELS, (6.0, 5.0)) if panels is None else panels
     n_runs, n_merges = found.run_ess.shape
     merges = np.arange(1, n_merges + 1)
@@ -74,16 +74,16 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
     for ax in panels.values():
         hide_spines(ax, "top", "right")
         ax.locator_params(axis="x", integer=True)
-    if 1 < n_runs <= _MOST_NAMED:
+    if 1 < n_runs <= _MAX_NAMED:
         panels["evidence"].legend(frameon=False, fontsize=SMALL_FONT, ncols=-(-n_runs // 4))
     return panels
 
 
-def _checked_result(result: Any) -> SMCResult:
+def _check_result(result: Any) -> SMCResult:
     found = getattr(result, "sample_", result)
     if isinstance(found, SMCResult):
         return found
     raise InputError(
-        f"result is of type {type(result).__name__}, which has no traces of runs; it must be what smc() returns, or a model "
-        "fitted with inference='smc'. A model file of an earlier version has its trees, but not how they were found: fit again."
+        f"result is of type {type(result).__name__}, which has no diagnostics of runs; pass the result of smc(), or a model "
+        "fitted with inference='smc'."
     )

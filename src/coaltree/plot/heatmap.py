@@ -1,26 +1,32 @@
-"""A table beside its tree, with matplotlib."""
+"""``plot_heatmap``: a table next to its tree."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..table.messages import listing
-from .fitted import EncodedColumn, checked_model, encoded_columns
-from .panels import LIMIT, Beside, CellColors, cell_colors, draw_dendrogram, edges_of, write_color_bar
-from .style import FONT, need_matplotlib
-from .visible_tree import Drawn, drawn_part, shown
+from .fitted_model import EncodedColumn, FittedModel, check_fitted_model, encoded_columns, encoded_table
+from .panels import DendrogramPanels, draw_color_bar, draw_dendrogram_panels, tip_edges
+from .style import FONT, LIGHT, MIXED, require_matplotlib
+from .visible_tree import VisibleTree, select_visible, short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_COLUMNS = 500
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+MAX_COLUMNS = 500
+MAX_DEVIATION = 2.5  # standard deviations from the mean at which the colour scale ends
+_BLANK = "#F2F2F2"
 _COLUMN_WIDTH = 0.26  # inches
-_MOST_NAMED = 60
-_MOST_MARKS = 20_000
+_MAX_NAMED = 60
+_MAX_MARKS = 20_000
 
 
 def plot_heatmap(
@@ -33,28 +39,27 @@ def plot_heatmap(
     colors: str | Sequence[Any] | Mapping[Any, Any] | None = None,
     collapse: int | Literal["auto"] | None = "auto",
 ) -> dict[str, Axes]:
-    """Draw the table of a fitted model in the order of its tree, beside the dendrogram.
+    """Draw the table of a fitted model next to its dendrogram, with rows in the order of the tree.
 
-    Real cells are coloured by how many standard deviations they are from the mean of their column, categories by colours of
-    their own: the eight most frequent ones of each column, and grey for all others. Columns that are constant are left out.
+    The colour of a real cell is its distance from the column's mean in standard deviations. The eight most frequent
+    categories of a column have colours of their own; the others are grey. Constant columns are omitted.
 
     Parameters
     ----------
     model : CoalescentClustering or CoalescentImputer, fitted
     columns : sequence of str, optional
-        Names of the columns to draw, in this order; by default all that take part in the tree. At most 500.
+        Names of the columns to draw, in this order; by default all columns in use. At most 500.
     labels : iterable of hashable, "auto" or None, default "auto"
-        Flat cluster of each row, for the colours of branches; ``"auto"`` takes those of the model, if it has any.
+        Flat cluster of each row, for the colours of branches; ``"auto"`` uses those of the model, if any.
     missing : {"mark", "fill"}, default "mark"
-        Missing cells are left blank, or filled with what is most probable given the rest of the table; either way they have a
-        dot.
+        Leave missing cells blank, or fill them with the most probable value given the table; both mark them with a dot.
     axes : mapping of "dendrogram", "table" and "key" to matplotlib Axes, optional
         Where to draw; by default a new pyplot figure.
     colors : str, sequence or mapping, optional
         Colours of the clusters, see :func:`plot_dendrogram`.
     collapse : int, "auto" or None, default "auto"
-        Number of clades to which the tree is collapsed, see :func:`plot_dendrogram`: above 2,000 rows it is 50. A clade shows
-        the mean of its observed real cells, and its most frequent category, the paler the fewer of its rows have it.
+        Number of clades to show, see :func:`plot_dendrogram`; by default 50 above 2,000 rows. A clade shows the mean of
+        its observed real cells and its most frequent category, paler if fewer of its rows have it.
 
     Returns
     -------
@@ -66,7 +71,7 @@ def plot_heatmap(
     MissingDependencyError
         If matplotlib is not installed.
     InputError
-        If ``model`` is not fitted, a column is not known, or an option cannot be used.
+        If ``model`` is not fitted, a column is unknown, or an option is invalid.
 
     Examples
     --------
@@ -74,38 +79,38 @@ def plot_heatmap(
     >>> model = ct.CoalescentClustering(n_clusters=2).fit([[0.0, 1.1], [0.1, 0.9], [4.0, None], [4.2, 3.0]])
     >>> axes = ct.plot_heatmap(model, missing="fill")  # doctest: +SKIP
     """
-    fitted = checked_model(model)
+    fitted = check_fitted_model(model)
     if missing not in ("mark", "fill"):
         raise InputError(f"missing is {missing!r}; it must be 'mark' or 'fill'.")
-    wanted = _checked_columns(columns, encoded_columns(fitted.encoding_))
+    wanted = _check_columns(columns, encoded_columns(fitted.encoding_))
     if isinstance(labels, str) and labels == "auto":
         labels = getattr(fitted, "labels_", None)
     labels = None if labels is None else list(labels)
-    drawn = drawn_part(fitted.tree_, collapse)
-    need_matplotlib()
+    visible = select_visible(fitted.tree_, collapse)
+    require_matplotlib()
     import matplotlib
 
     color_map = matplotlib.colormaps["RdBu_r"]
-    cells = cell_colors(fitted, wanted, drawn, missing == "fill", color_map)
+    cells = cell_colors(fitted, wanted, visible, missing == "fill", color_map)
     width = float(np.clip(_COLUMN_WIDTH * len(wanted), 1.0, 9.0))
-    names = [shown(column.name) for column in wanted] if len(wanted) <= _MOST_NAMED else []
-    beside = draw_dendrogram(drawn, labels, colors, axes, "table", width, names, cells.key)
-    _draw_cells(beside, drawn, names, cells)
+    names = [short_name(column.name) for column in wanted] if len(wanted) <= _MAX_NAMED else []
+    panels = draw_dendrogram_panels(visible, labels, colors, axes, "table", width, names, cells.key)
+    _draw_cells(panels, visible, names, cells)
     if any(column.real for column in wanted):
-        scale = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(-LIMIT, LIMIT), color_map)
-        write_color_bar(
-            beside, scale, "standard deviations\nfrom the mean", extend="both", extendfrac=0.03, ticks=[-2, 0, 2]
+        scale = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(-MAX_DEVIATION, MAX_DEVIATION), color_map)
+        draw_color_bar(
+            panels, scale, "standard deviations\nfrom the mean", extend="both", extendfrac=0.03, ticks=[-2, 0, 2]
         )
-    return {"dendrogram": beside.tree, "table": beside.panel, "key": beside.key}
+    return {"dendrogram": panels.tree, "table": panels.panel, "key": panels.key}
 
 
-def _draw_cells(beside: Beside, drawn: Drawn, names: list[str], cells: CellColors) -> None:
-    ax, n = beside.panel, cells.colors.shape[1]
-    edges = edges_of(drawn)
+def _draw_cells(panels: DendrogramPanels, visible: VisibleTree, names: list[str], cells: CellColors) -> None:
+    ax, n = panels.panel, cells.colors.shape[1]
+    edges = tip_edges(visible)
     ax.pcolormesh(np.arange(n + 1) - 0.5, edges, cells.colors, rasterized=True)
     rows, places = np.nonzero(cells.missing)
-    if len(rows) <= _MOST_MARKS:
-        pitch = beside.points / drawn.span
+    if len(rows) <= _MAX_MARKS:
+        pitch = panels.points / visible.span
         middles = (edges[:-1] + edges[1:]) / 2
         size = float(np.clip(0.3 * pitch, 0.5, 3.0))
         ax.plot(
@@ -117,21 +122,122 @@ def _draw_cells(beside: Beside, drawn: Drawn, names: list[str], cells: CellColor
     ax.tick_params(axis="x", length=0)
 
 
-def _checked_columns(wanted: Sequence[str] | None, known: list[EncodedColumn]) -> list[EncodedColumn]:
+def _check_columns(wanted: Sequence[str] | None, known: list[EncodedColumn]) -> list[EncodedColumn]:
     if not known:
-        raise InputError("No column of the table takes part in the tree, so there is nothing to draw beside it.")
+        raise InputError("No column of the table is in use, so there is nothing to draw next to the tree.")
     by_name = {column.name: column for column in known}
     if wanted is not None:
         names = [wanted] if isinstance(wanted, str) else list(wanted)
         absent = [name for name in names if name not in by_name]
         if absent or not names:
             raise InputError(
-                f"columns names {listing(absent) if absent else 'none'}; it must name columns that take part in the tree, which "
-                f"are {listing(by_name)}."
+                f"columns names {listing(absent) if absent else 'none'}; it must name columns in use, which are "
+                f"{listing(by_name)}."
             )
         known = [by_name[name] for name in names]
-    if len(known) > MOST_COLUMNS:
+    if len(known) > MAX_COLUMNS:
         raise InputError(
-            f"{len(known):,} columns are too many for a picture, which has room for {MOST_COLUMNS}: name some of them in columns."
+            f"{len(known):,} columns are too many for a figure; the limit is {MAX_COLUMNS}. Name some of them in columns."
         )
     return known
+
+
+class CellColors(NamedTuple):
+    """The colours of a table's cells."""
+
+    colors: FloatArray  # (tips, columns, 4)
+    missing: NDArray[np.bool_]  # (tips, columns), tips without an observed cell
+    key: dict[str, dict[str, Any]]  # colours of the categories, by column name
+
+
+def cell_colors(
+    model: FittedModel, columns: Sequence[EncodedColumn], visible: VisibleTree, fill: bool, color_map: Any
+) -> CellColors:
+    """Choose the colours of cells, tip by tip in drawing order.
+
+    Real cells are standardised. A clade shows the mean of its real cells and its most frequent category, paler if fewer
+    of its rows have it.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    columns : sequence of EncodedColumn
+    visible : VisibleTree
+    fill : bool
+        Whether to fill missing cells of single rows, as the imputer does.
+    color_map : matplotlib Colormap
+        For real cells.
+
+    Returns
+    -------
+    CellColors
+    """
+    from matplotlib.colors import to_rgba
+
+    table = encoded_table(model)
+    values = _fill_missing(model, table) if fill and visible.n_tips == len(table) else table
+    tip_of = np.empty(len(table), dtype=np.intp)
+    tip_of[visible.original.leaf_order] = np.repeat(np.arange(visible.n_tips), visible.counts[visible.tree.leaf_order])
+    colors = np.empty((visible.n_tips, len(columns), 4))
+    missing = np.empty((visible.n_tips, len(columns)), dtype=bool)
+    key: dict[str, dict[str, Any]] = {}
+    for j, column in enumerate(columns):
+        cells = values[:, column.position]
+        observed = ~np.isnan(table[:, column.position])
+        missing[:, j] = np.bincount(tip_of, observed, minlength=visible.n_tips) == 0
+        if column.real:
+            colors[:, j] = color_map(0.5 + 0.5 * _tip_means(cells, observed, tip_of, visible.n_tips) / MAX_DEVIATION)
+        else:
+            shades, key[column.name] = _category_colors(column, cells[observed].astype(np.intp))
+            colors[:, j] = _tip_category_colors(cells, shades, tip_of, visible.n_tips)
+        if not fill or visible.n_tips < len(table):
+            colors[missing[:, j], j] = to_rgba(_BLANK)
+    return CellColors(colors, missing, key)
+
+
+def _tip_means(cells: FloatArray, observed: NDArray[np.bool_], tip_of: IntArray, n_tips: int) -> FloatArray:
+    """Return the mean of each tip's cells, in standard deviations from the column's mean."""
+    own = cells[observed]
+    known = ~np.isnan(cells)
+    standardised = (cells[known] - own.mean()) / (own.std() or 1.0)
+    counts = np.bincount(tip_of[known], minlength=n_tips)
+    return np.asarray(np.bincount(tip_of[known], standardised, minlength=n_tips) / np.maximum(counts, 1))
+
+
+def _category_colors(column: EncodedColumn, codes: IntArray) -> tuple[FloatArray, dict[str, Any]]:
+    """Return the colour of each category, and the key; only the most frequent have colours of their own."""
+    from matplotlib.colors import to_rgba_array
+
+    n_categories = len(column.categories)
+    frequent = np.argsort(-np.bincount(codes, minlength=n_categories), kind="stable")
+    own = np.sort(frequent if n_categories <= len(LIGHT) else frequent[: len(LIGHT)])
+    shades = np.tile(to_rgba_array(MIXED), (n_categories, 1))
+    shades[own] = to_rgba_array(LIGHT)[: len(own)]
+    names = {str(column.categories[code]): LIGHT[k] for k, code in enumerate(own.tolist())}
+    if len(own) < n_categories:
+        names[f"{n_categories - len(own)} others"] = MIXED
+    return shades, names
+
+
+def _tip_category_colors(cells: FloatArray, shades: FloatArray, tip_of: IntArray, n_tips: int) -> FloatArray:
+    """Return the colour of each tip's most frequent category, mixed with white by the share of the others."""
+    known = ~np.isnan(cells)
+    at = tip_of[known] * len(shades) + cells[known].astype(np.intp)
+    counts = np.bincount(at, minlength=n_tips * len(shades)).reshape(n_tips, len(shades))
+    share = (counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1))[:, None]
+    return np.asarray(share * shades[counts.argmax(axis=1)] + (1 - share))
+
+
+def _fill_missing(model: FittedModel, table: FloatArray) -> FloatArray:
+    """Return the encoded table with missing cells filled by their most probable values."""
+    rows = np.flatnonzero(np.isnan(table).any(axis=1))
+    if not len(rows):
+        return table
+    found = model._expected_cells(table[rows])
+    best = np.empty((len(rows), table.shape[1]))
+    best[:, found.real] = found.mean
+    for k, column in enumerate(found.categorical):
+        best[:, column] = found.probability[:, found.start[k] : found.start[k + 1]].argmax(axis=1)
+    filled = table.copy()
+    filled[rows] = np.where(np.isnan(table[rows]), best, table[rows])
+    return filled

@@ -1,4 +1,4 @@
-"""Lineages through time, with matplotlib."""
+"""``plot_lineages``: the number of lineages through time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..tree.coalescent import Band, expected_lineages, live_lineages, prior_band, sample_band
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree, check_tree
-from .style import PALETTE, PLAIN, SMALL_FONT, check_axes, hide_spines, need_matplotlib, new_axes
+from .style import PALETTE, PLAIN, SMALL_FONT, check_axes, hide_spines, new_axes, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,32 +29,32 @@ def plot_lineages(
     log_heights: bool = False,
     color: str | None = None,
 ) -> Axes:
-    """Draw how many lineages are live at each height, beside what Kingman's coalescent expects.
+    """Draw the number of lineages at each height, with the expectation under Kingman's coalescent.
 
-    A tree of data that the prior fits runs inside the grey band. Below it, rows are more alike than the prior
-    expects; above it, less.
+    If the prior fits the data, the tree runs inside the grey band. Below the band rows are more alike than the prior
+    expects, above it less.
 
     Parameters
     ----------
     trees : Tree, TreeSample or sequence of Tree
-        Of one tree the steps are drawn; of a sample a band that holds each step in a share ``level`` of the trees, by their
-        weights, and its middle; of a sequence every tree on its own.
+        One tree is drawn as steps; a sample as its weighted median and a pointwise band of probability ``level``; a
+        sequence as one line per tree.
     ax : matplotlib Axes, optional
         Where to draw; by default a new pyplot figure.
     prior : bool, default True
-        Whether to draw the expectation, which is exact, and a pointwise band of probability ``level`` under the prior, from
-        10,000 draws with a fixed seed; the band begins at 1,000 lineages.
+        Draw the exact expectation under the prior, and a pointwise band of probability ``level`` from 10,000 simulations
+        with a fixed seed; the band begins at 1,000 lineages.
     level : float, default 0.95
         Probability of the bands.
     log_heights : bool, default False
-        Whether heights are on a logarithmic scale too, which shows more of large trees.
+        Use a logarithmic scale for heights too, which shows more of large trees.
     color : str, optional
         Colour of the trees.
 
     Returns
     -------
     matplotlib Axes
-        Numbers of lineages are on a logarithmic scale.
+        The number of lineages has a logarithmic scale.
 
     Raises
     ------
@@ -71,12 +71,12 @@ def plot_lineages(
     if not (isinstance(level, int | float | np.floating) and 0 < level < 1):
         raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
     check_axes(ax)
-    drawn = _checked_trees(trees)
-    n = drawn[0].n_leaves
-    need_matplotlib()
+    members = _list_trees(trees)
+    n = members[0].n_leaves
+    require_matplotlib()
     ax = new_axes((5.5, 4.0)) if ax is None else ax
-    tops = [float(tree.heights[-1]) for tree in drawn]
-    band = sample_band(drawn, trees.weights, level) if isinstance(trees, TreeSample) and n > 1 else None
+    tops = [float(tree.heights[-1]) for tree in members]
+    band = sample_band(members, trees.weights, level) if isinstance(trees, TreeSample) and n > 1 else None
     top = max(tops) if band is None else float(band.high[-1])
     if n > 1 and prior:
         expected = prior_band(n, level)
@@ -87,12 +87,12 @@ def plot_lineages(
     if isinstance(trees, TreeSample) and band is not None:
         shade = color or PALETTE[0]
         _fill(ax, band, shade, f"sample, {100 * level:g} %")
-        middle = sample_band(drawn, trees.weights, 0.0)
+        middle = sample_band(members, trees.weights, 0.0)
         ends, counts = [0.0, *middle.low, top], [n, *middle.counts, 1]
         ax.step(ends, counts, where="post", color=shade, linewidth=1.6, label="sample, median")
     else:
-        many = len(drawn) > 1
-        for k, tree in enumerate(drawn):
+        many = len(members) > 1
+        for k, tree in enumerate(members):
             heights = np.concatenate([[0.0], np.unique(tree.merge_heights), [top]])
             ax.step(
                 heights,
@@ -108,7 +108,7 @@ def plot_lineages(
     if log_heights and top > 0:
         ax.set_xscale("log")
         start = min(
-            [float(tree.heights[tree.heights > 0][0]) for tree in drawn if tree.heights[-1] > 0], default=1e-3 * top
+            [float(tree.heights[tree.heights > 0][0]) for tree in members if tree.heights[-1] > 0], default=1e-3 * top
         )
     ax.set_xlim(start, 1.02 * top or 1.0)
     ax.set_xlabel("height")
@@ -121,27 +121,27 @@ def plot_lineages(
 
 
 def _fill(ax: Axes, band: Band, color: str, label: str) -> None:
-    """Fill between the two staircases that lead down through the ends of the band."""
+    """Fill the band between its two step functions."""
     last = max(float(band.high[-1]), float(band.low[-1]))
     times = np.unique(np.concatenate([band.low, band.high, [last]]))
     start = int(band.counts[0]) + 1
-    fewest = start - np.searchsorted(band.low, times, side="right")
-    most = start - np.searchsorted(band.high, times, side="right")
-    ax.fill_between(times, fewest, most, step="post", color=color, alpha=0.22, linewidth=0, label=label)
+    lower = start - np.searchsorted(band.low, times, side="right")
+    upper = start - np.searchsorted(band.high, times, side="right")
+    ax.fill_between(times, lower, upper, step="post", color=color, alpha=0.22, linewidth=0, label=label)
 
 
-def _checked_trees(trees: Tree | TreeSample | Sequence[Tree]) -> list[Tree]:
+def _list_trees(trees: Tree | TreeSample | Sequence[Tree]) -> list[Tree]:
     if isinstance(trees, Tree):
         return [trees]
     if isinstance(trees, TreeSample):
         return list(trees.trees)
     if not isinstance(trees, list | tuple) or not trees:
         return [check_tree(trees, "trees")]
-    drawn = [check_tree(tree, f"trees[{k}]") for k, tree in enumerate(trees)]
-    for k, tree in enumerate(drawn):
-        if tree.n_leaves != drawn[0].n_leaves:
+    members = [check_tree(tree, f"trees[{k}]") for k, tree in enumerate(trees)]
+    for k, tree in enumerate(members):
+        if tree.n_leaves != members[0].n_leaves:
             raise InputError(
-                f"trees[{k}] has {tree.n_leaves} leaves and trees[0] has {drawn[0].n_leaves}; lineages are compared among trees "
-                "of as many leaves."
+                f"trees[{k}] has {tree.n_leaves} leaves and trees[0] has {members[0].n_leaves}; all trees must have the "
+                "same number of leaves."
             )
-    return drawn
+    return members

@@ -1,4 +1,4 @@
-"""The colours of clusters in a dendrogram."""
+"""Fonts, colours and axes that all figures share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .._optional import require_package
 from ..errors import InputError
 from ..metrics import encode_labels
 from ..tree.tree import Tree
-from .visible_tree import shown
+from .visible_tree import short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# For what matplotlib's own font lacks, as far as they are installed.
+# Fonts for scripts that matplotlib's own font lacks, used if installed.
 _FALLBACKS = (
     "Noto Sans CJK JP",
     "Noto Sans CJK SC",
@@ -43,11 +43,11 @@ _FALLBACKS = (
 
 
 @contextlib.contextmanager
-def any_script() -> Iterator[None]:
-    """Draw text in whatever script the installed fonts know, and the rest as boxes without a warning.
+def font_fallbacks() -> Iterator[None]:
+    """Draw text in any script that the installed fonts support, and missing glyphs as boxes without a warning.
 
-    Both making and drawing the text belong into the block: a text takes its fonts when it is made, and matplotlib warns
-    when it is drawn.
+    Create and draw texts inside the block: a text takes its fonts when it is created, and matplotlib warns when it is
+    drawn.
     """
     import matplotlib
     from matplotlib.font_manager import fontManager
@@ -55,13 +55,13 @@ def any_script() -> Iterator[None]:
     installed = {font.name for font in fontManager.ttflist}
     families = [*matplotlib.rcParams["font.family"], *(name for name in _FALLBACKS if name in installed)]
     with matplotlib.rc_context({"font.family": families}), warnings.catch_warnings():
-        # Which glyphs are missing, and which scripts are set without their ligatures.
+        # Warnings about missing glyphs and about scripts without their ligatures.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
         yield
 
 
-# Paul Tol's "muted" scheme: nine colours that stay apart for colour-blind eyes, those that carry best first.
+# Paul Tol's "muted" scheme: nine colours that colour-blind readers can distinguish, the most visible first.
 PALETTE = (
     "#332288",
     "#CC6677",
@@ -73,31 +73,33 @@ PALETTE = (
     "#AA4499",
     "#DDCC77",
 )
-# Paul Tol's "light" scheme, for cells that are filled: it stays apart from the clusters' colours.
+# Paul Tol's "light" scheme, for filled cells; it differs from the colours of clusters.
 LIGHT = ("#44BB99", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF", "#EE8866", "#AAAA00", "#77AADD")
 PLAIN = "#3A3A3A"
 MIXED = "#A6A6A6"
 MAX_LEGEND = 12
 
 
-class Paint(NamedTuple):
+class NodeColors(NamedTuple):
     """The colours of some nodes of a tree."""
 
     shades: list[Any]
-    of_nodes: NDArray[np.intp]  # which of the shades each node has
-    legend: dict[str, Any]  # the clusters' colours by their names; empty if none is due
+    of_nodes: NDArray[np.intp]  # index into `shades`
+    legend: dict[str, Any]  # colour of each cluster by name; empty if there is no legend
 
 
-def paint(tree: Tree, nodes: NDArray[np.intp], n_tips: int, labels: Iterable[Hashable] | None, colors: Any) -> Paint:
+def color_nodes(
+    tree: Tree, nodes: NDArray[np.intp], n_tips: int, labels: Iterable[Hashable] | None, colors: Any
+) -> NodeColors:
     """Choose the colours of nodes and of the branches above them.
 
     Parameters
     ----------
     tree : Tree
     nodes : ndarray of int
-        What is drawn of the tree.
+        The visible nodes, tips first.
     n_tips : int
-        How many of these, the first ones, have nothing drawn below them.
+        Number of tips among them.
     labels : iterable of hashable, optional
         Cluster of each leaf.
     colors : str, sequence or mapping, optional
@@ -105,32 +107,32 @@ def paint(tree: Tree, nodes: NDArray[np.intp], n_tips: int, labels: Iterable[Has
 
     Returns
     -------
-    Paint
+    NodeColors
         A node has the colour of a cluster if all leaves below it are of that cluster, and is grey otherwise.
     """
     if labels is None:
         if colors is not None and not isinstance(colors, str):
             raise InputError("colors must be one colour when there are no labels; pass labels to colour clusters.")
-        return Paint([colors or PLAIN], np.zeros(len(nodes), dtype=np.intp), {})
+        return NodeColors([colors or PLAIN], np.zeros(len(nodes), dtype=np.intp), {})
     given = list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else labels
     codes, n_clusters = encode_labels(given, tree.n_leaves)
     clusters: list[Any] = list(dict.fromkeys(given))
-    drawn = codes[tree.leaf_order]
-    # Leaves are of one cluster if it never changes between neighbours as they are drawn.
-    changes = np.concatenate([[0], np.cumsum(drawn[1:] != drawn[:-1])])
+    ordered = codes[tree.leaf_order]
+    # A subtree has one cluster if the cluster never changes between neighbouring leaves.
+    changes = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
     begin = tree.first_positions[nodes]
     one = changes[begin] == changes[begin + tree.leaf_counts[nodes] - 1]
-    # What a tip shows comes first: there a colour should not come again before all others have.
+    # Clusters of tips come first: among them no colour is used twice before all others are used.
     tips = np.argsort(begin[:n_tips])
-    palette = _palette(clusters, np.concatenate([drawn[begin[tips][one[tips]]], drawn]), colors)
+    palette = _palette(clusters, np.concatenate([ordered[begin[tips][one[tips]]], ordered]), colors)
     shades = [palette[code] for code in range(n_clusters)] + [MIXED]
-    of_nodes = np.where(one, drawn[begin], n_clusters)
+    of_nodes = np.where(one, ordered[begin], n_clusters)
     if not 1 < n_clusters <= MAX_LEGEND:
-        return Paint(shades, of_nodes, {})
-    return Paint(shades, of_nodes, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)})
+        return NodeColors(shades, of_nodes, {})
+    return NodeColors(shades, of_nodes, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)})
 
 
-def _palette(clusters: list[Any], drawn: NDArray[np.intp], colors: Any) -> dict[int, Any]:
+def _palette(clusters: list[Any], ordered: NDArray[np.intp], colors: Any) -> dict[int, Any]:
     """Return the colour of each cluster's code."""
     if isinstance(colors, Mapping):
         lacking = [cluster for cluster in clusters if cluster not in colors]
@@ -140,14 +142,14 @@ def _palette(clusters: list[Any], drawn: NDArray[np.intp], colors: Any) -> dict[
     choice = PALETTE if colors is None else [colors] if isinstance(colors, str) else list(colors)
     if not choice:
         raise InputError("colors is empty; give at least one colour.")
-    # Where colours come again, go along the leaves, so that neighbouring clusters never share one.
+    # If colours repeat, assign them along the leaves, so that neighbouring clusters never share one.
     many = len(clusters) > len(choice)
-    order = list(dict.fromkeys(drawn.tolist())) if many else _sorted_codes(clusters)
+    order = list(dict.fromkeys(ordered.tolist())) if many else _sorted_codes(clusters)
     return dict(zip(order, cycle(choice), strict=False))
 
 
 def _sorted_codes(clusters: list[Any]) -> list[int]:
-    """Sort clusters by value, or as text in which numbers count as numbers: c2 before c10; -1, for outliers, comes last."""
+    """Sort clusters by value, or as text with natural order of numbers: c2 before c10. The outliers, -1, come last."""
     if not any(isinstance(cluster, str) for cluster in clusters):
         try:
             return sorted(range(len(clusters)), key=lambda code: (clusters[code] == -1, clusters[code]))
@@ -162,21 +164,21 @@ FONT = 9.0
 SMALL_FONT = 8.0
 
 
-def need_matplotlib() -> None:
-    """Raise, with a word on how to get it, unless matplotlib is installed."""
-    require_package("matplotlib", "Pictures are drawn with", "plot")
+def require_matplotlib() -> None:
+    """Raise unless matplotlib is installed."""
+    require_package("matplotlib", "Figures need", "plot")
 
 
 def check_axes(ax: object, what: str = "ax") -> None:
-    """Refuse what is neither None nor axes of matplotlib."""
+    """Raise unless the argument is None or matplotlib Axes."""
     if ax is not None and not hasattr(ax, "add_collection"):
         raise InputError(
             f"{what} is of type {type(ax).__name__}; it must be matplotlib Axes, as plt.subplots() gives, or None."
         )
 
 
-def checked_panels(axes: Any, names: Sequence[str]) -> dict[str, Axes] | None:
-    """Return axes by the names of a picture's panels, or None if there are none yet."""
+def check_panels(axes: Any, names: Sequence[str]) -> dict[str, Axes] | None:
+    """Return the axes of a figure by panel name, or None if none were given."""
     if axes is None:
         return None
     if not isinstance(axes, Mapping) or any(name not in axes for name in names):
@@ -189,29 +191,29 @@ def checked_panels(axes: Any, names: Sequence[str]) -> dict[str, Axes] | None:
 
 
 def new_axes(size: tuple[float, float]) -> Axes:
-    """Return the axes of a new pyplot figure, in which all texts have room."""
+    """Return the axes of a new pyplot figure with room for all texts."""
     import matplotlib.pyplot as plt
 
-    # The constrained layout keeps names and legend inside of the figure; it belongs to the figure alone.
+    # The constrained layout keeps names and legend inside the figure, and changes no global setting.
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def new_panels(names: Sequence[str], size: tuple[float, float]) -> dict[str, Axes]:
-    """Return axes of a new pyplot figure, one below the other with one horizontal axis, by name."""
+    """Return the axes of a new pyplot figure by name, stacked, with a shared x axis."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=size, layout="constrained")
-    found: dict[str, Axes] = figure.subplot_mosaic([[name] for name in names], sharex=True)
-    return found
+    axes: dict[str, Axes] = figure.subplot_mosaic([[name] for name in names], sharex=True)
+    return axes
 
 
-def write_label(ax: Axes, axis: str, name: str) -> None:
-    """Name an axis after a column; names are text: a dollar sign in one does not begin a formula."""
-    label = getattr(ax, f"set_{axis}label")(shown(name))
+def set_axis_label(ax: Axes, axis: str, name: str) -> None:
+    """Label an axis with a column's name, as plain text: a dollar sign does not begin a formula."""
+    label = getattr(ax, f"set_{axis}label")(short_name(name))
     label.set_parse_math(False)
 
 
 def hide_spines(ax: Axes, *sides: str) -> None:
-    """Take away lines around axes."""
+    """Hide spines of axes."""
     for side in sides:
         ax.spines[side].set_visible(False)

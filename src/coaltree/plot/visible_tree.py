@@ -1,4 +1,4 @@
-"""What a dendrogram shows of a tree, and where: every leaf, or the top of the tree with collapsed clades."""
+"""The visible part of a tree and its coordinates: every leaf, or the oldest merges with collapsed clades."""
 
 from __future__ import annotations
 
@@ -16,73 +16,73 @@ from ..tree.tree import Tree
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-# Above so many leaves a picture shows clades rather than leaves, unless asked for otherwise, and so many of them.
-MOST_LEAVES = 2_000
-MOST_CLADES = 50
-_GAP = 0.7  # what a clade's wedge leaves of its room
-_NAME_CHARACTERS = 30
-_WIDE = 1.7  # characters that a wide one takes the room of
+# By default, figures of larger trees show this number of clades instead of leaves.
+MAX_VISIBLE_LEAVES = 2_000
+N_COLLAPSED_CLADES = 50
+_GAP = 0.7  # between the wedges of neighbouring clades
+_MAX_NAME_LENGTH = 30
+_WIDE_CHARACTER = 1.7  # width of an East Asian character, in characters
 
 
-class Drawn(NamedTuple):
-    """The part of a tree that is drawn; its leaves are the tips of the picture."""
+class VisibleTree(NamedTuple):
+    """The part of a tree that a figure shows; its leaves are the tips of the figure."""
 
-    whole: Tree
+    original: Tree
     tree: Tree
-    nodes: IntArray  # which node of the whole tree each of its nodes is
-    widths: FloatArray  # room of each tip along the leaves; that of a leaf is 1
-    places: FloatArray  # where each of its nodes stands along the leaves
+    nodes: IntArray  # the node of the original tree that each node is
+    widths: FloatArray  # width of each tip along the leaves; that of a leaf is 1
+    positions: FloatArray  # coordinate of each node along the leaves
 
     @property
     def n_tips(self) -> int:
-        """Number of tips: leaves, or clades that stand for several."""
+        """Number of tips: leaves and collapsed clades."""
         return self.tree.n_leaves
 
     @property
     def heights(self) -> FloatArray:
         """Heights of its nodes."""
-        return self.whole.heights[self.nodes]
+        return self.original.heights[self.nodes]
 
     @property
     def counts(self) -> IntArray:
-        """Number of leaves that each tip stands for."""
-        return self.whole.leaf_counts[self.nodes[: self.n_tips]]
+        """Number of leaves of each tip."""
+        return self.original.leaf_counts[self.nodes[: self.n_tips]]
 
     @property
     def span(self) -> float:
-        """Room of all tips together."""
+        """Total width of the tips."""
         return float(np.sum(self.widths))
 
     def branches(self) -> FloatArray:
-        """Return lines of three points (place, height), two for each merge: up from the child, then across."""
+        """Return two lines of three points (position, height) for each merge: up from the child, then across."""
         n, flat = self.n_tips, self.tree.children.ravel()
         above = np.repeat(np.arange(n, 2 * n - 1), 2)
         points = np.empty((len(flat), 3, 2))
-        points[:, :2, 0] = self.places[flat][:, None]
-        points[:, 2, 0] = self.places[above]
+        points[:, :2, 0] = self.positions[flat][:, None]
+        points[:, 2, 0] = self.positions[above]
         points[:, 0, 1] = self.heights[flat]
         points[:, 1:, 1] = self.heights[above][:, None]
         return points
 
     def wedges(self) -> tuple[IntArray, FloatArray]:
-        """Return the tips that stand for several leaves, in order, and for each a triangle (place, height) down to 0."""
+        """Return the collapsed clades in drawing order, and for each a triangle of points (position, height) down to 0."""
         order = self.tree.leaf_order
         tips = order[self.counts[order] > 1]
         half = (self.widths[tips] - _GAP) / 2
         corners = np.zeros((len(tips), 3, 2))
-        corners[:, :, 0] = self.places[tips][:, None] + half[:, None] * [0, -1, 1]
+        corners[:, :, 0] = self.positions[tips][:, None] + half[:, None] * [0, -1, 1]
         corners[:, 0, 1] = self.heights[tips]
         return tips, corners
 
-    def texts(self) -> list[str]:
-        """Return the names of the tips as they are drawn, in order: of a leaf its own, of a clade its number of leaves."""
+    def tip_labels(self) -> list[str]:
+        """Return the labels of the tips in drawing order: the name of a leaf, or the number of leaves of a clade."""
         order = self.tree.leaf_order
         tips = zip(self.nodes[order].tolist(), self.counts[order].tolist(), strict=True)
-        return [shown(self.whole.leaf_names[node]) if count == 1 else f"n = {count:,}" for node, count in tips]
+        return [short_name(self.original.leaf_names[node]) if count == 1 else f"n = {count:,}" for node, count in tips]
 
 
-def drawn_part(tree: Tree, collapse: Any) -> Drawn:
-    """Choose what is drawn of a tree, and where it stands.
+def select_visible(tree: Tree, collapse: Any) -> VisibleTree:
+    """Select the part of a tree that a figure shows, and compute its coordinates.
 
     Parameters
     ----------
@@ -92,25 +92,25 @@ def drawn_part(tree: Tree, collapse: Any) -> Drawn:
 
     Returns
     -------
-    Drawn
+    VisibleTree
     """
     n = tree.n_leaves
-    n_tips = _checked_tips(collapse, n)
+    n_tips = _check_collapse(collapse, n)
     top, nodes = tree_top(tree, n_tips) if n_tips < n else (tree, np.arange(tree.n_nodes))
     counts = tree.leaf_counts[nodes[:n_tips]]
     widths = 1 + np.log10(counts) / 3
     order = top.leaf_order
     ends = np.cumsum(widths[order])
-    places = np.empty(n_tips)
-    places[order] = ends - widths[order] / 2 - 0.5
-    return Drawn(tree, top, nodes, widths, node_positions(top.children, places))
+    positions = np.empty(n_tips)
+    positions[order] = ends - widths[order] / 2 - 0.5
+    return VisibleTree(tree, top, nodes, widths, node_positions(top.children, positions))
 
 
-def _checked_tips(collapse: Any, n_leaves: int) -> int:
+def _check_collapse(collapse: Any, n_leaves: int) -> int:
     if collapse is None:
         return n_leaves
     if isinstance(collapse, str) and collapse == "auto":
-        return n_leaves if n_leaves <= MOST_LEAVES else MOST_CLADES
+        return n_leaves if n_leaves <= MAX_VISIBLE_LEAVES else N_COLLAPSED_CLADES
     if (
         isinstance(collapse, bool | np.bool_)
         or not isinstance(collapse, numbers.Real)
@@ -123,11 +123,11 @@ def _checked_tips(collapse: Any, n_leaves: int) -> int:
     return min(int(float(collapse)), n_leaves)
 
 
-def shown(name: str) -> str:
-    """Return a name as it is drawn."""
-    return display_name(name, _NAME_CHARACTERS, " ")
+def short_name(name: str) -> str:
+    """Return a name as figures show it: on one line, of at most 30 characters."""
+    return display_name(name, _MAX_NAME_LENGTH, " ")
 
 
-def columns(name: str) -> float:
-    """Return the room of a name, in characters."""
-    return display_width(name, _WIDE)
+def name_width(name: str) -> float:
+    """Return the width of a name in characters."""
+    return display_width(name, _WIDE_CHARACTER)

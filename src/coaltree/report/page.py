@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._optional import require_package
-from ..plot.style import PALETTE, paint
-from ..plot.visible_tree import Drawn, drawn_part
+from ..plot.style import PALETTE, color_nodes
+from ..plot.visible_tree import VisibleTree, select_visible
 from ..table.messages import count
 from ..tree.summary import SummaryTree
 from .facts import ColumnFacts, RealFacts, ReportFacts
@@ -54,70 +54,70 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
         Its ``children``, ``heights``, ``counts`` and ``names`` are the drawn tree; ``clusters`` has that of each node, -1 for
         several; ``columns`` the cells by tip; ``apart`` what sets each clade apart.
     """
-    drawn = drawn_part(facts.tree, "auto")
-    painted = paint(facts.tree, drawn.nodes, drawn.n_tips, facts.labels.tolist(), None)
+    visible = select_visible(facts.tree, "auto")
+    painted = color_nodes(facts.tree, visible.nodes, visible.n_tips, facts.labels.tolist(), None)
     # Colours are in the order of the clusters' first rows, as clusters are numbered, but for outliers, whose number is the last.
     numbers = np.array([*dict.fromkeys(facts.labels.tolist()), -1])
     colors = dict(zip(numbers.tolist(), painted.shades, strict=True))
-    tips = _tips_of_rows(drawn)
-    tallies = [tally(column, tips, drawn.n_tips) for column in facts.columns]
+    tips = _tips_of_rows(visible)
+    tallies = [tally(column, tips, visible.n_tips) for column in facts.columns]
     return {
-        "children": drawn.tree.children.ravel().tolist(),
-        "heights": [significant(height) for height in drawn.heights.tolist()],
-        "counts": drawn.counts.tolist(),
-        "names": _names(drawn),
-        "members": _members(drawn, tips),
-        "support": _support(drawn),
-        "ratios": _of_merges(drawn, facts.log_ratios),
+        "children": visible.tree.children.ravel().tolist(),
+        "heights": [significant(height) for height in visible.heights.tolist()],
+        "counts": visible.counts.tolist(),
+        "names": _names(visible),
+        "members": _members(visible, tips),
+        "support": _support(visible),
+        "ratios": _of_merges(visible, facts.log_ratios),
         "outliers": facts.n_clusters if facts.outliers else None,
         "clusters": numbers[painted.of_nodes].tolist(),
         "colors": [colors[number] for number in (*range(len(numbers) - 1), -1)],
         "columns": [
-            _column(column, own, drawn, facts.holes) for column, own in zip(facts.columns, tallies, strict=True)
+            _column(column, own, visible, facts.holes) for column, own in zip(facts.columns, tallies, strict=True)
         ],
-        "apart": _apart(facts.columns, tallies, drawn),
+        "apart": _apart(facts.columns, tallies, visible),
     }
 
 
-def _tips_of_rows(drawn: Drawn) -> IntArray:
+def _tips_of_rows(visible: VisibleTree) -> IntArray:
     """Return the tip that each row is at or below."""
-    order = drawn.tree.leaf_order
-    tips = np.empty(drawn.whole.n_leaves, dtype=np.intp)
-    tips[drawn.whole.leaf_order] = np.repeat(order, drawn.counts[order])
+    order = visible.tree.leaf_order
+    tips = np.empty(visible.original.n_leaves, dtype=np.intp)
+    tips[visible.original.leaf_order] = np.repeat(order, visible.counts[order])
     return tips
 
 
-def _names(drawn: Drawn) -> list[str | None]:
-    nodes, counts = drawn.nodes[: drawn.n_tips].tolist(), drawn.counts.tolist()
-    return [drawn.whole.leaf_names[node] if n == 1 else None for node, n in zip(nodes, counts, strict=True)]
+def _names(visible: VisibleTree) -> list[str | None]:
+    nodes, counts = visible.nodes[: visible.n_tips].tolist(), visible.counts.tolist()
+    return [visible.original.leaf_names[node] if n == 1 else None for node, n in zip(nodes, counts, strict=True)]
 
 
-def _members(drawn: Drawn, tips: IntArray) -> list[list[str]] | None:
+def _members(visible: VisibleTree, tips: IntArray) -> list[list[str]] | None:
     """Return the leaves of each tip, if it takes several and there are not too many."""
-    if drawn.n_tips == drawn.whole.n_leaves or sum(map(len, drawn.whole.leaf_names)) > MOST_CHARACTERS:
+    if visible.n_tips == visible.original.n_leaves or sum(map(len, visible.original.leaf_names)) > MOST_CHARACTERS:
         return None
-    members: list[list[str]] = [[] for _ in range(drawn.n_tips)]
-    for tip, name in zip(tips.tolist(), drawn.whole.leaf_names, strict=True):
+    members: list[list[str]] = [[] for _ in range(visible.n_tips)]
+    for tip, name in zip(tips.tolist(), visible.original.leaf_names, strict=True):
         members[tip].append(name)
     return members
 
 
-def _support(drawn: Drawn) -> list[float | None] | None:
+def _support(visible: VisibleTree) -> list[float | None] | None:
     """Return the support of each drawn node; None for leaves and for what only resolves a polytomy."""
-    if not isinstance(drawn.whole, SummaryTree):
+    if not isinstance(visible.original, SummaryTree):
         return None
-    return _of_merges(drawn, drawn.whole.support)
+    return _of_merges(visible, visible.original.support)
 
 
-def _of_merges(drawn: Drawn, values: FloatArray) -> list[float | None]:
+def _of_merges(visible: VisibleTree, values: FloatArray) -> list[float | None]:
     """Return what is known of each drawn node, given what is known of each merge of the whole tree; None for the rest."""
-    known = np.concatenate([np.full(drawn.whole.n_leaves, np.nan), values])[drawn.nodes]
+    known = np.concatenate([np.full(visible.original.n_leaves, np.nan), values])[visible.nodes]
     return [significant(value, 3) if np.isfinite(value) else None for value in known.tolist()]
 
 
-def _column(column: ColumnFacts, own: FloatArray, drawn: Drawn, with_holes: IntArray) -> dict[str, Any]:
+def _column(column: ColumnFacts, own: FloatArray, visible: VisibleTree, with_holes: IntArray) -> dict[str, Any]:
     """Return the cells of a column: of leaves as they are, of clades what their script can add up."""
-    whole = drawn.n_tips == drawn.whole.n_leaves
+    whole = visible.n_tips == visible.original.n_leaves
     holes = np.flatnonzero(column.missing[with_holes]).tolist()
     if isinstance(column, RealFacts):
         found: dict[str, Any] = {
@@ -152,16 +152,16 @@ def _column(column: ColumnFacts, own: FloatArray, drawn: Drawn, with_holes: IntA
 
 
 def _apart(
-    columns: tuple[ColumnFacts, ...], tallies: list[FloatArray], drawn: Drawn
+    columns: tuple[ColumnFacts, ...], tallies: list[FloatArray], visible: VisibleTree
 ) -> list[list[list[float | int]] | None]:
     """Return for each drawn node the columns that set it apart: column, mean or share inside and outside, category."""
-    tree = drawn.tree
+    tree = visible.tree
     first, last = tree.first_positions, tree.first_positions + tree.leaf_counts
     found = []
     for column, own in zip(columns, tallies, strict=True):
         sums = np.concatenate([np.zeros((1, own.shape[1])), np.cumsum(own[tree.leaf_order], axis=0)])
         found.append(differences(column, sums[last] - sums[first], sums[-1]))
-    sizes = drawn.whole.leaf_counts[drawn.nodes].tolist()
+    sizes = visible.original.leaf_counts[visible.nodes].tolist()
     apart: list[list[list[float | int]] | None] = []
     for node, size in enumerate(sizes):
         if size == 1:
@@ -241,9 +241,9 @@ def page(facts: ReportFacts) -> str:
     environment.filters["written"] = lambda value: written(significant(value))
     theme_script, plotly = _template("theme.js"), get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
     page_script = '"use strict";\n(() => {\n' + "\n".join(map(_template, _SCRIPTS)) + "\n})();\n"
-    drawn = picture(facts)
+    drawing = picture(facts)
     rows, cells = odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
-    clusters, sizes = cluster_views(facts, drawn["colors"]), np.bincount(facts.labels)
+    clusters, sizes = cluster_views(facts, drawing["colors"]), np.bincount(facts.labels)
     return environment.get_template("report.html").render(
         facts=facts,
         names=facts.tree.leaf_names,
@@ -252,8 +252,8 @@ def page(facts: ReportFacts) -> str:
         too_few_rows=describe_few_rows(facts.tree.n_leaves),
         n_missing=sum(int(column.missing.sum()) for column in facts.columns),
         choice=_CHOICES[facts.clusters_chosen_by].format(facts.resolution),
-        n_tips=len(drawn["names"]),
-        searched=drawn["members"] is not None,
+        n_tips=len(drawing["names"]),
+        searched=drawing["members"] is not None,
         clusters=clusters,
         n_shown=sum(own.number < facts.n_clusters for own in clusters),
         sizes=np.sort(sizes[: facts.n_clusters])[::-1].tolist(),
@@ -272,7 +272,7 @@ def page(facts: ReportFacts) -> str:
         plotly=Markup(plotly),
         page_script=Markup(page_script),
         policy=content_security_policy([theme_script, plotly, page_script]),
-        picture=Markup(embedded_json(drawn)),
+        picture=Markup(embedded_json(drawing)),
     )
 
 
@@ -336,5 +336,5 @@ def _traces(facts: ReportFacts) -> list[tuple[str, list[str]]]:
     """Return the colour and the line of each Markov chain, of long ones evenly some points."""
     if facts.chains is None:
         return []
-    drawn = [trace[:: -(-len(trace) // MOST_POINTS)] for trace in facts.chains.traces]
-    return [(PALETTE[k % len(PALETTE)], line) for k, line in enumerate(_lines(drawn)) if line]
+    visible = [trace[:: -(-len(trace) // MOST_POINTS)] for trace in facts.chains.traces]
+    return [(PALETTE[k % len(PALETTE)], line) for k, line in enumerate(_lines(visible)) if line]

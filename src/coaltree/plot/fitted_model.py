@@ -1,4 +1,4 @@
-"""What pictures ask of a fitted estimator, which is made later in the flow of data than its outputs."""
+"""The attributes of a fitted estimator that figures use, as a protocol: estimators import figures, not the reverse."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ class FittedModel(Protocol):
 
 
 class EncodedColumn(NamedTuple):
-    """A column that takes part in the tree."""
+    """A column in use, with its place in the encoded table."""
 
     name: str
     position: int  # in the matrix of the encoded table
     categories: tuple[Any, ...]  # none for a real column
     scale: ColumnScale
-    time: bool  # whether it holds points in time, as days since 1970-01-01
+    time: bool  # whether values are times, as days since 1970-01-01
 
     @property
     def real(self) -> bool:
-        """Whether the column is a real one."""
+        """Whether the column is real."""
         return not self.categories
 
 
-def checked_model(model: Any) -> FittedModel:
-    """Return a fitted estimator as it is, and refuse anything else.
+def check_fitted_model(model: Any) -> FittedModel:
+    """Return a fitted estimator unchanged; raise for anything else.
 
     Raises
     ------
     InputError
-        With a word on what to pass.
+        If it is not a fitted estimator; the message says what to pass.
     """
     if hasattr(model, "tree_") and hasattr(model, "_matrix"):
         found: FittedModel = model
@@ -66,7 +66,7 @@ def checked_model(model: Any) -> FittedModel:
 
 
 def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
-    """Return the columns that take part, in the order of the table."""
+    """Return the columns in use, in the order of the table."""
     kinds = list(zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True))
     real, categorical = 0, sum(kind == "real" and used for _, kind, used in kinds)
     scales = iter(encoding.column_scales)
