@@ -225,7 +225,9 @@ def _check_process_values(value: dict[str, Any]) -> dict[str, Any]:
 def _check_value(value: Any, what: str, depth: int = 2) -> Any:
     if isinstance(value, list) and depth:
         return [_check_value(entry, what, depth - 1) for entry in value]
-    return value if value is None or isinstance(value, str | bool) else read_finite(value, what)
+    if value is not None and not isinstance(value, str | bool):
+        read_finite(value, what)
+    return value  # whole numbers stay whole
 
 
 def check_process(process: Process, encoding: Encoding) -> None:

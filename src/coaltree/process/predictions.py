@@ -46,7 +46,7 @@ class Predictions(NamedTuple):
     @classmethod
     def of_categorical(cls, start: IntArray, probability: FloatArray) -> Self:
         """Return predictions for categorical columns only."""
-        empty = np.empty((len(probability), 0))
+        start, empty = np.asarray(start, dtype=np.intp), np.empty((len(probability), 0))
         return cls(np.zeros(0, dtype=np.intp), empty, empty, np.arange(len(start) - 1), start, probability)
 
     @classmethod

@@ -257,6 +257,8 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
         return None
     own = facts.parameters[facts.real[0].name]
     each = [facts.parameters[column.name] for column in facts.real]
+    if "noise_sd" not in own:  # a process of the user's own need not have any
+        return SharedParameters("", _half_height(own))
     noises = [(float(of["noise_sd"]) / float(of["sd"])) ** 2 for of in each]
     noise = noises[0]
     if max(noises) - min(noises) > SAME * max(noises):  # each column has its own
@@ -270,11 +272,15 @@ def real_parameters(facts: ReportFacts) -> list[RealParameters]:
     found = []
     for column in facts.real:
         own = facts.parameters[column.name]
-        sd = float(own["sd"])
+        sd = float(own.get("sd", math.nan))
         mean = column.told(float(own["mean"]), sd) if "mean" in own else ""
         found.append(
             RealParameters(
-                column.name, mean, column.distance(sd), column.distance(column.compared_sd), told_signal(own)
+                column.name,
+                mean,
+                column.distance(sd) if "sd" in own else "",
+                column.distance(column.compared_sd),
+                told_signal(own),
             )
         )
     return found
@@ -285,7 +291,10 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
     found = []
     for column in facts.categorical:
         own = facts.parameters[column.name]
-        shares = sorted(zip(column.categories, own["equilibrium"].values(), strict=True), key=lambda pair: -pair[1])
+        equilibrium = own.get("equilibrium", {})  # which a process of the user's own need not have
+        shares = sorted(
+            zip(column.categories, equilibrium.values(), strict=bool(equilibrium)), key=lambda pair: -pair[1]
+        )
         told = [(category, percent(float(share))) for category, share in shares[:MOST_SHARES]]
         found.append(
             CategoricalParameters(column.name, _half_height(own), told_signal(own), told, len(shares) - len(told))
@@ -295,6 +304,8 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
 
 def told_signal(own: dict[str, Any]) -> str:
     """Return how much a column owes to descent, with its interval if trees were drawn."""
+    if "signal" not in own:  # the process does not tell
+        return ""
     if "signal_low" not in own:
         return f"{own['signal']:.2f}"
     return f"{own['signal']:.2f} ({own['signal_low']:.2f} to {own['signal_high']:.2f})"

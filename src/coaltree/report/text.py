@@ -124,9 +124,12 @@ def _parameters(facts: ReportFacts) -> Verdict:
 def _signal(facts: ReportFacts) -> Verdict:
     """Say which columns matter for the tree."""
     question = "Which columns matter for the tree?"
-    own = sorted(facts.parameters.items(), key=lambda item: -item[1]["signal"])
-    if not own:
+    if not facts.parameters:
         return Verdict(question, "plain", "None: no column has two different values.")
+    known = [(name, of) for name, of in facts.parameters.items() if "signal" in of]
+    if not known:
+        return Verdict(question, "plain", "Not known: the process of these columns does not tell.")
+    own = sorted(known, key=lambda item: -item[1]["signal"])
     most = ", ".join(f"{shortened(name)} {told_signal(of)}" for name, of in own[:NAMED])
     told = f"By their signal, the correlation of a cell with that of the row's nearest relative, most of all {most}."
     weak = [name for name, of in own[NAMED:] if of.get("signal_high", of["signal"]) < WEAK_SIGNAL]
