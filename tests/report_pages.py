@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from coaltree.report.sections import odd_cells, odd_rows
-from coaltree.report.text import verdicts
+from coaltree.report.verdicts import verdicts
 
 HOSTILE = (
     "<script>alert(1)</script>",

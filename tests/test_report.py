@@ -19,7 +19,7 @@ from coaltree.estimators.reporting import report_facts, report_page
 from coaltree.estimators.stored import imputer_of
 from coaltree.persist.model import read_model_state
 from coaltree.report.facts import SampleFacts
-from coaltree.report.numbers import held_together, set_apart
+from coaltree.report.numbers import describe_cohesion, describe_separation
 from coaltree.report.page import embedded_json, page, picture
 from command_line import check_sentence, command_in, contents
 from named import check_named, refused
@@ -124,7 +124,7 @@ def test_titles(model, facts, shown):
     assert "<h1>Animals</h1>" in page(facts)
     assert "<h1>A table of 36 rows</h1>" in report_page(model)
     assert "<h1>a &lt; b</h1>" in report_page(model, "a < b")
-    assert "36 rows, 5 columns, 6 missing cells. 3 clusters, as many as were asked for." in shown.text
+    assert "36 rows, 5 columns, 6 missing cells. 3 clusters, as requested." in shown.text
 
 
 # -- the picture -----------------------------------------------------------------------------------
@@ -259,9 +259,9 @@ def strength_of(log_odds, log_ratio):
     ],
 )
 def test_strengths_in_words(factor, together, apart):
-    check_named(held_together(math.log(factor)), together)
-    check_named(set_apart(math.log(factor)), apart)
-    assert ("very" in held_together(math.log(factor))) == ("very" in together)
+    check_named(describe_cohesion(math.log(factor)), together)
+    check_named(describe_separation(math.log(factor)), apart)
+    assert ("very" in describe_cohesion(math.log(factor))) == ("very" in together)
 
 
 def test_means_of_very_different_size_have_their_own_digits():

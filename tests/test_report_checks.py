@@ -14,8 +14,8 @@ from coaltree.estimators.reporting import report_facts
 from coaltree.predict.predictor import Predictor
 from coaltree.report.facts import Examined, RealFacts
 from coaltree.report.page import page
-from coaltree.report.sections import OddCells, OddRows, Surprise, odd_cells, odd_rows
-from coaltree.report.text import how_examined, support_view, verdicts
+from coaltree.report.sections import OddCell, OddCells, OddRows, describe_examination, odd_cells, odd_rows, support_view
+from coaltree.report.verdicts import verdicts
 from coaltree.tree.edit import without_leaves
 from report_pages import HOSTILE, Page, mixed_frame, odd, verdict
 
@@ -75,13 +75,13 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame):
     table.loc["row 16", "length"] = 6.0
     facts = report_facts(ct.CoalescentClustering().fit(table))
     rows = odd_rows(facts.columns, facts.examined)
-    assert table.index[rows.shown[0].row] == "row 30"
-    assert rows.shown[0].far
-    assert rows.shown[0].below > rows.limit
+    assert table.index[rows.rows[0].row] == "row 30"
+    assert rows.rows[0].is_outlier
+    assert rows.rows[0].below > rows.limit
     cells = odd_cells(facts.columns, facts.examined)
-    assert len(cells.shown) == 20
-    assert ("row 16", "length", "6") in [(table.index[cell.row], cell.column, cell.value) for cell in cells.shown[:4]]
-    tails = [cell.log_tail for cell in cells.shown]
+    assert len(cells.cells) == 20
+    assert ("row 16", "length", "6") in [(table.index[cell.row], cell.column, cell.value) for cell in cells.cells[:4]]
+    tails = [cell.log_tail for cell in cells.cells]
     assert tails == sorted(tails)
     text = Page(page(facts)).text
     assert "row 30" in text
@@ -92,7 +92,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame):
 def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
     from scipy.stats import norm
 
-    cells = odd_cells(facts.columns, facts.examined, 1000).shown
+    cells = odd_cells(facts.columns, facts.examined, 1000).cells
     unlikely = sum(int(np.sum(~column.missing)) for column in facts.real) + sum(
         int(np.sum(column.codes[~column.missing] != column.expected[~column.missing].argmax(axis=1)))
         for column in facts.categorical
@@ -111,7 +111,7 @@ def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
 
 def test_words_on_the_search(facts):
     found = verdict(facts, "searched")
-    assert (found.state, "Every pair was looked at" in found.answer) == ("good", True)
+    assert (found.state, "Every pair" in found.answer) == ("good", True)
     near = verdict(replace(facts, search="neighbors", neighbors_held=0.97), "searched")
     assert near.state == "good"
     assert "97 %" in near.answer
@@ -131,7 +131,7 @@ def test_what_was_noticed_is_one_list(facts):
 
 
 def test_words_on_what_was_examined(facts):
-    assert not re.search(r"\d", how_examined(facts))  # every row and every cell, one at a time
+    assert not re.search(r"\d", describe_examination(facts))  # every row and every cell, one at a time
     some = replace(
         facts.examined,
         rows=facts.examined.rows[:30],
@@ -140,7 +140,7 @@ def test_words_on_what_was_examined(facts):
         evenly=np.arange(10) < 8,
         hidden_at_once=3,
     )
-    told = how_examined(replace(facts, examined=some))
+    told = describe_examination(replace(facts, examined=some))
     assert re.findall(r"\d+", told) == ["30", "36", "5", "8", "3"]
     assert "evenly" in told
     assert "oddest" in told
@@ -156,11 +156,11 @@ def test_chance_alone_makes_few_outliers():
             rows = np.arange(n)
             column = RealFacts("x", np.zeros(n), *np.zeros((4, 0)))
             examined = Examined(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
-            n_found += odd_rows([column], examined).n_far > 0
+            n_found += odd_rows([column], examined).n_outliers > 0
             scores[n // 2] = -0.5 * 80
             planted = odd_rows([column], examined)
-            assert planted.shown[0].row == n // 2
-            assert planted.shown[0].far
+            assert planted.rows[0].row == n // 2
+            assert planted.rows[0].is_outlier
         # at most a quarter of 40, and but for one table in ten thousand less than 21
         assert n_found < 21, (n, n_columns, n_found)
 
@@ -171,12 +171,12 @@ def test_outliers_are_counted_beyond_those_that_are_shown(facts):
     column = RealFacts("x", np.zeros(100), *np.zeros((4, 0)))
     examined = Examined(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
     found = odd_rows([column], examined)
-    assert (found.n_far, len(found.shown)) == (0, 5)  # three in ten are no exception
+    assert (found.n_outliers, len(found.rows)) == (0, 5)  # three in ten are no exception
     scores[20:] = np.linspace(-1, 1, 80)
     scores[:20] = -500.0
     scores[20:23] = -400.0
     found = odd_rows([column], examined)
-    assert (found.n_far, len(found.shown)) == (23, 20)
+    assert (found.n_outliers, len(found.rows)) == (23, 20)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_outliers_are_counted_beyond_those_that_are_shown(facts):
     ],
 )
 def test_the_verdict_on_cells_agrees_with_what_is_listed(facts, tails, n_cells, state):
-    shown = [Surprise(0, "mass", "1", "2", math.log(tail)) for tail in tails]
+    shown = [OddCell(0, "mass", "1", "2", math.log(tail)) for tail in tails]
     cells = OddCells(shown, len(shown), n_cells)
     found = next(own for own in verdicts(facts, OddRows([], 0, 6.0), cells) if "cells" in own.question)
     assert found.state == state
@@ -202,11 +202,11 @@ def test_the_verdict_on_cells_agrees_with_what_is_listed(facts, tails, n_cells, 
 
 def test_the_verdict_on_rows_says_how_many_were_looked_at(facts):
     found = verdict(facts, "outliers")
-    n_far = odd_rows(facts.columns, facts.examined).n_far
-    assert (found.state == "good") == (n_far == 0)
+    n_outliers = odd_rows(facts.columns, facts.examined).n_outliers
+    assert (found.state == "good") == (n_outliers == 0)
     assert "the 36 rows" in found.answer
     part = replace(facts.examined, rows=facts.examined.rows[:20], scores=facts.examined.scores[:20])
-    assert "20 rows, taken evenly from all 36," in verdict(replace(facts, examined=part), "outliers").answer
+    assert "20 rows, chosen evenly from all 36," in verdict(replace(facts, examined=part), "outliers").answer
 
 
 def test_every_row_of_a_large_table_is_looked_at():
@@ -218,9 +218,9 @@ def test_every_row_of_a_large_table_is_looked_at():
     assert facts.examined.rows.tolist() == list(range(1200))
     assert 100 <= facts.examined.evenly.sum() < len(facts.examined.opened)
     rows = odd_rows(facts.columns, facts.examined)
-    assert rows.shown[0].row == 777
-    assert {cell.column for cell in rows.shown[0].cells} == {"x0", "x1", "x2"}
-    assert {own.row for own in rows.shown} <= set(facts.examined.opened.tolist())
+    assert rows.rows[0].row == 777
+    assert {cell.column for cell in rows.rows[0].cells} == {"x0", "x1", "x2"}
+    assert {own.row for own in rows.rows} <= set(facts.examined.opened.tolist())
     assert f"Of {20 * facts.examined.evenly.sum():,} observed cells of " in verdict(facts, "cells").answer
 
 

@@ -9,8 +9,8 @@ import pytest
 import coaltree as ct
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.estimators.reporting import report_facts
-from coaltree.report.page import MOST_POINTS, page
-from coaltree.report.text import support_view
+from coaltree.report.page import MAX_LINE_POINTS, page
+from coaltree.report.sections import support_view
 from named import refused
 from report_pages import Page, verdict
 
@@ -115,7 +115,7 @@ def test_traces_and_support_on_the_page(fitted):
     lines = [part.split('points="')[1].split('"')[0] for part in html.split('<polyline style="--c: ')[1:]]
     assert len(lines) == 3
     kept = sample.traces["log_joint"][:, sample.warmup :]
-    kept = kept[:, :: -(-kept.shape[1] // MOST_POINTS)]
+    kept = kept[:, :: -(-kept.shape[1] // MAX_LINE_POINTS)]
     drawn = np.array([[float(point.split(",")[1]) for point in line.split()] for line in lines])
     low, high = kept.min(), kept.max()
     np.testing.assert_allclose(60 * (high - kept) / (high - low), drawn, atol=0.051)

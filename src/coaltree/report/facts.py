@@ -1,4 +1,4 @@
-"""What a report tells, as plain facts, whichever estimator they come from."""
+"""The facts of a report as plain data, independent of the estimator they come from."""
 
 from __future__ import annotations
 
@@ -10,19 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tree.tree import Tree
-from .numbers import beside, date, given_values, mean_beside, percent, significant, written
+from .numbers import (
+    format_number,
+    format_percent,
+    format_time,
+    restore_values,
+    round_mean,
+    round_significant,
+    round_to_sd,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 
 class PowerFacts(NamedTuple):
-    """What a report needs of a real column that was transformed by a power, as the model sees it."""
+    """A real column after its power transform, as the model sees it."""
 
     values: FloatArray
     expected: FloatArray
     expected_sd: FloatArray
-    sd: float  # in the column's units, how wide a standard deviation of the transformed column is in its middle
+    sd: float  # standard deviation of the transformed column at its centre, in the column's units
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +43,14 @@ class RealFacts:
     values : ndarray of shape (n_rows,)
         NaN is missing.
     expected, expected_sd : ndarray of shape (n_opened,)
-        What the model expects in the cells of the rows that were opened, see `Examined`; sd is infinite where it knows nothing.
+        Prediction for the cells of the inspected rows, see `Examined`; sd is infinite where nothing is known.
     filled, filled_sd : ndarray of shape (n_holes,)
-        What it expects of the rows with holes.
+        Prediction for the rows with missing cells.
     time : bool
-        Whether values are points in time, as days since 1970-01-01.
+        Whether values are times, as days since 1970-01-01.
     power : PowerFacts, optional
-        After a power transform. What is expected is a median then, and a standard deviation is half the length of the interval
-        from one below to one above it.
+        The column after its power transform, if any. Predictions are then medians, and standard deviations half the
+        width of the interval of one standard deviation around them.
     """
 
     name: str
@@ -67,46 +75,46 @@ class RealFacts:
 
     @cached_property
     def sd(self) -> float:
-        """Standard deviation of the observed cells; 1 if they differ by less than can be told."""
+        """Standard deviation of the observed cells; 1 if it is 0."""
         observed = self.values[~self.missing]
-        size = float(np.max(np.abs(observed))) or 1.0  # squares of very large numbers are not finite
+        size = float(np.max(np.abs(observed))) or 1.0  # avoids overflow of squares
         return size * float(np.std(observed / size)) or 1.0
 
     @property
-    def compared_sd(self) -> float:
-        """The standard deviation that parameters are compared with."""
+    def reference_sd(self) -> float:
+        """The standard deviation to compare fitted parameters with."""
         return self.sd if self.power is None else self.power.sd
 
     def deviations(self, rows: IntArray) -> FloatArray:
-        """Return how many standard deviations the opened rows' values are from what is expected; NaN where nothing is seen."""
+        """Return the distances of the inspected rows from their predictions in standard deviations; NaN for missing cells."""
         own = self if self.power is None else self.power
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.abs(own.values[rows] - own.expected) / own.expected_sd)
 
-    def told(self, value: float, sd: float | None = None) -> str:
-        """Write a value of the column, to the digits that its standard deviation leaves sure."""
+    def format_value(self, value: float, sd: float | None = None) -> str:
+        """Write a value of the column, with the digits that its standard deviation supports."""
         if self.time:
-            return date(value, None if sd is None else bool(sd >= 1))
-        return written((given_values(np.array([value]))[0] or 0.0) if sd is None else beside(value, sd))
+            return format_time(value, None if sd is None else bool(sd >= 1))
+        return format_number((restore_values(np.array([value]))[0] or 0.0) if sd is None else round_to_sd(value, sd))
 
-    def mean_told(self, mean: float) -> str:
+    def format_mean(self, mean: float) -> str:
         """Write the mean of some rows."""
-        return self.told(mean, 0.1 * self.sd) if self.time else written(mean_beside(mean, self.sd))
+        return self.format_value(mean, 0.1 * self.sd) if self.time else format_number(round_mean(mean, self.sd))
 
-    def cell(self, row: int) -> str:
+    def format_cell(self, row: int) -> str:
         """Write the observed cell of a row."""
-        return self.told(float(self.values[row]))
+        return self.format_value(float(self.values[row]))
 
-    def distance(self, value: float, digits: int = 3) -> str:
+    def format_difference(self, value: float, digits: int = 3) -> str:
         """Write a difference of two values of the column."""
-        return written(significant(value, digits)) + (" days" if self.time else "")
+        return format_number(round_significant(value, digits)) + (" days" if self.time else "")
 
-    def expectation(self, k: int) -> str:
-        """Say what the model expects of the k-th of the opened rows."""
+    def format_expected(self, k: int) -> str:
+        """Write the prediction for the k-th inspected row."""
         if not self.expected_sd[k] < np.inf:
             return "anything"
         sd = float(self.expected_sd[k])
-        return f"{self.told(float(self.expected[k]), sd)} ± {self.distance(beside(sd, sd), 12)}"
+        return f"{self.format_value(float(self.expected[k]), sd)} ± {self.format_difference(round_to_sd(sd, sd), 12)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +128,9 @@ class CategoricalFacts:
     codes : ndarray of int, shape (n_rows,)
         -1 is missing.
     expected : ndarray of shape (n_opened, n_categories)
-        Probabilities of the cells of the rows that were opened.
+        Predicted probabilities for the inspected rows.
     filled : ndarray of shape (n_holes, n_categories)
-        Of the rows with holes.
+        Predicted probabilities for the rows with missing cells.
     """
 
     name: str
@@ -136,14 +144,14 @@ class CategoricalFacts:
         """Which cells are missing."""
         return self.codes < 0
 
-    def cell(self, row: int) -> str:
+    def format_cell(self, row: int) -> str:
         """Write the observed cell of a row."""
         return self.categories[int(self.codes[row])]
 
-    def expectation(self, k: int) -> str:
-        """Say what the model expects of the k-th of the opened rows."""
+    def format_expected(self, k: int) -> str:
+        """Write the prediction for the k-th inspected row."""
         best = int(self.expected[k].argmax())
-        return f"{self.categories[best]} ({percent(float(self.expected[k, best]))})"
+        return f"{self.categories[best]} ({format_percent(float(self.expected[k, best]))})"
 
 
 ColumnFacts: TypeAlias = RealFacts | CategoricalFacts
@@ -151,21 +159,21 @@ ColumnFacts: TypeAlias = RealFacts | CategoricalFacts
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """The rows that were taken off the tree to see how well the others foretell them.
+    """The rows that were removed from the tree to see how well the others predict them.
 
     Parameters
     ----------
     rows : ndarray of int
     scores : ndarray of shape (n_examined,)
-        Log density of each row, given all that stayed on the tree, above what is usual for rows with such holes.
+        Log density of each row given the rows that remained, above the usual value for its missing cells.
     at_once : int
-        Rows that were taken off together.
+        Number of rows removed together.
     opened : ndarray of int
-        Those of which the cells were hidden, to see how well the rest of the row foretells them.
+        The inspected rows, whose cells were hidden and predicted from the rest of the row.
     evenly : ndarray of bool, shape (n_opened,)
-        Whether a row was opened whatever its score; the others were because it is so low.
+        Whether an inspected row was chosen regardless of its score; the others have low scores.
     hidden_at_once : int
-        Cells of a row that were hidden together; 0 if no cell was hidden.
+        Number of cells of a row hidden together; 0 if none was.
     """
 
     rows: IntArray
@@ -178,7 +186,7 @@ class Examined:
 
 @dataclass(frozen=True, eq=False)
 class SampleFacts:
-    """A sample of trees by sequential Monte Carlo; what its file does not keep is None."""
+    """A sample of trees by sequential Monte Carlo; unknown values are None."""
 
     n_trees: int
     n_distinct: int
@@ -197,13 +205,13 @@ class ChainFacts:
     n_trees : int
     converged : bool
     verdict : str
-        In words: converged or not, and what to do.
+        Whether they converged, and what to do, in words.
     r_hat : float
         The largest over the traces.
     effective_samples : float
-        What the sample is worth; the smallest over the traces.
+        The smallest effective number of samples over the traces.
     acceptance : dict of str to float
-        Share of each kind of move that was accepted.
+        Acceptance rate of each kind of move.
     traces : list of list of float
         Log joint density of each chain after its warm-up.
     """
@@ -219,7 +227,7 @@ class ChainFacts:
 
 @dataclass(frozen=True, eq=False)
 class ReportFacts:
-    """All that a report is made of.
+    """All facts of a report.
 
     Parameters
     ----------
@@ -227,26 +235,25 @@ class ReportFacts:
     tree : Tree
         A `SummaryTree` if there is a sample of trees.
     labels : ndarray of int, shape (n_rows,)
-        Flat clusters.
-        The last of them stands for outliers, if there are any.
+        Flat clusters; the last one stands for outliers, if there are any.
     outliers : bool
-        Whether there are rows in no cluster.
+        Whether some rows are in no cluster.
     clusters_chosen_by : {"n_clusters", "height", "resolution", "gap", "no structure", "default resolution", "likelihood ratio"}
     resolution : float or None
-        How fine clusters are, if they were chosen by it.
+        The resolution of the clusters, if they were chosen by it.
     columns : tuple of RealFacts or CategoricalFacts
-        The columns that take part, real ones first.
+        The columns in use, real ones first.
     unused : tuple of str
-        The columns that do not.
+        The other columns.
     holes : ndarray of int
-        The rows with missing cells, if the tree is drawn leaf by leaf; else none.
+        The rows with missing cells, if every leaf is drawn; else none.
     examined : Examined
     log_ratios : ndarray of shape (n_rows - 1,)
-        Of every merge: how much better one tree explains the rows below it than two.
+        Log likelihood ratio of each merge: one tree against two for the rows below it.
     parameters : dict
-        Of every column, as ``parameters_`` of the estimators.
+        Parameters of every column, as ``parameters_`` of the estimators.
     draws_parameters : bool
-        Whether the sample of trees has parameters of its own for each; else they are of trees that were drawn for predictions.
+        Whether the trees of the sample have their own parameters; else those of trees sampled for predictions are used.
     search : str or None
     neighbors_held : float or None
     remarks : tuple of str
@@ -275,7 +282,7 @@ class ReportFacts:
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters, outliers aside."""
+        """Number of clusters without outliers."""
         return int(self.labels.max()) + 1 - self.outliers
 
     @property

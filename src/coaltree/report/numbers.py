@@ -1,4 +1,4 @@
-"""Numbers as a report writes them: as short as they can be without saying something else."""
+"""Numbers, times, probabilities and names as a report writes them: short, without loss of meaning."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-_KEPT = 9  # characters of a value that is written as it was given
+from ..tree.layout import display_name
+
+_MAX_EXACT = 9  # characters of a value that is written with all digits
 _DIGITS = 6
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # of the years 0 to 9999
-_EVEN = math.log(1.05)  # log odds below which neither side is the better one
-_STRENGTHS = ((100, "very strongly"), (20, "strongly"), (3, "clearly"), (1, "weakly"))  # from which factor on
+_EVEN = math.log(1.05)  # log odds below which neither side is better
+_STRENGTHS = ((100, "very strongly"), (20, "strongly"), (3, "clearly"), (1, "weakly"))  # by the smallest factor
 MINUS = "\N{MINUS SIGN}"
 
 
-def given_values(values: NDArray[np.float64]) -> list[float | None]:
-    """Return values as they were given, of those with many digits the first; None for NaN.
+def restore_values(values: NDArray[np.float64]) -> list[float | None]:
+    """Return values as the user wrote them, long ones with six digits; None for NaN.
 
-    Values that were standardised and brought back differ from what they were in their last digits, which are rounded off.
+    Standardising and undoing it changes the last digits, which are rounded off.
 
     Examples
     --------
     >>> import numpy as np
-    >>> given_values(np.array([0.1 + 0.2, np.nan, 90000.0, 5e-6, 1 / 3]))
+    >>> restore_values(np.array([0.1 + 0.2, np.nan, 90000.0, 5e-6, 1 / 3]))
     [0.3, None, 90000.0, 5e-06, 0.3333333]
     """
     observed = values[~np.isnan(values)]
@@ -35,122 +37,122 @@ def given_values(values: NDArray[np.float64]) -> list[float | None]:
             found.append(None)
             continue
         cleaned = round(value, places) if abs(places) < 300 else value
-        found.append(cleaned if len(repr(cleaned)) <= _KEPT else significant(value))
+        found.append(cleaned if len(repr(cleaned)) <= _MAX_EXACT else round_significant(value))
     return found
 
 
-def moments(days: NDArray[np.float64]) -> list[float | None]:
-    """Return points in time, as days, to the second; None for NaN."""
+def round_times(days: NDArray[np.float64]) -> list[float | None]:
+    """Return times in days, rounded to the second; None for NaN."""
     return [None if day != day else round(day, 5) for day in days.tolist()]
 
 
-def significant(value: float, digits: int = _DIGITS) -> float:
-    """Return a number to so many digits.
+def round_significant(value: float, digits: int = _DIGITS) -> float:
+    """Round a number to significant digits.
 
     Examples
     --------
-    >>> significant(1234567.0), significant(0.00123456789, 3)
+    >>> round_significant(1234567.0), round_significant(0.00123456789, 3)
     (1234570.0, 0.00123)
     """
     return float(f"{value:.{digits}g}")
 
 
-def beside(value: float, sd: float) -> float:
-    """Return a number to the digits that its standard deviation leaves sure.
+def round_to_sd(value: float, sd: float) -> float:
+    """Round a number to the digits that its standard deviation supports.
 
     Examples
     --------
-    >>> beside(3.21456, 0.4), beside(1234.6, 87.0), beside(1.5, 0.0)
+    >>> round_to_sd(3.21456, 0.4), round_to_sd(1234.6, 87.0), round_to_sd(1.5, 0.0)
     (3.21, 1235.0, 1.5)
     """
     if not 0 < sd < math.inf or not math.isfinite(value):
-        return significant(value)
+        return round_significant(value)
     places = 1 - math.floor(math.log10(sd))
-    return float(round(value, places)) if abs(places) < 300 else significant(value)
+    return float(round(value, places)) if abs(places) < 300 else round_significant(value)
 
 
-def mean_beside(value: float, sd: float) -> float:
-    """Return a mean of some rows to the digits that tell it from others in a column of such a standard deviation.
+def round_mean(value: float, sd: float) -> float:
+    """Round a mean to the digits that matter in a column with the given standard deviation.
 
-    A small one keeps three digits of its own.
+    A small mean keeps three significant digits.
 
     Examples
     --------
-    >>> mean_beside(3.21456, 0.4), mean_beside(4.6612, 2e5), mean_beside(1e6, 2e5), mean_beside(1e-17, 0.4)
+    >>> round_mean(3.21456, 0.4), round_mean(4.6612, 2e5), round_mean(1e6, 2e5), round_mean(1e-17, 0.4)
     (3.215, 4.66, 1000000.0, 0.0)
     """
-    if abs(value) < 1e-9 * sd:  # what adding up has left of 0
+    if abs(value) < 1e-9 * sd:  # rounding error of 0
         return 0.0
-    return min(beside(value, 0.1 * sd), significant(value, 3), key=lambda shown: abs(shown - value))
+    return min(round_to_sd(value, 0.1 * sd), round_significant(value, 3), key=lambda rounded: abs(rounded - value))
 
 
-def written(value: float) -> str:
-    """Write a number without a needless point or sign.
+def format_number(value: float) -> str:
+    """Write a number without an unnecessary decimal point or sign.
 
     Examples
     --------
-    >>> written(3.0), written(-0.25), written(-0.0), written(1234567.0)
+    >>> format_number(3.0), format_number(-0.25), format_number(-0.0), format_number(1234567.0)
     ('3', '−0.25', '0', '1234567')
     """
     return f"{value + 0.0:.12g}".replace("-", MINUS)
 
 
-def date(days: float, whole: bool | None = None) -> str:
-    """Write a point in time, given as days since 1970-01-01.
+def format_time(days: float, only_day: bool | None = None) -> str:
+    """Write a time, given as days since 1970-01-01.
 
     Parameters
     ----------
     days : float
-    whole : bool, optional
-        Whether only the day is written; by default if it is just that.
+    only_day : bool, optional
+        Whether to omit the time of day; by default if it is midnight.
 
     Examples
     --------
-    >>> date(18627.0), date(18627.75), date(18627.75, whole=True), date(1e9)
+    >>> format_time(18627.0), format_time(18627.75), format_time(18627.75, only_day=True), format_time(1e9)
     ('2020-12-31', '2020-12-31 18:00', '2020-12-31', '1000000000 days after 1970-01-01')
     """
     if not _FIRST_DAY <= days < _LAST_DAY:
-        return f"{written(days)} days after 1970-01-01"
+        return f"{format_number(days)} days after 1970-01-01"
     minutes = round(days * 1440)
     day, clock = str(np.datetime64(minutes, "m")).split("T")
-    only_day = minutes % 1440 == 0 if whole is None else whole
-    return day if only_day else f"{day} {clock}"
+    omit_clock = minutes % 1440 == 0 if only_day is None else only_day
+    return day if omit_clock else f"{day} {clock}"
 
 
-def explained(log_ratio: float) -> str:
-    """Say how much better one tree explains rows than two, or two than one, as the end of a sentence.
+def describe_ratio(log_ratio: float) -> str:
+    """Say how much better one tree explains rows than two, or two than one.
 
     Examples
     --------
-    >>> explained(5.4), explained(-0.7)
+    >>> describe_ratio(5.4), describe_ratio(-0.7)
     ('one tree explains them 220 times better than two', 'two trees explain them 2 times better than one')
-    >>> explained(0.01), explained(300.0)
+    >>> describe_ratio(0.01), describe_ratio(300.0)
     ('one tree explains them as well as two', 'one tree explains them more than a million times better than two')
     """
     if abs(log_ratio) < _EVEN:
         return "one tree explains them as well as two"
     if log_ratio > 0:
-        return f"one tree explains them {_times(log_ratio)} better than two"
-    return f"two trees explain them {_times(-log_ratio)} better than one"
+        return f"one tree explains them {_format_factor(log_ratio)} better than two"
+    return f"two trees explain them {_format_factor(-log_ratio)} better than one"
 
 
-def held_together(log_ratio: float) -> str:
-    """Say how strongly rows are held together.
+def describe_cohesion(log_ratio: float) -> str:
+    """Say how strongly rows belong together.
 
     Examples
     --------
-    >>> held_together(3.2), held_together(0.7), held_together(-0.7)
+    >>> describe_cohesion(3.2), describe_cohesion(0.7), describe_cohesion(-0.7)
     ('strongly (25 times)', 'weakly (2 times)', 'no (two trees explain them 2 times better than one)')
     """
     return _strength(log_ratio, log_ratio)
 
 
-def set_apart(log_ratio: float) -> str:
-    """Say how strongly rows are set apart.
+def describe_separation(log_ratio: float) -> str:
+    """Say how clearly rows are separate from their neighbours.
 
     Examples
     --------
-    >>> set_apart(-5.5), set_apart(-2.0), set_apart(0.0)
+    >>> describe_separation(-5.5), describe_separation(-2.0), describe_separation(0.0)
     ('very strongly (240 times)', 'clearly (7.4 times)', 'no (one tree explains them as well as two)')
     """
     return _strength(-log_ratio, log_ratio)
@@ -158,22 +160,22 @@ def set_apart(log_ratio: float) -> str:
 
 def _strength(log_odds: float, log_ratio: float) -> str:
     if log_odds < _EVEN:
-        return f"no ({explained(log_ratio)})"
+        return f"no ({describe_ratio(log_ratio)})"
     strength = next(word for least, word in _STRENGTHS if log_odds >= math.log(least))
-    return f"{strength} ({_times(log_odds)})"
+    return f"{strength} ({_format_factor(log_odds)})"
 
 
-def _times(log_factor: float) -> str:
-    factor = "more than a million" if log_factor > math.log(1e6) else f"{significant(math.exp(log_factor), 2):,g}"
+def _format_factor(log_factor: float) -> str:
+    factor = "more than a million" if log_factor > math.log(1e6) else f"{round_significant(math.exp(log_factor), 2):,g}"
     return f"{factor} times"
 
 
-def percent(share: float) -> str:
-    """Write a share in per cent, never as none or all where it is not.
+def format_percent(share: float) -> str:
+    """Write a share in per cent; only exact 0 and 1 become 0 % and 100 %.
 
     Examples
     --------
-    >>> percent(0.4), percent(1.0), percent(0.9996), percent(1e-5), percent(0.0)
+    >>> format_percent(0.4), format_percent(1.0), format_percent(0.9996), format_percent(1e-5), format_percent(0.0)
     ('40 %', '100 %', '> 99.9 %', '< 0.1 %', '0 %')
     """
     if 0 < share < 0.001:
@@ -181,3 +183,28 @@ def percent(share: float) -> str:
     if 0.999 < share < 1:
         return "> 99.9 %"
     return f"{100 * share:.3g} %"
+
+
+def format_odds(log_tail: float) -> str:
+    """Say how rare something is.
+
+    Examples
+    --------
+    >>> import math
+    >>> format_odds(math.log(0.25)), format_odds(math.log(0.00012)), format_odds(-1000.0)
+    ('1 in 4', '1 in 8,300', 'less than 1 in a million')
+    """
+    if log_tail < math.log(1e-6):
+        return "less than 1 in a million"
+    return f"1 in {round_significant(math.exp(-log_tail), 2):,g}"
+
+
+def shorten_name(name: str, max_length: int = 36) -> str:
+    """Return a name on one line; of a long name, its beginning and its end.
+
+    Examples
+    --------
+    >>> shorten_name("a name"), shorten_name("The first of a long series of names, number 12")
+    ('a name', 'The first of a long ser…s, number 12')
+    """
+    return display_name(name if len(name) <= max_length else f"{name[: max_length - 13]}…{name[-12:]}", max_length, " ")

@@ -1,4 +1,4 @@
-"""The page itself: facts in, one HTML file out."""
+"""The page of a report: facts in, one self-contained HTML file out."""
 
 from __future__ import annotations
 
@@ -19,30 +19,41 @@ from ..table.messages import count
 from ..tree.summary import SummaryTree
 from .facts import ColumnFacts, RealFacts, ReportFacts
 from .messages import MIN_ROWS, describe_few_rows
-from .numbers import beside, given_values, mean_beside, moments, significant, written
+from .numbers import (
+    format_number,
+    format_odds,
+    restore_values,
+    round_mean,
+    round_significant,
+    round_times,
+    round_to_sd,
+    shorten_name,
+)
 from .sections import (
     categorical_parameters,
     cluster_views,
+    describe_examination,
     differences,
     odd_cells,
     odd_rows,
     real_parameters,
     shared_parameters,
-    strongest,
+    strongest_columns,
+    support_view,
     tally,
 )
-from .text import how_examined, odds, shortened, support_view, verdicts
+from .verdicts import verdicts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MOST_CHARACTERS = 8_000_000  # of leaves in collapsed clades, up to which their names can be searched for
-MOST_APART = 3  # columns that are named for a clade
-LEAST_EFFECT = 0.3
+MAX_NAME_CHARACTERS = 8_000_000  # names of leaves in collapsed clades can be searched up to this total length
+MAX_CLADE_COLUMNS = 3  # columns named for a clade
+MIN_CLADE_EFFECT = 0.3
 
 
 def picture(facts: ReportFacts) -> dict[str, Any]:
-    """Return what is drawn, as JSON knows it; tips are numbered as in the drawn tree.
+    """Return the data of the picture for JSON; nodes are numbered as in the visible tree.
 
     Parameters
     ----------
@@ -51,26 +62,26 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
     Returns
     -------
     dict
-        Its ``children``, ``heights``, ``counts`` and ``names`` are the drawn tree; ``clusters`` has that of each node, -1 for
-        several; ``columns`` the cells by tip; ``apart`` what sets each clade apart.
+        ``children``, ``heights``, ``counts`` and ``names`` describe the visible tree; ``clusters`` has the cluster of each
+        node, -1 for several; ``columns`` the cells by tip; ``apart`` the columns in which each clade differs.
     """
     visible = select_visible(facts.tree, "auto")
-    painted = color_nodes(facts.tree, visible.nodes, visible.n_tips, facts.labels.tolist(), None)
-    # Colours are in the order of the clusters' first rows, as clusters are numbered, but for outliers, whose number is the last.
+    node_colors = color_nodes(facts.tree, visible.nodes, visible.n_tips, facts.labels.tolist(), None)
+    # Colours follow the clusters' first rows, as the numbers of clusters do, except for outliers, which come last.
     numbers = np.array([*dict.fromkeys(facts.labels.tolist()), -1])
-    colors = dict(zip(numbers.tolist(), painted.shades, strict=True))
+    colors = dict(zip(numbers.tolist(), node_colors.shades, strict=True))
     tips = _tips_of_rows(visible)
     tallies = [tally(column, tips, visible.n_tips) for column in facts.columns]
     return {
         "children": visible.tree.children.ravel().tolist(),
-        "heights": [significant(height) for height in visible.heights.tolist()],
+        "heights": [round_significant(height) for height in visible.heights.tolist()],
         "counts": visible.counts.tolist(),
         "names": _names(visible),
         "members": _members(visible, tips),
         "support": _support(visible),
-        "ratios": _of_merges(visible, facts.log_ratios),
+        "ratios": _merge_values(visible, facts.log_ratios),
         "outliers": facts.n_clusters if facts.outliers else None,
-        "clusters": numbers[painted.of_nodes].tolist(),
+        "clusters": numbers[node_colors.of_nodes].tolist(),
         "colors": [colors[number] for number in (*range(len(numbers) - 1), -1)],
         "columns": [
             _column(column, own, visible, facts.holes) for column, own in zip(facts.columns, tallies, strict=True)
@@ -80,7 +91,7 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
 
 
 def _tips_of_rows(visible: VisibleTree) -> IntArray:
-    """Return the tip that each row is at or below."""
+    """Return the tip of each row."""
     order = visible.tree.leaf_order
     tips = np.empty(visible.original.n_leaves, dtype=np.intp)
     tips[visible.original.leaf_order] = np.repeat(order, visible.counts[order])
@@ -93,8 +104,8 @@ def _names(visible: VisibleTree) -> list[str | None]:
 
 
 def _members(visible: VisibleTree, tips: IntArray) -> list[list[str]] | None:
-    """Return the leaves of each tip, if it takes several and there are not too many."""
-    if visible.n_tips == visible.original.n_leaves or sum(map(len, visible.original.leaf_names)) > MOST_CHARACTERS:
+    """Return the names of each tip's leaves, if the tree is collapsed and the names are not too long."""
+    if visible.n_tips == visible.original.n_leaves or sum(map(len, visible.original.leaf_names)) > MAX_NAME_CHARACTERS:
         return None
     members: list[list[str]] = [[] for _ in range(visible.n_tips)]
     for tip, name in zip(tips.tolist(), visible.original.leaf_names, strict=True):
@@ -103,38 +114,38 @@ def _members(visible: VisibleTree, tips: IntArray) -> list[list[str]] | None:
 
 
 def _support(visible: VisibleTree) -> list[float | None] | None:
-    """Return the support of each drawn node; None for leaves and for what only resolves a polytomy."""
+    """Return the support of each visible node; None for leaves and for merges that only resolve a polytomy."""
     if not isinstance(visible.original, SummaryTree):
         return None
-    return _of_merges(visible, visible.original.support)
+    return _merge_values(visible, visible.original.support)
 
 
-def _of_merges(visible: VisibleTree, values: FloatArray) -> list[float | None]:
-    """Return what is known of each drawn node, given what is known of each merge of the whole tree; None for the rest."""
+def _merge_values(visible: VisibleTree, values: FloatArray) -> list[float | None]:
+    """Return the values of the visible nodes, given those of all merges; None where there is none."""
     known = np.concatenate([np.full(visible.original.n_leaves, np.nan), values])[visible.nodes]
-    return [significant(value, 3) if np.isfinite(value) else None for value in known.tolist()]
+    return [round_significant(value, 3) if np.isfinite(value) else None for value in known.tolist()]
 
 
 def _column(column: ColumnFacts, own: FloatArray, visible: VisibleTree, with_holes: IntArray) -> dict[str, Any]:
-    """Return the cells of a column: of leaves as they are, of clades what their script can add up."""
+    """Return the cells of a column: values of leaves, or sums of clades that the script combines."""
     whole = visible.n_tips == visible.original.n_leaves
     holes = np.flatnonzero(column.missing[with_holes]).tolist()
     if isinstance(column, RealFacts):
         found: dict[str, Any] = {
             "name": column.name,
-            "mean": significant(column.mean, 12),
-            "sd": significant(column.sd),
+            "mean": round_significant(column.mean, 12),
+            "sd": round_significant(column.sd),
             "time": column.time,
         }
         values = column.values
         if not whole:
             means = column.mean + column.sd * own[:, 1] / np.maximum(own[:, 0], 1)
             values = np.where(own[:, 0] > 0, means, np.nan)
-        found["values"] = moments(values) if column.time else given_values(values)
+        found["values"] = round_times(values) if column.time else restore_values(values)
         if not whole:
             found["seen"] = own[:, 0].astype(int).tolist()
         found["expected"] = [
-            [int(with_holes[k]), beside(mean, sd), beside(sd, sd)]
+            [int(with_holes[k]), round_to_sd(mean, sd), round_to_sd(sd, sd)]
             for k in holes
             if (sd := float(column.filled_sd[k])) < np.inf and (mean := float(column.filled[k])) == mean
         ]
@@ -145,7 +156,7 @@ def _column(column: ColumnFacts, own: FloatArray, visible: VisibleTree, with_hol
     else:
         found["tally"] = own.astype(int).tolist()
     found["expected"] = [
-        [int(with_holes[k]), int(column.filled[k].argmax()), significant(float(column.filled[k].max()), 3)]
+        [int(with_holes[k]), int(column.filled[k].argmax()), round_significant(float(column.filled[k].max()), 3)]
         for k in holes
     ]
     return found
@@ -154,7 +165,7 @@ def _column(column: ColumnFacts, own: FloatArray, visible: VisibleTree, with_hol
 def _apart(
     columns: tuple[ColumnFacts, ...], tallies: list[FloatArray], visible: VisibleTree
 ) -> list[list[list[float | int]] | None]:
-    """Return for each drawn node the columns that set it apart: column, mean or share inside and outside, category."""
+    """Return the columns in which each visible clade differs most: column, mean or share inside and outside, category."""
     tree = visible.tree
     first, last = tree.first_positions, tree.first_positions + tree.leaf_counts
     found = []
@@ -167,13 +178,13 @@ def _apart(
         if size == 1:
             apart.append(None)
             continue
-        best = strongest(found, node, MOST_APART, LEAST_EFFECT)
+        best = strongest_columns(found, node, MAX_CLADE_COLUMNS, MIN_CLADE_EFFECT)
         apart.append(
             [
                 [
                     j,
-                    _shortened(columns[j], float(found[j].inside[node])),
-                    _shortened(columns[j], float(found[j].outside[node])),
+                    _round_difference(columns[j], float(found[j].inside[node])),
+                    _round_difference(columns[j], float(found[j].outside[node])),
                     int(found[j].category[node]),
                 ]
                 for j in best
@@ -182,16 +193,16 @@ def _apart(
     return apart
 
 
-def _shortened(column: ColumnFacts, mean: float) -> float:
-    """Return a mean or a share to as many digits as are read."""
-    return mean_beside(mean, column.sd) if isinstance(column, RealFacts) else significant(mean, 4)
+def _round_difference(column: ColumnFacts, mean: float) -> float:
+    """Round a mean or a share for display."""
+    return round_mean(mean, column.sd) if isinstance(column, RealFacts) else round_significant(mean, 4)
 
 
-MOST_POINTS = 300  # of a line, which is as many units wide
+MAX_LINE_POINTS = 300  # points of a line, which is as many units wide
 _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "search.js", "page.js")
 _CHOICES = {
-    "n_clusters": "as many as were asked for",
-    "height": "by cutting the tree at the height that was asked for",
+    "n_clusters": "as requested",
+    "height": "by cutting the tree at the requested height",
     "resolution": "at a resolution of {}",
     "gap": "where a gap in the heights of the tree is clear",
     "no structure": "as the heights of the tree show no structure",
@@ -201,12 +212,12 @@ _CHOICES = {
 
 
 def check_packages() -> None:
-    """Refuse a report that could not be written, before any work is done.
+    """Raise if a package that reports need is missing, before any work is done.
 
     Raises
     ------
     MissingDependencyError
-        If a package is not installed.
+        With the extra that installs it.
     """
     for package in ("jinja2", "plotly"):
         require_package(package, "Reports need", "report")
@@ -222,7 +233,7 @@ def page(facts: ReportFacts) -> str:
     Returns
     -------
     str
-        All in one: styles, script and plotly.js are in it, and nothing is asked of any host.
+        Self-contained: styles, scripts and plotly.js are included, and nothing is loaded from outside.
     """
     check_packages()
     from jinja2 import DictLoader, Environment, StrictUndefined
@@ -236,9 +247,9 @@ def page(facts: ReportFacts) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["odds"] = odds
-    environment.filters["shortened"] = shortened
-    environment.filters["written"] = lambda value: written(significant(value))
+    environment.filters["format_odds"] = format_odds
+    environment.filters["shorten_name"] = shorten_name
+    environment.filters["format_number"] = lambda value: format_number(round_significant(value))
     theme_script, plotly = _template("theme.js"), get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
     page_script = '"use strict";\n(() => {\n' + "\n".join(map(_template, _SCRIPTS)) + "\n})();\n"
     drawing = picture(facts)
@@ -263,8 +274,8 @@ def page(facts: ReportFacts) -> str:
         real=real_parameters(facts),
         categorical=categorical_parameters(facts),
         verdicts=verdicts(facts, rows, cells),
-        examined=how_examined(facts),
-        traces=_traces(facts),
+        examined=describe_examination(facts),
+        traces=_chain_lines(facts),
         odd_rows=rows,
         odd_cells=cells,
         styles=Markup(_template("report.css")),
@@ -302,7 +313,7 @@ def content_security_policy(scripts: Sequence[str]) -> str:
 
 
 def embedded_json(data: Any) -> str:
-    r"""Write data as JSON that may stand inside of a script element: nothing in it can end the element.
+    r"""Write data as JSON for a script element; no text in it can end the element.
 
     Examples
     --------
@@ -311,7 +322,7 @@ def embedded_json(data: Any) -> str:
     """
     text = json.dumps(
         data, separators=(",", ":"), allow_nan=False
-    )  # in ASCII, line separators and lone surrogates escaped
+    )  # ASCII: line separators and lone surrogates are escaped
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -319,8 +330,8 @@ def _template(name: str) -> str:
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _lines(series: Sequence[Sequence[float]]) -> list[list[str]]:
-    """Return the points of lines through values, all by one scale, in a box of 300 by 60; none for fewer than two values."""
+def _line_points(series: Sequence[Sequence[float]]) -> list[list[str]]:
+    """Return the points of lines on one scale, in a box of 300 by 60; no points for fewer than two values."""
     finite = [[value for value in values if np.isfinite(value)] for values in series]
     every = [value for values in finite for value in values] or [0.0]
     low, span = min(every), (max(every) - min(every)) or 1.0
@@ -332,9 +343,9 @@ def _lines(series: Sequence[Sequence[float]]) -> list[list[str]]:
     ]
 
 
-def _traces(facts: ReportFacts) -> list[tuple[str, list[str]]]:
-    """Return the colour and the line of each Markov chain, of long ones evenly some points."""
+def _chain_lines(facts: ReportFacts) -> list[tuple[str, list[str]]]:
+    """Return the colour and the line of each Markov chain; long chains are thinned."""
     if facts.chains is None:
         return []
-    visible = [trace[:: -(-len(trace) // MOST_POINTS)] for trace in facts.chains.traces]
-    return [(PALETTE[k % len(PALETTE)], line) for k, line in enumerate(_lines(visible)) if line]
+    visible = [trace[:: -(-len(trace) // MAX_LINE_POINTS)] for trace in facts.chains.traces]
+    return [(PALETTE[k % len(PALETTE)], line) for k, line in enumerate(_line_points(visible)) if line]

@@ -1,4 +1,4 @@
-"""The flat clusters of a report: sizes, members, and what sets each apart."""
+"""The sections of a report as data for its page: clusters, support, parameters, odd rows and odd cells."""
 
 from __future__ import annotations
 
@@ -10,24 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from ..table.messages import count
+from ..tree.summary import SummaryTree
 from .facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts
-from .numbers import MINUS, held_together, percent, set_apart, significant, written
+from .numbers import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+MAX_CLUSTERS = 40
+MAX_MEMBERS = 300
+MAX_DIFFERENCES = 8
+MIN_EFFECT = 0.2  # conventionally a small effect
+MAX_SHARES = 5
+NOISE_TOLERANCE = 1e-6  # relative difference of noises that is rounding
+MAX_WEAK_CLADES = 10
+WEAK_SUPPORT = 0.5
+MAX_NAMES = 4  # leaves of a clade, or columns, that are named
+MIN_ODD_ROWS, MAX_ODD_ROWS = 5, 20
+MAX_ODD_CELLS = 20
+MAX_CELLS_PER_ROW = 3
+RARE = 0.001  # tail probability below which a cell is called odd
+UNLIKELY = 0.05  # tail probability below which a cell is named as a reason for an odd row
+ROUNDING = 1e-9
+
 
 class Differences(NamedTuple):
-    """How groups differ from all other rows in one column, an entry for each group."""
+    """Differences between groups and all other rows in one column, one entry per group."""
 
-    effect: FloatArray  # 0 where one of the two sides has no observed cell
+    effect: FloatArray  # 0 if one side has no observed cell
     inside: FloatArray  # mean, or share of the category
     outside: FloatArray
-    category: IntArray  # which one the shares are of; -1 for a real column
+    category: IntArray  # the category of the shares; -1 for a real column
 
 
 def tally(column: ColumnFacts, groups: IntArray, n_groups: int) -> FloatArray:
-    """Return what is to be added up over groups of rows.
+    """Return the sums over groups of rows that `differences` needs.
 
     Parameters
     ----------
@@ -39,8 +57,8 @@ def tally(column: ColumnFacts, groups: IntArray, n_groups: int) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_groups, k)
-        Of a real column the number of observed cells and the sum of their standardised values; of others the number of cells
-        of each category.
+        For a real column, the number of observed cells and the sum of their standardised values; for a categorical one,
+        the number of cells of each category.
     """
     seen = ~column.missing
     if isinstance(column, RealFacts):
@@ -62,14 +80,13 @@ def differences(column: ColumnFacts, inside: FloatArray, total: FloatArray) -> D
     inside : ndarray of shape (n_groups, k)
         Tallies of the groups.
     total : ndarray of shape (k,)
-        That of all rows.
+        Tally of all rows.
 
     Returns
     -------
     Differences
-        The effect of a real column is the difference of the means in standard deviations of the column. Of a categorical column
-        it is that of the category which the group has more of than others, most clearly by Cohen's h: the difference of
-        ``2 arcsin(sqrt(share))``, at most 3.14.
+        The effect in a real column is the difference of the means in standard deviations. In a categorical column it is
+        the largest Cohen's h, the difference of ``2 arcsin(sqrt(share))``, over the categories; at most 3.14.
     """
     outside = total - inside
     if isinstance(column, RealFacts):
@@ -92,21 +109,15 @@ def differences(column: ColumnFacts, inside: FloatArray, total: FloatArray) -> D
     return Differences(np.where((n_inside > 0) & (n_outside > 0), angles[at], 0.0), shares[at], others[at], best)
 
 
-def strongest(found: Sequence[Differences], group: int, most: int, least_effect: float) -> list[int]:
-    """Return the columns in which a group differs most, the strongest first; none with less of an effect."""
+def strongest_columns(found: Sequence[Differences], group: int, max_columns: int, min_effect: float) -> list[int]:
+    """Return the columns in which a group differs most, the strongest first, with at least the given effect."""
     effects = np.array([abs(own.effect[group]) for own in found])
     order = np.argsort(-np.round(effects, 9), kind="stable")
-    return [int(k) for k in order[:most] if effects[k] >= least_effect]
-
-
-MOST_CLUSTERS = 40
-MOST_MEMBERS = 300
-MOST_DIFFERENCES = 8
-LEAST_EFFECT = 0.2  # what is usually called a small one
+    return [int(k) for k in order[:max_columns] if effects[k] >= min_effect]
 
 
 class DifferenceView(NamedTuple):
-    """How a cluster differs from all other rows in one column."""
+    """The difference between a cluster and all other rows in one column, as text."""
 
     column: str
     inside: str
@@ -116,25 +127,25 @@ class DifferenceView(NamedTuple):
 
 
 class ClusterView(NamedTuple):
-    """A cluster as it is shown."""
+    """A cluster as the report shows it."""
 
     number: int
     size: int
     color: str
     members: list[str]
-    n_more: int  # members that are not named
-    decided: list[str]  # how strongly the model holds its rows together, and apart from their neighbours
+    n_more: int  # members beyond the limit
+    cohesion: list[str]  # how strongly its rows belong together, and how separate they are from their neighbours
     differences: list[DifferenceView]
 
 
 def cluster_views(facts: ReportFacts, colors: list[str]) -> list[ClusterView]:
-    """Return the largest clusters, by their numbers.
+    """Return the largest clusters, ordered by number.
 
     Parameters
     ----------
     facts : ReportFacts
     colors : list of str
-        Of each cluster.
+        Colour of each cluster.
 
     Returns
     -------
@@ -146,51 +157,51 @@ def cluster_views(facts: ReportFacts, colors: list[str]) -> list[ClusterView]:
     for column in facts.columns:
         tallies = tally(column, facts.labels, n_clusters)
         found.append(differences(column, tallies, tallies.sum(axis=0)))
-    shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLUSTERS])
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLUSTERS])
     return [
         ClusterView(
             cluster,
             int(sizes[cluster]),
             colors[cluster],
             *_members(facts, cluster),
-            _decided(facts, cluster),
+            _describe_cohesion(facts, cluster),
             [
-                view(facts.columns[j], found[j], cluster)
-                for j in strongest(found, cluster, MOST_DIFFERENCES, LEAST_EFFECT)
+                difference_view(facts.columns[j], found[j], cluster)
+                for j in strongest_columns(found, cluster, MAX_DIFFERENCES, MIN_EFFECT)
             ],
         )
-        for cluster in shown.tolist()
+        for cluster in largest.tolist()
     ]
 
 
-def view(column: ColumnFacts, found: Differences, group: int) -> DifferenceView:
-    """Put the difference of a group in one column into words."""
+def difference_view(column: ColumnFacts, found: Differences, group: int) -> DifferenceView:
+    """Return the difference of a group in one column as text."""
     inside, outside, effect = (float(part[group]) for part in found[1:3] + found[:1])
     if isinstance(column, CategoricalFacts):
         return DifferenceView(
             f"{column.name} = {column.categories[found.category[group]]}",
-            percent(inside),
-            percent(outside),
+            format_percent(inside),
+            format_percent(outside),
             f"{100 * (inside - outside):+.3g} points".replace("-", MINUS),
             effect,
         )
     more = "+" if inside > outside else ""
     return DifferenceView(
         column.name,
-        column.mean_told(inside),
-        column.mean_told(outside),
-        more + column.distance(inside - outside),
+        column.format_mean(inside),
+        column.format_mean(outside),
+        more + column.format_difference(inside - outside),
         effect,
     )
 
 
 def _members(facts: ReportFacts, cluster: int) -> tuple[list[str], int]:
     rows: NDArray[np.intp] = np.flatnonzero(facts.labels == cluster)
-    return [facts.tree.leaf_names[row] for row in rows[:MOST_MEMBERS]], max(len(rows) - MOST_MEMBERS, 0)
+    return [facts.tree.leaf_names[row] for row in rows[:MAX_MEMBERS]], max(len(rows) - MAX_MEMBERS, 0)
 
 
-def _decided(facts: ReportFacts, cluster: int) -> list[str]:
-    """Tell what the merges at the top of a cluster and above it say, if it is a clade of the tree; of outliers nothing."""
+def _describe_cohesion(facts: ReportFacts, cluster: int) -> list[str]:
+    """Describe the merges at the top of a cluster and above it, if the cluster is a clade; nothing for outliers."""
     if cluster == facts.n_clusters:
         return []
     tree = facts.tree
@@ -200,31 +211,27 @@ def _decided(facts: ReportFacts, cluster: int) -> list[str]:
         return []
     top, above = int(node[0]), int(tree.parents[node[0]])
     if facts.sample is None:
-        return _heights(facts, top, above)
+        return _describe_heights(facts, top, above)
     told = []
     if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):
-        told.append(f"Held together: {held_together(float(facts.log_ratios[top - tree.n_leaves]))}.")
+        told.append(f"Held together: {describe_cohesion(float(facts.log_ratios[top - tree.n_leaves]))}.")
     if above >= 0 and math.isfinite(facts.log_ratios[above - tree.n_leaves]):
-        apart = set_apart(float(facts.log_ratios[above - tree.n_leaves]))
+        apart = describe_separation(float(facts.log_ratios[above - tree.n_leaves]))
         told.append(f"Set apart from the rows next to them in the tree: {apart}.")
     return told
 
 
-def _heights(facts: ReportFacts, top: int, above: int) -> list[str]:
-    """Tell where the rows of a clade meet, and where they meet others."""
-    below, beyond = (written(significant(float(facts.tree.heights[node]), 3)) for node in (top, above))
+def _describe_heights(facts: ReportFacts, top: int, above: int) -> list[str]:
+    """Say at which heights the rows of a clade merge, with each other and with others."""
+    below, beyond = (format_number(round_significant(float(facts.tree.heights[node]), 3)) for node in (top, above))
     apart = f"it meets the rows next to it at {beyond}"
     if top < facts.tree.n_leaves:
         return [f"A single row; {apart}."]
     return [f"Its rows meet at height {below} or below" + (f"; {apart}." if above >= 0 else ".")]
 
 
-MOST_SHARES = 5
-SAME = 1e-6  # difference of noises, as a share of them, that is rounding
-
-
 class RealParameters(NamedTuple):
-    """What was fitted to a real column."""
+    """Parameters of a real column."""
 
     column: str
     mean: str  # empty for Brownian motion, which has none
@@ -234,15 +241,15 @@ class RealParameters(NamedTuple):
 
 
 class SharedParameters(NamedTuple):
-    """What was fitted to all real columns together."""
+    """Parameters that all real columns share."""
 
-    # its share of a cell's variance; for Brownian motion the height over which as much is drifted; empty if columns differ
+    # share of a cell's variance; for Brownian motion the height of equal drift; empty if columns differ
     noise: str
-    half_height: str  # of a common ancestor of which rows keep half; empty for Brownian motion
+    half_height: str  # height over which half of the correlation is lost; empty for Brownian motion
 
 
 class CategoricalParameters(NamedTuple):
-    """What was fitted to a categorical column."""
+    """Parameters of a categorical column."""
 
     column: str
     half_height: str
@@ -252,18 +259,18 @@ class CategoricalParameters(NamedTuple):
 
 
 def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
-    """Return what the real columns share; None if there are none."""
+    """Return the parameters that the real columns share; None without real columns."""
     if not facts.real:
         return None
     own = facts.parameters[facts.real[0].name]
     each = [facts.parameters[column.name] for column in facts.real]
-    if "noise_sd" not in own:  # a process of the user's own need not have any
+    if "noise_sd" not in own:  # a user-defined process may have none
         return SharedParameters("", _half_height(own))
     noises = [(float(of["noise_sd"]) / float(of["sd"])) ** 2 for of in each]
     noise = noises[0]
-    if max(noises) - min(noises) > SAME * max(noises):  # each column has its own
+    if max(noises) - min(noises) > NOISE_TOLERANCE * max(noises):  # columns have noise of their own
         return SharedParameters("", _half_height(own))
-    told = percent(noise / (1 + noise)) if "rate" in own else written(significant(noise, 3))
+    told = format_percent(noise / (1 + noise)) if "rate" in own else format_number(round_significant(noise, 3))
     return SharedParameters(told, _half_height(own))
 
 
@@ -273,14 +280,14 @@ def real_parameters(facts: ReportFacts) -> list[RealParameters]:
     for column in facts.real:
         own = facts.parameters[column.name]
         sd = float(own.get("sd", math.nan))
-        mean = column.told(float(own["mean"]), sd) if "mean" in own else ""
+        mean = column.format_value(float(own["mean"]), sd) if "mean" in own else ""
         found.append(
             RealParameters(
                 column.name,
                 mean,
-                column.distance(sd) if "sd" in own else "",
-                column.distance(column.compared_sd),
-                told_signal(own),
+                column.format_difference(sd) if "sd" in own else "",
+                column.format_difference(column.reference_sd),
+                format_signal(own),
             )
         )
     return found
@@ -291,20 +298,20 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
     found = []
     for column in facts.categorical:
         own = facts.parameters[column.name]
-        equilibrium = own.get("equilibrium", {})  # which a process of the user's own need not have
+        equilibrium = own.get("equilibrium", {})  # a user-defined process may have none
         shares = sorted(
             zip(column.categories, equilibrium.values(), strict=bool(equilibrium)), key=lambda pair: -pair[1]
         )
-        told = [(category, percent(float(share))) for category, share in shares[:MOST_SHARES]]
+        told = [(category, format_percent(float(share))) for category, share in shares[:MAX_SHARES]]
         found.append(
-            CategoricalParameters(column.name, _half_height(own), told_signal(own), told, len(shares) - len(told))
+            CategoricalParameters(column.name, _half_height(own), format_signal(own), told, len(shares) - len(told))
         )
     return found
 
 
-def told_signal(own: dict[str, Any]) -> str:
-    """Return how much a column owes to descent, with its interval if trees were drawn."""
-    if "signal" not in own:  # the process does not tell
+def format_signal(own: dict[str, Any]) -> str:
+    """Return the signal of a column, with its interval if parameters were sampled; empty if it is unknown."""
+    if "signal" not in own:
         return ""
     if "signal_low" not in own:
         return f"{own['signal']:.2f}"
@@ -313,61 +320,53 @@ def told_signal(own: dict[str, Any]) -> str:
 
 def _half_height(own: dict[str, Any]) -> str:
     rate = float(own.get("rate", 0.0))
-    return written(significant(math.log(2) / (2 * rate), 3)) if rate > 0 else ""
+    return format_number(round_significant(math.log(2) / (2 * rate), 3)) if rate > 0 else ""
 
 
-MOST_CELLS = 20
-FEWEST_ROWS, MOST_ROWS = 5, 20
-RARE = 0.001  # tail from which on a cell is called odd
-CELLS_OF_ROW = 3
-UNLIKELY = 0.05  # tail from which on a cell is named as what makes a row odd
-ROUNDING = 1e-9
-
-
-class Surprise(NamedTuple):
-    """An observed cell and what was expected in its place."""
+class OddCell(NamedTuple):
+    """An observed cell and its expected value."""
 
     row: int
     column: str
     value: str
     expected: str
-    log_tail: float  # log of the probability of something at least as odd
+    log_tail: float  # log probability of a value at least as odd
 
     @property
     def rare(self) -> bool:
-        """Whether it is one of those that are called odd."""
+        """Whether it is rare enough to be called odd."""
         return self.log_tail < math.log(RARE)
 
 
-class Oddity(NamedTuple):
-    """A row and how far below the typical row its score is."""
+class OddRow(NamedTuple):
+    """A row and the distance of its score below that of the typical row."""
 
     row: int
-    below: float  # in units of the distance that a quarter of the rows are below it
-    far: bool  # whether it is called an outlier
-    cells: list[Surprise]
+    below: float  # in units of the distance from the median to the lower quartile
+    is_outlier: bool
+    cells: list[OddCell]
 
 
 class OddRows(NamedTuple):
-    """The rows of the lowest scores, the oddest first: outliers, and a few in any case."""
+    """The rows with the lowest scores, the oddest first: outliers, or at least a few rows."""
 
-    shown: list[Oddity]
-    n_far: int
-    limit: float  # of `below`, beyond which a row is called an outlier
+    rows: list[OddRow]
+    n_outliers: int
+    limit: float  # value of `below` above which a row is an outlier
 
 
 class OddCells(NamedTuple):
     """The observed cells that are least likely given the rest of their rows, the oddest first."""
 
-    shown: list[Surprise]
+    cells: list[OddCell]
     n_rare: int
-    n_cells: int  # that were looked at
+    n_cells: int  # examined
 
 
 def log_tails(column: ColumnFacts, examined: Examined) -> FloatArray:
-    """Return of each cell of an opened row the log of the probability of something at least as odd; 0 if nothing was observed.
+    """Return the log tail probability of each cell of the inspected rows; 0 for missing cells.
 
-    Of a real cell that is a value at least as far from the mean; of a categorical one, a category at most as probable.
+    The tail of a real cell are values at least as far from the mean; of a categorical one, categories at most as probable.
     """
     rows = examined.opened
     seen = ~column.missing[rows]
@@ -382,25 +381,25 @@ def log_tails(column: ColumnFacts, examined: Examined) -> FloatArray:
     return found
 
 
-def odd_cells(columns: Sequence[ColumnFacts], examined: Examined, most: int = MOST_CELLS) -> OddCells:
-    """Find the least likely of the cells in the rows that were opened evenly; those of odd rows alone would not be fair."""
+def odd_cells(columns: Sequence[ColumnFacts], examined: Examined, max_cells: int = MAX_ODD_CELLS) -> OddCells:
+    """Find the least likely cells of the evenly chosen rows; odd rows would bias their number."""
     if not columns or not examined.hidden_at_once:
         return OddCells([], 0, 0)
     at = np.flatnonzero(examined.evenly)
     tails = np.column_stack([log_tails(column, examined)[at] for column in columns])
-    order = np.argsort(tails, axis=None, kind="stable")[:most]
+    order = np.argsort(tails, axis=None, kind="stable")[:max_cells]
     cells = np.column_stack(np.unravel_index(order, tails.shape)).tolist()
-    shown = [_surprise(columns[j], examined, int(at[k]), float(tails[k, j])) for k, j in cells if tails[k, j] < 0]
+    listed = [_odd_cell(columns[j], examined, int(at[k]), float(tails[k, j])) for k, j in cells if tails[k, j] < 0]
     n_cells = sum(int(np.sum(~column.missing[examined.opened[at]])) for column in columns)
-    return OddCells(shown, int(np.sum(tails < np.log(RARE))), n_cells)
+    return OddCells(listed, int(np.sum(tails < np.log(RARE))), n_cells)
 
 
 def odd_rows(columns: Sequence[ColumnFacts], examined: Examined) -> OddRows:
-    """Find the rows of the lowest scores.
+    """Find the rows with the lowest scores.
 
-    Scores have a long lower tail, as the logarithm of a normal density has. If it falls like an exponential one,
-    ``2**-(1 + b)`` of the rows are more than b times as far below the median as the lower quartile is. Rows are called outliers
-    from where on a table of their number has a quarter of a row.
+    Scores have a long lower tail, like the log of a normal density. If the tail is exponential, a share ``2**-(1 + b)`` of
+    the rows is more than b times as far below the median as the lower quartile. Rows are outliers beyond the b at which a
+    quarter of a row is expected.
     """
     n = len(examined.rows)
     limit = 1 + np.log2(max(n, 1))
@@ -410,29 +409,94 @@ def odd_rows(columns: Sequence[ColumnFacts], examined: Examined) -> OddRows:
     if median - quartile <= ROUNDING * max(1.0, abs(median)):
         return OddRows([], 0, limit)
     below = (median - examined.scores) / (median - quartile)
-    order = np.argsort(np.round(examined.scores, 9), kind="stable")  # as it was found which rows to open
-    n_far = int(np.sum(below > limit))
+    order = np.argsort(
+        np.round(examined.scores, 9), kind="stable"
+    )  # the same order in which rows to inspect were chosen
+    n_outliers = int(np.sum(below > limit))
     tails = [log_tails(column, examined) for column in columns] if examined.hidden_at_once else []
-    shown = [
-        Oddity(
+    listed = [
+        OddRow(
             int(examined.rows[k]),
             float(below[k]),
             bool(below[k] > limit),
-            _oddest_cells(columns, examined, tails, int(np.searchsorted(examined.opened, examined.rows[k]))),
+            _reasons(columns, examined, tails, int(np.searchsorted(examined.opened, examined.rows[k]))),
         )
-        for k in order[: int(np.clip(n_far, FEWEST_ROWS, MOST_ROWS))].tolist()
+        for k in order[: int(np.clip(n_outliers, MIN_ODD_ROWS, MAX_ODD_ROWS))].tolist()
         if below[k] > 0
     ]
-    return OddRows(shown, n_far, limit)
+    return OddRows(listed, n_outliers, limit)
 
 
-def _oddest_cells(
-    columns: Sequence[ColumnFacts], examined: Examined, tails: list[FloatArray], k: int
-) -> list[Surprise]:
+def _reasons(columns: Sequence[ColumnFacts], examined: Examined, tails: list[FloatArray], k: int) -> list[OddCell]:
     odd = sorted((float(own[k]), j) for j, own in enumerate(tails) if own[k] < np.log(UNLIKELY))
-    return [_surprise(columns[j], examined, k, tail) for tail, j in odd[:CELLS_OF_ROW]]
+    return [_odd_cell(columns[j], examined, k, tail) for tail, j in odd[:MAX_CELLS_PER_ROW]]
 
 
-def _surprise(column: ColumnFacts, examined: Examined, k: int, log_tail: float) -> Surprise:
+def _odd_cell(column: ColumnFacts, examined: Examined, k: int, log_tail: float) -> OddCell:
     row = int(examined.opened[k])
-    return Surprise(row, column.name, column.cell(row), column.expectation(k), log_tail)
+    return OddCell(row, column.name, column.format_cell(row), column.format_expected(k), log_tail)
+
+
+def describe_examination(facts: ReportFacts) -> str:
+    """Say how, and which, rows and cells were examined."""
+    examined, n = facts.examined, facts.tree.n_leaves
+    if not len(examined.rows):
+        return ""
+    all_rows = len(examined.rows) == n
+    which = "Each row was" if all_rows else f"To save time, {len(examined.rows):,} of the {n:,} rows were"
+    together = "" if examined.at_once == 1 else f", up to {examined.at_once:,} of them at a time,"
+    them = "it" if all_rows else "them"
+    text = f"{which} removed from the tree{together} and compared with what the other rows predict for {them}."
+    n_even = int(np.sum(examined.evenly))
+    of_rows = "" if n_even == n else f" of {n_even:,} rows, chosen evenly from all, and of the oddest rows"
+    if examined.hidden_at_once == 1:
+        return text + f" Then each cell{of_rows} was hidden in turn and predicted from the rest of its row."
+    return (
+        text
+        + f" Then the cells{of_rows} were hidden, up to {examined.hidden_at_once} at a time, and predicted from the rest of "
+        "their row."
+    )
+
+
+class SupportView(NamedTuple):
+    """The support of the clades of a summary tree."""
+
+    bins: list[tuple[str, int, float]]  # range of support, number of clades, height relative to the highest bin
+    summary: str
+    weak: list[str]
+    n_more: int
+
+
+def support_view(facts: ReportFacts) -> SupportView | None:
+    """Return the distribution of support and the weak clades; None without a sample of trees."""
+    tree = facts.tree
+    if not isinstance(tree, SummaryTree) or facts.sample is None or tree.n_leaves < 3:
+        return None
+    support = tree.support[:-1]  # every tree has the root's clade
+    known = support[~np.isnan(support)]
+    if not len(known):
+        return None
+    counts, _ = np.histogram(known, bins=10, range=(0.0, 1.0))
+    bins = [
+        (f"{10 * k} to {10 * k + 10} %", number, number / max(int(counts.max()), 1))
+        for k, number in enumerate(counts.tolist())
+    ]
+    sure = int(np.sum(known >= 0.95))
+    summary = (
+        f"{sure:,} of {count(len(known), 'clade')} {'is' if sure == 1 else 'are'} in at least 95 % of the sampled trees, "
+        f"{int(np.sum(known < WEAK_SUPPORT)):,} in fewer than half."
+    )
+    weak = [k for k in np.argsort(support, kind="stable").tolist() if support[k] < WEAK_SUPPORT]
+    sentences = [
+        f"{describe_clade(facts, tree.n_leaves + k)}: in {format_percent(float(support[k]))} of the trees" for k in weak
+    ]
+    return SupportView(bins, summary, sentences[:MAX_WEAK_CLADES], max(len(weak) - MAX_WEAK_CLADES, 0))
+
+
+def describe_clade(facts: ReportFacts, node: int) -> str:
+    """Describe a clade by some of its leaves."""
+    leaves = np.sort(facts.tree.leaves_below(node))
+    names = [facts.tree.leaf_names[leaf] for leaf in leaves[: MAX_NAMES + (len(leaves) == MAX_NAMES + 1)]]
+    if len(names) < len(leaves):
+        return f"{', '.join(names)} and {len(leaves) - len(names):,} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,194 @@
+"""The verdicts of a report: each checks one aspect of a fit, and says how far to trust it and what to do.
+
+:func:`verdicts` collects them. A verdict has a question, a state ("good", "look" or "plain") and an answer in words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import pdtrc
+
+from ..table.messages import count
+from .facts import ChainFacts, ReportFacts, SampleFacts
+from .messages import describe_zero_heights, suggest_finer_tree
+from .numbers import format_number, format_percent, round_significant, shorten_name
+from .sections import MAX_NAMES, RARE, OddCells, OddRows, format_signal
+
+MIN_GOOD_RECALL = 0.9  # share of neighbour lists with the best partner, from which the search is called good
+MAX_WEAK_SIGNAL = 0.2  # signal below which a column has next to nothing to do with the tree
+MAX_CHANCE = 0.1  # probability below which the number of odd cells is not due to chance
+
+
+class Verdict(NamedTuple):
+    """The answer to one question about a fit."""
+
+    question: str
+    state: str  # "good", "look" or "plain"
+    answer: str
+    points: tuple[str, ...] = ()
+
+
+def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict]:
+    """Answer the questions that a reader should ask of a fit."""
+    all_verdicts = [
+        inference_verdict(facts),
+        parameter_verdict(facts),
+        signal_verdict(facts),
+        outlier_verdict(facts, rows),
+        odd_cell_verdict(facts, cells),
+        zero_height_verdict(facts),
+        remark_verdict(facts),
+    ]
+    return [verdict for verdict in all_verdicts if verdict is not None]
+
+
+def inference_verdict(facts: ReportFacts) -> Verdict:
+    """Judge the search, the sampler or the Markov chains, whichever found the tree."""
+    if isinstance(facts.sample, ChainFacts):
+        return convergence_verdict(facts.sample)
+    return sampler_verdict(facts.sample) if facts.sample else search_verdict(facts)
+
+
+def search_verdict(facts: ReportFacts) -> Verdict:
+    """Judge the greedy search for pairs to merge."""
+    question = "How was the tree searched?"
+    if facts.tree.n_leaves < 3:
+        return Verdict(question, "plain", "With so few rows there was nothing to search.")
+    start = "The tree was built by merging pairs, each time the pair with the most recent common ancestor. "
+    if facts.search != "neighbors":
+        return Verdict(question, "good", start + "Every pair was compared.")
+    if facts.neighbors_held is None:
+        return Verdict(question, "plain", start + "Only near neighbours were compared.")
+    recall = format_percent(facts.neighbors_held)
+    answer = (
+        f"{start}Only near neighbours were compared; they included the best partner in {recall} of the cases tested."
+    )
+    return Verdict(question, "good" if facts.neighbors_held >= MIN_GOOD_RECALL else "look", answer)
+
+
+def sampler_verdict(sample: SampleFacts) -> Verdict:
+    """Judge whether sequential Monte Carlo has collapsed to a few trees."""
+    size = f"{sample.effective_size:.1f}"
+    told = (
+        f"{count(sample.n_trees, 'tree')} were drawn, {sample.n_distinct:,} of them distinct; with their weights they are worth "
+        f"{size} trees of equal weight."
+    )
+    if sample.least_ess is not None:
+        told += f" During sampling, the effective number of particles never fell below {sample.least_ess:.1f}."
+    if sample.log_evidence_se is not None:
+        told += f" The log evidence is {format_number(round_significant(sample.log_evidence))} ± {sample.log_evidence_se:.2g}."
+    if sample.effective_size < max(0.1 * sample.n_trees, 5):
+        told = f"Yes: {told} Support values are too confident; use more particles."
+        return Verdict("Did the sampler collapse?", "look", told)
+    return Verdict("Did the sampler collapse?", "good", f"No: {told}")
+
+
+def convergence_verdict(chains: ChainFacts) -> Verdict:
+    """Judge whether the Markov chains have converged."""
+    state = "look" if not chains.converged else "good" if len(chains.traces) > 1 else "plain"
+    r_hat = "not known" if math.isnan(chains.r_hat) else f"{chains.r_hat:.3f}"
+    worth = "an unknown number of" if math.isnan(chains.effective_samples) else f"{chains.effective_samples:,.0f}"
+    told = (
+        f"{chains.verdict} R-hat, here {r_hat}, compares chains that began at different trees; near 1, they no longer depend "
+        f"on where they began. Successive trees of a chain are similar: for heights and densities, the sample of "
+        f"{count(chains.n_trees, 'tree')} is worth {worth} independent ones."
+    )
+    tried = [f"{move} {format_percent(share)}" for move, share in chains.acceptance.items() if not math.isnan(share)]
+    if tried:
+        told += f" Share of proposed moves that were accepted: {', '.join(tried)}."
+    return Verdict("Have the Markov chains converged?", state, told)
+
+
+def parameter_verdict(facts: ReportFacts) -> Verdict:
+    """Say which parameters the tree and the predictions have."""
+    question = "Which parameters were used?"
+    if facts.draws_parameters:
+        return Verdict(
+            question,
+            "plain",
+            "The trees were sampled together with their parameters. Statements about columns, odd rows and missing cells are "
+            "averages over trees of the sample, each with its own parameters.",
+        )
+    return Verdict(
+        question,
+        "plain",
+        "The tree and the clusters were found with fixed parameters that attribute much of every column to noise; nothing was "
+        "fitted. Statements about columns, odd rows and missing cells are averages over trees sampled afterwards, each with its "
+        "own parameters.",
+    )
+
+
+def signal_verdict(facts: ReportFacts) -> Verdict:
+    """Name the columns that matter for the tree."""
+    question = "Which columns matter for the tree?"
+    if not facts.parameters:
+        return Verdict(question, "plain", "None: no column has two different values.")
+    known = [(name, of) for name, of in facts.parameters.items() if "signal" in of]
+    if not known:
+        return Verdict(question, "plain", "Unknown: the process of these columns has no signal.")
+    own = sorted(known, key=lambda item: -item[1]["signal"])
+    most = ", ".join(f"{shorten_name(name)} {format_signal(of)}" for name, of in own[:MAX_NAMES])
+    told = f"By their signal, the correlation of a cell with that of the row's nearest relative: most of all {most}."
+    weak = [name for name, of in own[MAX_NAMES:] if of.get("signal_high", of["signal"]) < MAX_WEAK_SIGNAL]
+    if weak:
+        named = ", ".join(shorten_name(name) for name in weak[-MAX_NAMES:])
+        rest = f" and {count(len(weak) - MAX_NAMES, 'more column')}" if len(weak) > MAX_NAMES else ""
+        told += f" Next to nothing to do with the tree: {named}{rest}."
+    return Verdict(question, "plain", told)
+
+
+def outlier_verdict(facts: ReportFacts, rows: OddRows) -> Verdict | None:
+    """Say how many rows are far less likely than the typical row."""
+    if not len(facts.examined.rows):
+        return None
+    question = "Are there outliers?"
+    n, n_seen = facts.tree.n_leaves, len(facts.examined.rows)
+    which = f"the {n:,} rows" if n_seen == n else f"{n_seen:,} rows, chosen evenly from all {n:,},"
+    if not rows.n_outliers:
+        return Verdict(question, "good", f"None of {which} is far less likely than the typical row, given the others.")
+    return Verdict(
+        question,
+        "look",
+        f"Of {which} {rows.n_outliers:,} {'is' if rows.n_outliers == 1 else 'are'} far less likely than the typical row, "
+        "given the others; see below.",
+    )
+
+
+def odd_cell_verdict(facts: ReportFacts, cells: OddCells) -> Verdict | None:
+    """Say whether more cells are odd than chance explains."""
+    if not cells.n_cells:
+        return None
+    by_chance = RARE * cells.n_cells
+    n_rows = int(np.sum(facts.examined.evenly))
+    where = "" if n_rows == facts.tree.n_leaves else f" of {n_rows:,} rows"
+    number = "none is" if not cells.n_rare else "1 is" if cells.n_rare == 1 else f"{cells.n_rare:,} are"
+    answer = (
+        f"Of {cells.n_cells:,} observed cells{where}, {number} as odd as one cell in 1,000 is by chance; about "
+        f"{by_chance:,.1f} are expected by chance."
+    )
+    state = "plain" if cells.n_rare else "good"
+    if cells.n_rare and pdtrc(cells.n_rare - 1, by_chance) < MAX_CHANCE:
+        state = "look"
+    elif cells.n_rare and cells.n_cells * math.exp(cells.cells[0].log_tail) < MAX_CHANCE:
+        state = "look"
+        answer += " The oddest is beyond what chance explains among so many."
+    return Verdict("Are there cells that do not fit the rest of their row?", state, answer)
+
+
+def zero_height_verdict(facts: ReportFacts) -> Verdict | None:
+    """Say that most merges are at height 0, if they are, and what to try."""
+    zero_heights = describe_zero_heights(facts.tree)
+    if zero_heights is None:
+        return None
+    advice = suggest_finer_tree(facts.parameters, facts.sample is not None, "noise=0.001", 'inference="smc"')
+    return Verdict("How fine is the tree?", "plain", "; ".join(filter(None, (zero_heights, advice))) + ".")
+
+
+def remark_verdict(facts: ReportFacts) -> Verdict | None:
+    """List the remarks about the table or the sample, except the one that the chains' own verdict repeats."""
+    repeated = facts.chains.verdict if facts.chains else None
+    remarks = tuple(remark for remark in facts.remarks if remark != repeated)
+    return Verdict("What was noticed about the table or the sample?", "look", "", remarks) if remarks else None
