@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
 from coaltree.cli.messages import closing_words
-from coaltree.persist.results import facts_of
+from coaltree.persist.results import fit_summary
 from coaltree.table.columns import read_columns
 from command_line import command_in
 from named import check_named
@@ -167,7 +167,7 @@ def test_low_recall_is_in_the_summary():
     model = ct.CoalescentClustering()._fit(table)
     for recall, more in ((None, 0), (0.5, 0), (0.031, 1)):
         model.neighbors_held_ = recall
-        first, *others = facts_of(model, table, source="t.csv", remarks=["one"])["remarks"]
+        first, *others = fit_summary(model, table, source="t.csv", remarks=["one"])["remarks"]
         assert (first, len(others)) == ("one", more)
         assert all("3 %" in other and "--search exact" in other for other in others)
 

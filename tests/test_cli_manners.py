@@ -41,7 +41,7 @@ def command(tmp_path, monkeypatch, capsys):
     return with_input
 
 
-def facts_of(outcome):
+def fit_summary(outcome):
     code, out, err = outcome
     assert code == 0, err
     return json.loads(out, parse_constant=pytest.fail)
@@ -112,7 +112,7 @@ def test_impute_as_a_filter(command, model, tmp_path, packed):
 
 
 def test_facts_of_a_fit(command, tmp_path):
-    facts = facts_of(command("fit", "t.csv", "-o", "out", "--json"))
+    facts = fit_summary(command("fit", "t.csv", "-o", "out", "--json"))
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert {name: facts[name] for name in summary} == summary
     assert facts["outdir"] == "out"
@@ -120,7 +120,7 @@ def test_facts_of_a_fit(command, tmp_path):
 
 
 def test_facts_of_new_rows(command, model, tmp_path):
-    facts = facts_of(command("score", model, "t.csv", "--json", "-q"))
+    facts = fit_summary(command("score", model, "t.csv", "--json", "-q"))
     fitted = ct.load_model(model)
     frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?"])
     expected = fitted.score_samples(frame.drop("id"))
@@ -128,7 +128,7 @@ def test_facts_of_new_rows(command, model, tmp_path):
     assert [row["log_density"] for row in facts["rows"]] == expected.tolist()
     assert facts["mean_log_density"] == pytest.approx(expected.mean())
     assert (facts["n_rows"], facts["output"], facts["remarks"]) == (5, None, [])
-    facts = facts_of(command("place", model, "t.csv", "--json", "-o", "p.csv"))
+    facts = fit_summary(command("place", model, "t.csv", "--json", "-o", "p.csv"))
     assert facts["output"] == "p.csv"
     table = pl.read_csv(tmp_path / "p.csv")
     assert [row["cluster"] for row in facts["rows"]] == table["cluster"].to_list()
@@ -136,7 +136,7 @@ def test_facts_of_new_rows(command, model, tmp_path):
 
 
 def test_facts_of_filled_cells(command, model, tmp_path):
-    facts = facts_of(command("impute", "t.csv", "-o", "o.csv", "--sd", "s.csv", "--model", model, "--json"))
+    facts = fit_summary(command("impute", "t.csv", "-o", "o.csv", "--sd", "s.csv", "--model", model, "--json"))
     assert (facts["n_filled"], facts["n_left_missing"], facts["n_tables"]) == (3, 0, 1)
     assert facts["filled_by_column"] == {"x": 1, "y": 2}
     assert facts["files"] == ["o.csv", "s.csv"]
@@ -146,7 +146,7 @@ def test_facts_of_filled_cells(command, model, tmp_path):
 def test_numbers_that_json_cannot_say(command, model, tmp_path):
     """A density of nothing is 1, and its logarithm 0; one of something impossible may be infinite."""
     (tmp_path / "n.csv").write_text("x,y,c\n,,\n")
-    facts = facts_of(command("score", model, "n.csv", "--json", "-q"))
+    facts = fit_summary(command("score", model, "n.csv", "--json", "-q"))
     assert [row["row"] for row in facts["rows"]] == ["0"]
     assert facts["rows"][0]["log_density"] == pytest.approx(0.0, abs=1e-9)
 
@@ -179,7 +179,7 @@ def test_dry_run(command, tmp_path):
         "  t       categorical      0 %  text, 5 categories",
     ]
     assert [*contents(tmp_path)] == ["k.csv", "t.csv"]
-    facts = facts_of(command("fit", "k.csv", "--dry-run", "--json", "-o", "out"))
+    facts = fit_summary(command("fit", "k.csv", "--dry-run", "--json", "-o", "out"))
     assert [column["kind"] for column in facts["columns"]] == [
         "real", "real", "categorical", "real", "real", "categorical",
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from coaltree import Tree
 from coaltree._atomic import OutputFolder, check_writable, write_atomic, write_files_atomic
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.persist import results as files
-from coaltree.persist.results import cluster_table, csv_text, dendrogram_png, json_text
+from coaltree.persist.results import clusters_csv, csv_text, dendrogram_png, json_text
 from named import refused
 
 
@@ -297,18 +297,18 @@ def test_a_folder_that_is_locked(tmp_path):
 
 def test_names_are_quoted_in_the_table_of_clusters():
     names = ["plain", 'a "b"', "c, d", "e\nf", "Ωmega", "  x"]
-    text = cluster_table(names, np.array([0, 1, 0, 2, 2, 1]))
+    text = clusters_csv(names, np.array([0, 1, 0, 2, 2, 1]))
     assert list(csv.reader(io.StringIO(text))) == [
         ["name", "cluster"],
         *([name, label] for name, label in zip(names, "010221", strict=True)),
     ]
     assert text.startswith("name,cluster\nplain,0\n")
     with pytest.raises(ValueError, match="zip"):
-        cluster_table(["a"], [0, 1])
+        clusters_csv(["a"], [0, 1])
 
 
 def test_json_is_strict():
-    facts = files.plain_values(
+    facts = files.to_plain_values(
         {"a": np.float64(math.nan), "b": [np.int64(2), -math.inf, (np.True_, 0.5)], 3: None, "ü": "ß"}
     )
     text = json_text(facts)

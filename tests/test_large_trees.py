@@ -9,7 +9,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 
 from coaltree import metrics
-from coaltree.persist.results import cluster_table, dendrogram_png
+from coaltree.persist.results import clusters_csv, dendrogram_png
 from coaltree.tree.clades import robinson_foulds
 from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_by_ratio
@@ -82,7 +82,7 @@ def test_scores_table_and_picture(tree):
     labels = cut_by_count(tree, 7)
     assert metrics.dendrogram_purity(tree, labels) == 1.0
     assert metrics.subtree_score(tree, labels) == 1.0
-    rows = csv.reader(io.StringIO(cluster_table(tree.leaf_names, labels)))
+    rows = csv.reader(io.StringIO(clusters_csv(tree.leaf_names, labels)))
     assert sum(1 for _ in rows) == N + 1
     assert f"{N:,} leaves" in tree._repr_html_()
     assert dendrogram_png(tree, labels, "large").startswith(b"\x89PNG")

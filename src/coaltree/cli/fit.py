@@ -318,7 +318,7 @@ def fit_and_draw(
     If questions will be `asked` of the model, the trees that answer them are drawn first, so that its file holds them.
     """
     from ..estimators.saving import model_bytes
-    from ..persist.results import cluster_table, dendrogram_png, facts_of, json_text
+    from ..persist.results import clusters_csv, dendrogram_png, fit_summary, json_text
     from ..tree.summary import SummaryTree
 
     with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
@@ -327,10 +327,10 @@ def fit_and_draw(
         draw_trees(model, notes)
     notes.add(model.remarks_)
     notes.detail(parameter_listing(model.parameters_))
-    facts = facts_of(model, table, source=source, remarks=notes.sentences, settings=settings)
+    facts = fit_summary(model, table, source=source, remarks=notes.sentences, settings=settings)
     tree, labels = model.tree_, model.labels_
     folder.add("tree.nwk", tree.to_newick() + "\n")
-    folder.add("clusters.csv", cluster_table(tree.leaf_names, labels.tolist()))
+    folder.add("clusters.csv", clusters_csv(tree.leaf_names, labels.tolist()))
     with notes.timed("drawing"):
         folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
     folder.add("summary.json", json_text(facts))

@@ -63,9 +63,9 @@ def deliver(results: Mapping[Path | None, str | bytes]) -> None:
 
 def tell(facts: Mapping[str, Any]) -> None:
     """Write facts as the one JSON object on standard output."""
-    from ..persist.results import json_text, plain_values
+    from ..persist.results import json_text, to_plain_values
 
-    deliver({None: json_text(plain_values(facts))})
+    deliver({None: json_text(to_plain_values(facts))})
 
 
 def records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -220,10 +220,10 @@ def cut(
         check_result(output, {"the tree": tree})
         with hushed(quiet):
             names, labels = _labelled(tree, kind, cut_as, notes)
-        from ..persist.results import cluster_table
+        from ..persist.results import clusters_csv
 
         if output is not None or not as_json:
-            deliver({output: cluster_table(names, labels.tolist())})
+            deliver({output: clusters_csv(names, labels.tolist())})
         sizes = [int((labels == k).sum()) for k in range(int(labels.max()) + 1)]
         if as_json:
             tell(

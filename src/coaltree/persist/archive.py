@@ -79,6 +79,32 @@ def array_to_bytes(array: NDArray[Any], dtype: str) -> bytes:
     return file.getvalue()
 
 
+def array_from_bytes(data: bytes) -> NDArray[Any]:
+    """Return the array of an .npy file; its size must be what the header says, before memory is allocated.
+
+    Raises
+    ------
+    InputError
+        If it is not such a file; the message says why, without the file's name.
+    """
+    stream = io.BytesIO(data)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            version = np.lib.format.read_magic(stream)
+            read_header = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            shape, fortran_order, dtype = read_header(stream)
+    except Exception:  # the header is Python source, and numpy raises whatever its tokenizer and parser do
+        raise InputError("it is not an .npy file") from None
+    if dtype.hasobject or len(data) - stream.tell() != dtype.itemsize * math.prod(shape):
+        raise InputError("its size is not what its header says, or it holds objects")
+    flat = np.frombuffer(data, dtype=dtype, offset=stream.tell())
+    return flat.reshape(shape, order="F" if fortran_order else "C")
+
+
 class Archive:
     """A zip file of arrays, open for reading.
 

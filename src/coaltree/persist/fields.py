@@ -52,8 +52,8 @@ def read_finite(value: Any, what: str) -> float:
 
 
 def read_integer(value: Any, what: str, minimum: int = 0) -> int:
-    """Return an integer of at least `minimum`."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= minimum:
+    """Return an integer of at least `minimum` that fits into 64 bits."""
+    if isinstance(value, int) and not isinstance(value, bool) and minimum <= value < 2**63:
         return value
     raise _type_error(value, what, f"a whole number of at least {minimum}")
 

@@ -1,4 +1,4 @@
-"""Files for the user: what goes into them."""
+"""The content of result files: clusters as csv, the summary as JSON, traces for Tracer, and the picture of the tree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class FittedClustering(Protocol):
-    """What a summary asks of a fitted estimator, which is made later in the flow of data than its outputs."""
+    """The attributes of a fitted estimator that a summary uses; estimators import this module, not the reverse."""
 
     inference: str
     rule: str
@@ -47,7 +47,7 @@ class FittedClustering(Protocol):
     def _natural_reason(self) -> str: ...
 
 
-def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
+def clusters_csv(names: Iterable[str], labels: Iterable[int]) -> str:
     """Write the cluster of each row as csv, in the order of the rows.
 
     Parameters
@@ -55,7 +55,7 @@ def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
     names : iterable of str
         Row names.
     labels : iterable of int
-        Clusters, as many.
+        Cluster of each row.
 
     Returns
     -------
@@ -66,12 +66,12 @@ def cluster_table(names: Iterable[str], labels: Iterable[int]) -> str:
 
 
 def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
-    """Write columns of the same length as csv; None is an empty cell, floats have all their digits.
+    """Write columns of equal length as csv; None is an empty cell, floats have all their digits.
 
     Parameters
     ----------
     columns : mapping of str to sequence
-        Cells by the name of their column.
+        Cells by column name.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def facts_of(
+def fit_summary(
     model: FittedClustering,
     table: Table,
     *,
@@ -92,25 +92,24 @@ def facts_of(
     remarks: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Gather the facts about a fit.
+    """Return the facts about a fit for its summary file.
 
     Parameters
     ----------
     model : CoalescentClustering, fitted
-        Fitted.
     table : Table
-        What it was fitted to.
+        The table it was fitted to.
     source : str
-        Name of the file that the table came from.
+        Name of the table's file.
     remarks : sequence of str, optional
-        What was noticed on the way.
+        Remarks about the table and the fit.
     settings : mapping, optional
-        How the fit was asked for.
+        Options of the fit.
 
     Returns
     -------
     dict
-        Of what JSON knows; a number that is not finite is None. Missing cells are counted in the columns that are used.
+        Plain values for JSON; numbers that are not finite become None. Missing cells are counted in the columns in use.
     """
     used = model.encoding_.informative.tolist()
     columns = [_column_facts(column, bool(use)) for column, use in zip(table.columns, used, strict=True)]
@@ -147,7 +146,7 @@ def facts_of(
         sample = model.sample_
         facts |= {"n_trees": len(sample), "n_distinct_trees": sample.n_distinct}
         facts |= _chain_facts(sample) if isinstance(sample, MCMCResult) else _run_facts(sample)
-    plain: dict[str, Any] = plain_values(facts)
+    plain: dict[str, Any] = to_plain_values(facts)
     return plain
 
 
@@ -177,7 +176,7 @@ def _run_facts(sample: SMCResult) -> dict[str, Any]:
 
 
 def clusters_chosen_by(model: FittedClustering) -> str:
-    """Say what decided on the clusters.
+    """Return the rule that chose the clusters.
 
     "n_clusters", "height" or "resolution", if one was given; of a sample, "likelihood ratio"; else "gap", if one in the heights
     of the tree is clear, "no structure", or "default resolution".
@@ -192,7 +191,7 @@ def clusters_chosen_by(model: FittedClustering) -> str:
 
 
 def json_text(facts: Mapping[str, Any]) -> str:
-    """Write facts as strict JSON, in their order."""
+    """Write facts as strict JSON."""
     return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -220,7 +219,7 @@ def trace_log(result: MCMCResult, chain: int) -> str:
 
 
 def dendrogram_png(tree: Tree, labels: ArrayLike, title: str) -> bytes:
-    """Draw a tree with its clusters as the commands do; see `dendrogram_bytes`."""
+    """Return the picture of a tree with its clusters; see `dendrogram_bytes`."""
     return dendrogram_bytes(tree, labels=labels, title=title)
 
 
@@ -238,12 +237,12 @@ def _column_facts(column: Column, used: bool) -> dict[str, Any]:
     }
 
 
-def plain_values(value: Any) -> Any:
-    """Return facts as JSON knows them; a number that is not finite is None."""
+def to_plain_values(value: Any) -> Any:
+    """Convert facts to plain values for JSON; numbers that are not finite become None."""
     if isinstance(value, Mapping):
-        return {str(key): plain_values(item) for key, item in value.items()}
+        return {str(key): to_plain_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain_values(item) for item in value]
+        return [to_plain_values(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,20 +1,17 @@
-"""Files that hold one tree, in the formats that other programs read.
+"""Files of one tree: Newick, NEXUS, SciPy linkage as csv or npy, and JSON.
 
-One tree as JSON, in a plain schema, and back.
-
-An object with the members
+The JSON schema is an object with these fields:
 
 ``format``, ``format_version``
     ``"coaltree tree"`` and 1.
 ``leaf_names``
-    The names of the n leaves: distinct texts, in row order.
+    Distinct names of the n leaves, in row order.
 ``children``
-    n - 1 pairs of nodes, one for each merge, most recent first. Leaves are 0 to n - 1, merge k is node n + k.
+    n - 1 pairs of nodes, one per merge, most recent first. Leaves are 0 to n - 1, merge k is node n + k.
 ``heights``
-    The heights of all 2 n - 1 nodes: 0 for leaves, and never less from one merge to the next.
+    Heights of all 2 n - 1 nodes: 0 for leaves, non-decreasing over merges.
 ``support``
-    For each merge the share of a sample of trees that has its clade, null where there is none; null for a tree that
-    stands for no sample.
+    The share of a sample of trees with the clade of each merge, null where unknown; null for a tree without a sample.
 """
 
 from __future__ import annotations
@@ -33,6 +30,7 @@ from ..tree import newick, nexus
 from ..tree.sample import TreeSample
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree
+from .archive import array_from_bytes
 from .fields import from_json, read_field, read_finite, read_integer, read_list, read_object, read_text, to_json
 from .results import csv_text
 
@@ -86,15 +84,15 @@ def tree_from_json(data: bytes) -> Tree:
     Raises
     ------
     InputError
-        When it is not such a tree; the message says why, without a name of the file.
+        If it is not such a tree; the message says why, without the file's name.
     """
     facts = read_object(from_json(data, "it"), "it")
     if facts.get("format") != FORMAT:
-        raise InputError(f"it does not say that its format is {FORMAT!r}")
+        raise InputError(f"its format is not {FORMAT!r}")
     if read_integer(read_field(facts, "format_version", "it"), "format_version", 1) > FORMAT_VERSION:
         raise InputError("it was written by a later version of coaltree, which this one cannot read")
     names = [read_text(name, "leaf_names") for name in read_list(read_field(facts, "leaf_names", "it"), "leaf_names")]
-    children = [_pair(pair) for pair in read_list(read_field(facts, "children", "it"), "children")]
+    children = [_read_pair(pair) for pair in read_list(read_field(facts, "children", "it"), "children")]
     heights = [read_finite(value, "heights") for value in read_list(read_field(facts, "heights", "it"), "heights")]
     pairs = np.array(children, dtype=np.intp).reshape(-1, 2)
     if facts.get("support") is None:
@@ -105,10 +103,10 @@ def tree_from_json(data: bytes) -> Tree:
     return SummaryTree(pairs, heights, names, shares)
 
 
-def _pair(value: Any) -> list[int]:
+def _read_pair(value: Any) -> list[int]:
     pair = [read_integer(node, "children") for node in read_list(value, "children")]
     if len(pair) != 2:
-        raise InputError(f"children holds a merge of {len(pair)} nodes, and only binary trees are read")
+        raise InputError(f"children has a merge of {len(pair)} nodes; only binary trees can be read")
     return pair
 
 
@@ -120,10 +118,10 @@ ENDINGS = {
     "json": (".json",),
     "model": (".coaltree",),
 }
-"""What the name of a file of each kind ends with: the linkage of scipy is either text or an array of numpy."""
+"""File name endings of each kind; SciPy linkage is either csv text or a numpy array."""
 
-_NUMBERS = ("left", "right", "height", "leaves")
-_NAMES = ("left_name", "right_name")
+_NUMBER_FIELDS = ("left", "right", "height", "leaves")
+_NAME_FIELDS = ("left_name", "right_name")
 
 
 def read_tree(data: bytes, kind: str, source: str) -> tuple[Tree, list[str]]:
@@ -136,23 +134,23 @@ def read_tree(data: bytes, kind: str, source: str) -> tuple[Tree, list[str]]:
     kind : str
         One of `ENDINGS`.
     source : str
-        What the file is called in messages.
+        Name of the file, for messages.
 
     Returns
     -------
     tree : Tree
     remarks : list of str
-        What a user should know of how it was read.
+        Remarks for the user about how it was read.
 
     Raises
     ------
     InputError
-        When there is no rooted, binary, ultrametric tree in it.
+        If it has no rooted, binary, ultrametric tree.
     """
     if not data.strip():
-        raise InputError(f"{source} is empty: a tree was expected.")
+        raise InputError(f"{source} is empty; a tree is expected.")
     if kind == "model":
-        from .model import ModelState  # it knows the processes, which take long to import
+        from .model import ModelState  # it imports the processes, which is slow
 
         return ModelState.from_bytes(data, source).tree, []
     readers: dict[str, Callable[[bytes], Tree]] = {
@@ -164,25 +162,25 @@ def read_tree(data: bytes, kind: str, source: str) -> tuple[Tree, list[str]]:
     try:
         return _from_nexus(data, source) if kind == "nexus" else (readers[kind](data), [])
     except UnicodeDecodeError:
-        raise InputError(f"{source} is not UTF-8 text, as {kind} files are.") from None
+        raise InputError(f"{source} is not UTF-8 text, which {kind} files must be.") from None
     except InputError as error:
         reason = str(error).rstrip(".")
-        raise InputError(f"{source} holds no {kind} tree that can be read: {reason}.") from None
+        raise InputError(f"{source} is not a readable {kind} tree: {reason}.") from None
 
 
 def tree_bytes(tree: Tree, kind: str) -> bytes:
-    """Write the content of a file with a tree.
+    """Return the content of a file with a tree.
 
     Parameters
     ----------
     tree : Tree
     kind : str
-        One of `ENDINGS` but ``"model"``.
+        One of `ENDINGS` except ``"model"``.
 
     Returns
     -------
     bytes
-        The leaves' names are in it, but for ``"npy"``, which has no room for them.
+        With the names of the leaves, except for ``"npy"``, which cannot hold them.
     """
     if kind == "newick":
         return (tree.to_newick() + "\n").encode(errors="replace")
@@ -191,9 +189,7 @@ def tree_bytes(tree: Tree, kind: str) -> bytes:
     if kind == "json":
         return tree_to_json(tree)
     if tree.n_leaves == 1:
-        raise InputError(
-            "A tree of one leaf has no merges, of which a linkage is made: write it as newick, nexus or json."
-        )
+        raise InputError("A tree of one leaf has no merges, so it has no linkage; write it as newick, nexus or json.")
     if kind == "npy":
         written = io.BytesIO()
         np.save(written, tree.to_linkage(), allow_pickle=False)
@@ -212,27 +208,25 @@ def _from_nexus(data: bytes, source: str) -> tuple[Tree, list[str]]:
     sample = TreeSample.from_nexus(data.decode())
     if len(sample) == 1:
         return sample.trees[0], []
-    remark = (
-        f"{source} holds {len(sample)} trees: the one that stands for them, of maximum clade credibility, was taken."
-    )
+    remark = f"{source} has {len(sample)} trees; their maximum clade credibility tree was used."
     return sample.mcc(), [remark]
 
 
 def _linkage_csv(tree: Tree) -> str:
-    """Write scipy's linkage, with the names of the leaves beside their numbers."""
+    """Write a SciPy linkage with the names of the leaves next to their numbers."""
     matrix, n = tree.to_linkage(), tree.n_leaves
     left, right = tree.children.T.tolist()
     columns = [left, right, matrix[:, 2].tolist(), matrix[:, 3].astype(np.intp).tolist()]
     columns += [[tree.leaf_names[node] if node < n else None for node in side] for side in (left, right)]
-    return csv_text(dict(zip((*_NUMBERS, *_NAMES), columns, strict=True)))
+    return csv_text(dict(zip((*_NUMBER_FIELDS, *_NAME_FIELDS), columns, strict=True)))
 
 
 def _from_linkage_csv(data: bytes) -> Tree:
-    """Read four columns of numbers, with or without a header, and names where there are two columns more."""
+    """Read four columns of numbers, with or without a header, and optionally two columns of names."""
     try:
         rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True) if row]
     except csv.Error as error:
-        raise InputError(f"it is no csv text ({error})") from None
+        raise InputError(f"it is not csv text ({error})") from None
     has_header = not all(_is_number(cell) for cell in rows[0][:4])
     body = rows[1:] if has_header else rows
     if not body:
@@ -240,11 +234,11 @@ def _from_linkage_csv(data: bytes) -> Tree:
     width = len(body[0])
     if width not in (4, 6) or any(len(row) != width for row in body):
         raise InputError(
-            "its lines have not all 4 fields (left, right, height, leaves), or 6 (with the names of leaves left and right)"
+            "its lines must all have 4 fields (left, right, height, leaves), or 6 (with the names of left and right leaves)"
         )
     bad = [cell for row in body for cell in row[:4] if not _is_number(cell)]
     if bad:
-        raise InputError(f"{bad[0]!r} stands where a number should be")
+        raise InputError(f"{bad[0]!r} is not a number")
     matrix = np.array([row[:4] for row in body], dtype=np.float64)
     names = None if width == 4 else _leaf_names(matrix, [row[4:] for row in body])
     return Tree.from_linkage(matrix, names)
@@ -268,10 +262,7 @@ def _is_number(text: str) -> bool:
 
 
 def _from_npy(data: bytes) -> Tree:
-    try:
-        matrix = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        raise InputError("it is no .npy file with finite numbers") from None
-    if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "iuf" or not np.all(np.isfinite(matrix)):
-        raise InputError("it is no .npy file with finite numbers")
+    matrix = array_from_bytes(data)
+    if matrix.dtype.kind not in "iuf" or not np.all(np.isfinite(matrix)):
+        raise InputError("its values are not finite numbers")
     return Tree.from_linkage(matrix)
