@@ -29,7 +29,7 @@ from distributed import Client, LocalCluster
 
 import coaltree as ct
 from coaltree.inference import neighbours
-from coaltree.inference.dask_executor import BLOCK_POINTS, Cluster, near_in_cells
+from coaltree.inference.dask_executor import BLOCK_POINTS, DaskExecutor, find_near_in_cells
 from coaltree.inference.kernels.neighbours import keep_found
 from scale import N_COLUMNS, N_JOBS, points
 
@@ -102,7 +102,7 @@ def least_seconds(work, repeats=REPEATS):
 
 
 def echoed(block, bounds, holes, length):
-    """Take a block and return as much as `near_in_cells` does, without looking at a pair."""
+    """Take a block and return as much as `find_near_in_cells` does, without looking at a pair."""
     n = block.shape[1]
     return np.zeros((n, length), dtype=np.float32), np.zeros((n, length), dtype=np.int16)
 
@@ -118,14 +118,14 @@ def measured_constants(client, n):
     members, block_bounds = order[: bounds[last]], bounds[: last + 1]
     block = own[:, members]
     pairs = float(np.sum(np.diff(block_bounds) ** 2))
-    found, places = near_in_cells(block, block_bounds, False, LENGTH)
-    look = least_seconds(lambda: near_in_cells(block, block_bounds, False, LENGTH))
+    found, places = find_near_in_cells(block, block_bounds, False, LENGTH)
+    look = least_seconds(lambda: find_near_in_cells(block, block_bounds, False, LENGTH))
     distances = np.full((n, LENGTH), np.inf, dtype=np.float32)
     kept = np.full((n, LENGTH), -1)
     keep = least_seconds(lambda: keep_found(members, found, places, distances, kept))
-    carrier, blocks = Cluster(client, N_JOBS), 40
+    executor, blocks = DaskExecutor(client, N_JOBS), 40
     arguments = (block, block_bounds, False, LENGTH)
-    carried = least_seconds(lambda: [None for _ in carrier.run(echoed, [arguments] * blocks)])
+    carried = least_seconds(lambda: [None for _ in executor.run(echoed, [arguments] * blocks)])
     moved = blocks * (len(pickle.dumps(arguments)) + BYTES_BACK * len(members))
 
     # What is left of a search when neighbours are there.

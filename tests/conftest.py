@@ -44,8 +44,8 @@ def short_chains():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (
             ("KEPT", 4),
-            ("FEWEST_SWEEPS", 12),
-            ("MOST_SWEEPS", 12),
+            ("MIN_SWEEPS", 12),
+            ("MAX_SWEEPS", 12),
             ("HELD", 2),
             ("CELL_DRAWS", 3),
         ):

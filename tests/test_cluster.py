@@ -15,9 +15,9 @@ import pytest
 from sklearn.base import clone
 
 import coaltree as ct
-from coaltree.errors import ClusterError, InputError
+from coaltree.errors import ExecutorError, InputError
 from coaltree.inference import neighbours
-from coaltree.inference.executors import Threads
+from coaltree.inference.thread_executor import ThreadExecutor
 from coaltree.predict import groups
 from coaltree.predict import predictor as spread
 from coaltree.table.inputs import compute_dask
@@ -94,23 +94,23 @@ def points_of(kind, rng):
 def test_neighbours_are_those_of_threads(client, small_blocks, monkeypatch, kind, block):
     monkeypatch.setattr(cluster, "BLOCK_POINTS", block)
     points = points_of(kind, np.random.default_rng(3))
-    expected = neighbours.nearest(points, 16, Threads(2), 7)
+    expected = neighbours.nearest(points, 16, ThreadExecutor(2), 7)
     sent = []
     submit = client.submit
     monkeypatch.setattr(
         client, "submit", lambda *args, **options: sent.append(len(args[1])) or submit(*args, **options)
     )
-    found = neighbours.nearest(points, 16, cluster.Cluster(client, 1), 7)
+    found = neighbours.nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
     np.testing.assert_array_equal(found, expected)
-    assert len(sent) >= neighbours.FEWEST_DIVISIONS * 700 / block
+    assert len(sent) >= neighbours.MIN_DIVISIONS * 700 / block
     assert max(sent) < 20 * block + 2_000  # bytes of three coordinates and the bounds: of its block, not of all points
 
 
 def test_few_points_stay_here(client, small_blocks, monkeypatch):
     monkeypatch.setattr(client, "submit", None)
     points = points_of("plain", np.random.default_rng(3))[:, : 3 * 64 - 1]
-    found = neighbours.nearest(points, 16, cluster.Cluster(client, 1), 7)
-    np.testing.assert_array_equal(found, neighbours.nearest(points, 16, Threads(1), 7))
+    found = neighbours.nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    np.testing.assert_array_equal(found, neighbours.nearest(points, 16, ThreadExecutor(1), 7))
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
@@ -174,7 +174,7 @@ def test_the_cluster_is_gone(doomed, small_blocks, tmp_path, kept):
         if live < 0.6 * len(X) and doomed.status.name == "running":
             doomed.close()
 
-    with distributed.Client(doomed, set_as_default=False) as client, pytest.raises(ClusterError) as raised:
+    with distributed.Client(doomed, set_as_default=False) as client, pytest.raises(ExecutorError) as raised:
         ct.greedy(X, process, client=client, progress=close, **options)
     sentence = str(raised.value)
     assert sentence.startswith(f"The cluster at {doomed.scheduler_address} was lost (")
@@ -233,9 +233,9 @@ def test_no_worker_comes(monkeypatch):
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=False) as none,
         distributed.Client(none, set_as_default=False) as client,
-        refused("lost worker 0.2 seconds", ClusterError),
+        refused("lost worker 0.2 seconds", ExecutorError),
     ):
-        list(cluster.Cluster(client, 1).run(abs, [(-1,)]))
+        list(cluster.DaskExecutor(client, 1).run(abs, [(-1,)]))
 
 
 # -- tasks ------------------------------------------------------------------------------------------
@@ -246,9 +246,9 @@ def test_results_come_in_order(client):
         for k in range(30):
             yield ([0.2 if k == 0 else 0.0, k],)
 
-    carrier = cluster.Cluster(client, 1)
-    assert list(carrier.run(_slept, tasks())) == [([0.0, k + 1], k) for k in range(30)]
-    assert list(carrier.run(_slept, [])) == []
+    executor = cluster.DaskExecutor(client, 1)
+    assert list(executor.run(_slept, tasks())) == [([0.0, k + 1], k) for k in range(30)]
+    assert list(executor.run(_slept, [])) == []
 
 
 def _slept(numbers):
@@ -266,7 +266,7 @@ def _refused(counter):
 
 def test_what_is_refused_is_not_tried_again(client, tmp_path):
     with pytest.raises(InputError, match=r"This is no table\."):
-        list(cluster.Cluster(client, 1).run(_refused, [(tmp_path / "calls",)]))
+        list(cluster.DaskExecutor(client, 1).run(_refused, [(tmp_path / "calls",)]))
     assert (tmp_path / "calls").read_text() == "x"
 
 
@@ -289,8 +289,8 @@ def _dead():
     ],
 )
 def test_workers_that_cannot_do_it(client, function, sentence):
-    with pytest.raises(ClusterError, match=sentence):
-        list(cluster.Cluster(client, 1).run(function, [()]))
+    with pytest.raises(ExecutorError, match=sentence):
+        list(cluster.DaskExecutor(client, 1).run(function, [()]))
     client.wait_for_workers(2, timeout=60)
 
 
@@ -305,7 +305,7 @@ def test_what_is_no_client(wrong):
 
 def test_nobody_answers(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
-    with refused("Dask scheduler answers tcp://127.0.0.1:9 check address", ClusterError):
+    with refused("Dask scheduler answers tcp://127.0.0.1:9 check address", ExecutorError):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client="tcp://127.0.0.1:9")
 
 
@@ -317,11 +317,11 @@ def test_a_closed_client(doomed):
 
 
 def test_what_is_opened_is_closed(client):
-    with cluster.connected(client.scheduler.address) as opened:
+    with cluster.connect(client.scheduler.address) as opened:
         assert opened is not client
-        assert list(cluster.Cluster(opened, 1).run(abs, [(-1,)])) == [1]
+        assert list(cluster.DaskExecutor(opened, 1).run(abs, [(-1,)])) == [1]
     assert opened.status == "closed"
-    with cluster.connected(client) as opened:
+    with cluster.connect(client) as opened:
         assert opened is client
     assert client.status == "running"
 
@@ -362,7 +362,7 @@ def test_runs_are_lost_with_the_cluster(doomed, table):
             doomed.close()
 
     sentence = r"was lost \(.*\); nothing was kept; start again when there is a cluster, or without one\.$"
-    with distributed.Client(doomed, set_as_default=False) as client, pytest.raises(ClusterError, match=sentence):
+    with distributed.Client(doomed, set_as_default=False) as client, pytest.raises(ExecutorError, match=sentence):
         ct.smc(table, ct.Brownian(1.0, 0.1), n_particles=5, n_runs=20, client=client, progress=close)
 
 
@@ -423,8 +423,10 @@ def test_questions_about_many_rows(client, mixed, monkeypatch):
     imputer = ct.CoalescentImputer(real_process="ornstein-uhlenbeck").fit(table)
     expected, filled = list(answers(model, new)), imputer.transform(new)
     asked = []
-    run_on = cluster.Cluster.run_on
-    monkeypatch.setattr(cluster.Cluster, "run_on", lambda self, *args: asked.append(args[0][1]) or run_on(self, *args))
+    run_on = cluster.DaskExecutor.run_on
+    monkeypatch.setattr(
+        cluster.DaskExecutor, "run_on", lambda self, *args: asked.append(args[0][1]) or run_on(self, *args)
+    )
     model.client = imputer.client = client
     for own, theirs in zip(expected, answers(model, new), strict=True):
         np.testing.assert_array_equal(own, theirs)
@@ -574,12 +576,12 @@ def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, t
 
     with monkeypatch.context() as patched, distributed.Client(doomed, set_as_default=False) as short_lived:
         patched.setattr(greedy, "merge_neighbours", watched)
-        patched.setattr(cluster, "connected", lambda address: nullcontext(short_lived))
+        patched.setattr(cluster, "connect", lambda address: nullcontext(short_lived))
         outcome = command("fit", "big", "-o", "out", *options, "--dask", "tcp://host:8786")
         check_sentence(outcome, "was lost (", "out.checkpoint, and the same call or command goes on from there.")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["big", "big.csv", "out.checkpoint"]
         live.clear()
-        patched.setattr(cluster, "connected", lambda address: nullcontext(client))
+        patched.setattr(cluster, "connect", lambda address: nullcontext(client))
         assert command("fit", "big", "-o", "out", *options, "--dask", "tcp://host:8786")[0] == 0
     assert max(live) <= 0.5 * len(X)
     assert not (tmp_path / "out.checkpoint").exists()

@@ -353,7 +353,7 @@ def test_a_file_of_something_else_is_refused(eight, tmp_path):
     pickled = tmp_path / "pickled.npz"
     np.savez(pickled, facts=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="is not a checkpoint"):
-        Checkpoint(pickled, "mark", 0).take_up(None, [])
+        Checkpoint(pickled, "mark", 0).resume(None, [])
 
 
 # -- diagnostics ------------------------------------------------------------------------------------

@@ -17,5 +17,5 @@ class MissingDependencyError(ImportError):
     """An optional package is not installed; the message names the extra that installs it."""
 
 
-class ClusterError(RuntimeError):
+class ExecutorError(RuntimeError):
     """A cluster that cannot be reached, or was lost on the way; the message says what is kept and how to go on."""

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import typer
 
-from ..errors import ClusterError, InputError, InputWarning, MissingDependencyError
+from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyError
 
 
 class Notes:
@@ -112,7 +112,7 @@ def reported(debug: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         _fail("interrupted.", 130, debug)
-    except (ClusterError, InputError, MissingDependencyError) as error:
+    except (ExecutorError, InputError, MissingDependencyError) as error:
         _fail(str(error), 2, debug)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

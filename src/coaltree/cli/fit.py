@@ -205,7 +205,7 @@ def fit(
     n_jobs: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Threads; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
+            metavar="N", help="ThreadExecutor; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
         ),
     ] = -1,
     dask: DaskOption = None,
@@ -261,7 +261,7 @@ def fit(
         # After the table, of which there may be something to say at once.
         from .._atomic import OutputFolder
         from ..estimators.clusters import ClusterModel  # without scikit-learn, which takes a second to import
-        from ..inference.executors import opened_client
+        from ..inference.executors import open_client
 
         parameters = given_only(
             {
@@ -289,7 +289,7 @@ def fit(
         model = ClusterModel(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
         told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
         checkpoint = None if dask is None else _beside(folder_path)
-        with OutputFolder(folder_path) as folder, opened_client(dask) as model.client:
+        with OutputFolder(folder_path) as folder, open_client(dask) as model.client:
             introduce(rows, source, reasons, notes)
             if model.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {model.client.dashboard_link}")

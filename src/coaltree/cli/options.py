@@ -340,9 +340,9 @@ def check_jobs(n_jobs: int | None) -> None:
 
 def check_dask(address: str | None) -> None:
     """Refuse what names no cluster."""
-    from ..inference.executors import names_a_cluster
+    from ..inference.thread_executor import is_cluster_address
 
-    if address is not None and not names_a_cluster(address):
+    if address is not None and not is_cluster_address(address):
         raise InputError(
             f"--dask is {address}; it must be the address of a scheduler such as tcp://host:8786, or local:2 for two worker "
             "processes on this machine."

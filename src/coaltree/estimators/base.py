@@ -21,7 +21,7 @@ from .._random import as_generator
 from .._validation import check_count
 from ..errors import InputError, InputWarning
 from ..inference.averaging import average_trees
-from ..inference.executors import opened_client, thread_count
+from ..inference.executors import open_client
 from ..inference.expected_heights import expected_heights
 from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
@@ -31,6 +31,7 @@ from ..inference.posterior_draws import Draw, posterior_draws
 from ..inference.refine import refine
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
+from ..inference.thread_executor import thread_count
 from ..predict.predictor import Predictor, ask
 from ..process.base import MAX_EXACT_ROWS, Process
 from ..process.predictions import Predictions
@@ -140,7 +141,7 @@ class CoalescentModel:
         matrix = matrix_of(encoded)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # what the result has to say follows
-            with opened_client(self.client) as client:
+            with open_client(self.client) as client:
                 best = self._found(matrix, encoded, table.row_names, Means(progress, client, checkpoint))
         if progress:
             progress(1.0, "")

@@ -42,15 +42,16 @@ from ..process.kernels.passes import climb
 from ..process.layout import Parameters
 from ..tree.traversal import first_positions, leaf_counts
 from ..tree.tree import Tree
-from .executors import Merges, new_merges, thread_count
 from .greedy import merge_exactly
 from .kernels.partners import Partners, slots_for
+from .merges import Merges, allocate_merges
+from .thread_executor import thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MOST_LINEAGES = 200  # above which merges stay as they are
-FEWEST_TREES, MOST_TREES, MOST_TREES_FILLED = 5, 10, 30
+MAX_LINEAGES = 200  # above which merges stay as they are
+MIN_TREES, MAX_TREES, MAX_TREES_FILLED = 5, 10, 30
 # Replicates may take a tenth of a second longer than the greedy search, which weighs as many pairs as n^2: that is so many pairs
 # of no columns, and in their time a column takes so much more.
 FREE_PAIRS = 300_000
@@ -58,7 +59,7 @@ REAL_COLUMN, COMPLETE_COLUMN, SITE = 0.25, 0.012, 0.016
 JITTER = 0.42  # of the noise's deviation
 DROP = 1.0  # of the noise's probability
 APART = 1e-11  # share of a similarity by which merges at one height differ at the most
-MOST_UNITS = 30.0  # of height in a tree: more are measured in a longer unit, so that similarities do not vanish
+MAX_UNITS = 30.0  # of height in a tree: more are measured in a longer unit, so that similarities do not vanish
 
 
 def average_trees(
@@ -98,7 +99,7 @@ def average_trees(
         Whether missing cells were filled in, so that the greedy search of the table itself would have taken much longer: the
         numbers by default are larger then.
     n_jobs : int, optional
-        Threads. The result does not depend on it.
+        ThreadExecutor. The result does not depend on it.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default 0
         The same replicates every time, by default.
 
@@ -131,7 +132,7 @@ def average_trees(
     if most_lineages is not None:
         m = min(n, max(most_lineages, 2))
     lineages = _last_lineages(tree, forest, m)
-    unit = max(1.0, tree.heights[-1] / MOST_UNITS)
+    unit = max(1.0, tree.heights[-1] / MAX_UNITS)
     seed = int(as_generator(random_state).integers(2**63))
     found = Parallel(n_jobs=thread_count(n_jobs), require="sharedmem")(
         delayed(_replicate)(lineages, [seed, k], jitter, drop, unit) for k in range(n_trees or count)
@@ -146,8 +147,8 @@ def _sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, int]:
     own = 1 + (COMPLETE_COLUMN if forest.complete else REAL_COLUMN) * forest.n_real + SITE * forest.n_sites
     longer = (1 + REAL_COLUMN * forest.n_real + SITE * forest.n_sites) / own if filled else 1.0
     pairs = longer * n**2 + FREE_PAIRS / own
-    m = min(n, MOST_LINEAGES, max(math.isqrt(int(pairs / FEWEST_TREES)), 2))
-    return m, min(max(int(pairs / m**2), FEWEST_TREES), MOST_TREES_FILLED if filled else MOST_TREES)
+    m = min(n, MAX_LINEAGES, max(math.isqrt(int(pairs / MIN_TREES)), 2))
+    return m, min(max(int(pairs / m**2), MIN_TREES), MAX_TREES_FILLED if filled else MAX_TREES)
 
 
 class _Lineages(NamedTuple):
@@ -270,7 +271,7 @@ def _perturb(forest: Forest, lineages: _Lineages, rng: np.random.Generator, jitt
 
 def _greedy_merges(forest: Forest, m: int, floor: float) -> Merges:
     """Merge the lineages in the first m slots by the exact search."""
-    merges = new_merges(m)
+    merges = allocate_merges(m)
     merges.heights[m - 1] = floor  # no merge is below
     merge_exactly(forest, Partners(forest, m), 0, merges, 1, lambda share, live: None)
     return merges

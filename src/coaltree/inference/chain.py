@@ -257,7 +257,7 @@ class Chain:
             self._sampler.state() if self._sampler else np.zeros(0),
         )
 
-    def go_on_from(self, state: State) -> None:
+    def restore(self, state: State) -> None:
         """Take up a chain where it was left."""
         self._stretch = state.stretch
         self._rng.bit_generator.state = state.generator

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._atomic import check_path, write_atomic
-from ..errors import ClusterError, InputError
+from ..errors import ExecutorError, InputError
 from ..process.kernels.messages import Forest
 from .chain import Chain, Sample, State
-from .executors import Merges
 from .kernels.neighbours import Lists
+from .merges import Merges
 
 
 def fingerprint(subject: Any, *settings: object) -> str:
@@ -78,22 +78,22 @@ class CheckpointFile:
 
 
 @contextlib.contextmanager
-def told_how_to_go_on(path: str | Path | None = None, *, can_be_kept: bool = True) -> Iterator[None]:
+def add_resume_hint(path: str | Path | None = None, *, has_checkpoint: bool = True) -> Iterator[None]:
     """Add to the word that a cluster was lost where the last checkpoint is, if there is or can be one."""
     try:
         yield
-    except ClusterError as error:
+    except ExecutorError as error:
         if path is not None and Path(path).exists():
             rest = f"what was completed is in {path}, and the same call or command goes on from there."
         elif path is not None:
             rest = f"nothing was completed that {path} could hold; start again."
-        elif not can_be_kept:
+        elif not has_checkpoint:
             rest = "nothing was kept; start again when there is a cluster, or without one."
         else:
             rest = (
                 "nothing was kept; coaltree.greedy and coaltree.mcmc go on where they were if they have a checkpoint."
             )
-        raise ClusterError(f"{error}; {rest}") from None
+        raise ExecutorError(f"{error}; {rest}") from None
 
 
 class Round(NamedTuple):
@@ -103,7 +103,7 @@ class Round(NamedTuple):
     held: float  # share of the lineages looked at whose list had a partner as good as the best of all
 
 
-class KeptRounds:
+class SearchCheckpoint:
     """The state of the search after each round, in a file.
 
     Parameters
@@ -135,7 +135,7 @@ class KeptRounds:
             },
         )
 
-    def take_up(self, forest: Forest, lists: Lists, merges: Merges) -> tuple[int, list[Round]] | None:
+    def resume(self, forest: Forest, lists: Lists, merges: Merges) -> tuple[int, list[Round]] | None:
         """Put things as they were after the last round that was kept; return the merges done, and the rounds."""
         stored = self._file.read()
         if stored is None:
@@ -165,7 +165,7 @@ def _parameters(forest: Forest) -> tuple[object, ...]:
 FloatArray = NDArray[np.float64]
 
 
-class Recorded(NamedTuple):
+class ChainRecord(NamedTuple):
     """Samples of all chains."""
 
     children: NDArray[np.int32]  # (chains, samples, merges, 2)
@@ -178,7 +178,7 @@ class Recorded(NamedTuple):
     done: NDArray[np.intp]  # (1,), samples that there are
 
     @classmethod
-    def empty(cls, n_chains: int, n_samples: int, n_leaves: int, n_parameters: int, n_missing: int) -> Recorded:
+    def empty(cls, n_chains: int, n_samples: int, n_leaves: int, n_parameters: int, n_missing: int) -> ChainRecord:
         """Return room for samples."""
         shape = n_chains, n_samples, n_leaves - 1
         return cls(
@@ -221,7 +221,7 @@ class Checkpoint:
         self._file = CheckpointFile(path, mark, "Markov chains")
         self._tuned = tuned
 
-    def write(self, recorded: Recorded, chains: Sequence[Chain]) -> None:
+    def write(self, recorded: ChainRecord, chains: Sequence[Chain]) -> None:
         """Write what there is, and what the chains go on from."""
         states = [chain.state() for chain in chains]
         done = int(recorded.done[0])
@@ -241,7 +241,7 @@ class Checkpoint:
         }
         self._file.write(facts, arrays)
 
-    def take_up(self, recorded: Recorded, chains: Sequence[Chain]) -> int:
+    def resume(self, recorded: ChainRecord, chains: Sequence[Chain]) -> int:
         """Go on from the file, if there is one; return during how many samples moves are tuned, or were."""
         found = self._file.read()
         if found is None:
@@ -257,7 +257,7 @@ class Checkpoint:
             array[:, :done] = stored[name]
         recorded.done[0] = done
         for c, chain in enumerate(chains):
-            chain.go_on_from(
+            chain.restore(
                 State(
                     stored["state_children"][c],
                     stored["state_heights"][c],

@@ -1,8 +1,7 @@
-"""The workers of a Dask cluster.
+"""The workers of a Dask cluster as an executor.
 
-Tasks are small and get all that they need with them, as bytes, so that a task that is run again, because its worker has died,
-returns the same; nothing is left on workers that would die with them. A few tasks for each worker are under way at any time,
-which bounds the memory of all.
+Tasks are small and carry all their data as bytes. A task that is run again because its worker died therefore returns the same
+result, and no state is lost with a worker. Only a few tasks per worker are pending at any time, which bounds memory.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._optional import require_package
-from ..errors import ClusterError, InputError
-from .executors import Division, Threads, names_a_cluster
+from ..errors import ExecutorError, InputError
 from .kernels.neighbours import keep_found, neighbours_in_cells, neighbours_with_holes
+from .thread_executor import Division, ThreadExecutor, is_cluster_address
 
 require_package("distributed", "A Dask cluster needs", "dask")
 from distributed import Client, Future, KilledWorker, LocalCluster  # noqa: E402
@@ -34,8 +33,8 @@ SingleArray = NDArray[np.float32]
 
 BLOCK_POINTS = 20_000  # in a task, with their places counted in 16 bits;
 BLOCK_NUMBERS = 1_000_000  # fewer if they have many coordinates
-FEWEST_BLOCKS = 3  # of fewer, sending takes longer than looking
-UNDER_WAY = 4  # tasks for each thread of the workers
+MIN_BLOCKS = 3  # for fewer, sending takes longer than comparing
+PENDING_PER_THREAD = 4  # tasks for each thread of the workers
 RETRIES = 3  # of a task that fails for a reason of its worker's
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60  # that a cluster may be without any worker
@@ -47,8 +46,8 @@ ALLOWED = (
 
 
 def check_client(client: object) -> None:
-    """Raise unless something is a client, or says which one to open."""
-    if isinstance(client, str) and names_a_cluster(client):
+    """Raise unless the parameter ``client`` is a running client or names one to open."""
+    if isinstance(client, str) and is_cluster_address(client):
         return
     if not isinstance(client, Client):
         raise InputError(f"client is {client!r}; {ALLOWED}.")
@@ -58,8 +57,8 @@ def check_client(client: object) -> None:
 
 
 @contextlib.contextmanager
-def connected(client: Any) -> Iterator[Client]:
-    """Give the client that is meant; what is opened for it is closed at the end."""
+def connect(client: Any) -> Iterator[Client]:
+    """Yield the client that the parameter ``client`` stands for; close what was opened here."""
     check_client(client)
     if isinstance(client, Client):
         yield client
@@ -79,13 +78,13 @@ def connected(client: Any) -> Iterator[Client]:
         try:
             opened = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise ClusterError(
+            raise ExecutorError(
                 f"No Dask scheduler answers at {client} ({_reason(error)}); check the address, and that the cluster is running."
             ) from None
         yield stack.enter_context(opened)
 
 
-class Cluster(Threads):
+class DaskExecutor(ThreadExecutor):
     """The workers of a client, and threads of this process for what is not worth sending.
 
     Parameters
@@ -99,7 +98,7 @@ class Cluster(Threads):
         self._client = client
         self._address = client.scheduler.address if client.scheduler is not None else "an unknown address"
 
-    def look_within(
+    def scan_cells(
         self, points: SingleArray, divisions: Iterable[Division], distances: SingleArray, neighbours: IntArray
     ) -> Iterator[None]:
         """Look at all pairs within cells: blocks of cells go to workers, each point keeps the best of what comes back.
@@ -109,8 +108,8 @@ class Cluster(Threads):
         """
         n_columns, n = points.shape
         most = min(BLOCK_POINTS, max(BLOCK_NUMBERS // n_columns, 1))
-        if n < FEWEST_BLOCKS * most:
-            yield from super().look_within(points, divisions, distances, neighbours)
+        if n < MIN_BLOCKS * most:
+            yield from super().scan_cells(points, divisions, distances, neighbours)
             return
         holes, length = bool(np.isnan(points).any()), distances.shape[1]
         sent: deque[tuple[IntArray, bool]] = deque()
@@ -125,7 +124,7 @@ class Cluster(Threads):
                     yield points[:, members], bounds[first : last + 1] - bounds[first], holes, length
                     first = last
 
-        for found, places in self._in_order(near_in_cells, blocks()):
+        for found, places in self._in_order(find_near_in_cells, blocks()):
             members, ends = sent.popleft()
             keep_found(members, found, places, distances, neighbours)
             if ends:
@@ -136,10 +135,10 @@ class Cluster(Threads):
         yield from self._in_order(function, tasks)
 
     def run_on(self, model: Any, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """The same for a function whose first argument is one for all tasks, and too large to go with each."""
-        with self._reached():
+        """Do the same for a function whose first argument is shared by all tasks and too large to send with each."""
+        with self._report_loss():
             # the result of a task: should it get lost, the scheduler has it made again
-            shared = self._submitted(_unpacked, pickle.dumps(model), name="model")
+            shared = self._submit(_unpack, pickle.dumps(model), name="model")
         yield from self._in_order(function, tasks, shared)
 
     def _in_order(
@@ -149,16 +148,16 @@ class Cluster(Threads):
         pending: deque[Future[Any]] = deque()
         try:
             while True:
-                with self._reached():
-                    window = UNDER_WAY * max(sum(self._client.nthreads().values()), 1)
+                with self._report_loss():
+                    window = PENDING_PER_THREAD * max(sum(self._client.nthreads().values()), 1)
                 while len(pending) < window and (task := next(waiting, None)) is not None:
                     packed = pickle.dumps((function, task))
-                    with self._reached():
-                        pending.append(self._submitted(_called, packed, *shared, name=function.__name__))
+                    with self._report_loss():
+                        pending.append(self._submit(_run_task, packed, *shared, name=function.__name__))
                 if not pending:
                     return
-                with self._reached():
-                    found = self._gathered(pending)
+                with self._report_loss():
+                    found = self._gather_front(pending)
                 for packed in found:
                     outcome, error = pickle.loads(packed)
                     if error is not None:
@@ -168,15 +167,15 @@ class Cluster(Threads):
             with contextlib.suppress(Exception):  # the cluster may be gone
                 self._client.cancel(list(pending))
 
-    def _submitted(self, function: Callable[..., Any], *arguments: Any, name: str) -> Future[Any]:
+    def _submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Future[Any]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a model may be large
             return self._client.submit(
                 function, *arguments, key=f"{name.strip('_')}-{uuid4().hex}", pure=False, retries=RETRIES
             )
 
-    def _gathered(self, pending: deque[Future[Any]]) -> list[bytes]:
-        """Take those at the front that are done, at least one, off what is pending, and return their results."""
+    def _gather_front(self, pending: deque[Future[Any]]) -> list[bytes]:
+        """Remove the finished tasks at the front, at least one, and return their results."""
         while True:
             with contextlib.suppress(TimeoutError):
                 pending[0].exception(timeout=WORKER_SECONDS)  # waits, and moves no data
@@ -193,17 +192,17 @@ class Cluster(Threads):
         return found
 
     @contextlib.contextmanager
-    def _reached(self) -> Iterator[None]:
-        """Say in one sentence that the cluster is gone, if it is."""
+    def _report_loss(self) -> Iterator[None]:
+        """Turn errors of a lost cluster into one sentence."""
         try:
             yield
         except KilledWorker as error:
-            raise ClusterError(
+            raise ExecutorError(
                 f"The cluster at {self._address} gave up a task whose workers died again and again ({_reason(error)}): "
                 "give its workers more memory"
             ) from None
         except ModuleNotFoundError as error:
-            raise ClusterError(
+            raise ExecutorError(
                 f"A worker of the cluster at {self._address} cannot run coaltree ({error}): install the same version on all"
             ) from None
         except (CancelledError, OSError, TimeoutError, asyncio.CancelledError) as error:
@@ -213,11 +212,11 @@ class Cluster(Threads):
                 raise
             raise self._lost(f"its client is {self._client.status}") from error
 
-    def _lost(self, reason: str) -> ClusterError:
-        return ClusterError(f"The cluster at {self._address} was lost ({reason})")
+    def _lost(self, reason: str) -> ExecutorError:
+        return ExecutorError(f"The cluster at {self._address} was lost ({reason})")
 
 
-def near_in_cells(
+def find_near_in_cells(
     points: SingleArray, bounds: IntArray, holes: bool, length: int
 ) -> tuple[SingleArray, NDArray[np.int16]]:
     """Return for each point the squared distances of the nearest in its cell, and their places among the points; -1 for none."""
@@ -229,7 +228,7 @@ def near_in_cells(
     return distances, neighbours.astype(np.int16)
 
 
-def _called(packed: bytes, *shared: Any) -> bytes:
+def _run_task(packed: bytes, *shared: Any) -> bytes:
     """Do a task: bytes in, bytes out, so that nothing that a task changes is seen by another."""
     function, arguments = pickle.loads(packed)
     try:
@@ -238,7 +237,7 @@ def _called(packed: bytes, *shared: Any) -> bytes:
         return pickle.dumps((None, error))
 
 
-def _unpacked(packed: bytes) -> Any:
+def _unpack(packed: bytes) -> Any:
     return pickle.loads(packed)
 
 

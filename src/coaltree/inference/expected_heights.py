@@ -27,9 +27,9 @@ from .kernels.history import History, log_likelihood_of, set_children, set_heigh
 
 FloatArray = NDArray[np.float64]
 
-MOST_DRAWN = 10_000  # rows, up to which drawing heights takes about as long as finding the tree, or less
+MAX_DRAWN_ROWS = 10_000  # rows, up to which drawing heights takes about as long as finding the tree, or less
 SEED = 0  # of the draws, so that they are always the same
-FEWEST_SWEEPS, MOST_SWEEPS = 15, 4_000
+MIN_SWEEPS, MAX_SWEEPS = 15, 4_000
 WORK = 200_000  # in sweeps beyond the fewest, counted in columns of merges: the larger the table, the fewer sweeps
 MERGE_COLUMNS = 8  # columns that take as long as what a merge takes without any
 COMPLETE_SHARE, SITE_SHARE = 0.125, 0.25  # of the time of a real column: one of the complete layout, and a site
@@ -44,7 +44,7 @@ def expected_heights(
     *,
     only_ties: bool = False,
     n_sweeps: int | None = None,
-    most_drawn: int = MOST_DRAWN,
+    most_drawn: int = MAX_DRAWN_ROWS,
 ) -> Tree:
     """Return the tree with its merges at their expected heights.
 
@@ -136,7 +136,7 @@ def _strict(heights: FloatArray) -> FloatArray:
 def _sweep_count(n: int, forest: Forest) -> int:
     """Return how many sweeps are averaged by default."""
     columns = forest.n_real * (COMPLETE_SHARE if forest.complete else 1.0) + forest.n_sites * SITE_SHARE
-    return min(FEWEST_SWEEPS + int(WORK / (n * (MERGE_COLUMNS + columns))), MOST_SWEEPS)
+    return min(MIN_SWEEPS + int(WORK / (n * (MERGE_COLUMNS + columns))), MAX_SWEEPS)
 
 
 def mean_heights(

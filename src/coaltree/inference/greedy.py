@@ -41,8 +41,8 @@ from ..process.kernels.messages import Forest, set_log_norms
 from ..process.validation import as_matrix
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
-from .checkpoint import KeptRounds, Round, told_how_to_go_on
-from .executors import Merges, Threads, carrier_of, in_steps, new_merges, opened_client, thread_count
+from .checkpoint import Round, SearchCheckpoint, add_resume_hint
+from .executors import make_executor, open_client
 from .kernels.neighbours import slots_for as neighbour_slots_for
 from .kernels.partners import (
     Partners,
@@ -54,7 +54,9 @@ from .kernels.partners import (
     slots_for,
     start_tournament,
 )
+from .merges import Merges, allocate_merges, run_in_chunks
 from .neighbours import merge_neighbours
+from .thread_executor import ThreadExecutor, thread_count
 
 IntArray = NDArray[np.intp]
 
@@ -200,7 +202,7 @@ def greedy(
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
-        Threads, as in scikit-learn. The result does not depend on it.
+        ThreadExecutor, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
         Whose workers look for neighbours: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for
         two worker processes on this machine. The result does not depend on it.
@@ -237,15 +239,15 @@ def greedy(
     report = progress or (lambda share, live: None)
     search = _chosen(search, rule, matrix, resolved)
     rounds: list[Round] = []
-    with opened_client(client) as opened, told_how_to_go_on(checkpoint):
+    with open_client(client) as opened, add_resume_hint(checkpoint):
         threads = thread_count(n_jobs)
         if rule != "rate1":
             children, heights = _all_pairs_tree(matrix, resolved, report, rule)
         elif search == "exact":
             children, heights = _exact_tree(matrix, resolved, threads, report)
         else:
-            carrier = carrier_of(opened, threads)
-            (children, heights), rounds = _neighbour_tree(matrix, resolved, carrier, checkpoint, report)
+            executor = make_executor(opened, threads)
+            (children, heights), rounds = _neighbour_tree(matrix, resolved, executor, checkpoint, report)
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
             f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
@@ -277,7 +279,7 @@ def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
 
 
 def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progress) -> Merges:
-    merges = new_merges(len(X))
+    merges = allocate_merges(len(X))
     forest, nodes = _first_lineages(X, process, slots_for(len(X)), merges)
     partners = Partners(forest, len(nodes))
     np.asarray(partners.node)[: len(nodes)] = nodes
@@ -326,7 +328,7 @@ def merge_exactly(
     for scanned, _ in enumerate(scans):
         report(0.5 * (scanned + 1) / (len(bounds) - 1), n)
     start_tournament(partners)
-    in_steps(
+    run_in_chunks(
         lambda first, last: rate1_merges(forest, partners, first, last, *merges, scratch),
         done,
         len(merges.children),
@@ -335,16 +337,16 @@ def merge_exactly(
 
 
 def _neighbour_tree(
-    X: FloatArray, process: Process, carrier: Threads, checkpoint: str | Path | None, report: Progress
+    X: FloatArray, process: Process, executor: ThreadExecutor, checkpoint: str | Path | None, report: Progress
 ) -> tuple[Merges, list[Round]]:
     n = len(X)
-    merges = new_merges(n)
+    merges = allocate_merges(n)
     order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
     forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
     few = FEW_IN_SPACE if _in_space(forest) else FEW
-    kept = None if checkpoint is None else KeptRounds(checkpoint, forest, nodes, few)
+    kept = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, few)
     lists, done, rounds = merge_neighbours(
-        forest, process, nodes, few, carrier, merges, lambda share, live: report(0.95 * share, live), kept
+        forest, process, nodes, few, executor, merges, lambda share, live: report(0.95 * share, live), kept
     )
     live = int(lists.counts[1])
     partners = Partners(forest, live)
@@ -353,7 +355,7 @@ def _neighbour_tree(
     def report_rest(share: float, live: int) -> None:
         report(0.95 + 0.05 * share, live)
 
-    merge_exactly(forest, partners, done, merges, carrier.n_threads, report_rest)
+    merge_exactly(forest, partners, done, merges, executor.n_threads, report_rest)
     merges.children[:] = np.sort(np.append(order, np.arange(n, 2 * n - 1))[merges.children], axis=1)
     return merges, rounds
 
@@ -361,8 +363,8 @@ def _neighbour_tree(
 def _all_pairs_tree(X: FloatArray, process: Process, report: Progress, rule: str) -> Merges:
     n = len(X)
     forest = process.forest(X, n + 1)
-    node, merges = np.arange(n + 1), new_merges(n)
-    in_steps(
+    node, merges = np.arange(n + 1), allocate_merges(n)
+    run_in_chunks(
         lambda first, last: all_pairs_merges(forest, rule == "max-prob", node, first, last, *merges),
         0,
         n - 1,

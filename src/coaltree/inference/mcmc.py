@@ -23,10 +23,11 @@ from ..process.base import ParameterSampler, Process, check_process
 from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import MOVES, Chain, Sample, without_ties
-from .checkpoint import Checkpoint, Recorded, fingerprint, told_how_to_go_on
-from .executors import Threads, carrier_of, opened_client, thread_count
+from .checkpoint import ChainRecord, Checkpoint, add_resume_hint, fingerprint
+from .executors import make_executor, open_client
 from .greedy import greedy
 from .mcmc_result import MCMCResult, effective_samples, r_hat, warm_up
+from .thread_executor import ThreadExecutor, thread_count
 
 FloatArray = NDArray[np.float64]
 McmcProgress = Callable[
@@ -48,12 +49,14 @@ class Plan(NamedTuple):
     thin: int  # moves from one sample to the next
 
 
-def walk(chains: list[Chain], plan: Plan, recorded: Recorded, carrier: Threads, look: Callable[[], None]) -> None:
+def walk(
+    chains: list[Chain], plan: Plan, recorded: ChainRecord, executor: ThreadExecutor, look: Callable[[], None]
+) -> None:
     """Move the chains, and record them, from where they are to the end."""
     bounds = np.linspace(0, plan.n_samples, LOOKS + 1).astype(int)
     for first, last in pairwise(np.unique(np.maximum(bounds, recorded.done[0])).tolist()):
         tasks = [(chain, plan, first, last) for chain in chains]
-        for number, (chain, samples) in enumerate(carrier.run(stretch, tasks)):
+        for number, (chain, samples) in enumerate(executor.run(stretch, tasks)):
             chains[number] = chain
             for k, sample in enumerate(samples, first):
                 recorded.record(number, k, sample)
@@ -116,7 +119,7 @@ def mcmc(
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
-        Threads, as in scikit-learn. The result does not depend on it.
+        ThreadExecutor, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
         Whose workers move the chains: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for two
         worker processes on this machine. The result does not depend on it.
@@ -159,20 +162,20 @@ def mcmc(
     n_threads = thread_count(n_jobs)
     samplers = [resolved.sampler(matrix, hold_noise) if draw_parameters else None for _ in seeds]
     begun = samplers[0].table if samplers[0] else matrix  # with a value in missing cells that are drawn
-    with opened_client(client) as opened, told_how_to_go_on(checkpoint):
+    with open_client(client) as opened, add_resume_hint(checkpoint):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(begun, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
         chains = [_begun(begun, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
         n_missing = len(samplers[0].missing_cells()) if samplers[0] else 0
-        recorded = Recorded.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
+        recorded = ChainRecord.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
         kept = None
         if checkpoint is not None:
             seeded = None if random_state is None else seeds
             settings = (plan.n_chains, plan.thin, warmup, seeded, bool(draw_parameters), bool(hold_noise))
             mark = fingerprint((matrix, resolved.columns(begun)), *settings)
             kept = Checkpoint(checkpoint, mark, plan.tuned)
-            plan = plan._replace(tuned=kept.take_up(recorded, chains))
+            plan = plan._replace(tuned=kept.resume(recorded, chains))
 
         def look() -> None:
             if kept:
@@ -182,7 +185,7 @@ def mcmc(
                 so_far = recorded.log_joints[:, done // 2 : done]
                 progress(done / plan.n_samples, r_hat(so_far), effective_samples(so_far))
 
-        walk(chains, plan, recorded, carrier_of(opened, n_threads), look)
+        walk(chains, plan, recorded, make_executor(opened, n_threads), look)
     result = _result(recorded, chains, plan, warmup, leaf_names)
     result.remarks.extend(resolved.remarks(tree, begun))
     for remark in result.remarks:
@@ -202,7 +205,7 @@ def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, sampler: Para
 
 
 def _result(
-    recorded: Recorded,
+    recorded: ChainRecord,
     chains: Sequence[Chain],
     plan: Plan,
     warmup: int | None,

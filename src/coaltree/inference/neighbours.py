@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from ..process.base import Process
 from ..process.kernels.messages import Forest
 from ..process.layout import read_messages
-from .checkpoint import KeptRounds, Round
-from .executors import Division, Merges, Threads, in_steps
+from .checkpoint import Round, SearchCheckpoint
 from .kernels.neighbours import (
     Lists,
     best_keys,
@@ -36,18 +35,20 @@ from .kernels.neighbours import (
     start_heap,
     weigh_neighbours,
 )
+from .merges import Merges, run_in_chunks
+from .thread_executor import Division, ThreadExecutor
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 LIST_LENGTH = 16
-FEWEST_DIVISIONS, MOST_DIVISIONS = 6, 30
-FOUND = 0.97  # of some points the nearest one is to be found, else points are divided once more
-NEAREST_PROBES = 64  # are those points
+MIN_DIVISIONS, MAX_DIVISIONS = 6, 30
+TARGET_RECALL = 0.97  # of some points the nearest one is to be found, else points are divided once more
+N_RECALL_PROBES = 64  # are those points
 FILLINGS = 3  # divisions after which cells that are missing are put nearer to where they belong
 CELL = 400  # points in a cell, at most
 PROBE_PAIRS = 500_000  # weighed at most, to see how good the lists are
-FEWEST_PROBES, MOST_PROBES = 10, 100
+MIN_PROBES, MAX_PROBES = 10, 100
 KEPT = 0.5  # of the lineages are left when neighbours are looked for anew
 
 
@@ -56,10 +57,10 @@ def merge_neighbours(
     process: Process,
     nodes: IntArray,
     few: int,
-    carrier: Threads,
+    executor: ThreadExecutor,
     merges: Merges,
     report: Callable[[float, int], None],
-    kept: KeptRounds | None = None,
+    kept: SearchCheckpoint | None = None,
 ) -> tuple[Lists, int, list[Round]]:
     """Merge lineages along lists of neighbours until few live.
 
@@ -72,13 +73,13 @@ def merge_neighbours(
         Their numbers in the tree.
     few : int
         Lineages that are left.
-    carrier : Threads
+    executor : ThreadExecutor
         Who looks at pairs of points.
     merges : Merges
         Where they go.
     report : callable
         Gets the share of the work that is done, and the number of live lineages.
-    kept : KeptRounds, optional
+    kept : SearchCheckpoint, optional
         Where the state after each round goes, and that of an earlier search is taken up.
 
     Returns
@@ -92,12 +93,12 @@ def merge_neighbours(
     n = len(merges.children) + 1
     lists = Lists(len(nodes), LIST_LENGTH)
     np.asarray(lists.node)[: len(nodes)] = nodes
-    done, rounds = (kept and kept.take_up(forest, lists, merges)) or (n - len(nodes), [])
+    done, rounds = (kept and kept.resume(forest, lists, merges)) or (n - len(nodes), [])
     while (live := int(lists.counts[1])) > few:
-        n_probes = min(max(PROBE_PAIRS // live, FEWEST_PROBES), MOST_PROBES, live)
+        n_probes = min(max(PROBE_PAIRS // live, MIN_PROBES), MAX_PROBES, live)
         probes = np.random.default_rng(live).choice(live, n_probes, replace=False)
         keys = np.empty(n_probes)
-        carrier.share(n_probes, best_keys, forest, live, probes, keys)
+        executor.share(n_probes, best_keys, forest, live, probes, keys)
         clock = float(merges.heights[n + done - 1])
         height = max(float(np.median(np.where(keys < np.inf, keys, clock))) - clock, 0.0)
 
@@ -109,13 +110,13 @@ def merge_neighbours(
             report(1 - 0.5 * (live * KEPT + max(n - k, 0)) / n, n - k)
 
         points = process.coordinates(read_messages(forest, slice(0, live)), height)
-        neighbours = nearest(points, LIST_LENGTH, carrier, live, found)
-        carrier.share(live, weigh_neighbours, forest, lists, neighbours)
+        neighbours = nearest(points, LIST_LENGTH, executor, live, found)
+        executor.share(live, weigh_neighbours, forest, lists, neighbours)
         rounds.append(Round(live, float(np.mean(np.asarray(lists.keys)[probes, 0] <= keys))))
         start_heap(lists)
         goal = max(int(KEPT * live), few)
         before = done
-        done = in_steps(
+        done = run_in_chunks(
             lambda first, last, goal=goal: neighbour_merges(forest, lists, goal, first, last, *merges),  # type: ignore[misc]
             done,
             n - 1,
@@ -132,7 +133,7 @@ def merge_neighbours(
 def nearest(
     points: NDArray[np.float32],
     length: int,
-    carrier: Threads,
+    executor: ThreadExecutor,
     seed: int,
     report: Callable[[float], None] = lambda share: None,
 ) -> IntArray:
@@ -143,7 +144,7 @@ def nearest(
     points : ndarray of shape (n_columns, n)
     length : int
         How many for each.
-    carrier : Threads
+    executor : ThreadExecutor
         Who looks at pairs.
     seed : int
         Of the directions.
@@ -165,21 +166,21 @@ def nearest(
     def look(count: int) -> Iterator[None]:
         """Look within the cells of some divisions that do not depend on what is found in the ones before."""
         divisions: Iterator[Division] = (_divided(filled, rng) for _ in range(count))
-        return carrier.look_within(points, divisions, distances, neighbours)
+        return executor.scan_cells(points, divisions, distances, neighbours)
 
     if n <= CELL:
         list(look(1))
         return neighbours
-    probes = rng.choice(n, NEAREST_PROBES, replace=False)
-    least = np.empty(NEAREST_PROBES, dtype=np.float32)
-    carrier.share(NEAREST_PROBES, least_distances, points, probes, least)
+    probes = rng.choice(n, N_RECALL_PROBES, replace=False)
+    least = np.empty(N_RECALL_PROBES, dtype=np.float32)
+    executor.share(N_RECALL_PROBES, least_distances, points, probes, least)
     done, found = 0, 0.0
-    while done < FEWEST_DIVISIONS or (found < FOUND and done < MOST_DIVISIONS):
-        for _ in look(1 if done < fillings else max(FEWEST_DIVISIONS - done, 1)):
+    while done < MIN_DIVISIONS or (found < TARGET_RECALL and done < MAX_DIVISIONS):
+        for _ in look(1 if done < fillings else max(MIN_DIVISIONS - done, 1)):
             done += 1
-            report(min(done / FEWEST_DIVISIONS, 1.0))
+            report(min(done / MIN_DIVISIONS, 1.0))
         if done <= fillings:  # first where a row would be on average, then where its neighbours are
-            carrier.share(n, fill_holes, points, neighbours, filled)
+            executor.share(n, fill_holes, points, neighbours, filled)
         found = float(np.mean((distances[probes, 0] <= least * (1 + 1e-5)) | (least == np.inf)))
     return neighbours
 

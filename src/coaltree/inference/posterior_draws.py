@@ -17,7 +17,7 @@ from .._random import RandomState, as_generator
 from ..process.base import Process
 from ..tree.tree import Tree
 from .chain import Chain, without_ties
-from .executors import Threads, thread_count
+from .thread_executor import ThreadExecutor, thread_count
 
 FloatArray = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ KEPT = 25  # draws of each chain
 HELD = 10  # sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them
 WARM_UP = 0.4  # of all sweeps
 CELL_DRAWS = 10  # of missing cells before the first move: filled otherwise they would mislead it
-FEWEST_SWEEPS, MOST_SWEEPS = 80, 300
+MIN_SWEEPS, MAX_SWEEPS = 80, 300
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
 MOVE, COLUMN, TIME = 1.0, 0.05, 60_000.0
 LOOKS = 10  # at how it goes
@@ -71,7 +71,7 @@ def posterior_draws(
     hold_noise : bool, default False
         Leave the noise as it is.
     n_jobs : int, optional
-        Threads. The result does not depend on it.
+        ThreadExecutor. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
     progress : callable, optional
         Called now and then with the share of the work done.
@@ -85,7 +85,7 @@ def posterior_draws(
     chains = [_begun(X, process, tree, seed, hold_noise) for seed in seeds]
     found: list[list[Draw]] = [[] for _ in chains]
     bounds = np.unique(np.linspace(0, plan.n_sweeps, LOOKS + 1).astype(int))
-    threads = Threads(thread_count(n_jobs))
+    threads = ThreadExecutor(thread_count(n_jobs))
     for first, last in pairwise(bounds.tolist()):
         tasks = [(chain, tree.leaf_names, plan, first, last) for chain in chains]
         for number, (chain, draws) in enumerate(threads.run(_stretch, tasks)):
@@ -106,7 +106,7 @@ def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: b
 
 
 def _plan(n: int, n_columns: int) -> Plan:
-    sweeps = int(np.clip(TIME / (n * (MOVE + COLUMN * n_columns)), FEWEST_SWEEPS, MOST_SWEEPS))
+    sweeps = int(np.clip(TIME / (n * (MOVE + COLUMN * n_columns)), MIN_SWEEPS, MAX_SWEEPS))
     warmup = int(WARM_UP * sweeps)
     return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, KEPT).round().astype(int).tolist()))
 

@@ -37,11 +37,12 @@ from ..process.kernels.messages import Forest
 from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import room_for_chain
-from .checkpoint import told_how_to_go_on
-from .executors import carrier_of, opened_client, thread_count
+from .checkpoint import add_resume_hint
+from .executors import make_executor, open_client
 from .kernels import particles as kernels
 from .kernels.rejuvenation import regraft_particles
 from .smc_result import FinishedParticles, Run, SMCResult, normalised
+from .thread_executor import thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -272,7 +273,7 @@ def smc(
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
-        Threads, as in scikit-learn. The result does not depend on it.
+        ThreadExecutor, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
         Whose workers take the runs, one each: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2"
         for two worker processes on this machine. The result does not depend on it.
@@ -310,9 +311,9 @@ def smc(
     reports = _reports(progress if together and client is None else None, n_runs)
     each = max(1, n_threads // n_runs) if client is None else 1
     runs: list[Run] = []
-    with opened_client(client) as opened, told_how_to_go_on(can_be_kept=False):
+    with open_client(client) as opened, add_resume_hint(has_checkpoint=False):
         tasks = [(matrix, resolved, settings, *own) for own in zip(seeds, [each] * n_runs, reports, strict=True)]
-        for run in carrier_of(opened, n_threads, anywhere=True).run(sample_histories, tasks):
+        for run in make_executor(opened, n_threads, any_backend=True).run(sample_histories, tasks):
             runs.append(run)
             if progress and opened is not None:
                 ess = float(run.ess[-1]) if len(run.ess) else float(n_particles)  # one row has no merges

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.checkpoint import told_how_to_go_on
-from ..inference.executors import opened_client, thread_count
+from ..inference.checkpoint import add_resume_hint
+from ..inference.executors import open_client
 from ..inference.posterior_draws import Draw
+from ..inference.thread_executor import thread_count
 from ..process.base import Process
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
@@ -503,10 +504,12 @@ def ask(predictor: Predictor, question: str, X: NDArray[np.float64], *arguments:
     sent = copy.copy(predictor)
     sent.n_threads = 1
     tasks = ((X[first : first + ROWS_AT_ONCE],) for first in range(0, len(X), ROWS_AT_ONCE))
-    with opened_client(client) as opened, told_how_to_go_on(can_be_kept=False):
-        from ..inference.dask_executor import Cluster
+    with open_client(client) as opened, add_resume_hint(has_checkpoint=False):
+        from ..inference.dask_executor import DaskExecutor
 
-        return _joined(list(Cluster(opened, predictor.n_threads).run_on((sent, question, arguments), answered, tasks)))
+        return _joined(
+            list(DaskExecutor(opened, predictor.n_threads).run_on((sent, question, arguments), answered, tasks))
+        )
 
 
 def answered(asked: tuple[Predictor, str, tuple[Any, ...]], X: NDArray[np.float64]) -> Any:
