@@ -74,7 +74,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="2,000 rows")
     options = parser.parse_args()
     n = 2_000 if options.quick else N
-    importlib.import_module("coaltree.inference.greedy").FEW_IN_SPACE = 1_000
+    importlib.import_module("coaltree.inference.greedy").MIN_LINEAGES_IN_SPACE = 1_000
     print("| table | columns | log joint lost | held | subtree score | leave-one-out | purity |")
     print("|---|---|---|---|---|---|---|")
     for make in (blobs, mnist, from_the_model):

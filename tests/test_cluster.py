@@ -64,8 +64,8 @@ def client():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Let small tables have several rounds, and their points several blocks of several cells."""
-    monkeypatch.setattr(greedy, "FEW", 60)
-    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 60)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES", 60)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 60)
     monkeypatch.setattr(neighbours, "CELL", 20)
     monkeypatch.setattr(cluster, "BLOCK_POINTS", 64)
 

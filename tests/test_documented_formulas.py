@@ -384,7 +384,7 @@ def test_best_variance():
 
     climb(TREE, [(x, 0.2) for x in X], merge)
     expected = (X.var(axis=0) / 1.1 + squares / 2) / (0.1 + 3 / 2)
-    found = ct.Brownian([1.0, 1.0], noise=0.2).fit(WeightedTrees([TREE], np.ones(1), X), "held")
+    found = ct.Brownian([1.0, 1.0], noise=0.2).fit(WeightedTrees([TREE], np.ones(1), X), True)
     np.testing.assert_allclose(found.variance, expected)
 
 

@@ -40,8 +40,8 @@ def simulated(name, n=700):
 @pytest.fixture
 def few_exact(monkeypatch):
     """Leave but a few lineages to the exact search, so that small tables have rounds."""
-    monkeypatch.setattr(greedy, "FEW", 60)
-    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 60)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES", 60)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 60)
 
 
 @pytest.mark.parametrize("name", PROCESSES)
@@ -131,8 +131,8 @@ def empty_rows(rng):
     "shape", [equal_rows, a_line, a_clump_and_far_ones, heavy_tails, one_column, empty_rows], ids=lambda f: f.__name__
 )
 def test_awkward_shapes(shape, noise, monkeypatch):
-    monkeypatch.setattr(greedy, "FEW", 250)
-    monkeypatch.setattr(greedy, "FEW_IN_SPACE", 250)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES", 250)
+    monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 250)
     X = shape(np.random.default_rng(1))
     process = ct.Brownian(1.0, noise)
     found = ct.greedy(X, process, search="neighbors")

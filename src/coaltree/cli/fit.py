@@ -205,7 +205,7 @@ def fit(
     n_jobs: Annotated[
         int,
         typer.Option(
-            metavar="N", help="ThreadExecutor; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
+            metavar="N", help="Threads; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
         ),
     ] = -1,
     dask: DaskOption = None,

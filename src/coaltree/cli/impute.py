@@ -268,7 +268,7 @@ def impute(
     standardize: StandardizeOption = None,
     n_jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", help="ThreadExecutor; -1, the default, takes all processors.", rich_help_panel=MODEL),
+        typer.Option(metavar="N", help="Threads; -1, the default, takes all processors.", rich_help_panel=MODEL),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -105,7 +105,7 @@ class CoalescentClustering(ClusterMixin, ScikitModel, ClusterModel):
         Whether to hang subtrees of the greedy tree that was kept where they fit better, see :func:`coaltree.refine`; for up to
         about a thousand rows.
     n_jobs : int, optional
-        ThreadExecutor. The result does not depend on it.
+        Threads. The result does not depend on it.
     client : distributed.Client or str, optional
         Whose workers look for neighbours, take runs and chains, and answer questions about thousands of new rows: a Dask client,
         the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on this machine. What a text

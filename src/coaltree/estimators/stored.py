@@ -67,7 +67,7 @@ def imputer_of(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
     source : str
         Where it comes from, for messages.
     n_jobs : int, optional
-        ThreadExecutor, if not as the model has it.
+        Threads, if not as the model has it.
 
     Returns
     -------

@@ -99,7 +99,7 @@ def average_trees(
         Whether missing cells were filled in, so that the greedy search of the table itself would have taken much longer: the
         numbers by default are larger then.
     n_jobs : int, optional
-        ThreadExecutor. The result does not depend on it.
+        Threads. The result does not depend on it.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default 0
         The same replicates every time, by default.
 

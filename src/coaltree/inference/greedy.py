@@ -60,68 +60,12 @@ from .thread_executor import ThreadExecutor, thread_count
 
 IntArray = NDArray[np.intp]
 
-BLOCK = 100_000  # rows compared at a time
-
-
-class Distinct(NamedTuple):
-    """The lineages that are left when equal rows have merged, by age."""
-
-    nodes: IntArray  # number in the tree
-    rows: IntArray  # one of the rows below each
-    counts: IntArray  # how many there are
-
-
-def merge_equal_rows(X: NDArray[np.float64], merges: Merges) -> Distinct:
-    """Merge equal rows, of all pairs the one with the smallest numbers first, as the search does with ties.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, D)
-        Without missing cells.
-    merges : Merges
-        Where the merges go, which are the first ones.
-
-    Returns
-    -------
-    Distinct
-    """
-    n = len(X)
-    order = np.lexsort(X.T)
-    new = np.ones(n, dtype=bool)
-    for p in range(1, n, BLOCK):
-        rows = X[order[p - 1 : p + BLOCK]]
-        new[p : p + BLOCK] = np.any(rows[1:] != rows[:-1], axis=1)
-    starts = np.flatnonzero(new)
-    counts = np.diff(np.append(starts, n))
-    nodes = order[starts]
-    # np.lexsort is stable, so the members of a group are in order
-    groups = {
-        int(nodes[g]): (g, deque(order[starts[g] : starts[g] + counts[g]].tolist()))
-        for g in np.flatnonzero(counts > 1).tolist()
-    }
-    ready = sorted(groups)
-    done = 0
-    while ready:
-        first = heapq.heappop(ready)
-        g, members = groups.pop(first)
-        members.popleft()
-        merges.children[done] = first, members.popleft()
-        members.append(n + done)
-        done += 1
-        if len(members) > 1:
-            groups[members[0]] = g, members
-            heapq.heappush(ready, members[0])
-        else:
-            nodes[g] = members[0]
-    by_age = np.argsort(nodes)
-    return Distinct(nodes[by_age], order[starts][by_age], counts[by_age])
-
-
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact", "neighbors")
-FEW, FEW_IN_SPACE = 1_000, 10_000  # lineages that the search by neighbours leaves to the exact one
-SCAN_ROWS = 100  # rows a thread takes at a time, on average
-ALONE = 500  # rows that one thread takes care of
+MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = 1_000, 10_000  # below which the neighbour search leaves the rest to the exact one
+ROWS_PER_SCAN = 100  # that a thread takes at a time, on average
+MAX_ROWS_OF_ONE_THREAD = 500  # more threads would take longer to start than the work takes
+ROWS_PER_BLOCK = 100_000  # compared at a time to find equal ones
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float, int], None]  # share of the work done, live lineages
@@ -190,7 +134,7 @@ def greedy(
     X : array-like of shape (n, D)
         Rows are leaves; NaN is a missing cell. Nothing is rescaled. A Dask array is computed block by block.
     process : Process
-        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
+        `Brownian`, `OrnsteinUhlenbeck`, `Multinomial`, `Mixed`, or one of your own.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next. ``rate1`` weighs ``n^2 / 2`` pairs at the start and as many after it, the others
         ``n^3 / 6`` in all.
@@ -202,7 +146,7 @@ def greedy(
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
-        ThreadExecutor, as in scikit-learn. The result does not depend on it.
+        Threads, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
         Whose workers look for neighbours: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for
         two worker processes on this machine. The result does not depend on it.
@@ -223,21 +167,11 @@ def greedy(
     >>> result.tree.children.tolist()
     [[0, 1], [2, 3]]
     """
-    if rule not in RULES:
-        raise InputError(f"rule is {rule!r}; it must be one of {', '.join(map(repr, RULES))}.")
-    if search not in SEARCHES:
-        raise InputError(f"search is {search!r}; it must be one of {', '.join(map(repr, SEARCHES))}.")
-    if search == "neighbors" and rule != "rate1":
-        raise InputError(f"search is 'neighbors', and rule is {rule!r}: only 'rate1' can be searched by neighbours.")
-    check_process(process)
-    if progress is not None and not callable(progress):
-        raise InputError(
-            f"progress is {progress!r}; it must be a function of the share of work done and the number of live lineages, or None."
-        )
+    _check_arguments(process, rule, search, progress)
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
     report = progress or (lambda share, live: None)
-    search = _chosen(search, rule, matrix, resolved)
+    search = _choose_search(search, rule, matrix, resolved)
     rounds: list[Round] = []
     with open_client(client) as opened, add_resume_hint(checkpoint):
         threads = thread_count(n_jobs)
@@ -251,7 +185,7 @@ def greedy(
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
             f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
-            "table's or the process's units are beyond what double precision holds; rescale them."
+            "units of the table or of the process are beyond double precision. Rescale them."
         )
     report(1.0, 1)
     result = replace(
@@ -264,15 +198,29 @@ def greedy(
     return result
 
 
-def _chosen(search: str, rule: str, X: FloatArray, process: Process) -> str:
-    """Return how to look for partners."""
+def _check_arguments(process: Process, rule: str, search: str, progress: object) -> None:
+    if rule not in RULES:
+        raise InputError(f"rule is {rule!r}; it must be one of {', '.join(map(repr, RULES))}.")
+    if search not in SEARCHES:
+        raise InputError(f"search is {search!r}; it must be one of {', '.join(map(repr, SEARCHES))}.")
+    if search == "neighbors" and rule != "rate1":
+        raise InputError(f"search is 'neighbors', and rule is {rule!r}: only 'rate1' can be searched by neighbours.")
+    check_process(process)
+    if progress is not None and not callable(progress):
+        raise InputError(
+            f"progress is {progress!r}; it must be a function of the share of work done and the number of live lineages, or None."
+        )
+
+
+def _choose_search(search: str, rule: str, X: FloatArray, process: Process) -> str:
+    """Return how to search for partners: among all pairs if there are few enough rows."""
     if search != "auto":
         return search
     return "neighbors" if rule == "rate1" and len(X) > process.max_exact_rows(X) else "exact"
 
 
 def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
-    """Return a tree with what the model says of it; the process is a resolved one."""
+    """Return a tree with its densities and likelihood ratios under a resolved process."""
     merges = merge_log_likelihoods(process, tree, X)
     log_likelihood = math.fsum(process.leaf_log_likelihoods(X)) + float(merges.log_z.sum())
     return GreedyResult(tree, log_likelihood + log_prior(tree), log_likelihood, merges.log_ratios, process)
@@ -320,8 +268,8 @@ def merge_exactly(
     # near ones in turn, while they are at hand
     order = np.argsort(np.asarray(partners.space.bucket)[:n], kind="stable")
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
-    bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // SCAN_ROWS))))).astype(int)
-    n_threads = n_threads if n > ALONE else 1  # threads would take longer to start than the work takes
+    bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // ROWS_PER_SCAN))))).astype(int)
+    n_threads = n_threads if n > MAX_ROWS_OF_ONE_THREAD else 1
     scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
         delayed(find_partners)(forest, partners, order[first:last], Scratch(forest)) for first, last in pairwise(bounds)
     )
@@ -343,10 +291,10 @@ def _neighbour_tree(
     merges = allocate_merges(n)
     order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
     forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
-    few = FEW_IN_SPACE if _in_space(forest) else FEW
-    kept = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, few)
+    min_lineages = MIN_LINEAGES_IN_SPACE if _in_space(forest) else MIN_LINEAGES
+    kept = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, min_lineages)
     lists, done, rounds = merge_neighbours(
-        forest, process, nodes, few, executor, merges, lambda share, live: report(0.95 * share, live), kept
+        forest, process, nodes, min_lineages, executor, merges, lambda share, live: report(0.95 * share, live), kept
     )
     live = int(lists.counts[1])
     partners = Partners(forest, live)
@@ -371,3 +319,57 @@ def _all_pairs_tree(X: FloatArray, process: Process, report: Progress, rule: str
         lambda k: report(1 - (1 - k / n) ** 3, n - k),
     )
     return merges
+
+
+class DistinctRows(NamedTuple):
+    """The lineages that are left when equal rows have merged, by age."""
+
+    nodes: IntArray  # number in the tree
+    rows: IntArray  # one of the rows below each
+    counts: IntArray  # how many there are
+
+
+def merge_equal_rows(X: NDArray[np.float64], merges: Merges) -> DistinctRows:
+    """Merge equal rows, of all pairs the one with the smallest numbers first, as the search does with ties.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Without missing cells.
+    merges : Merges
+        Where the merges go, which are the first ones.
+
+    Returns
+    -------
+    DistinctRows
+    """
+    n = len(X)
+    order = np.lexsort(X.T)
+    new = np.ones(n, dtype=bool)
+    for p in range(1, n, ROWS_PER_BLOCK):
+        rows = X[order[p - 1 : p + ROWS_PER_BLOCK]]
+        new[p : p + ROWS_PER_BLOCK] = np.any(rows[1:] != rows[:-1], axis=1)
+    starts = np.flatnonzero(new)
+    counts = np.diff(np.append(starts, n))
+    nodes = order[starts]
+    # np.lexsort is stable, so the members of a group are in order
+    groups = {
+        int(nodes[g]): (g, deque(order[starts[g] : starts[g] + counts[g]].tolist()))
+        for g in np.flatnonzero(counts > 1).tolist()
+    }
+    ready = sorted(groups)
+    done = 0
+    while ready:
+        first = heapq.heappop(ready)
+        g, members = groups.pop(first)
+        members.popleft()
+        merges.children[done] = first, members.popleft()
+        members.append(n + done)
+        done += 1
+        if len(members) > 1:
+            groups[members[0]] = g, members
+            heapq.heappush(ready, members[0])
+        else:
+            nodes[g] = members[0]
+    by_age = np.argsort(nodes)
+    return DistinctRows(nodes[by_age], order[starts][by_age], counts[by_age])

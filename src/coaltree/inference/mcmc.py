@@ -119,7 +119,7 @@ def mcmc(
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
-        ThreadExecutor, as in scikit-learn. The result does not depend on it.
+        Threads, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
         Whose workers move the chains: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for two
         worker processes on this machine. The result does not depend on it.

@@ -71,7 +71,7 @@ def posterior_draws(
     hold_noise : bool, default False
         Leave the noise as it is.
     n_jobs : int, optional
-        ThreadExecutor. The result does not depend on it.
+        Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
     progress : callable, optional
         Called now and then with the share of the work done.

@@ -1,4 +1,4 @@
-"""ThreadExecutor of this process that share work, and the interface of all executors.
+"""Threads of this process that share work, and the interface of all executors.
 
 Results do not depend on the executor, bit for bit.
 """
@@ -45,7 +45,7 @@ def is_cluster_address(text: str) -> bool:
 
 
 class ThreadExecutor:
-    """ThreadExecutor of this process.
+    """Threads of this process.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,9 +33,6 @@ IntArray = NDArray[np.intp]
 
 MERGES_PER_CALL = 50_000  # of a kernel, so that Ctrl-C gets its turn
 MAX_EXACT_ROWS = 3_000  # up to which greedy inference compares all pairs, unless a process knows better
-
-# Whether noise is fitted, or fixed by the user, without prior or lower limit.
-NoiseMode: TypeAlias = Literal["fitted", "held"]
 
 # Precisions, in units of the column's own, and rates have a Gamma prior of this shape and scale.
 PRIOR_SHAPE, PRIOR_SCALE = 1.1, 1.1
@@ -218,7 +215,7 @@ class Process(ABC):
         """
         return None
 
-    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Self:
+    def fit(self, trees: WeightedTrees, hold_noise: bool) -> Self:
         """Return the process with parameters that fit weighted trees at least as well; see `coaltree.calibrate`."""
         return self
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._random import RandomState, as_generator
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
-from .base import NoiseMode, ParameterSampler, WeightedTrees
+from .base import ParameterSampler, WeightedTrees
 from .gaussian import Gaussian, GaussianSampler, skip_singular
 from .gaussian_columns import diffusion_columns, scale_coordinates
 from .gaussian_prior import NOISE_RANGE, Contrasts, GaussianPrior, best_column_noises, maximize_positive
@@ -143,10 +143,10 @@ class Brownian(Gaussian):
         """Return slower diffusion. Noise is in units of it, so that its ratio grows."""
         return Brownian(self.variance / factor, self.noise * factor)
 
-    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Brownian:
+    def fit(self, trees: WeightedTrees, hold_noise: bool) -> Brownian:
         """Return the most probable variance and noise; see `Process.fit`."""
         self._check_fit()
-        return _fit(self, trees, noise)
+        return _fit(self, trees, hold_noise)
 
     def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Brownian]:
         """Return a sampler of variance and noise."""
@@ -160,8 +160,8 @@ class Brownian(Gaussian):
         return np.asarray((own * (top - 0.5 * path.mean())) / (own * top + noise))
 
 
-def _fit(process: Brownian, trees: WeightedTrees, noise: NoiseMode) -> Brownian:
-    prior = GaussianPrior.of(trees.X, noise)
+def _fit(process: Brownian, trees: WeightedTrees, hold_noise: bool) -> Brownian:
+    prior = GaussianPrior.of(trees.X, hold_noise)
     heights = [tree.heights for tree in trees.trees]
 
     @skip_singular(process)
@@ -172,15 +172,15 @@ def _fit(process: Brownian, trees: WeightedTrees, noise: NoiseMode) -> Brownian:
 
     given = Contrasts.of(trees, prior, heights, process.noise).log_density(process.variance)
     candidates = [(given + process._log_prior(prior), process), best_at(process.noise)]
-    if noise == "fitted" and process.noise.ndim:
-        pooled = _fit(Brownian(process.variance, process.noise.mean()), trees, noise)
+    if process.noise.ndim and not hold_noise:
+        pooled = _fit(Brownian(process.variance, process.noise.mean()), trees, hold_noise)
         for start in (candidates[-1][1], pooled):
             current = start
             for _ in range(N_SWEEPS):
                 noises = best_column_noises(current.variance, current.noise, trees, prior, heights)
                 candidates.append(best_at(noises))
                 current = candidates[-1][1]
-    elif noise == "fitted":
+    elif not hold_noise:
         candidates.append(
             best_at(maximize_positive(lambda trial: best_at(trial)[0], float(process.noise), NOISE_RANGE))
         )

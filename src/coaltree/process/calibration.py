@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 from ..tree.sample import TreeSample, check_trees, check_weights
 from ..tree.tree import Tree
-from .base import NoiseMode, Process, WeightedTrees, check_process
+from .base import Process, WeightedTrees, check_process
 from .validation import as_matrix
 
 FloatArray = NDArray[np.float64]
@@ -64,14 +64,14 @@ def calibrate(
             f"The table has {len(matrix)} row(s) and the trees have {checked[0].n_leaves} leaves; row i is leaf i."
         )
     shares = check_weights(np.ones(len(checked)) if weights is None else weights, len(checked))
-    return fit_to_trees(process.resolve(matrix), checked, shares, matrix, "held" if hold_noise else "fitted")
+    return fit_to_trees(process.resolve(matrix), checked, shares, matrix, hold_noise)
 
 
 def fit_to_trees(
-    process: Process, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, noise: NoiseMode
+    process: Process, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, hold_noise: bool
 ) -> Process:
     """Fit the parameters of a resolved process; see `calibrate`, which checks its arguments first."""
     if len(X) == 1:
         return process
     weighted = [tree for tree, weight in zip(trees, weights, strict=True) if weight > 0]
-    return process.fit(WeightedTrees(weighted, weights[weights > 0], X), noise)
+    return process.fit(WeightedTrees(weighted, weights[weights > 0], X), hold_noise)

@@ -269,7 +269,7 @@ class Gaussian(Process):
 
     def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
         """Return the log density of the parameters under their weak priors."""
-        return self._log_prior(GaussianPrior.of(X, "held" if hold_noise else "fitted"))
+        return self._log_prior(GaussianPrior.of(X, hold_noise))
 
     def _log_prior(self, prior: GaussianPrior) -> float:
         return prior.log_density(self.variance, self.noise)
@@ -338,7 +338,7 @@ class GaussianSampler(ParameterSampler[AnyGaussian]):
                 "noise is a covariance matrix, which is sampled for OrnsteinUhlenbeck only; give Brownian one number."
             )
         self._moves_noise = bool(np.all(process.noise > 0)) and not hold_noise
-        prior = GaussianPrior.of(X, "fitted" if self._moves_noise else "held")
+        prior = GaussianPrior.of(X, not self._moves_noise)
         self._prior = prior._replace(mean_spread=MEAN_SPREAD)
 
     def log_prior(self, process: AnyGaussian) -> float:

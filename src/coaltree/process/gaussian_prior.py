@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import PRIOR_SCALE, PRIOR_SHAPE, NoiseMode, WeightedTrees
+from .base import PRIOR_SCALE, PRIOR_SHAPE, WeightedTrees
 from .gaussian_columns import check_noise, column_deviations, diffusion_columns
 from .kernels.passes import contrasts
 from .layout import GaussianMessages, make_forest, read_messages
@@ -36,11 +36,11 @@ class GaussianPrior(NamedTuple):
     spread: FloatArray  # (columns,), variance of the observed cells; 1 where they do not vary
     middle: FloatArray  # (columns,), their mean; 0 where there are none
     rounding: FloatArray  # (columns,), variance due to rounding; 0 if noise is held
-    noise: NoiseMode
+    hold_noise: bool  # without a prior or a lower limit: the user wants it so
     mean_spread: float = 1.0  # variance of a mean's prior, in units of `spread`
 
     @classmethod
-    def of(cls, X: FloatArray, noise: NoiseMode) -> Self:
+    def of(cls, X: FloatArray, hold_noise: bool) -> Self:
         """Return the priors for the columns of a table.
 
         The variance of rounding is a twelfth of the squared step between values. Columns with few distinct values, such as
@@ -52,9 +52,9 @@ class GaussianPrior(NamedTuple):
         for d, column in enumerate(X.T):
             gaps = np.diff(np.unique(column[observed[:, d]]))
             steps[d] = gaps.min() if len(gaps) else 0.0
-        if noise == "held":
+        if hold_noise:
             steps[:] = 0.0
-        return cls(spread, middle, np.minimum(steps**2 / 12, MAX_ROUNDING * spread), noise)
+        return cls(spread, middle, np.minimum(steps**2 / 12, MAX_ROUNDING * spread), hold_noise)
 
     def log_density(self, variance: FloatArray, noise: FloatArray | float) -> float:
         """Return the log density of variance and noise, up to a constant; of the variance only if the noise is held."""
@@ -66,7 +66,7 @@ class GaussianPrior(NamedTuple):
             if np.any(own < (1 - 1e-9) * least):
                 return -math.inf
         total = self._of_variance(variance)
-        if self.noise != "held":
+        if not self.hold_noise:
             total += noise_log_prior(noise)
         return total
 

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
-from .base import NoiseMode, ParameterSampler, Process, WeightedTrees
+from .base import ParameterSampler, Process, WeightedTrees
 from .layout import Columns, Messages
 from .predictions import Predictions, Whitening
 from .validation import check_column_count, check_width
@@ -211,9 +211,11 @@ class Mixed(Process):
             parts.append((rescaled, columns))
         return type(self)(*parts)
 
-    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Self:
+    def fit(self, trees: WeightedTrees, hold_noise: bool) -> Self:
         """Fit every part to its own columns."""
-        return type(self)(*((part.fit(trees.select_columns(columns), noise), columns) for part, columns in self.parts))
+        return type(self)(
+            *((part.fit(trees.select_columns(columns), hold_noise), columns) for part, columns in self.parts)
+        )
 
     def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
         """Return the sum over the parts."""

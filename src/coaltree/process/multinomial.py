@@ -24,7 +24,6 @@ from .base import (
     PRIOR_SCALE,
     PRIOR_SHAPE,
     RATE_RANGE,
-    NoiseMode,
     ParameterSampler,
     Process,
     WeightedTrees,
@@ -306,9 +305,9 @@ class Multinomial(Process):
         """Return the process with slower rates."""
         return type(self)(self.rate / factor, self.equilibrium, self.noise)
 
-    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> Multinomial:
+    def fit(self, trees: WeightedTrees, hold_noise: bool) -> Multinomial:
         """Return the most probable rates, equilibria and noise, or the result of `EM_STEPS`; noise of 0 stays."""
-        return _fit(self, trees, noise)
+        return _fit(self, trees, hold_noise)
 
     def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
         """Return the log density of the parameters under their weak priors."""
@@ -377,8 +376,8 @@ class Redraws(NamedTuple):
     noise_draws: FloatArray  # (columns,), expected number of cells that show a draw of the noise
 
 
-def _fit(process: Multinomial, trees: WeightedTrees, noise: NoiseMode) -> Multinomial:
-    moves_noise = noise == "fitted" and bool(process.noise.any())
+def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multinomial:
+    moves_noise = not hold_noise and bool(process.noise.any())
     for _ in range(EM_STEPS):
         found = expect_redraws(process, trees)
         rates = _best_rates(process, found)

@@ -13,7 +13,7 @@ from .._random import RandomState, as_generator
 from ..errors import InputError
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
-from .base import PRIOR_SCALE, PRIOR_SHAPE, RATE_RANGE, NoiseMode, ParameterSampler, WeightedTrees
+from .base import PRIOR_SCALE, PRIOR_SHAPE, RATE_RANGE, ParameterSampler, WeightedTrees
 from .covariance_sampling import CovarianceSampler
 from .gaussian import Gaussian, GaussianSampler, skip_singular
 from .gaussian_columns import MAX_VALUE, check_size, least_noise, scale_coordinates
@@ -215,10 +215,10 @@ class OrnsteinUhlenbeck(Gaussian):
         """Return the process with a slower rate."""
         return OrnsteinUhlenbeck(self.rate / factor, self.mean, self.variance, self.noise)
 
-    def fit(self, trees: WeightedTrees, noise: NoiseMode) -> OrnsteinUhlenbeck:
+    def fit(self, trees: WeightedTrees, hold_noise: bool) -> OrnsteinUhlenbeck:
         """Return the most probable rate, noise, mean and variance; see `Process.fit`."""
         self._check_fit()
-        return _fit(self, trees, noise)
+        return _fit(self, trees, hold_noise)
 
     def _log_prior(self, prior: GaussianPrior) -> float:
         total = super()._log_prior(prior)
@@ -243,8 +243,8 @@ class OrnsteinUhlenbeck(Gaussian):
         return {"mean": float(scale.decode(np.array(float(mean)))), "rate": float(self.rate)}
 
 
-def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, noise: NoiseMode) -> OrnsteinUhlenbeck:
-    prior = GaussianPrior.of(trees.X, noise)
+def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, hold_noise: bool) -> OrnsteinUhlenbeck:
+    prior = GaussianPrior.of(trees.X, hold_noise)
 
     def contrasts_at(rate: float, noise: FloatArray | float) -> Contrasts:
         # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
@@ -263,11 +263,11 @@ def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, noise: NoiseMode) -> 
 
     given = contrasts_at(process.rate, process.noise).with_roots(process.mean).log_density(process.variance)
     candidates = [(given + process._log_prior(prior), process), best_at(process.rate, process.noise)]
-    if noise != "fitted":
+    if hold_noise:
         candidates.append(best_at_noise_of(process))
     elif process.noise.ndim:
         pooled = OrnsteinUhlenbeck(process.rate, process.mean, process.variance, process.noise.mean())
-        for start in (candidates[-1][1], _fit(pooled, trees, noise)):
+        for start in (candidates[-1][1], _fit(pooled, trees, hold_noise)):
             current = start
             for _ in range(N_SWEEPS):
                 heights = _brownian_heights(trees, current.rate)
