@@ -233,7 +233,7 @@ def test_what_is_drawn(command, models, tmp_path, monkeypatch):
         return draw(tree, **options)
 
     def spy_on_names(ax, drawn, names, *arguments, **options):
-        named.append(names)
+        named.extend([names] if names else [])
         write(ax, drawn, names, *arguments, **options)
 
     monkeypatch.setattr(pictures, "plot_dendrogram", spy)
