@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.estimators import base
+from coaltree.inference import posterior_draws
 
 
 @pytest.fixture
 def blobs(monkeypatch, short_chains):
-    monkeypatch.setattr(base, "MOST_DRAWN_ROWS", 40)
+    monkeypatch.setattr(posterior_draws, "MAX_ROWS", 40)
+    monkeypatch.setattr(posterior_draws, "MIN_ROWS", 40)
     rng = np.random.default_rng(0)
     labels = np.arange(90) % 3
     return 6.0 * labels[:, None] * [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal((90, 3)), labels

@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 
 import coaltree as ct
 import reference
+from coaltree.inference import posterior_draws
 from coaltree.predict import groups as groups_module
 from coaltree.predict.predictor import Draw, Predictor
 from test_predictor import OTHER, TREE, grid
@@ -444,3 +445,14 @@ def test_one_row():
     _, mean, covariance = conditioned(MEAN, covariance_of(SCALAR, alone), X[0])
     np.testing.assert_allclose([found.mean[0, 1], found.sd[0, 1] ** 2], [mean[0], covariance[0, 0]])
     np.testing.assert_array_equal(predictor.draw_fitted(np.array([0]), 1, np.random.default_rng(0))[0, 0, 1], 0.3)
+
+
+def test_wide_tables_get_fewer_sweeps_and_rows():
+    assert posterior_draws.max_rows(10) == posterior_draws.MAX_ROWS
+    assert posterior_draws.MIN_ROWS <= posterior_draws.max_rows(10_000) < 200
+    for n, n_columns in ((10, 2), (500, 10), (3_000, 10), (400, 2_000), (124, 10_000)):
+        plan = posterior_draws._plan(n, n_columns)
+        assert plan.n_sweeps >= posterior_draws.MIN_WIDE_SWEEPS
+        assert max(plan.kept) < plan.n_sweeps
+        time = n * (posterior_draws.MOVE + posterior_draws.COLUMN * n_columns) * plan.n_sweeps
+        assert time <= 1.01 * posterior_draws.MAX_TIME

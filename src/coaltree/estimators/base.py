@@ -27,7 +27,7 @@ from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
 from ..inference.near_rows import filled_from_near_rows
-from ..inference.posterior_draws import Draw, posterior_draws
+from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.refine import refine
 from ..inference.smc import PROPOSALS, smc
 from ..inference.smc_result import SMCResult
@@ -62,7 +62,6 @@ Progress = Callable[[float, str], None]  # share of the work done, and a word on
 Inferred = GreedyResult | SMCResult | MCMCResult
 
 ALMOST_DONE = 0.999  # all that is shown before the end: how many passes there will be is not known
-MOST_DRAWN_ROWS = 3_000  # over which trees are drawn for predictions
 MOST_ASKED = 200  # trees of a sample with parameters that questions are asked of
 _QUESTIONS = Lock()
 
@@ -249,10 +248,10 @@ class CoalescentModel:
 
         A part of a coalescent's leaves has a coalescent of its own, by the same clock.
         """
-        n = len(self._matrix)
-        if n <= MOST_DRAWN_ROWS or self._asks_sample:
+        n, most = len(self._matrix), max_rows(self._matrix.shape[1])
+        if n <= most or self._asks_sample:
             return np.arange(n)
-        return np.sort(np.random.default_rng(self._prediction_seed).permutation(n)[:MOST_DRAWN_ROWS])
+        return np.sort(np.random.default_rng(self._prediction_seed).permutation(n)[:most])
 
     def _draw_trees(self, progress: Progress | None) -> None:
         """Draw the trees that questions are answered with, if they have not been drawn, and tell how it goes."""

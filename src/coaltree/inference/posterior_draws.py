@@ -29,6 +29,9 @@ CELL_DRAWS = 10  # of missing cells before the first move: filled otherwise they
 MIN_SWEEPS, MAX_SWEEPS = 80, 300
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
 MOVE, COLUMN, TIME = 1.0, 0.05, 60_000.0
+MAX_TIME = 1_000_000.0  # in these units, about half a minute: wide tables get fewer sweeps, and fewer rows
+MIN_WIDE_SWEEPS = 16  # of wide tables, whose trees are nearly certain
+MIN_ROWS, MAX_ROWS = 100, 3_000  # that trees are drawn over
 LOOKS = 10  # at how it goes
 
 
@@ -105,19 +108,30 @@ def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: b
     return Chain(sampler.table, process, tree, rng, sampler)
 
 
+def max_rows(n_columns: int) -> int:
+    """Return the number of rows up to which chains over a table of so many columns finish within `MAX_TIME`."""
+    return int(np.clip(MAX_TIME / (MIN_WIDE_SWEEPS * (MOVE + COLUMN * n_columns)), MIN_ROWS, MAX_ROWS))
+
+
 def _plan(n: int, n_columns: int) -> Plan:
-    sweeps = int(np.clip(TIME / (n * (MOVE + COLUMN * n_columns)), MIN_SWEEPS, MAX_SWEEPS))
+    time = n * (MOVE + COLUMN * n_columns)
+    sweeps = int(np.clip(TIME / time, MIN_SWEEPS, MAX_SWEEPS))
+    sweeps = min(sweeps, max(int(MAX_TIME / time), MIN_WIDE_SWEEPS))
     warmup = int(WARM_UP * sweeps)
     return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, KEPT).round().astype(int).tolist()))
 
 
 def _stretch(chain: Chain, leaf_names: tuple[str, ...], plan: Plan, first: int, last: int) -> tuple[Chain, list[Draw]]:
     """Make some sweeps; return the chain, and what is kept."""
-    draws = []
+    draws: list[Draw] = []
     for k in range(first, last):
-        chain.move(chain.n_leaves, hold=k < HELD)
+        chain.move(chain.n_leaves, hold=k < min(HELD, plan.warmup // 2))
         if k < plan.warmup:
             chain.tune()
         if k in plan.kept:
-            draws.append(Draw(chain.tree(leaf_names), chain.process, chain.table.copy()))
+            unchanged = draws and np.array_equal(draws[-1].X, chain.table, equal_nan=True)
+            X = (
+                draws[-1].X if unchanged else chain.table.copy()
+            )  # most tables are the same in all draws, and may be large
+            draws.append(Draw(chain.tree(leaf_names), chain.process, X))
     return chain, draws

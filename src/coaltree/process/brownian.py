@@ -167,7 +167,9 @@ def _fit(process: Brownian, trees: WeightedTrees, hold_noise: bool) -> Brownian:
     @skip_singular(process)
     def best_at(noise: FloatArray | float) -> tuple[float, Brownian]:
         sums = Contrasts.of(trees, prior, heights, noise)
-        best = Brownian(prior.best_variance(process.variance.ndim, sums.squares, sums.counts, noise), noise)
+        best = Brownian(
+            prior.best_variance(process.variance.ndim, sums.squares(process.variance.ndim), sums.counts, noise), noise
+        )
         return sums.log_density(best.variance) + best._log_prior(prior), best
 
     given = Contrasts.of(trees, prior, heights, process.noise).log_density(process.variance)
@@ -207,7 +209,9 @@ class BrownianSampler(GaussianSampler[Brownian]):
         elif self._moves_noise:
             noise = np.asarray(positive_slice_step(log_density, float(noise), NOISE_RANGE, rng))
         sums = self._contrasts(tree, tree.heights, noise)
-        return Brownian(self._prior.draw_variance(variance, sums.squares, sums.counts, noise, rng), noise)
+        return Brownian(
+            self._prior.draw_variance(variance, sums.squares(variance.ndim), sums.counts, noise, rng), noise
+        )
 
     def clock_exponent(self, process: Brownian) -> float | None:
         """Return the number of precisions and noises; None if noise is held, as its ratio to the diffusion would change."""

@@ -96,7 +96,7 @@ class GaussianPrior(NamedTuple):
             # of a Wishart prior for the precision that is the Gamma prior where there is one column
             variance = (2 / PRIOR_SCALE * np.diag(self.spread) + squares) / (2 * PRIOR_SHAPE - 2 + counts[0])
             return np.asarray(variance + np.diag(np.maximum(least - np.diag(variance), 0.0)))
-        own, spread = np.diag(squares), self.spread
+        own, spread = squares, self.spread
         if shape == 0:
             own, spread, counts = own.sum(), spread.mean(), counts.sum()
             least = self._for_one_variance(least, noise)
@@ -121,7 +121,7 @@ class GaussianPrior(NamedTuple):
             drawn = np.linalg.inv(np.atleast_2d(wishart.rvs(freedom, scale, random_state=rng)))
             drawn = 0.5 * (drawn + drawn.T)  # rounding leaves an inverse not quite symmetric
             return np.asarray(drawn if np.all(np.diag(drawn) >= least) else variance)
-        own, spread = np.diag(squares), self.spread
+        own, spread = squares, self.spread
         if variance.ndim == 0:
             own, spread, counts = own.sum(), spread.mean(), counts.sum()
             least = self._for_one_variance(least, noise)
@@ -150,7 +150,9 @@ class Contrasts(NamedTuple):
 
     counts: FloatArray  # (columns,), merges with both sides observed
     log_variances: FloatArray  # (columns,)
-    squares: FloatArray  # (columns, columns), of scaled contrasts; only its diagonal where cells are missing
+    scaled: (
+        FloatArray  # (merges, columns), contrasts over their standard deviations, times the root of the tree's weight
+    )
     root_means: FloatArray  # (trees, columns)
     root_variances: FloatArray  # (trees, columns), infinite where nothing was observed
     weights: FloatArray  # (trees,)
@@ -164,8 +166,8 @@ class Contrasts(NamedTuple):
         units = np.sqrt(prior.spread)  # in which nothing is too large or too small
         X = (trees.X - prior.middle) / units
         checked_noise = check_noise(noise)
-        counts, logs, squares = np.zeros(n_columns), np.zeros(n_columns), np.zeros((n_columns, n_columns))
-        means, variances = [], []
+        counts, logs = np.zeros(n_columns), np.zeros(n_columns)
+        scaled, means, variances = [], [], []
         for tree, own, weight in zip(trees.trees, heights, trees.weights, strict=True):
             gaps, spans = np.empty((n - 1, n_columns)), np.empty((n - 1, n_columns))
             forest = make_forest([diffusion_columns(X, np.zeros(n_columns), checked_noise)], n)
@@ -173,24 +175,29 @@ class Contrasts(NamedTuple):
             contrasts(forest, tree.children, own, slot, gaps, spans)
             root = read_messages(forest, slot[-1:])[0]
             assert isinstance(root, GaussianMessages)
-            scaled = gaps / np.sqrt(spans)
-            seen = ~np.isnan(scaled)
-            counts += weight * seen.sum(axis=0)
-            logs += weight * np.nansum(np.log(spans), axis=0)
-            squares += weight * (scaled.T @ scaled if seen.all() else np.diag(np.nansum(scaled**2, axis=0)))
+            missing = np.isnan(spans)
+            gaps[missing], spans[missing] = 0.0, 1.0
+            counts += weight * (n - 1 - missing.sum(axis=0))
+            logs += weight * np.log(spans).sum(axis=0)
+            scaled.append(gaps * (math.sqrt(weight) * units / np.sqrt(spans)))
             means.append(prior.middle + units * (root.mean[0] + root.center))
             variances.append(root.spread[0])
-        squares *= np.outer(units, units)
-        return cls(counts, logs, squares, np.array(means), np.array(variances), trees.weights)
+        return cls(counts, logs, np.concatenate(scaled), np.array(means), np.array(variances), trees.weights)
+
+    def squares(self, shape: int) -> FloatArray:
+        """Return the sums of squares of the scaled contrasts, and of their products for a variance of `shape` 2."""
+        if shape == 2:
+            return self.scaled.T @ self.scaled
+        return np.asarray(np.einsum("kd,kd->d", self.scaled, self.scaled))
 
     def log_density(self, variance: FloatArray) -> float:
         """Return the log density of the contrasts."""
         constant = -0.5 * float(np.sum(self.counts) * math.log(2 * math.pi) + np.sum(self.log_variances))
         if variance.ndim == 2:
             _, log_determinant = np.linalg.slogdet(variance)
-            trace = float(np.trace(np.linalg.solve(variance, self.squares)))
+            trace = float(np.trace(np.linalg.solve(variance, self.squares(2))))
             return constant - 0.5 * (float(self.counts[0]) * float(log_determinant) + trace)
-        return constant - 0.5 * float(np.sum(self.counts * np.log(variance) + np.diag(self.squares) / variance))
+        return constant - 0.5 * float(np.sum(self.counts * np.log(variance) + self.squares(1) / variance))
 
     def to_equilibrium(self, remaining: FloatArray) -> Contrasts:
         """Return the sums with the remaining distance to the equilibrium added to the variances at the roots."""
@@ -204,7 +211,7 @@ class Contrasts(NamedTuple):
         return self._replace(
             counts=self.counts + seen,
             log_variances=self.log_variances + self.weights @ np.where(seen, np.log(variances), 0.0),
-            squares=self.squares + gaps.T @ gaps,
+            scaled=np.concatenate([self.scaled, gaps]),
         )
 
 

@@ -301,7 +301,7 @@ def _best_mean_and_variance(
     mean = prior.middle
     for _ in range(5):
         all_sums = sums.with_roots(mean)
-        variance = prior.best_variance(shape, all_sums.squares, all_sums.counts, noise)
+        variance = prior.best_variance(shape, all_sums.squares(shape), all_sums.counts, noise)
         if shape == 2:
             inverse = np.linalg.inv(variance)
             weight = precision[0] * inverse + np.diag(1 / prior.spread)
@@ -366,7 +366,7 @@ class OrnsteinUhlenbeckSampler(GaussianSampler[OrnsteinUhlenbeck]):
         sums = sums_at(rate, noise)
         mean = self._draw_mean(sums, variance, rng)
         all_sums = sums.with_roots(mean)
-        variance = self._prior.draw_variance(variance, all_sums.squares, all_sums.counts, noise, rng)
+        variance = self._prior.draw_variance(variance, all_sums.squares(variance.ndim), all_sums.counts, noise, rng)
         return OrnsteinUhlenbeck(rate, mean, variance, noise)
 
     def _draw_mean(self, sums: Contrasts, variance: FloatArray, rng: np.random.Generator) -> FloatArray:

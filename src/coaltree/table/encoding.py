@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -62,7 +63,7 @@ class Encoding:
         powers = self.powers or (None,) * len(self.center)
         return [ColumnScale(*own) for own in zip(self.center.tolist(), self.scale.tolist(), powers, strict=True)]
 
-    @property
+    @cached_property
     def categories_by_name(self) -> Mapping[str, tuple[Category, ...]]:
         """The categories as ``read_columns(..., categories=...)`` takes them for new rows."""
         names = [name for name, kind in zip(self.column_names, self.kinds, strict=True) if kind == "categorical"]
