@@ -1,6 +1,7 @@
 """Tables in memory: kinds, cells, names, bad input and the encoding."""
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -13,8 +14,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from coaltree.errors import InputError, InputWarning
-from coaltree.table.columns import MAX_CATEGORIES, CategoricalColumn, RealColumn, read_columns
-from coaltree.table.encoding import describe, encode, fit_encoding
+from coaltree.table.columns import (
+    MAX_CATEGORIES,
+    POOLED_CATEGORY,
+    CategoricalColumn,
+    RealColumn,
+    missing_cells,
+    read_columns,
+)
+from coaltree.table.encoding import describe, encode, fit_encoding, read_new_rows
 from coaltree.table.messages import distinct_names
 from named import check_named, refused
 
@@ -508,7 +516,9 @@ def test_things_that_are_no_tables(X, text):
 
 
 def test_column_names():
-    assert read_columns(pd.DataFrame({0: [1], "b": [2]})).column_names == ("0", "b")
+    assert read_columns(pd.DataFrame({0: [1], 1: [2]})).column_names == ("0", "1")
+    with refused("names 0 text", TypeError):
+        read_columns(pd.DataFrame({0: [1], "b": [2]}))
     two_levels = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))
     assert read_columns(two_levels).column_names == ("a/1", "a/2")
     assert read_columns(np.ones((1, 2)), feature_names=["p", "q"]).column_names == ("p", "q")
@@ -608,31 +618,50 @@ def test_new_rows_that_do_not_fit():
 
 
 def test_too_many_categories():
-    values = [f"v{i % (MAX_CATEGORIES + 1)}" for i in range(1500)]
+    X = pd.DataFrame({"x": np.arange(1500) % (MAX_CATEGORIES + 1)})
     with pytest.raises(InputError) as error:
-        read_columns(frame(values))
-    for part in (
-        "'x'",
-        "1,001 categories in 1,500 rows",
-        "1,000",
-        "drop it",
-        "group the rare values",
-        "row names",
-    ):
+        read_columns(X, ["x"])
+    for part in ("'x'", "1,001 categories in 1,500 rows", "1,000", "drop it", "row names"):
         assert part in str(error.value)
-    assert len(only(frame([f"v{i % MAX_CATEGORIES}" for i in range(1500)])).categories) == MAX_CATEGORIES
+    assert len(read_columns(X % MAX_CATEGORIES, ["x"]).categorical[0].categories) == MAX_CATEGORIES
 
 
-def test_identifiers_are_pointed_out():
-    names = [f"name {i}" for i in range(11)]
+def test_rare_texts_are_pooled():
+    """99 texts are kept, those that occur most often; new rows with any other text have the pooled category."""
+    common = [f"c{i:02}" for i in range(99)]
+    X = frame([*common * 2, *(f"rare {i}" for i in range(40)), None])
+    table = read_columns(X)
+    (column,) = table.categorical
+    assert column.categories == (*common, POOLED_CATEGORY)
+    assert np.bincount(column.codes[:-1]).tolist() == [2] * 99 + [40]
+    assert column.codes[-1] == -1
+    check_named(" ".join(table.remarks), "'x' 139 99")
+    encoding = fit_encoding(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (new,) = read_new_rows(frame(["c07", "never seen", None]), encoding).columns
+    assert new.codes.tolist() == [7, 99, -1]
+    assert len(only(frame(common * 2)).categories) == 99
+
+
+def test_identifiers_are_ignored_unless_they_are_declared():
+    names = [f"name {i}" for i in range(2000)]
     for X in (frame(names), pl.DataFrame({"x": names}), [[name] for name in names]):
-        with pytest.warns(
-            InputWarning, match=r"Column 'x0?' has a different text in every row .* identifier, .*drop it"
-        ):
-            read_columns(X)
-    read_columns(frame(names[:10]))
-    read_columns(frame([*names, None]))
-    read_columns(frame([*names, names[0]]))
+        with pytest.warns(InputWarning, match=r"'x0?' .* every row.* ignored.* drop it"):
+            table = read_columns(X)
+        assert table.categorical[0].categories == ()
+        assert not missing_cells(table.categorical[0]).any()
+        encoding = fit_encoding(table)
+        assert encoding.informative.tolist() == [False]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            new = read_new_rows(X[:2], encoding, unseen="error")
+        assert not missing_cells(new.columns[0]).any()
+    few = names[:11]
+    assert len(read_columns(frame(few), ["x"]).categorical[0].categories) == 11
+    assert len(only(frame(names[:10])).categories) == 10
+    assert len(only(frame([*few, None])).categories) == 11
+    assert len(only(frame([*few, few[0]])).categories) == 11
 
 
 # -------------------------------------------------------------------------------------- encoding
@@ -663,8 +692,10 @@ def test_without_standardising():
     encoding = fit_encoding(table, standardize=False)
     assert encoding.informative.tolist() == [True, False]
     assert encode(table, encoding).real.tolist() == [[1], [3]]
-    huge = read_columns([[1e300], [-1e300]])
-    assert encode(huge, fit_encoding(huge, standardize=False)).real.tolist() == [[1e300], [-1e300]]
+    large = read_columns([[1e100], [-1e100]])
+    assert encode(large, fit_encoding(large, standardize=False)).real.tolist() == [[1e100], [-1e100]]
+    with refused("'x0' 1e+308 row 1 standardize"):
+        fit_encoding(read_columns([[1.0], [1e308]]), standardize=False)
 
 
 @given(

@@ -157,7 +157,7 @@ def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[s
     is so here, in the letters of the file: numbers are categories then, and a column of distinct texts is not taken for row
     names. Numbers that stand in a column of text are numbers, if they were in the fit.
     """
-    from ..table.read_file import import_polars, read_file, read_header, replace_columns, to_numbers
+    from ..table.read_file import get_column, import_polars, read_file, read_header, replace_columns, to_numbers
 
     encoding = model.encoding_
     known = encoding.categories_by_name
@@ -170,14 +170,15 @@ def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[s
         file = read_file(table, **{**settings, "id_column": id_column, "categorical": declared})
     frame, polars = file.frame, import_polars()
     for name in declared:
-        frame = replace_columns(frame, [_in_known_letters(frame[name], known[name])])
+        frame = replace_columns(frame, {name: _in_known_letters(get_column(frame, name), known[name])})
     for name in encoding.column_names:
         if (
             name not in known
             and name in frame.columns
             and frame[name].dtype in (polars.String, polars.Categorical, polars.Enum)
         ):
-            frame = replace_columns(frame, [to_numbers(polars, frame[name], file.row_names)])
+            column = to_numbers(polars, get_column(frame, name), name, file.row_names)
+            frame = replace_columns(frame, {name: column})
     return type(file)(frame, file.row_names, file.id_column, file.categorical)
 
 

@@ -191,7 +191,7 @@ class TextCells:
             return
         row = int(np.argmax(bad))
         raise InputError(
-            f"Column {context.column!r} holds numbers, but {context.row(row)} holds {quote(labels[codes[row]])} "
+            f"Column {quote(context.column)} holds numbers, but {context.row(row)} holds {quote(labels[codes[row]])} "
             f"({n_bad:,} of {count(n_observed, 'observed cell')} "
             f"{'is' if n_bad == 1 else 'are'} not a number): mark it as missing, fix it, "
             "or declare the column categorical."
@@ -243,7 +243,7 @@ def _parse_number(label: Category) -> float | None:
 
 
 def _text_error(context: ColumnContext, row: int, value: object, reason: str) -> InputError:
-    return InputError(f"Column {context.column!r} holds {quote(value)} in {context.row(row)}, {reason}.")
+    return InputError(f"Column {quote(context.column)} holds {quote(value)} in {context.row(row)}, {reason}.")
 
 
 # ------------------------------------------------------------------------------------------------- numbers as text

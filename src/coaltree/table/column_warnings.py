@@ -12,7 +12,7 @@ import numpy as np
 
 from .cells import FloatArray, IntArray
 from .columns import CategoricalColumn, Column, RealColumn, Table
-from .messages import count, row_label
+from .messages import count, quote, row_label
 from .scaling import ColumnScale, moments, standardise
 
 # Standardised values that differ by less are equal up to rounding, even in single precision.
@@ -57,7 +57,7 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     if not pairs:
         return []
     listed = "; ".join(
-        f"{columns[later].name!r} of {columns[first].name!r}" for later, first in pairs[:_MAX_LISTED_COPIES]
+        f"{quote(columns[later].name)} of {quote(columns[first].name)}" for later, first in pairs[:_MAX_LISTED_COPIES]
     )
     more = f"; and {len(pairs) - _MAX_LISTED_COPIES} more" if len(pairs) > _MAX_LISTED_COPIES else ""
     return [
@@ -215,7 +215,8 @@ def describe_tails(table: Table, codes: Mapping[str, FloatArray], separated: Map
         return []
     one, it = sum(len(tail.cells) for tail in extremes) == 1, len(extremes) == 1
     listed = [
-        f"{tail.column.name!r} ({_describe_cells(tail, table.row_names)})" for tail in extremes[:_MAX_LISTED_COLUMNS]
+        f"{quote(tail.column.name)} ({_describe_cells(tail, table.row_names)})"
+        for tail in extremes[:_MAX_LISTED_COLUMNS]
     ]
     more = f", and {len(extremes) - _MAX_LISTED_COLUMNS} more" if len(extremes) > _MAX_LISTED_COLUMNS else ""
     effects = []

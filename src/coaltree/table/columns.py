@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from ..errors import InputError, InputWarning
 from .cells import Category, Cells, FloatArray, IntArray, TextCells, TimeCells, find_number_text
 from .inputs import Source, open_source
+from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
 from .messages import ColumnContext, count, distinct_names, listing, quote, row_label
 
-MAX_CATEGORIES = 1000
-"""Most distinct values of a categorical column."""
+POOLED_CATEGORY = "(other)"
+"""The category of the pooled values of a text column."""
 
 MIN_IDENTIFIER_ROWS = 11
 """Fewest rows of a table in which a text column without repeats counts as identifiers."""
@@ -177,14 +178,21 @@ def read_columns(
     for column, cells, role in _iterate_columns(source, roles, _explain_real(categorical_features)):
         if isinstance(column, CategoricalColumn):
             example = _find_number_text(cells, role)
+            if example is None and role == "auto" and _is_identifier(cells):
+                identifiers.append(column.name)
+                column = _ignore_column(column)
+            elif example is None and _can_pool(cells, column):
+                remarks.append(
+                    f"Column {quote(column.name)} has {len(column.categories):,} categories: the "
+                    f"{MAX_TEXT_CATEGORIES - 1} most frequent are used, and the others are pooled as {POOLED_CATEGORY!r}."
+                )
+                column = _pool_categories(column)
             _check_number_of_categories(column, example)
             if example is not None:
                 remarks.append(
-                    f"Column {column.name!r} is text such as {example!r} and was read as categories: {_NUMBER_TEXT_ADVICE}, "
+                    f"Column {quote(column.name)} is text such as {example!r} and was read as categories: {_NUMBER_TEXT_ADVICE}, "
                     "declare it categorical if it is, or leave the column out."
                 )
-            elif _is_identifier(cells):
-                identifiers.append(column.name)
         columns.append(column)
     if identifiers:
         _warn_identifiers(identifiers)
@@ -225,12 +233,15 @@ def read_known(
             columns.append(column)
             continue
         known = tuple(categories[column.name])
+        if not known:  # a column that the fit ignored
+            columns.append(_ignore_column(column))
+            continue
         codes, rows, new = recode_categories(column.codes, column.categories, known)
         if new and unseen == "error":
             raise _unseen_error(column, int(rows[0]), known, source.row_names)
         if new:
             more = f" and {len(new) - 5} more" if len(new) > 5 else ""
-            unknown.append(f"column {column.name!r}: {', '.join(new[:5])}{more}")
+            unknown.append(f"column {quote(column.name)}: {', '.join(new[:5])}{more}")
         columns.append(replace(column, codes=codes, categories=known, unseen=rows))
     if unknown:
         warnings.warn(
@@ -245,7 +256,7 @@ def _unseen_error(
     column: CategoricalColumn, row: int, known: Sequence[Category], row_names: tuple[str, ...] | None
 ) -> InputError:
     return InputError(
-        f"Column {column.name!r} holds {quote(column.categories[column.codes[row]])} in {row_label(row, row_names)}, which "
+        f"Column {quote(column.name)} holds {quote(column.categories[column.codes[row]])} in {row_label(row, row_names)}, which "
         f"did not occur when the model was fit (known are {listing(known, limit=10) or 'no categories'}): fix the cell, "
         'mark it as missing, or have such cells read as missing (unseen_categories="missing", on the command line '
         "--unseen missing)."
@@ -305,7 +316,7 @@ def _infinity_error(infinite: list[tuple[Column, IntArray]], row_names: tuple[st
     n_cells = sum(len(rows) for _, rows in infinite)
     column, rows = infinite[0]
     return InputError(
-        f"The table has {count(n_cells, 'infinite cell')}, the first in column {column.name!r}, "
+        f"The table has {count(n_cells, 'infinite cell')}, the first in column {quote(column.name)}, "
         f"{row_label(int(rows[0]), row_names)}: numbers must be finite or missing; replace infinity by a "
         "missing value (NaN)."
     )
@@ -326,12 +337,38 @@ def _is_identifier(cells: Cells) -> bool:
     return len(codes) >= MIN_IDENTIFIER_ROWS and len(categories) == len(codes)
 
 
+def _ignore_column(column: CategoricalColumn) -> CategoricalColumn:
+    """Return a column without categories, whose observed cells count as unknown, so that it does not take part."""
+    observed = np.flatnonzero(column.codes >= 0)
+    return replace(column, codes=np.full(len(column.codes), -1, dtype=np.intp), categories=(), unseen=observed)
+
+
+def _can_pool(cells: Cells, column: CategoricalColumn) -> bool:
+    return (
+        isinstance(cells, TextCells)
+        and cells.order is None
+        and len(column.categories) > MAX_TEXT_CATEGORIES
+        and all(isinstance(category, str) for category in column.categories)
+    )
+
+
+def _pool_categories(column: CategoricalColumn) -> CategoricalColumn:
+    """Keep the most frequent categories; ties go to the first in order."""
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.categories))
+    kept = np.sort(np.argsort(-counts, kind="stable")[: MAX_TEXT_CATEGORIES - 1])
+    renumbered = np.full(len(column.categories) + 1, len(kept), dtype=np.intp)
+    renumbered[kept] = np.arange(len(kept))
+    renumbered[-1] = -1  # what the code of a missing cell picks
+    categories = (*(column.categories[code] for code in kept.tolist()), POOLED_CATEGORY)
+    return replace(column, codes=renumbered[column.codes], categories=categories)
+
+
 def _warn_identifiers(names: list[str]) -> None:
     one = len(names) == 1
     warnings.warn(
-        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in "
-        f"every row and {'looks like an identifier' if one else 'look like identifiers'}, which adds nothing "
-        f"to the tree: drop {'it' if one else 'them'} or use {'it' if one else 'one'} as the index.",
+        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in every row, like "
+        f"an identifier, and {'is' if one else 'are'} ignored: drop {'it' if one else 'them'}, use {'it' if one else 'one'} "
+        f"as the index, or declare {'it' if one else 'them'} categorical.",
         InputWarning,
         stacklevel=3,
     )
@@ -341,12 +378,12 @@ def _check_number_of_categories(column: CategoricalColumn, example: str | None) 
     n_categories = len(column.categories)
     if n_categories > MAX_CATEGORIES and example is not None:
         raise InputError(
-            f"Column {column.name!r} is text such as {example!r} with {n_categories:,} different values, and at most "
+            f"Column {quote(column.name)} is text such as {example!r} with {n_categories:,} different values, and at most "
             f"{MAX_CATEGORIES:,} categories are allowed: {_NUMBER_TEXT_ADVICE}, or leave the column out."
         )
     if n_categories > MAX_CATEGORIES:
         raise InputError(
-            f"Column {column.name!r} has {n_categories:,} categories in {count(len(column.codes), 'row')}, "
+            f"Column {quote(column.name)} has {n_categories:,} categories in {count(len(column.codes), 'row')}, "
             f"and at most {MAX_CATEGORIES:,} are allowed: drop it, group the rare values, or use it as row "
             "names."
         )
@@ -540,6 +577,8 @@ def recode_categories(
         The categories that are not known, each with the number of its rows.
     """
     new_codes = list(map(category_finder(known), categories))
+    if known and known[-1] == POOLED_CATEGORY:
+        new_codes = [code if code >= 0 else len(known) - 1 for code in new_codes]
     # The last entry is what the code -1 of a missing cell picks.
     recoded = np.array([*new_codes, -1], dtype=np.intp)[codes]
     unseen = np.flatnonzero((codes >= 0) & (recoded < 0))

@@ -360,7 +360,7 @@ def read_text_columns(
     missing = sorted({"", *(value.strip() for value in na_values)})
     columns = _read_as_text(polars, text, source).get_columns()
     texts: dict[str, Any] = {}
-    typed: list[Any] = []
+    typed: dict[str, Any] = {}
     n_at_once = max(_N_CELLS_AT_ONCE // text.n_rows, 1)
     columns.reverse()
     while columns:
@@ -368,24 +368,24 @@ def read_text_columns(
         batch = polars.DataFrame([columns.pop() for _ in range(min(n_at_once, len(columns)))])
         cell = polars.all().str.strip_chars()
         for column in batch.select(polars.when(~cell.is_in(missing)).then(cell)).iter_columns():
-            numbers = _find_type(polars, column)
-            typed.append(numbers)
-            kept = keep_text is None or column.name in keep_text or numbers.dtype == polars.String
-            if kept or _is_grouped(polars, numbers.dtype, column, text.delimiter):
-                texts[column.name] = column
-    frame = polars.DataFrame(typed)
+            name = text.header[int(column.name)]
+            typed[name] = _find_type(polars, column)
+            kept = keep_text is None or name in keep_text or typed[name].dtype == polars.String
+            if kept or _is_grouped(polars, typed[name].dtype, column, text.delimiter):
+                texts[name] = column
     decimal = [
         name
-        for name in texts
-        if frame[name].dtype == polars.String and _has_decimal_commas(texts[name], text.delimiter)
+        for name, column in texts.items()
+        if typed[name].dtype == polars.String and _has_decimal_commas(column, text.delimiter)
     ]
     # A file with decimal commas has no decimal points, so points group the digits of its integers.
     grouped = [
-        name for name in texts if decimal and _is_grouped(polars, frame[name].dtype, texts[name], text.delimiter)
+        name
+        for name, column in texts.items()
+        if decimal and _is_grouped(polars, typed[name].dtype, column, text.delimiter)
     ]
-    for name in (*decimal, *grouped):
-        frame.replace_column(frame.columns.index(name), _read_local(polars, texts[name]))
-    return TextColumns(texts, frame, LocalNumbers(tuple(decimal), tuple(grouped)))
+    typed |= {name: _read_local(polars, texts[name]) for name in (*decimal, *grouped)}
+    return TextColumns(texts, polars.DataFrame(typed), LocalNumbers(tuple(decimal), tuple(grouped)))
 
 
 def _read_as_text(polars: Any, text: DelimitedText, source: str) -> Any:
@@ -398,7 +398,8 @@ def _read_as_text(polars: Any, text: DelimitedText, source: str) -> Any:
         raise InputError(f"{source} cannot be read: {str(error).splitlines()[0]}.") from None
     if frame.shape != (text.n_rows, len(text.header)):
         raise unclosed
-    frame.columns = list(text.header)
+    # Neutral names: methods of a series take its name for an expression.
+    frame.columns = [str(j) for j in range(len(text.header))]
     return frame
 
 

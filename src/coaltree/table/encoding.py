@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -16,7 +16,8 @@ from .cells import Category, FloatArray, IntArray
 from .column_warnings import describe_copies, describe_tails
 from .columns import RealColumn, Table, read_known
 from .inputs import Source, array_names, open_source
-from .messages import count, listing
+from .limits import MAX_RAW_NUMBER
+from .messages import count, listing, quote, row_label
 from .scaling import ColumnScale, PowerTransform
 
 Kind: TypeAlias = Literal["real", "categorical"]
@@ -114,6 +115,8 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
     categories: list[tuple[Category, ...]] = []
     for j, column in enumerate(table.columns):
         if isinstance(column, RealColumn):
+            if not standardize:
+                _check_size(column, table.row_names)
             scale, informative[j] = ColumnScale.fit(column.values, standardize)
             kinds.append("real")
             scales.append(scale)
@@ -131,6 +134,17 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
         tuple(column.name for column in table.real if column.time),
         tuple(own.power for own in scales) if any(own.power for own in scales) else (),
     )
+
+
+def _check_size(column: RealColumn, row_names: Sequence[str] | None) -> None:
+    """Refuse numbers whose squares a float cannot hold."""
+    sizes = np.abs(np.nan_to_num(column.values))
+    row = int(np.argmax(sizes))
+    if sizes[row] > MAX_RAW_NUMBER:
+        raise InputError(
+            f"Column {quote(column.name)} holds {column.values[row]:g} in {row_label(row, row_names)}. With standardize=False "
+            f"numbers may be at most {MAX_RAW_NUMBER:g} in size: rescale the column, or use standardize=True."
+        )
 
 
 def encode(table: Table, encoding: Encoding) -> EncodedTable:
@@ -202,7 +216,11 @@ def describe(table: Table, encoding: Encoding, separated: Mapping[str, IntArray]
     if not encoding.informative.any():
         return [*table.remarks, "No column has two different values, so the rows cannot be distinguished."]
     observed = [~np.isnan(c.values) if isinstance(c, RealColumn) else c.codes >= 0 for c in table.columns]
-    missing = [c.name for c, cells in zip(table.columns, observed, strict=True) if not cells.any()]
+    missing = [
+        c.name
+        for c, cells in zip(table.columns, observed, strict=True)
+        if not cells.any() and (isinstance(c, RealColumn) or not len(c.unseen))
+    ]
     constant = [
         c.name
         for c, cells, informative in zip(table.columns, observed, encoding.informative, strict=True)
@@ -216,7 +234,7 @@ def describe(table: Table, encoding: Encoding, separated: Mapping[str, IntArray]
     for column, informative in zip(table.columns, encoding.informative, strict=True):
         if informative and isinstance(column, RealColumn) and _differs_by_rounding(column.values):
             sentences.append(
-                f"The values of column {column.name!r} differ by less than {_ROUNDING:g} of their size, which may be "
+                f"The values of column {quote(column.name)} differ by less than {_ROUNDING:g} of their size, which may be "
                 "rounding: the column is used; drop it if it is constant."
             )
     used = [column for column, informative in zip(table.columns, encoding.informative, strict=True) if informative]
@@ -271,10 +289,10 @@ def _check_same_columns(table: Table, encoding: Encoding) -> None:
     categories = iter(encoding.categories)
     for column, kind in zip(table.columns, encoding.kinds, strict=True):
         if (kind == "real") != isinstance(column, RealColumn):
-            raise InputError(f"Column {column.name!r} was {kind} when the model was fit, and is not now.")
+            raise InputError(f"Column {quote(column.name)} was {kind} when the model was fit, and is not now.")
         if not isinstance(column, RealColumn) and column.categories != next(categories):
             raise InputError(
-                f"Column {column.name!r} has different categories than in the fit: "
+                f"Column {quote(column.name)} has different categories than in the fit: "
                 "read new rows with categories=encoding.categories_by_name."
             )
 

@@ -63,8 +63,9 @@ def fill_cells(X: Any, fills: Fills) -> Any:
         return filled
     if frame.implementation.is_polars():
         columns = native.get_columns()
-        new = _fill_columns(fills, native.columns, columns.__getitem__, _fill_polars)
-        return type(native)([new.get(j, column) for j, column in enumerate(columns)])
+        # Methods of polars take the name of a series for an expression, and a name such as ^a.*$ for a pattern.
+        new = _fill_columns(fills, native.columns, lambda j: columns[j].alias("column"), _fill_polars)
+        return type(native)({column.name: new.get(j, column) for j, column in enumerate(columns)})
     if frame.implementation.is_pyarrow():
         new = _fill_columns(fills, native.column_names, native.column, _fill_arrow)
         schema = native.schema

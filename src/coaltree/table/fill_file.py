@@ -32,7 +32,7 @@ from .delimited import (
 )
 from .fill import fill_cells
 from .messages import listing, quote
-from .read_file import DEFAULT_NA, DELIMITERS, TableFile, import_polars, open_table, read_parquet
+from .read_file import DEFAULT_NA, DELIMITERS, TableFile, get_column, import_polars, open_table, read_parquet
 
 NamedFills: TypeAlias = Mapping[str, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]
 """For a column name, rows and the values for their cells."""
@@ -137,7 +137,7 @@ def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: 
         raise InputError(
             f"{source} has no column {quote(name)} to fill: its columns are {listing(frame.columns, limit=10)}."
         )
-    column = frame[name]
+    column = get_column(frame, name)
     missing = column.is_null()
     if column.dtype.is_float():
         missing |= column.is_nan().fill_null(True)
@@ -148,7 +148,7 @@ def _check_missing(polars: Any, frame: Any, name: str, rows: ArrayLike, source: 
     bad = cells[outside | ~missing.to_numpy()[np.where(outside, 0, cells)]]
     if len(bad):
         raise InputError(
-            f"Column {name!r} of {source} has no missing cell in row {bad[0]} (counted from 0), so nothing is filled: "
+            f"Column {quote(name)} of {source} has no missing cell in row {bad[0]} (counted from 0), so nothing is filled: "
             "the file may have changed since it was read, or other na_values were used then."
         )
     return cells

@@ -19,7 +19,18 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, MissingDependencyError
 from .cells import BooleanCells, Cells, FloatArray, LabelledCells, NumberCells, TextCells, TimeCells, python_value
-from .messages import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, quote
+from .limits import check_table_size
+from .messages import (
+    ColumnContext,
+    InputTypeError,
+    column_names,
+    count,
+    index_names,
+    is_missing,
+    listing,
+    quote,
+    shorten,
+)
 
 _CONVERT = "convert it to numbers, text or dates, or drop it"
 
@@ -99,6 +110,7 @@ def compute_dask(X: Any) -> Any:
         return X
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         return np.asarray(X)
+    check_table_size(*X.shape)
     blocks = (np.asarray(X.blocks[k].compute(), dtype=np.float64) for k in range(X.numblocks[0]))
     if np.isnan(X.shape).any():  # Dask does not know the number of rows before it computes them
         return np.concatenate(list(blocks))
@@ -170,11 +182,12 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise InputError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if shape[1] == 0:
         raise InputError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    check_table_size(*shape)
 
 
 def _one_dimensional(values: object) -> InputError:
     return InputError(
-        f"Expected 2D array, got 1D array instead:\narray={values}.\nReshape your data either using "
+        f"Expected 2D array, got 1D array instead:\narray={shorten(str(values))}.\nReshape your data either using "
         "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a "
         "single sample."
     )
@@ -192,13 +205,15 @@ def _open_frame(X: Any) -> Source | None:
     labels = getattr(X, "column_names" if is_arrow else "columns", None)
     if labels is None or callable(labels):
         return None
-    # Before narwhals refuses repeated names with its own message.
+    # Before narwhals refuses repeated names, and scikit-learn mixed ones, with their own messages.
     names = column_names(labels)
+    _check_labels(labels)
     frame = to_narwhals(X)
     if frame is None:
         return None
     _check_shape(frame.shape)
-    series = list(frame.iter_columns())
+    # Methods of polars take the name of a series for an expression, and a name such as ^a.*$ for a pattern.
+    series = [column.alias("column") for column in frame.iter_columns()]
     row_names = index_names(getattr(frame.to_native(), "index", None), frame.shape[0])
     return Source(
         names,
@@ -210,6 +225,16 @@ def _open_frame(X: Any) -> Source | None:
     )
 
 
+def _check_labels(labels: Sequence[object]) -> None:
+    other = [label for label in labels if not isinstance(label, str)]
+    if other and len(other) < len(labels):
+        raise InputTypeError(
+            f"Column names must be all text or all of another type, but {listing(other)} "
+            f"{'is' if len(other) == 1 else 'are'} not text: Feature names are only supported if all input features have "
+            "string names. Convert them, for example X.columns = X.columns.astype(str)."
+        )
+
+
 def _series_cells(series: nw.Series[Any], context: ColumnContext) -> Cells:
     dtype = series.dtype
     native = series.to_native()
@@ -218,6 +243,9 @@ def _series_cells(series: nw.Series[Any], context: ColumnContext) -> Cells:
         return read_objects(series.to_list(), context, declared_text=True)
     if dtype.is_integer() and series.null_count() == 0 and dtype not in (nw.Int128, nw.UInt128):
         return NumberCells(series.to_numpy())
+    if dtype.is_integer() and type(native).__module__.startswith("pyarrow"):
+        # pyarrow refuses to cast integers above 2**53 to floats.
+        return read_objects(series.to_list(), context, declared_text=True)
     if dtype.is_numeric():
         return NumberCells(series.cast(nw.Float64).to_numpy())
     if dtype == nw.Boolean:
@@ -257,10 +285,12 @@ def _unknown_cells(series: nw.Series[Any], native: Any, context: ColumnContext) 
         if values.ndim == 1 and values.dtype.kind in "iuf":  # pandas' sparse columns, polars' null columns
             return NumberCells(values)
         if values.dtype.kind == "c":
-            raise _complex_error(f"column {context.column!r} is of type {dtype}")
+            raise _complex_error(f"column {quote(context.column)} is of type {dtype}")
         if all(is_missing(value) for value in series.to_list()):
             return NumberCells(np.full(len(series), math.nan))
-    raise InputError(f"Column {context.column!r} is of type {dtype}, which cannot be read as a column: {_CONVERT}.")
+    raise InputError(
+        f"Column {quote(context.column)} is of type {dtype}, which cannot be read as a column: {_CONVERT}."
+    )
 
 
 def _complex_error(what: str) -> InputError:
@@ -334,7 +364,14 @@ def _to_array(X: Any) -> NDArray[Any]:
         if np.isscalar(X):
             return np.asarray(X)
         raise InputTypeError(f"X must be a frame, a 2-D array or a list of lists, not {type(X).__name__}.")
-    return np.asarray(X)
+    try:
+        return np.asarray(X)
+    except Exception as error:  # an object of another library, such as an xarray Dataset
+        hint = ", for example X.to_dataframe()" if hasattr(X, "to_dataframe") else ""
+        raise InputTypeError(
+            f"X is a {type(X).__name__}, which cannot be converted to an array ({quote(str(error))}): pass a frame or a 2-D "
+            f"array{hint}."
+        ) from None
 
 
 def list_to_array(rows: Sequence[Any]) -> NDArray[Any]:
@@ -418,7 +455,7 @@ def read_objects(values: Sequence[Any], context: ColumnContext, *, declared_text
     first, second = sorted(present, key=lambda kind: _first_row(values, kinds, kind))[:2]
     i, j = _first_row(values, kinds, first), _first_row(values, kinds, second)
     raise InputError(
-        f"Column {context.column!r} mixes {_NOUNS[first]} ({quote(str(values[i]))} in {context.row(i)}) and "
+        f"Column {quote(context.column)} mixes {_NOUNS[first]} ({quote(str(values[i]))} in {context.row(i)}) and "
         f"{_NOUNS[second]} ({quote(str(values[j]))} in {context.row(j)}): convert it to one type or drop it."
     )
 
@@ -445,14 +482,14 @@ def _check_kinds(values: Sequence[Any], kinds: dict[type, str], context: ColumnC
     if "complex" in kinds.values():
         row = next(i for i, v in enumerate(values) if kinds[type(v)] == "complex")
         raise InputError(
-            f"Complex data not supported: column {context.column!r} holds {quote(values[row])} in {context.row(row)}; "
+            f"Complex data not supported: column {quote(context.column)} holds {quote(values[row])} in {context.row(row)}; "
             "split it into real and imaginary part or drop it."
         )
     if "other" in kinds.values():
         row = next(i for i, v in enumerate(values) if kinds[type(v)] == "other")
         # "argument must be ..." is the wording of float(), which scikit-learn's users and checks know.
         raise InputTypeError(
-            f"Column {context.column!r} holds {quote(values[row])} in {context.row(row)}: argument must be a "
+            f"Column {quote(context.column)} holds {quote(values[row])} in {context.row(row)}: argument must be a "
             f"string or a real number, not {type(values[row]).__name__!r}; convert the column or drop it."
         )
 
@@ -482,7 +519,7 @@ def _to_number(value: Any, row: int, context: ColumnContext) -> float:
         return float(value)
     except OverflowError:
         raise InputError(
-            f"Column {context.column!r} holds a number in {context.row(row)} that is too large for a float "
+            f"Column {quote(context.column)} holds a number in {context.row(row)} that is too large for a float "
             "(the limit is about 1.8e308): mark it as missing or rescale the column."
         ) from None
 

@@ -10,9 +10,7 @@ from decimal import Decimal
 from itertools import islice
 
 from ..errors import InputError, InputWarning
-
-MAX_QUOTE_LENGTH = 80
-"""Characters of a value that a message quotes."""
+from .limits import MAX_QUOTE_LENGTH
 
 
 class InputTypeError(InputError, TypeError):
@@ -59,9 +57,13 @@ def quote(value: object) -> str:
     if isinstance(value, str) and len(value) > MAX_QUOTE_LENGTH:
         value = value[:MAX_QUOTE_LENGTH]  # repr of a long text is slow
     try:
-        text = repr(value)
+        return shorten(repr(value))
     except Exception:  # a class of the user's
         return f"a {type(value).__name__}"
+
+
+def shorten(text: str) -> str:
+    """Shorten a text to `MAX_QUOTE_LENGTH` characters."""
     return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
 
 
@@ -193,7 +195,10 @@ def index_names(index: object, n_rows: int) -> tuple[str, ...] | None:
 
 
 def _join_parts(label: object) -> str:
-    return "/".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    try:
+        return "/".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    except Exception:  # a class of the user's
+        raise InputError(f"A label of type {type(label).__name__} cannot be converted to text: use text.") from None
 
 
 def _label_to_text(label: object) -> str:

@@ -13,7 +13,7 @@ import re
 import shlex
 import warnings
 import zlib
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ import numpy as np
 from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
 from .delimited import LocalNumbers, check_text, read_text_columns
+from .limits import MAX_FILE_BYTES, check_file_size
 from .messages import column_names, distinct_names, listing, quote, row_label
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def read_bytes(path: Path) -> bytes:
     data = io.BytesIO()
     try:
         _check_is_file(path)
+        check_file_size(path.stat().st_size, str(path))
         with path.open("rb", buffering=0) as file:
             while chunk := file.read(_CHUNK_BYTES):
                 data.write(chunk)
@@ -196,9 +198,12 @@ def _check_is_file(path: Path) -> None:
 
 def _decompress(data: bytes, source: str) -> bytes:
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            text = file.read(MAX_FILE_BYTES + 1)  # a small file may hold any number of bytes
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{source} is not a complete gzip file: {error}.") from None
+    check_file_size(len(text), source)
+    return text
 
 
 def _find_parquet(folder: Path) -> list[Path]:
@@ -215,13 +220,17 @@ def _find_parquet(folder: Path) -> list[Path]:
 
 def select_columns(frame: Any, names: Iterable[str]) -> Any:
     """Select columns of a polars frame. `frame.select` would read a name such as ``^a.*$`` as a pattern."""
-    return type(frame)([frame.get_column(name) for name in names])
+    return type(frame)({name: frame.get_column(name) for name in names})
 
 
-def replace_columns(frame: Any, columns: Iterable[Any]) -> Any:
-    """Return a polars frame with columns replaced by others of the same names."""
-    new = {column.name: column for column in columns}
-    return type(frame)([new.get(column.name, column) for column in frame.get_columns()])
+def get_column(frame: Any, name: str) -> Any:
+    """Return a column of a polars frame under a neutral name: methods of a series take its name for an expression."""
+    return frame.get_column(name).alias("column")
+
+
+def replace_columns(frame: Any, columns: Mapping[str, Any]) -> Any:
+    """Return a polars frame with some columns replaced."""
+    return type(frame)({column.name: columns.get(column.name, column) for column in frame.get_columns()})
 
 
 def read_header(file: TableFile) -> list[str]:
@@ -255,7 +264,7 @@ def read_parquet(polars: Any, file: TableFile) -> Any:
             dtypes = [first.schema[name], frame.schema[name]]
             if polars.Null not in dtypes and sum(dtype in texts for dtype in dtypes) == 1:
                 raise InputError(
-                    f"Column {name!r} is {dtypes[1]} in {path.name} and {dtypes[0]} in the first file of {file.name}: the "
+                    f"Column {quote(name)} is {dtypes[1]} in {path.name} and {dtypes[0]} in the first file of {file.name}: the "
                     "files of a folder are one table, whose columns have one type."
                 )
         frames.append(select_columns(frame, first.columns))
@@ -287,16 +296,16 @@ def _first_line(error: BaseException) -> str:
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
-def to_text(polars: Any, column: Any) -> Any:
+def to_text(polars: Any, column: Any, name: str) -> Any:
     """Return a polars column as text; refuse lists, bytes and objects."""
     if column.dtype.is_nested() or column.dtype in (polars.Binary, polars.Object):
         raise InputError(
-            f"Column {column.name!r} is of type {column.dtype}, which can be neither row names nor categories."
+            f"Column {quote(name)} is of type {column.dtype}, which can be neither row names nor categories."
         )
     return column.cast(polars.String)
 
 
-def to_numbers(polars: Any, column: Any, row_names: Sequence[str] | None) -> Any:
+def to_numbers(polars: Any, column: Any, name: str, row_names: Sequence[str] | None) -> Any:
     """Return a polars column as numbers: booleans as 0 and 1, text as the numbers that it spells.
 
     Raises
@@ -308,14 +317,14 @@ def to_numbers(polars: Any, column: Any, row_names: Sequence[str] | None) -> Any
         return column
     if column.dtype == polars.Boolean:
         return column.cast(polars.Int8)
-    text = to_text(polars, column)
+    text = to_text(polars, column, name)
     observed = text.is_not_null() & (text != "").fill_null(False)
     numbers = text.cast(polars.Float64, strict=False)
     bad = (observed & numbers.is_null()).arg_true()
     if len(bad):
         row = int(bad[0])
         raise InputError(
-            f"Column {column.name!r} must hold numbers, but {row_label(row, row_names)} holds {quote(text[row])}: fix the "
+            f"Column {quote(name)} must hold numbers, but {row_label(row, row_names)} holds {quote(text[row])}: fix the "
             f"cell, or mark it as missing with --na-value {quote(text[row])}."
         )
     return numbers
@@ -423,11 +432,11 @@ def read_file(
     if id_column is None:
         id_column = _find_id_column(polars, frame, drop, declared)
         if id_column is not None:
-            _warn_number_names(id_column, frame[id_column].to_list(), file.name)
+            _warn_number_names(id_column, get_column(frame, id_column).to_list(), file.name)
     _check_used_once(options | {"--id-column": [id_column] if id_column else []})
 
     def as_written(name: str) -> Any:  # so that 007 stays 007
-        return to_text(polars, texts[name] if texts else frame[name])
+        return to_text(polars, texts[name] if texts is not None else get_column(frame, name), name)
 
     row_names = distinct_names(as_written(id_column).to_list()) if id_column else None
     names = [name for name in frame.columns if name not in drop and name != id_column]
@@ -435,14 +444,15 @@ def read_file(
         raise InputError(f"No columns of {file.name} are left to cluster by: all are dropped or hold row names.")
     first = frame.columns[0]
     if first in names and first not in declared:
-        if id_column != "" and _numbers_the_rows(frame[first]):
-            _warn_row_numbers(frame[first], file.name)
-        if id_column is None and len(names) > 1 and _is_nearly_distinct(polars, frame[first]):
-            _warn_nearly_distinct(frame[first], file.name)
+        column = get_column(frame, first)
+        if id_column != "" and _numbers_the_rows(column):
+            _warn_row_numbers(first, column, file.name)
+        if id_column is None and len(names) > 1 and _is_nearly_distinct(polars, column):
+            _warn_nearly_distinct(first, column, file.name)
     for sentence in local.describe({*names} - {*categorical}):
         warnings.warn(sentence, InputWarning, stacklevel=2)
-    converted = [_to_enum(polars, as_written(name)) for name in names if name in categorical]
-    converted += [to_numbers(polars, frame[name], row_names) for name in names if name in real]
+    converted = {name: _to_enum(polars, as_written(name)) for name in names if name in categorical}
+    converted |= {name: to_numbers(polars, get_column(frame, name), name, row_names) for name in names if name in real}
     frame = replace_columns(select_columns(frame, names), converted)
     return FileTable(frame, row_names, id_column or None, tuple(categorical), tuple(real))
 
@@ -492,7 +502,7 @@ def _find_index(
     for name in frame.columns:
         if not _is_index(name, unnamed) or name == id_column or name in declared:
             continue
-        column = frame[name]
+        column = get_column(frame, name)
         if column.null_count() == 0 and column.n_unique() == len(column):
             indices.append(name)
         elif name == unnamed:
@@ -504,14 +514,16 @@ def _find_index(
         id_column = indices.pop(0)
         _warn(f"Column {id_column!r} of {source} is an index without a name and was read as the row names.")
     for name in indices:
-        _warn(f"Column {name!r} of {source} is an index without a name and was left out: name it to cluster by it.")
+        _warn(
+            f"Column {quote(name)} of {source} is an index without a name and was left out: name it to cluster by it."
+        )
     return id_column, indices
 
 
 def _find_id_column(polars: Any, frame: Any, drop: Collection[str], declared: Container[str]) -> str | None:
     """Return the first column if it is text, not mostly numbers, with a different value in every row."""
     name = frame.columns[0]
-    column = frame[name]
+    column = get_column(frame, name)
     if name in drop or name in declared or len(set(frame.columns) - set(drop)) < 2:
         return None
     if column.dtype != polars.String or column.null_count() or column.n_unique() < len(column):
@@ -545,26 +557,26 @@ def _warn_number_names(name: str, cells: list[str], source: str) -> None:
     example = find_number_text(np.arange(len(cells)), cells, MIN_NUMBER_SHARE)
     if example is not None:
         _warn(
-            f"Column {name!r} of {source} was read as row names, because its texts are all different, but most of them look "
+            f"Column {quote(name)} of {source} was read as row names, because its texts are all different, but most of them look "
             f"like dates or numbers, such as {example!r}. If it names the rows, use --id-column {shlex.quote(name)}. If not, "
             "correct the other cells, and write dates as 2020-12-31."
         )
 
 
-def _warn_nearly_distinct(column: Any, source: str) -> None:
+def _warn_nearly_distinct(name: str, column: Any, source: str) -> None:
     n_empty = column.null_count()
     empty = f" ({n_empty} {'is' if n_empty == 1 else 'are'} empty)" if n_empty else ""
     _warn(
-        f"Column {column.name!r} of {source} was not read as row names, because its {len(column)} cells hold only "
+        f"Column {quote(name)} of {source} was not read as row names, because its {len(column)} cells hold only "
         f"{column.drop_nulls().n_unique()} distinct texts{empty}. If it names the rows, use --id-column "
-        f"{shlex.quote(column.name)}. If not, --drop it: a category that nearly every row has for itself says nothing."
+        f"{shlex.quote(name)}. If not, --drop it: a category that nearly every row has for itself says nothing."
     )
 
 
-def _warn_row_numbers(column: Any, source: str) -> None:
+def _warn_row_numbers(name: str, column: Any, source: str) -> None:
     first = column[0]
     _warn(
-        f"Column {column.name!r} of {source} counts the rows ({first}, {first + 1}, {first + 2}, ...) and is read as a "
+        f"Column {quote(name)} of {source} counts the rows ({first}, {first + 1}, {first + 2}, ...) and is read as a "
         "number: if it is an identifier, use --id-column for row names, or --drop to leave it out."
     )
 
@@ -587,4 +599,4 @@ def _check_used_once(options: dict[str, Sequence[str]]) -> None:
     for option, names in options.items():
         for name in names:
             if first.setdefault(name, option) != option:
-                raise InputError(f"Column {name!r} is named by both {first[name]} and {option}; use one of them.")
+                raise InputError(f"Column {quote(name)} is named by both {first[name]} and {option}; use one of them.")

@@ -1,0 +1,236 @@
+"""Tables that broke something: odd names, damaged files, numbers at the edge, objects of other libraries."""
+
+import datetime as dt
+import gzip
+from decimal import Decimal
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import xarray as xr
+
+import coaltree as ct
+from coaltree.errors import InputError
+from coaltree.table import limits
+from coaltree.table import read_file as files
+from coaltree.table.columns import read_columns
+from coaltree.table.fill import fill_cells
+from coaltree.table.fill_file import fill_file
+from coaltree.table.messages import quote
+from coaltree.table.read_file import read_file
+from named import refused
+
+LONG = "y" * 100_000
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+# ------------------------------------------------------------------------------------- column names
+
+
+@pytest.mark.parametrize("name", ["literal", "^a.*$", "*", "len", "column"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_column_names_are_never_expressions(tmp_path, name, kind):
+    frame = pl.DataFrame({"id": ["p", "q", "r"], name: ["1.5", None, "2.5"], "ab": ["u", "v", None]})
+    path = tmp_path / f"t.{kind}"
+    frame.write_csv(path) if kind == "csv" else frame.write_parquet(path)
+    file = read_file(path, real=[name], categorical=["ab"])
+    assert (file.id_column, file.frame.columns) == ("id", [name, "ab"])
+    assert file.frame[name].to_list() == [1.5, None, 2.5]
+    for options in ({"id_column": name}, {"drop": [name]}, {"categorical": [name]}):
+        read_file(path, **options)
+    real, categorical = read_columns(file.frame).columns
+    assert (real.name, categorical.name) == (name, "ab")
+    filled = fill_cells(file.frame, {0: ([1], [7.0]), 1: ([2], ["v"])})
+    assert filled.columns == [name, "ab"]
+    assert filled.rows()[1:] == [(7.0, "v"), (2.5, "v")]
+    (tmp_path / f"f.{kind}").write_bytes(fill_file(path, {name: ([1], ["7"]), "ab": ([2], ["v"])}))
+    again = read_file(tmp_path / f"f.{kind}", id_column="").frame
+    assert again.columns == ["id", name, "ab"]
+    assert [float(cell) for cell in again[name]] == [1.5, 7.0, 2.5]
+
+
+def test_empty_column_name():
+    filled = fill_cells(pl.DataFrame({"": [1.0, None]}), {0: ([1], [2.0])})
+    assert (filled.columns, filled.rows()) == ([""], [(1.0,), (2.0,)])
+
+
+def test_labels_of_several_types():
+    for labels in (["a", 1], ["a", None], ["a", (1, 2)], ["a", float("nan")]):
+        X = pd.DataFrame(np.ones((3, 2)), columns=pd.Index(labels, dtype=object, tupleize_cols=False))
+        with refused("names text", TypeError):
+            ct.CoalescentClustering().fit(X)
+    with refused("Unprintable text"):
+        read_columns(pd.DataFrame({"a": [1.0], Unprintable(): [1.0]}))
+
+
+# -------------------------------------------------------------------------------------------- files
+
+
+def test_damaged_parquet_files(tmp_path):
+    """Either the file is read, or a sentence names it, whatever polars says or does."""
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"x": rng.normal(size=50), "t": ["u", "v"] * 25}).write_parquet(tmp_path / "t.parquet")
+    good = (tmp_path / "t.parquet").read_bytes()
+    messages = []
+    for k in range(200):
+        data = bytearray(good)
+        for _ in range(1 + k % 8):
+            data[rng.integers(4, len(data) - 4)] ^= 1 << int(rng.integers(8))
+        (tmp_path / "bad.parquet").write_bytes(data)
+        try:
+            read_file(tmp_path / "bad.parquet")
+        except InputError as error:
+            messages.append(str(error))
+    assert len(messages) > 20
+    assert all(("bad.parquet" in message or "Column" in message) and len(message) < 1000 for message in messages)
+
+
+def test_a_panic_of_polars_is_a_message(tmp_path, monkeypatch):
+    class PanicException(BaseException):
+        pass
+
+    def panic(data):
+        raise PanicException("index out of bounds")
+
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with refused("t.parquet damaged"):
+        read_file(tmp_path / "t.parquet")
+
+
+# --------------------------------------------------------------------------------- dates and durations
+
+DURATIONS = [dt.timedelta(hours=h) for h in (1, 2, 3, 50, 51)] + [None]
+DATES = [dt.date(2020, 1, day) for day in (1, 2, 3, 20, 21)] + [None]
+X = [0.0, 0.1, 0.2, 5.0, 5.1, 5.2]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"d": DURATIONS, "x": X}),
+        pa.table({"d": pa.array(DURATIONS), "x": X}),
+        pa.table({"d": pa.array(DATES), "x": X}),
+        pd.DataFrame({"d": pd.array(DATES, dtype=pd.ArrowDtype(pa.date32())), "x": X}),
+        pd.DataFrame({"d": pd.array(DURATIONS, dtype=pd.ArrowDtype(pa.duration("ms"))), "x": X}),
+    ],
+    ids=["polars duration", "arrow duration", "arrow date", "pandas arrow date", "pandas arrow duration"],
+)
+def test_durations_and_arrow_dates(frame):
+    filled = ct.CoalescentImputer(calibrate=0).fit_transform(frame)
+    assert type(filled) is type(frame)
+    (column, _) = read_columns(filled).columns
+    assert column.values[:5].tolist() == read_columns(frame).columns[0].values[:5].tolist()
+    assert np.isfinite(column.values).all()
+    model = ct.CoalescentClustering().fit(frame)
+    assert np.isfinite(model.score_samples(frame)).all()
+
+
+# --------------------------------------------------------------------------------------------- numbers
+
+
+def test_integers_above_the_exact_floats():
+    cells = [2**63 + 4096 * i for i in range(5)] + [None]
+    expected = [float(cell) for cell in cells[:5]]
+    for X in (
+        pl.DataFrame({"u": pl.Series(cells, dtype=pl.UInt64)}),
+        pa.table({"u": pa.array(cells, pa.uint64())}),
+        pd.DataFrame({"u": pd.array(cells, dtype="UInt64")}),
+        [[cell] for cell in cells],
+    ):
+        (column,) = read_columns(X).columns
+        assert column.values[:5].tolist() == expected
+        assert np.isnan(column.values[5])
+
+
+def test_signalling_nan_is_missing():
+    cells = [Decimal("sNaN"), Decimal(1), Decimal("NaN"), Decimal(3)]
+    for X in ([[cell] for cell in cells], pd.DataFrame({"d": pd.Series(cells, dtype=object)})):
+        assert np.isnan(read_columns(X).columns[0].values).tolist() == [True, False, True, False]
+    assert fill_cells([[cell] for cell in cells], {0: ([0, 2], [5.0, 6.0])})[:, 0].tolist() == [5, 1, 6, 3]
+
+
+def test_the_largest_numbers():
+    table = np.array([[1e308 * (-1) ** i, i] for i in range(12)])
+    model = ct.CoalescentClustering().fit(table)
+    numbers = [v for column in model.parameters_.values() for v in column.values() if isinstance(v, float)]
+    assert numbers
+    assert np.isfinite(numbers).all()
+    with refused("'x0' 1e+308 row 0 standardize"):
+        ct.CoalescentClustering(standardize=False).fit(table)
+
+
+# --------------------------------------------------------------------------------------------- objects
+
+
+def test_objects_of_other_libraries():
+    with refused("Dataset to_dataframe", TypeError):
+        read_columns(xr.Dataset({"a": ("i", [1.0, 2.0])}))
+    assert read_columns(xr.DataArray(np.ones((3, 2)))).n_rows == 3
+    with refused("'x0' Unprintable row 1", TypeError):
+        read_columns([[1.0], [Unprintable()]])
+    with refused("entry 1 Unprintable"):
+        read_columns([[1.0], Unprintable()])
+    with refused("categorical_features Unprintable"):
+        read_columns([[1.0]], Unprintable())
+
+
+@pytest.mark.parametrize("chunks", [(10, 4), (10, 2)])
+def test_dask_arrays_of_unknown_length(chunks):
+    values = np.random.default_rng(0).normal(size=(40, 4))
+    array = da.from_array(values, chunks=chunks)
+    array = array[array[:, 0] > 0]
+    got = np.column_stack([column.values for column in read_columns(array).columns])
+    np.testing.assert_array_equal(got, values[values[:, 0] > 0])
+
+
+def test_long_texts_are_shortened():
+    def number_with_text(name="a", cell="x", index=None):
+        return pd.DataFrame({name: [1.0] * 11 + [cell]}, dtype=object, index=index)
+
+    for X in (
+        number_with_text(cell=LONG),
+        number_with_text(name=LONG),
+        number_with_text(index=[f"{LONG}{i}" for i in range(12)]),
+        [[1.0]] * 11 + [[LONG]],
+        [[LONG.encode()]] * 3,
+        np.array([LONG] * 5),
+    ):
+        with pytest.raises(InputError) as error:
+            read_columns(X)
+        assert len(str(error.value)) < 600
+    with pytest.raises(InputError) as error:
+        read_columns([[1.0]], LONG)
+    assert len(str(error.value)) < 600
+    assert quote(LONG).startswith("'yyy")
+
+
+# ---------------------------------------------------------------------------------------------- limits
+
+
+def test_large_tables_are_refused_before_any_work():
+    with refused("100,000,001 rows 100,000,000 GiB"):
+        read_columns(np.broadcast_to(1.0, (100_000_001, 2)))
+    with refused("200,000 columns 100,000"):
+        read_columns(np.broadcast_to(1.0, (2, 200_000)))
+    with refused("3,000,000,000 cells 2,000,000,000 22 GiB"):
+        read_columns(da.zeros((50_000, 60_000), chunks=(1000, 60_000)))
+
+
+def test_large_files_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_FILE_BYTES", 1000)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 1000)
+    (tmp_path / "t.csv").write_text("x\n" + "1\n" * 1000)
+    with refused("t.csv GiB"):
+        read_file(tmp_path / "t.csv")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"x\n" + b"1\n" * 100_000))
+    assert (tmp_path / "t.csv.gz").stat().st_size < 1000
+    with refused("t.csv.gz GiB"):
+        read_file(tmp_path / "t.csv.gz")
