@@ -161,7 +161,7 @@ def measured_constants(client, n):
 
 def levels(n):
     """Return how often n points are cut in two."""
-    return max(0, math.ceil(math.log2(n / neighbours.CELL)))
+    return max(0, math.ceil(math.log2(n / neighbours.MAX_CELL_SIZE)))
 
 
 def row_bytes(n):

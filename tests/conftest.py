@@ -43,11 +43,11 @@ def short_chains():
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (
-            ("KEPT", 4),
+            ("DRAWS_PER_CHAIN", 4),
             ("MIN_SWEEPS", 12),
             ("MAX_SWEEPS", 12),
-            ("HELD", 2),
-            ("CELL_DRAWS", 3),
+            ("N_TREE_SWEEPS", 2),
+            ("N_CELL_DRAWS", 3),
         ):
             patch.setattr(posterior_draws, name, value)
         yield

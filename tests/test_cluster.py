@@ -66,7 +66,7 @@ def small_blocks(monkeypatch):
     """Let small tables have several rounds, and their points several blocks of several cells."""
     monkeypatch.setattr(greedy, "MIN_LINEAGES", 60)
     monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 60)
-    monkeypatch.setattr(neighbours, "CELL", 20)
+    monkeypatch.setattr(neighbours, "MAX_CELL_SIZE", 20)
     monkeypatch.setattr(cluster, "BLOCK_POINTS", 64)
 
 

@@ -12,7 +12,7 @@ import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.chain import Chain, without_ties
-from coaltree.inference.checkpoint import Checkpoint
+from coaltree.inference.checkpoint import ChainCheckpoint
 from coaltree.inference.mcmc_result import Topologies, effective_samples, r_hat, warm_up
 from coaltree.process.base import merge_log_likelihoods
 from coaltree.tree.clades import clade_masks
@@ -353,7 +353,7 @@ def test_a_file_of_something_else_is_refused(eight, tmp_path):
     pickled = tmp_path / "pickled.npz"
     np.savez(pickled, facts=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="is not a checkpoint"):
-        Checkpoint(pickled, "mark", 0).resume(None, [])
+        ChainCheckpoint(pickled, "mark", 0).resume(None, [])
 
 
 # -- diagnostics ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.inference.neighbours import CELL, nearest
+from coaltree.inference.neighbours import MAX_CELL_SIZE, nearest
 from coaltree.inference.thread_executor import ThreadExecutor
 from coaltree.process import base, brownian, gaussian
 
@@ -85,7 +85,7 @@ def test_neighbours_are_the_nearest(n, columns):
     found = nearest(points, 10, ThreadExecutor(2), 0)
     _, true = cKDTree(points.T).query(points.T, 11)
     held = np.mean([len(set(a) & set(b)) for a, b in zip(found, true[:, 1:], strict=True)]) / 10
-    assert held == 1.0 if n <= CELL else held > 0.95
+    assert held == 1.0 if n <= MAX_CELL_SIZE else held > 0.95
     assert np.mean(found[:, 0] == true[:, 1]) > 0.98
     assert not np.any(found == np.arange(n)[:, None])
     gaps = np.linalg.norm(points[:, found] - points[:, :, None], axis=0)

@@ -15,6 +15,8 @@ from coaltree.process.predictions import Predictions
 from coaltree.process.slice_sampling import positive_slice_step
 from command_line import command_in
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 ROUNDING = 1 / 12  # variance of a score within its state
 
 

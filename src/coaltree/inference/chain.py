@@ -26,9 +26,9 @@ SHARES = {"subtree": 0.3, "near": 0.35, "leaf": 0.05, "height": 0.28, "scale": 0
 WIDE_UP_TO = {"subtree": 20, "leaf": 20, "scale": 500}  # rows: in a tree of more, what looks at all of it is rarer
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
 FIRST_STRETCH = 1.0
-WANTED = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
+TARGET_ACCEPTANCE = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
 CLOCK_RANGE = (-10.0, 10.0)  # of the logarithm of what all heights are multiplied by when the clock is set
-MADE_OF_THE_TREE = ("_forest", "_history", "_segments")  # attributes of a chain
+DERIVED_ATTRIBUTES = ("_forest", "_history", "_segments")  # attributes of a chain
 TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by about so much
 
 
@@ -110,9 +110,9 @@ class Chain:
         self._leaves = math.fsum(process.leaf_log_likelihoods(self._X))
         set_children(self._history, children[len(self._X) :], root)
         set_heights(self._forest, self._history, heights)
-        self._count_up()
+        self._update_log_joint()
 
-    def _count_up(self) -> None:
+    def _update_log_joint(self) -> None:
         """Set the log joint density, and clear rounding errors away: what follows depends on the tree alone."""
         ladder = np.asarray(self._history.ladder)
         live = np.arange(len(ladder) + 1, 1, -1)
@@ -122,7 +122,7 @@ class Chain:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: not the messages, which follow from the tree."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in MADE_OF_THE_TREE}
+        kept = {name: value for name, value in self.__dict__.items() if name not in DERIVED_ATTRIBUTES}
         return {**kept, "tree": self._by_slot()}
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
@@ -166,7 +166,7 @@ class Chain:
             self.tried,
             self.accepted,
         )
-        self._count_up()
+        self._update_log_joint()
         if self._sampler and hold:
             self._sampler.draw_cells(self.process, self.tree(), self._rng)
             self._X = self._sampler.table
@@ -201,7 +201,7 @@ class Chain:
     def climb(self, first: int, last: int, least_gain: float) -> int:
         """Hang some subtrees, by the slots of their tops, where each fits best; return how many moved."""
         moves = int(climb(self._forest, self._history, self._segments, first, last, least_gain))
-        self._count_up()
+        self._update_log_joint()
         return moves
 
     def tune(self) -> None:
@@ -209,7 +209,7 @@ class Chain:
         scale = MOVES.index("scale")
         if self.tried[scale] >= 10:
             share = self.accepted[scale] / self.tried[scale]
-            self._stretch = min(max(self._stretch * math.exp(share - WANTED), 1e-4), 5.0)
+            self._stretch = min(max(self._stretch * math.exp(share - TARGET_ACCEPTANCE), 1e-4), 5.0)
             self.tried[:] = self.accepted[:] = 0
 
     def _in_order(self) -> tuple[IntArray, FloatArray, IntArray]:
@@ -245,7 +245,7 @@ class Chain:
         return self.process.parameter_values() if self._sampler else np.zeros(0)
 
     def state(self) -> State:
-        """Return all that the chain goes on from."""
+        """Return the state from which the chain can continue."""
         children, root, heights = self._by_slot()
         return State(
             children,
@@ -258,7 +258,7 @@ class Chain:
         )
 
     def restore(self, state: State) -> None:
-        """Take up a chain where it was left."""
+        """Continue a chain from a state."""
         self._stretch = state.stretch
         self._rng.bit_generator.state = state.generator
         if self._sampler:

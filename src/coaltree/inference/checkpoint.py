@@ -1,4 +1,4 @@
-"""Files from which a long computation goes on, whole at any time."""
+"""Checkpoint files, from which a long computation resumes; complete at any time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .merges import Merges
 
 
 def fingerprint(subject: Any, *settings: object) -> str:
-    """Return what tells one table, process and settings from others; the subject is arrays and numbers, in tuples and lists."""
+    """Return a digest of a table, a process and settings; the subject is arrays and numbers in tuples and lists."""
     digest = hashlib.sha256(repr(settings).encode())
 
     def add(part: Any) -> None:
@@ -79,7 +79,7 @@ class CheckpointFile:
 
 @contextlib.contextmanager
 def add_resume_hint(path: str | Path | None = None, *, has_checkpoint: bool = True) -> Iterator[None]:
-    """Add to the word that a cluster was lost where the last checkpoint is, if there is or can be one."""
+    """Add to the message that a cluster was lost where the last checkpoint is, if there is or can be one."""
     try:
         yield
     except ExecutorError as error:
@@ -123,7 +123,7 @@ class SearchCheckpoint:
         self._file = CheckpointFile(path, mark, "a search by neighbours")
 
     def write(self, forest: Forest, lists: Lists, merges: Merges, done: int, rounds: list[Round]) -> None:
-        """Keep what a round has left: the live lineages, in the first slots, and the merges."""
+        """Save the state after a round: the live lineages, in the first slots, and the merges."""
         live, n = int(lists.counts[1]), len(merges.children) + 1
         self._file.write(
             {"done": done, "rounds": rounds},
@@ -136,7 +136,7 @@ class SearchCheckpoint:
         )
 
     def resume(self, forest: Forest, lists: Lists, merges: Merges) -> tuple[int, list[Round]] | None:
-        """Put things as they were after the last round that was kept; return the merges done, and the rounds."""
+        """Restore the state after the last saved round; return the number of merges, and the rounds."""
         stored = self._file.read()
         if stored is None:
             return None
@@ -166,7 +166,7 @@ FloatArray = NDArray[np.float64]
 
 
 class ChainRecord(NamedTuple):
-    """Samples of all chains."""
+    """The samples of all chains."""
 
     children: NDArray[np.int32]  # (chains, samples, merges, 2)
     heights: FloatArray  # (chains, samples, merges)
@@ -179,7 +179,7 @@ class ChainRecord(NamedTuple):
 
     @classmethod
     def empty(cls, n_chains: int, n_samples: int, n_leaves: int, n_parameters: int, n_missing: int) -> ChainRecord:
-        """Return room for samples."""
+        """Return empty arrays for samples."""
         shape = n_chains, n_samples, n_leaves - 1
         return cls(
             np.zeros((*shape, 2), dtype=np.int32),
@@ -205,7 +205,7 @@ class ChainRecord(NamedTuple):
         return {name: array for name, array in self._asdict().items() if name != "done"}
 
 
-class Checkpoint:
+class ChainCheckpoint:
     """A file with what has been recorded, whole at any time.
 
     Parameters
@@ -222,7 +222,7 @@ class Checkpoint:
         self._tuned = tuned
 
     def write(self, recorded: ChainRecord, chains: Sequence[Chain]) -> None:
-        """Write what there is, and what the chains go on from."""
+        """Write the samples so far, and the states of the chains."""
         states = [chain.state() for chain in chains]
         done = int(recorded.done[0])
         facts = {
@@ -242,7 +242,7 @@ class Checkpoint:
         self._file.write(facts, arrays)
 
     def resume(self, recorded: ChainRecord, chains: Sequence[Chain]) -> int:
-        """Go on from the file, if there is one; return during how many samples moves are tuned, or were."""
+        """Resume from the file, if there is one; return the number of samples during which moves are tuned."""
         found = self._file.read()
         if found is None:
             return self._tuned

@@ -1,4 +1,4 @@
-"""Markov chain Monte Carlo: chains that walk over trees by regrafting, and visit each as often as it is likely.
+"""Markov chain Monte Carlo: chains that run_chains over trees by regrafting, and visit each as often as it is likely.
 
 A chain begins at the greedy tree, thrown into disorder in a way of its own. Its moves leave the posterior as it is, eq. (13.1)
 to (13.3), so that in the long run trees are visited in proportion to ``p(tree | x)``; whether the run was long enough, chains
@@ -23,7 +23,7 @@ from ..process.base import ParameterSampler, Process, check_process
 from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import MOVES, Chain, Sample, without_ties
-from .checkpoint import ChainRecord, Checkpoint, add_resume_hint, fingerprint
+from .checkpoint import ChainCheckpoint, ChainRecord, add_resume_hint, fingerprint
 from .executors import make_executor, open_client
 from .greedy import greedy
 from .mcmc_result import MCMCResult, effective_samples, r_hat, warm_up
@@ -35,9 +35,9 @@ McmcProgress = Callable[
 ]  # share of the work done, R-hat and effective samples of the log joint
 
 TUNED = 10  # of so many samples one goes into tuning, at least
-LOOKS = 40  # at how it goes, in a run
-SWAPPED = 0.1  # of the leaves change places where a chain begins
-JOLT = 0.5  # standard deviation of the log of what its heights are multiplied by
+N_REPORTS = 40  # at how it goes, in a run
+SWAPPED_SHARE = 0.1  # of the leaves change places where a chain begins
+HEIGHT_JITTER = 0.5  # standard deviation of the log of what its heights are multiplied by
 
 
 class Plan(NamedTuple):
@@ -49,14 +49,14 @@ class Plan(NamedTuple):
     thin: int  # moves from one sample to the next
 
 
-def walk(
+def run_chains(
     chains: list[Chain], plan: Plan, recorded: ChainRecord, executor: ThreadExecutor, look: Callable[[], None]
 ) -> None:
     """Move the chains, and record them, from where they are to the end."""
-    bounds = np.linspace(0, plan.n_samples, LOOKS + 1).astype(int)
+    bounds = np.linspace(0, plan.n_samples, N_REPORTS + 1).astype(int)
     for first, last in pairwise(np.unique(np.maximum(bounds, recorded.done[0])).tolist()):
         tasks = [(chain, plan, first, last) for chain in chains]
-        for number, (chain, samples) in enumerate(executor.run(stretch, tasks)):
+        for number, (chain, samples) in enumerate(executor.run(run_chain, tasks)):
             chains[number] = chain
             for k, sample in enumerate(samples, first):
                 recorded.record(number, k, sample)
@@ -64,7 +64,7 @@ def walk(
         look()
 
 
-def stretch(chain: Chain, plan: Plan, first: int, last: int) -> tuple[Chain, list[Sample]]:
+def run_chain(chain: Chain, plan: Plan, first: int, last: int) -> tuple[Chain, list[Sample]]:
     """Move a chain from one sample to another; return it, and the samples."""
     samples = []
     for k in range(first, last):
@@ -166,7 +166,7 @@ def mcmc(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # they follow below
             tree = greedy(begun, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
-        chains = [_begun(begun, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
+        chains = [_init_chain(begun, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
         n_missing = len(samplers[0].missing_cells()) if samplers[0] else 0
         recorded = ChainRecord.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
         kept = None
@@ -174,7 +174,7 @@ def mcmc(
             seeded = None if random_state is None else seeds
             settings = (plan.n_chains, plan.thin, warmup, seeded, bool(draw_parameters), bool(hold_noise))
             mark = fingerprint((matrix, resolved.columns(begun)), *settings)
-            kept = Checkpoint(checkpoint, mark, plan.tuned)
+            kept = ChainCheckpoint(checkpoint, mark, plan.tuned)
             plan = plan._replace(tuned=kept.resume(recorded, chains))
 
         def look() -> None:
@@ -185,7 +185,7 @@ def mcmc(
                 so_far = recorded.log_joints[:, done // 2 : done]
                 progress(done / plan.n_samples, r_hat(so_far), effective_samples(so_far))
 
-        walk(chains, plan, recorded, make_executor(opened, n_threads), look)
+        run_chains(chains, plan, recorded, make_executor(opened, n_threads), look)
     result = _result(recorded, chains, plan, warmup, leaf_names)
     result.remarks.extend(resolved.remarks(tree, begun))
     for remark in result.remarks:
@@ -193,14 +193,14 @@ def mcmc(
     return result
 
 
-def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, sampler: ParameterSampler[Any] | None) -> Chain:
+def _init_chain(X: FloatArray, process: Process, tree: Tree, seed: int, sampler: ParameterSampler[Any] | None) -> Chain:
     """Return a chain at a tree in disorder: some leaves have changed places, and heights are stretched."""
     rng = np.random.default_rng(seed)
     n = tree.n_leaves
-    swapped = rng.permutation(n)[: max(2, round(SWAPPED * n))]
+    swapped = rng.permutation(n)[: max(2, round(SWAPPED_SHARE * n))]
     names = np.arange(2 * n - 1)
     names[swapped] = np.roll(swapped, 1)
-    heights = tree.heights * np.exp(JOLT * rng.standard_normal())
+    heights = tree.heights * np.exp(HEIGHT_JITTER * rng.standard_normal())
     return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng, sampler)
 
 

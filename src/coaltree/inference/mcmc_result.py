@@ -16,11 +16,11 @@ from ..tree.tree import Tree
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-RARE = 0.1  # clades that no chain has more often are left out of the comparison of chains, as is usual
-REFERENCES = 20  # trees, distances to which are looked at for the effective number of topologies
-FEWEST = 4  # samples of a chain, below which nothing can be said
-LONGEST_WARM_UP = 0.5  # of the samples
-WARM_UPS = 11  # that are tried
+MIN_CLADE_FREQUENCY = 0.1  # clades that no chain has more often are left out of the comparison of chains, as is usual
+N_REFERENCE_TREES = 20  # trees, distances to which are looked at for the effective number of topologies
+MIN_SAMPLES = 4  # samples of a chain, below which nothing can be said
+MAX_WARMUP_SHARE = 0.5  # of the samples
+N_WARMUPS = 11  # that are tried
 
 
 def r_hat(trace: FloatArray) -> float:
@@ -48,7 +48,9 @@ def effective_samples(trace: FloatArray) -> float:
 
 
 def _number(diagnostic: Any, trace: FloatArray, method: str) -> float:
-    return float(diagnostic(trace, chain_axis=0, draw_axis=1, method=method)) if trace.shape[1] >= FEWEST else np.nan
+    return (
+        float(diagnostic(trace, chain_axis=0, draw_axis=1, method=method)) if trace.shape[1] >= MIN_SAMPLES else np.nan
+    )
 
 
 def warm_up(log_joints: FloatArray) -> int:
@@ -59,7 +61,7 @@ def warm_up(log_joints: FloatArray) -> int:
     log_joints : ndarray of shape (n_chains, n_samples)
     """
     n = log_joints.shape[1]
-    starts = np.unique(np.linspace(0, LONGEST_WARM_UP * n, WARM_UPS).astype(int))
+    starts = np.unique(np.linspace(0, MAX_WARMUP_SHARE * n, N_WARMUPS).astype(int))
     return int(max(starts, key=lambda start: np.nan_to_num(effective_samples(log_joints[:, start:]))))
 
 
@@ -82,7 +84,7 @@ class Topologies:
         chains = self._numbers.reshape(self._n_chains, -1)
         samples = len(self._numbers) / self._n_chains
         shares = np.array([np.bincount(chain, minlength=self._numbers.max() + 1) / samples for chain in chains])
-        common = shares.max(axis=0) >= RARE
+        common = shares.max(axis=0) >= MIN_CLADE_FREQUENCY
         return float(np.mean(np.std(shares[:, common], axis=0, ddof=1))) if self._n_chains > 1 else np.nan
 
     def effective_topologies(self) -> float:
@@ -90,7 +92,7 @@ class Topologies:
 
         The distance is the number of clades that only one of two trees has.
         """
-        references = np.linspace(0, len(self._numbers) - 1, REFERENCES).astype(int)
+        references = np.linspace(0, len(self._numbers) - 1, N_REFERENCE_TREES).astype(int)
         return float(np.median([effective_samples(self._distances(k)) for k in np.unique(references)]))
 
     def _distances(self, reference: int) -> FloatArray:
@@ -100,9 +102,9 @@ class Topologies:
         return missing.reshape(self._n_chains, -1)
 
 
-ALIKE = 0.05  # mean standard deviation of clade frequencies between chains, below which they agree
-MIXED = 1.05  # R-hat
-ENOUGH = 100.0  # effective samples
+MAX_SPLIT_DEVIATION = 0.05  # mean standard deviation of clade frequencies between chains, below which they agree
+MAX_R_HAT = 1.05  # R-hat
+MIN_EFFECTIVE_SAMPLES = 100.0  # effective samples
 
 
 class MCMCResult(TreeSample):
@@ -212,18 +214,20 @@ class MCMCResult(TreeSample):
         return min(*self.effective_samples.values(), self.effective_topologies)
 
     def _doubts(self) -> list[str]:
-        if (kept := len(self) // self.n_chains) < FEWEST:
+        if (kept := len(self) // self.n_chains) < MIN_SAMPLES:
             return [f"{kept} tree(s) of each chain are too few to say anything"]
         doubts = []
         least = self.least_effective
-        if not least >= ENOUGH:
+        if not least >= MIN_EFFECTIVE_SAMPLES:
             doubts.append(
-                f"the trees are worth only {least:.0f} independent ones, and {ENOUGH:.0f} is the least to go by"
+                f"the trees are worth only {least:.0f} independent ones, and {MIN_EFFECTIVE_SAMPLES:.0f} is the least to go by"
             )
-        if not (most := max(self.r_hat.values())) <= MIXED:
-            doubts.append(f"R-hat is {most:.4f}, above {MIXED}")
-        if self.split_deviation > ALIKE:
-            doubts.append(f"chains differ by {self.split_deviation:.4f} in how often they have a clade, above {ALIKE}")
+        if not (most := max(self.r_hat.values())) <= MAX_R_HAT:
+            doubts.append(f"R-hat is {most:.4f}, above {MAX_R_HAT}")
+        if self.split_deviation > MAX_SPLIT_DEVIATION:
+            doubts.append(
+                f"clade frequencies of the chains differ by {self.split_deviation:.4f}, above {MAX_SPLIT_DEVIATION}"
+            )
         return doubts
 
     def _verdict(self, doubts: Sequence[str]) -> str:

@@ -45,11 +45,11 @@ LIST_LENGTH = 16
 MIN_DIVISIONS, MAX_DIVISIONS = 6, 30
 TARGET_RECALL = 0.97  # of some points the nearest one is to be found, else points are divided once more
 N_RECALL_PROBES = 64  # are those points
-FILLINGS = 3  # divisions after which cells that are missing are put nearer to where they belong
-CELL = 400  # points in a cell, at most
+N_FILLINGS = 3  # divisions after which cells that are missing are put nearer to where they belong
+MAX_CELL_SIZE = 400  # points in a cell, at most
 PROBE_PAIRS = 500_000  # weighed at most, to see how good the lists are
 MIN_PROBES, MAX_PROBES = 10, 100
-KEPT = 0.5  # of the lineages are left when neighbours are looked for anew
+MIN_LIVE_SHARE = 0.5  # of the lineages are left when neighbours are looked for anew
 
 
 def merge_neighbours(
@@ -104,17 +104,17 @@ def merge_neighbours(
 
         # a round takes a time in proportion to its lineages, about half of it to find neighbours
         def found(share: float, live: int = live) -> None:
-            report(1 - live / n * (1 - (1 - KEPT) * 0.5 * share), live)
+            report(1 - live / n * (1 - (1 - MIN_LIVE_SHARE) * 0.5 * share), live)
 
         def merged(k: int, live: int = live) -> None:
-            report(1 - 0.5 * (live * KEPT + max(n - k, 0)) / n, n - k)
+            report(1 - 0.5 * (live * MIN_LIVE_SHARE + max(n - k, 0)) / n, n - k)
 
         points = process.coordinates(read_messages(forest, slice(0, live)), height)
         neighbours = nearest(points, LIST_LENGTH, executor, live, found)
         executor.share(live, weigh_neighbours, forest, lists, neighbours)
         rounds.append(Round(live, float(np.mean(np.asarray(lists.keys)[probes, 0] <= keys))))
         start_heap(lists)
-        goal = max(int(KEPT * live), few)
+        goal = max(int(MIN_LIVE_SHARE * live), few)
         before = done
         done = run_in_chunks(
             lambda first, last, goal=goal: neighbour_merges(forest, lists, goal, first, last, *merges),  # type: ignore[misc]
@@ -160,7 +160,7 @@ def nearest(
     distances = np.full((n, length), math.inf, dtype=np.float32)
     neighbours = np.full((n, length), -1, dtype=np.intp)
     holes = np.isnan(points)
-    fillings = FILLINGS if holes.any() else 0
+    fillings = N_FILLINGS if holes.any() else 0
     filled = np.where(holes, _means(points), points) if fillings else points
 
     def look(count: int) -> Iterator[None]:
@@ -168,7 +168,7 @@ def nearest(
         divisions: Iterator[Division] = (_divided(filled, rng) for _ in range(count))
         return executor.scan_cells(points, divisions, distances, neighbours)
 
-    if n <= CELL:
+    if n <= MAX_CELL_SIZE:
         list(look(1))
         return neighbours
     probes = rng.choice(n, N_RECALL_PROBES, replace=False)
@@ -198,7 +198,7 @@ def _divided(points: NDArray[np.float32], rng: np.random.Generator) -> tuple[Int
     order = np.arange(n, dtype=np.intp)
     bounds = np.array([0, n], dtype=np.intp)
     along, term = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
-    for _ in range(max(0, math.ceil(math.log2(n / CELL)))):
+    for _ in range(max(0, math.ceil(math.log2(n / MAX_CELL_SIZE)))):
         direction = np.asarray(rng.standard_normal(n_columns), dtype=np.float32)
         along[:] = 0.0
         for weight, column in zip(direction, points, strict=True):  # in this order whatever the place of a point

@@ -1,7 +1,7 @@
-"""Some draws of trees with their parameters, by short Markov chains: what predictions are averaged over.
+"""Draws of trees with their parameters by short Markov chains, for predictions to be averaged over.
 
-One tree is too sure of itself whatever its parameters; some tens of draws are enough to be honest, and take about a second for a
-few hundred rows. The chains begin at a tree that fits already.
+A single tree is overconfident whatever its parameters. Some tens of draws correct this, and take about a second for a few hundred
+rows. The chains start at a tree that already fits.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from .thread_executor import ThreadExecutor, thread_count
 FloatArray = NDArray[np.float64]
 
 N_CHAINS = 2
-KEPT = 25  # draws of each chain
-HELD = 10  # sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them
-WARM_UP = 0.4  # of all sweeps
-CELL_DRAWS = 10  # of missing cells before the first move: filled otherwise they would mislead it
+DRAWS_PER_CHAIN = 25  # draws of each chain
+N_TREE_SWEEPS = (
+    10  # sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them
+)
+WARMUP_SHARE = 0.4  # of all sweeps
+N_CELL_DRAWS = 10  # of missing cells before the first move: filled otherwise they would mislead it
 MIN_SWEEPS, MAX_SWEEPS = 80, 300
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
 MOVE, COLUMN, TIME = 1.0, 0.05, 60_000.0
 MAX_TIME = 1_000_000.0  # in these units, about half a minute: wide tables get fewer sweeps, and fewer rows
 MIN_WIDE_SWEEPS = 16  # of wide tables, whose trees are nearly certain
 MIN_ROWS, MAX_ROWS = 100, 3_000  # that trees are drawn over
-LOOKS = 10  # at how it goes
+N_REPORTS = 10  # of progress
 
 
 class Draw(NamedTuple):
@@ -85,13 +87,13 @@ def posterior_draws(
     """
     seeds = as_generator(random_state).integers(2**63, size=N_CHAINS).tolist()
     plan = _plan(*X.shape)
-    chains = [_begun(X, process, tree, seed, hold_noise) for seed in seeds]
+    chains = [_init_chain(X, process, tree, seed, hold_noise) for seed in seeds]
     found: list[list[Draw]] = [[] for _ in chains]
-    bounds = np.unique(np.linspace(0, plan.n_sweeps, LOOKS + 1).astype(int))
+    bounds = np.unique(np.linspace(0, plan.n_sweeps, N_REPORTS + 1).astype(int))
     threads = ThreadExecutor(thread_count(n_jobs))
     for first, last in pairwise(bounds.tolist()):
         tasks = [(chain, tree.leaf_names, plan, first, last) for chain in chains]
-        for number, (chain, draws) in enumerate(threads.run(_stretch, tasks)):
+        for number, (chain, draws) in enumerate(threads.run(_run_sweeps, tasks)):
             chains[number] = chain
             found[number].extend(draws)
         if progress:
@@ -99,11 +101,11 @@ def posterior_draws(
     return [draw for draws in found for draw in draws]
 
 
-def _begun(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: bool) -> Chain:
+def _init_chain(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: bool) -> Chain:
     rng = np.random.default_rng(seed)
     sampler = process.sampler(process.jitter_rounded(X, rng), hold_noise)
     tree = without_ties(tree, rng)
-    for _ in range(CELL_DRAWS):
+    for _ in range(N_CELL_DRAWS):
         sampler.draw_cells(process, tree, rng)
     return Chain(sampler.table, process, tree, rng, sampler)
 
@@ -117,15 +119,19 @@ def _plan(n: int, n_columns: int) -> Plan:
     time = n * (MOVE + COLUMN * n_columns)
     sweeps = int(np.clip(TIME / time, MIN_SWEEPS, MAX_SWEEPS))
     sweeps = min(sweeps, max(int(MAX_TIME / time), MIN_WIDE_SWEEPS))
-    warmup = int(WARM_UP * sweeps)
-    return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, KEPT).round().astype(int).tolist()))
+    warmup = int(WARMUP_SHARE * sweeps)
+    return Plan(
+        sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, DRAWS_PER_CHAIN).round().astype(int).tolist())
+    )
 
 
-def _stretch(chain: Chain, leaf_names: tuple[str, ...], plan: Plan, first: int, last: int) -> tuple[Chain, list[Draw]]:
-    """Make some sweeps; return the chain, and what is kept."""
+def _run_sweeps(
+    chain: Chain, leaf_names: tuple[str, ...], plan: Plan, first: int, last: int
+) -> tuple[Chain, list[Draw]]:
+    """Make some sweeps; return the chain and its draws."""
     draws: list[Draw] = []
     for k in range(first, last):
-        chain.move(chain.n_leaves, hold=k < min(HELD, plan.warmup // 2))
+        chain.move(chain.n_leaves, hold=k < min(N_TREE_SWEEPS, plan.warmup // 2))
         if k < plan.warmup:
             chain.tune()
         if k in plan.kept:
