@@ -191,3 +191,11 @@ def test_several_trees(prunes):
     for k in range(9):
         expected = sum(shares[t, k] * dense[t].merge_heights(tree, k) for t, tree in enumerate(trees))
         np.testing.assert_allclose(placed.nearest_height[k], np.sort(expected)[:2], atol=1e-8)
+
+
+def test_tables_that_are_not_kept_need_no_bounds(monkeypatch, table):
+    """Wide tables: few places, but so many columns that their tables are made again for every block."""
+    tree, X, process, rows, dense = table
+    expected = Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows)
+    monkeypatch.setattr(groups_module, "KEPT", 0)
+    np.testing.assert_allclose(Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows), expected)

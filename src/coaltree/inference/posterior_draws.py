@@ -34,6 +34,7 @@ MOVE, COLUMN, TIME = 1.0, 0.05, 60_000.0
 MAX_TIME = 1_000_000.0  # in these units, about half a minute: wide tables get fewer sweeps, and fewer rows
 MIN_WIDE_SWEEPS = 16  # of wide tables, whose trees are nearly certain
 MIN_ROWS, MAX_ROWS = 100, 3_000  # that trees are drawn over
+MAX_CELLS = 5_000_000  # in the tables of all draws: a wide table gets fewer draws, so that questions stay fast
 N_REPORTS = 10  # of progress
 
 
@@ -120,9 +121,8 @@ def _plan(n: int, n_columns: int) -> Plan:
     sweeps = int(np.clip(TIME / time, MIN_SWEEPS, MAX_SWEEPS))
     sweeps = min(sweeps, max(int(MAX_TIME / time), MIN_WIDE_SWEEPS))
     warmup = int(WARMUP_SHARE * sweeps)
-    return Plan(
-        sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, DRAWS_PER_CHAIN).round().astype(int).tolist())
-    )
+    n_draws = int(np.clip(MAX_CELLS / (N_CHAINS * n * n_columns), 2, DRAWS_PER_CHAIN))
+    return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, n_draws).round().astype(int).tolist()))
 
 
 def _run_sweeps(

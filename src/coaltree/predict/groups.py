@@ -426,7 +426,7 @@ class PlaceGroups:
             n_threads = min(n_threads, FEW_THREADS)
         n_threads = min(n_threads, len(starts))  # of one block the caller takes care: threads take long to start
         with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
-            if kept is None and len(X) > 1:
+            if kept is None and self.prunes and len(X) > 1:
                 near = np.concatenate(parallel(delayed(nearest)(k) for k in starts))
                 order = order[np.argsort(near[order], kind="stable")]
             found = parallel(delayed(self._answers)(X, order[k : k + ROWS_AT_ONCE], work, most) for k in starts)
