@@ -195,7 +195,7 @@ def test_several_trees(prunes):
 
 def test_tables_that_are_not_kept_need_no_bounds(monkeypatch, table):
     """Wide tables: few places, but so many columns that their tables are made again for every block."""
-    tree, X, process, rows, dense = table
+    tree, X, process, rows, _ = table
     expected = Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows)
     monkeypatch.setattr(groups_module, "KEPT", 0)
     np.testing.assert_allclose(Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows), expected)
