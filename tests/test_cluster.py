@@ -431,7 +431,8 @@ def test_questions_about_many_rows(client, mixed, monkeypatch):
     for own, theirs in zip(expected, answers(model, new), strict=True):
         np.testing.assert_array_equal(own, theirs)
     assert filled.equals(imputer.transform(new))
-    assert asked == ["log_density", "cluster_shares", "place"]  # few rows to fill: not worth sending
+    # a placement comes with its cluster; few rows to fill are not worth sending
+    assert asked == ["log_density", "cluster_shares", "place", "cluster_shares"]
     monkeypatch.setattr(spread, "ROWS_AT_ONCE", 2)
     assert filled.equals(imputer.transform(new))
     assert asked[-1] == "cells"

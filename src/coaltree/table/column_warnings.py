@@ -27,8 +27,8 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     """Describe in a sentence which columns repeat others.
 
     Real columns repeat each other if they are linear functions of each other, categorical ones if only the names of their
-    categories differ. Columns are hashed, and only those with equal hashes are compared. Up to 100
-    columns of a kind, those with different missing cells are also compared, over the rows that both have.
+    categories differ. Columns are hashed, and only those with equal hashes are compared. Up to 100 columns of a kind, those
+    with different missing cells are also compared, over the rows that both have.
 
     Parameters
     ----------
@@ -43,6 +43,9 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     real = [(j, column) for j, column in enumerate(columns) if isinstance(column, RealColumn)]
     categorical = [(j, column) for j, column in enumerate(columns) if not isinstance(column, RealColumn)]
     least = 2 * math.log(max(len(columns), 2)) - math.log(_MAX_CHANCE_PAIRS)
+    n_rows = max((len(_column_values(column)) for column in columns[:1]), default=0)
+    if math.lgamma(n_rows + 1) < least:  # even columns of distinct values may be equal by chance
+        return []
     groups = [sorted(group) for group in (*_group_equal_real(real), *_group_equal_categorical(categorical))]
     found = {
         later: first
