@@ -36,9 +36,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import coaltree as ct
-from coaltree.estimators import modelling
 from coaltree.metrics import dendrogram_purity
 from coaltree.tree.cut import cut_by_count
+from coaltree.workflow import processes as modelling
 from published_tables import LABELLED, labelled_table, names_in
 
 LARGE = ("digits", "yeast", "statlog")

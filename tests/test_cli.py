@@ -20,8 +20,8 @@ import coaltree
 from coaltree import Tree
 from coaltree.errors import InputWarning
 from coaltree.estimators.clustering import CoalescentClustering
-from coaltree.estimators.clusters import ClusterModel
 from coaltree.persist import results as files
+from coaltree.workflow import fit as workflow
 from command_line import check_sentence, command_in
 
 pytestmark = pytest.mark.usefixtures("short_chains")
@@ -127,7 +127,7 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
     assert [int(label) for _, label in rows] == model.labels_.tolist()
     assert facts["log_joint"] == model.log_joint_
     assert facts["parameters"] == model.parameters_
-    assert (facts["clusters_chosen_by"], facts["resolution"]) == (model._natural_reason, None)
+    assert (facts["clusters_chosen_by"], facts["resolution"]) == (model._model.clusters_chosen_by, None)
     assert {name: facts["settings"][name] for name in ("real_process", "covariance", "noise")} == {
         name: getattr(model, name) for name in ("real_process", "covariance", "noise")
     }
@@ -356,15 +356,15 @@ def test_kinds_of_columns(fit, tmp_path, text, kinds):
 
 
 def test_other_warnings_are_passed_on(fit, monkeypatch):
-    original = ClusterModel._fit
+    original = workflow.fit_model
 
-    def warn(self, *arguments):
+    def warn(*arguments):
         warnings.warn("twice\n  two", InputWarning, stacklevel=1)
         warnings.warn("twice\n  two", InputWarning, stacklevel=1)
         warnings.warn("of another kind", FutureWarning, stacklevel=1)
-        return original(self, *arguments)
+        return original(*arguments)
 
-    monkeypatch.setattr(ClusterModel, "_fit", warn)
+    monkeypatch.setattr(workflow, "fit_model", warn)
     with pytest.warns(FutureWarning, match="of another kind") as caught:
         code, _, err = fit(TEXT)
     assert code == 0
@@ -408,7 +408,7 @@ def test_a_run_that_fails_leaves_nothing_half_written(fit, tmp_path, monkeypatch
         assert fit(TEXT, "--n-clusters", "2")[0] == 0
         before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     owner, name = {
-        "fit": (ClusterModel, "_fit"),
+        "fit": (workflow, "fit_model"),
         "picture": (files, "dendrogram_png"),
         "disk": (os, "fsync"),
     }[place]
@@ -422,7 +422,7 @@ def test_a_run_that_fails_leaves_nothing_half_written(fit, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(("error", "code"), [(RuntimeError("odd"), 1), (KeyboardInterrupt(), 130)])
 def test_debug_shows_where(fit, monkeypatch, error, code):
-    monkeypatch.setattr(ClusterModel, "_fit", failing(error))
+    monkeypatch.setattr(workflow, "fit_model", failing(error))
     found, _, err = fit(TEXT, "--debug")
     assert found == code
     assert "Traceback (most recent call last)" in err
@@ -431,13 +431,13 @@ def test_debug_shows_where(fit, monkeypatch, error, code):
 
 def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
     shares = []
-    original = ClusterModel._fit
+    original = workflow.fit_model
 
-    def spy(self, table, progress, *more):
+    def spy(table, settings, progress, *more):
         assert progress is not None
-        return original(self, table, lambda share, word: (shares.append(share), progress(share, word)), *more)
+        return original(table, settings, lambda share, word: (shares.append(share), progress(share, word)), *more)
 
-    monkeypatch.setattr(ClusterModel, "_fit", spy)
+    monkeypatch.setattr(workflow, "fit_model", spy)
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
     monkeypatch.setenv("TERM", "xterm")
     code, out, err = fit(TEXT)

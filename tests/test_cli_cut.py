@@ -128,8 +128,10 @@ def test_the_search_reaches_the_imputer(command, tmp_path, monkeypatch):
     from coaltree.estimators.imputer import CoalescentImputer
 
     seen = []
-    fit = CoalescentImputer._fit
-    monkeypatch.setattr(CoalescentImputer, "_fit", lambda self, *rest: seen.append(self.search) or fit(self, *rest))
+    fit = CoalescentImputer._fit_table
+    monkeypatch.setattr(
+        CoalescentImputer, "_fit_table", lambda self, *rest: seen.append(self.search) or fit(self, *rest)
+    )
     (tmp_path / "t.csv").write_text("name,x,c\na,1,u\nb,,u\nc,3,v\nd,5,\n")
     code, _, err = command("impute", "t.csv", "-o", "o.csv", "--search", "exact")
     assert code == 0, err
@@ -164,9 +166,9 @@ def test_low_recall_is_explained(tmp_path, search, recall, share, advice):
 
 def test_low_recall_is_in_the_summary():
     table = read_columns(np.array([[0.0], [1.0], [5.0]]))
-    model = ct.CoalescentClustering()._fit(table)
+    model = ct.CoalescentClustering()._fit_table(table)._model
     for recall, more in ((None, 0), (0.5, 0), (0.031, 1)):
-        model.neighbors_held_ = recall
+        model.neighbors_held = recall
         first, *others = fit_summary(model, table, source="t.csv", remarks=["one"])["remarks"]
         assert (first, len(others)) == ("one", more)
         assert all("3 %" in other and "--search exact" in other for other in others)

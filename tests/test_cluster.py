@@ -445,7 +445,7 @@ def test_answers_do_not_depend_on_chunks_of_rows(monkeypatch):
     for always in (10**9, 0):
         monkeypatch.setattr(groups, "ALWAYS_LOOKED_AT", always)
         monkeypatch.setattr(groups, "KEPT", 10**9 if always else 0)
-        predictor = ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(X[:50])._predictor
+        predictor = ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(X[:50])._model.predictor
         for question in ("log_density", "cells"):
             whole = getattr(predictor, question)(X[50:])
             parts = [getattr(predictor, question)(X[k : k + 4]) for k in range(50, 80, 4)]

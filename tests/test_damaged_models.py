@@ -9,10 +9,10 @@ import pytest
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.estimators.saving import model_bytes
-from coaltree.estimators.stored import model_of
+from coaltree.estimators.load import to_estimator
 from coaltree.persist.archive import array_to_bytes, pack
 from coaltree.persist.model import ModelState
+from model_files import model_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -156,7 +156,7 @@ def test_altered_arrays_with_a_new_digest_cost_no_memory(models):
         members[name] = alter_array(members[name], rng)
         tracemalloc.start()
         try:
-            model_of(ModelState.from_bytes(pack(members), "m.coaltree"), "m.coaltree")
+            to_estimator(ModelState.from_bytes(pack(members), "m.coaltree"), "m.coaltree")
         except InputError as error:
             messages.append(str(error))
         finally:

@@ -60,10 +60,10 @@ def test_noise_that_the_user_gave_is_held(frame):
             ]
             assert shares == pytest.approx([0.05, 0.05])
         ratio = [
-            own.process.parts[0][0].noise for own in model._predictor.ensemble.draws
+            own.process.parts[0][0].noise for own in model._model.predictor.ensemble.draws
         ]  # in units of the diffusion, whatever its variance
         assert np.ptp(ratio) == 0
-        assert {float(own.process.parts[1][0].noise[0]) for own in model._predictor.ensemble.draws} == {0.2}
+        assert {float(own.process.parts[1][0].noise[0]) for own in model._model.predictor.ensemble.draws} == {0.2}
 
 
 def test_parameters_have_the_names_and_units_of_the_columns(fitted, frame):

@@ -287,5 +287,5 @@ def test_cuts_of_one_row():
 
 def test_the_joint_density_is_that_of_the_tree(frame):
     model = ct.CoalescentClustering().fit(frame)
-    X = np.asarray(model._predictor.X)
+    X = np.asarray(model._model.predictor.X)
     assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, X, model.process_))

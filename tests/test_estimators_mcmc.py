@@ -54,7 +54,7 @@ def standardized(table):
 def test_the_sample_is_one_run_with_the_parameters_of_the_greedy_tree(fitted, greedy):
     assert fitted.parameters_ == greedy.parameters_
     settings = {"n_samples": 300, "n_chains": 3, "leaf_names": NAMES, "random_state": 0}
-    own = ct.mcmc(greedy._predictor.X, greedy.process_, **settings)
+    own = ct.mcmc(greedy._model.predictor.X, greedy.process_, **settings)
     assert type(fitted.sample_) is ct.MCMCResult
     assert fitted.sample_.trees == own.trees
     assert fitted.sample_.verdict == own.verdict
@@ -74,7 +74,7 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     processes = sample.processes()
     assert [process.noise for process in processes] == kept["noise"].ravel().tolist()
     for tree, process, log_joint in list(zip(sample.trees, processes, sample.log_joints, strict=True))[::30]:
-        assert ct.log_joint(tree, joint._predictor.X, process) == pytest.approx(log_joint)
+        assert ct.log_joint(tree, joint._model.predictor.X, process) == pytest.approx(log_joint)
     diagnostics = sample.parameter_diagnostics()
     assert list(diagnostics) == list(sample.parameters)
     assert all(0.9 < r_hat < 2 and effective > 1 for r_hat, effective in diagnostics.values())
@@ -117,7 +117,7 @@ def test_one_seed_one_fit(fitted, table):
 def test_rows_are_asked_of_200_trees_if_they_have_parameters(fitted, table, tmp_path):
     """They are evenly from all chains, each with its own parameters; a model from a file does the same."""
     joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 120}, draw_parameters=True).fit(table)
-    sample, draws = joint.sample_, joint._predictor.ensemble.draws
+    sample, draws = joint.sample_, joint._model.predictor.ensemble.draws
     places = [sample.trees.index(draw.tree) for draw in draws]
     assert len(sample) > 200 == len(draws)
     assert (places[0], places[-1]) == (0, len(sample) - 1)
@@ -133,8 +133,8 @@ def test_rows_are_asked_of_200_trees_if_they_have_parameters(fitted, table, tmp_
     joint.save(tmp_path / "m")
     np.testing.assert_array_equal(ct.load_model(tmp_path / "m").score_samples(table), joint.score_samples(table))
     # trees with fixed parameters are not asked: the draws are others
-    assert len(fitted._predictor.trees) < 200
-    assert fitted._predictor.trees[0] not in fitted.sample_.trees
+    assert len(fitted._model.predictor.trees) < 200
+    assert fitted._model.predictor.trees[0] not in fitted.sample_.trees
 
 
 def test_the_verdict_on_a_short_run_is_a_remark(table):
@@ -218,12 +218,12 @@ def test_bad_parameters_get_one_sentence(table, parameters, message):
 def test_a_refined_tree(search):
     X = np.random.default_rng(3).normal(size=(30, 2))
     before = ct.CoalescentClustering(search=search, **QUICK).fit(X)
-    found = ct.greedy(before._matrix, before.process_, search=search)
+    found = ct.greedy(before._model.matrix, before.process_, search=search)
     after = clone(before).set_params(refine=True).fit(X)
     encoded = (X - X.mean(axis=0)) / X.std(axis=0)
     assert after.log_joint_ > before.log_joint_ + 0.1
     assert after.log_joint_ == pytest.approx(ct.log_joint(after.tree_, encoded, before.process_))
-    assert after.tree_ == ct.refine(found.tree, before._matrix, before.process_).tree
+    assert after.tree_ == ct.refine(found.tree, before._model.matrix, before.process_).tree
     assert (after.search_, after.neighbors_held_) == (before.search_, before.neighbors_held_)
     assert after.search_ == search
     assert after.parameters_ == before.parameters_

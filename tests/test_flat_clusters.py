@@ -12,9 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.estimators.modelling import height_of
 from coaltree.inference.flat_clusters import flat_clusters, natural_cut, smallest_size, stray_rows
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, number_clusters
+from coaltree.workflow.processes import height_of
 
 
 def blobs(n=120, centres=3, columns=4, seed=0):
@@ -129,9 +129,9 @@ def test_noise_is_left_whole(columns):
 
 def test_the_reason_of_a_cut():
     X, _ = blobs()
-    assert ct.CoalescentClustering().fit(X)._natural_reason == "gap"
+    assert ct.CoalescentClustering().fit(X)._model.clusters_chosen_by == "gap"
     noise = np.random.default_rng(0).normal(size=(200, 5))
-    assert ct.CoalescentClustering().fit(noise)._natural_reason == "no structure"
+    assert ct.CoalescentClustering().fit(noise)._model.clusters_chosen_by == "no structure"
     tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.4, 0.5, 0.6])
     assert natural_cut(tree, 1, 1.7) == (1.7, "default resolution")
 
@@ -194,7 +194,7 @@ def test_no_two_merges_share_a_height():
     model = ct.CoalescentClustering().fit(X)
     assert np.all(np.diff(model.distances_) > 0)
     assert model.distances_[0] > 0
-    assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, model._matrix, model.process_))
+    assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, model._model.matrix, model.process_))
 
 
 def test_questions_have_parameters_of_their_own():

@@ -18,14 +18,14 @@ from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.estimators.saving import model_bytes, save_model, state_of
-from coaltree.estimators.stored import imputer_of, model_of
+from coaltree.estimators.load import to_estimator, to_imputer
 from coaltree.persist.archive import array_to_bytes, pack
 from coaltree.persist.fields import from_json, to_json
 from coaltree.persist.model import FORMAT_VERSION, ModelState, read_model_state
 from coaltree.persist.schema import encoding_from_json, encoding_to_json, process_from_json, process_to_json
 from coaltree.table import columns
 from coaltree.table.encoding import fit_encoding
+from model_files import model_bytes, saved_state
 from named import refused
 
 pytestmark = [
@@ -111,7 +111,7 @@ def repacked(data, changes=None, **facts):
 
 
 def loaded(data):
-    return model_of(ModelState.from_bytes(data, "m.coaltree"), "m.coaltree")
+    return to_estimator(ModelState.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
 # -- what comes back ---------------------------------------------------------------------------------
@@ -196,11 +196,11 @@ def test_files_of_the_earlier_format(small):
 @pytest.mark.parametrize("name", ["name", "<script>alert(1)</script>", "a,b", 'two\n"lines"', "🦊", ""])
 def test_the_column_of_row_names_comes_back(frame, name):
     table = replace(columns.read_columns(frame), id_column=name)
-    model = ct.CoalescentClustering()._fit(table)
+    model = ct.CoalescentClustering()._fit_table(table)
     again = loaded(model_bytes(model))
-    assert again._id_column == name
+    assert again._model.id_column == name
     assert model_bytes(again) == model_bytes(model)
-    assert again.fit(frame)._id_column is None
+    assert again.fit(frame)._model.id_column is None
 
 
 def test_imputers_answer_the_same_bit_for_bit(imputer, frame, new_rows, tmp_path):
@@ -222,7 +222,7 @@ def test_imputers_answer_the_same_bit_for_bit(imputer, frame, new_rows, tmp_path
 def test_the_same_model_is_the_same_file(fitted, tmp_path):
     data = model_bytes(fitted)
     assert model_bytes(fitted) == data
-    save_model(fitted, str(tmp_path / "a"))
+    fitted.save(str(tmp_path / "a"))
     fitted.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == data
     assert model_bytes(ct.load_model(str(tmp_path / "a"))) == data
@@ -256,9 +256,9 @@ def test_a_loaded_model_can_be_fitted_again(greedy, frame, tmp_path):
 
 def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new_rows, tmp_path):
     greedy.save(tmp_path / "m")
-    filling = imputer_of(read_model_state(tmp_path / "m"), "m")
+    filling = to_imputer(read_model_state(tmp_path / "m"), "m")
     imputer.save(tmp_path / "i")
-    expected = imputer_of(read_model_state(tmp_path / "i"), "i", n_jobs=2)
+    expected = to_imputer(read_model_state(tmp_path / "i"), "i", n_jobs=2)
     assert (filling.n_jobs, expected.n_jobs) == (1, 2)
     expected.add_indicator = False
     for rows in (new_rows, frame, new_rows.assign(planet=None)):
@@ -269,14 +269,14 @@ def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new
 def test_a_clustering_of_a_later_version_fills_no_cells(small, tmp_path):
     (tmp_path / "m").write_bytes(repacked(small, of=of_parameters(depth=3)))
     with pytest.raises(InputError, match="a later version of coaltree"):
-        imputer_of(read_model_state(tmp_path / "m"), "m")
+        to_imputer(read_model_state(tmp_path / "m"), "m")
 
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_constants_of_a_clustering(tmp_path, standardize):
     X = np.array([[0.0, 7.0, 0.0, np.nan], [0.1, 7.0, 0.0, np.nan], [4.0, 7.0, 0.0, np.nan]])
     ct.CoalescentClustering(standardize=standardize).fit(X).save(tmp_path / "m")
-    assert imputer_of(read_model_state(tmp_path / "m"), "m")._constants == [None, 7.0, 0.0, None]
+    assert to_imputer(read_model_state(tmp_path / "m"), "m")._model.constants == [None, 7.0, 0.0, None]
 
 
 @pytest.mark.parametrize(
@@ -696,7 +696,7 @@ def test_two_members_of_the_same_name(small):
 
 
 def test_a_sample_without_log_ratios_is_not_stored(greedy):
-    state = replace(state_of(greedy), found=ct.TreeSample([greedy.tree_]), log_evidence=0.0)
+    state = replace(saved_state(greedy), found=ct.TreeSample([greedy.tree_]), log_evidence=0.0)
     with pytest.raises(InputError, match="log_joints"):
         state.to_bytes()
 

@@ -88,7 +88,9 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
 def asked_of_one_tree(model, process=None):
     """Have questions answered by the model's own tree alone, with one process."""
     process = model.process_ if process is None else process
-    model._asked = predictor_module.Predictor.of_trees([model.tree_], np.ones(1), model._matrix, process)
+    model._model.known_predictor = predictor_module.Predictor.of_trees(
+        [model.tree_], np.ones(1), model._model.matrix, process
+    )
     return process
 
 
@@ -278,10 +280,10 @@ def test_draws_of_trees_are_asked_as_a_whole(sampled, frame):
     new = white[:3].to_numpy() + 0.1
     # the mean of the densities on the single trees, which are not those of the sample
     logs, weights = [], []
-    for draw in sampled._predictor.ensemble.draws:
+    for draw in sampled._model.predictor.ensemble.draws:
         alone = predictor_module.Predictor.of_trees([draw.tree], np.ones(1), white.to_numpy(), draw.process)
         logs.append(alone.log_density(new))
-        weights.append(1 / len(sampled._predictor.trees))
+        weights.append(1 / len(sampled._model.predictor.trees))
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()
     found = sampled.score_samples(rows[:3] + 0.1 * rows.std(ddof=0))
     np.testing.assert_allclose(found, expected, atol=1e-3)

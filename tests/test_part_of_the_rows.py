@@ -19,7 +19,7 @@ def blobs(monkeypatch, short_chains):
 def test_clusters_of_new_rows(blobs):
     X, labels = blobs
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
-    assert len(model._predictor.X) == 40
+    assert len(model._model.predictor.X) == 40
     new = np.array([[0.1, 0.0, 0.1], [6.0, -6.1, 3.0], [12.1, -12.0, np.nan]])
     expected = [model.labels_[labels == k][0] for k in range(3)]
     assert model.predict(new).tolist() == expected

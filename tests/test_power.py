@@ -61,13 +61,13 @@ def test_columns_are_those_of_scikit_learn(share):
     table = with_holes(heavy(), share)
     model = ct.CoalescentClustering(standardize="power").fit(table)
     peer = PowerTransformer().fit(table)
-    np.testing.assert_allclose(model._matrix, peer.transform(table), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model._model.matrix, peer.transform(table), rtol=1e-9, atol=1e-9)
     assert [own.exponent for own in model.encoding_.powers] == pytest.approx(peer.lambdas_)
     assert [own["power"] for own in model.parameters_.values()] == pytest.approx(peer.lambdas_)
     new = np.nanmin(table, axis=0) + np.linspace(0, 1, 7)[:, None] * np.ptp(
         table.to_numpy()[table.notna().all(axis=1)], axis=0
     )
-    found = model._new_rows(pd.DataFrame(new, columns=table.columns)).matrix
+    found = model._read_rows(pd.DataFrame(new, columns=table.columns)).matrix
     np.testing.assert_allclose(found, peer.transform(pd.DataFrame(new, columns=table.columns)), rtol=1e-9, atol=1e-9)
 
 
@@ -175,7 +175,7 @@ def test_scores_have_the_jacobian(clustering, holes):
     step = 1e-5
     up, down = (peer.transform(rows * (1 + sign * step)) for sign in (1, -1))
     slopes = (up - down) / (2 * step * rows.to_numpy())
-    expected = clustering._predictor.log_density(peer.transform(rows)) + np.nansum(np.log(slopes), axis=1)
+    expected = clustering._model.predictor.log_density(peer.transform(rows)) + np.nansum(np.log(slopes), axis=1)
     np.testing.assert_allclose(clustering.score_samples(rows), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(clustering.place(rows).log_density, expected, rtol=1e-5, atol=1e-5)
     assert clustering.score(rows) == pytest.approx(expected.mean(), rel=1e-5)
@@ -220,10 +220,10 @@ def test_draws_have_the_quantiles_of_the_intervals(imputer, holes):
 
 def test_a_report_has_the_values_of_the_table(clustering, holes):
     pytest.importorskip("jinja2")
-    from coaltree.estimators.reporting import report_facts
+    from coaltree.report.build import report_facts
     from coaltree.report.page import page
 
-    facts = report_facts(clustering)
+    facts = report_facts(clustering._model)
     for column in facts.real:
         np.testing.assert_allclose(column.values, holes[column.name], rtol=1e-9)
         seen = ~column.missing[facts.examined.opened]

@@ -15,9 +15,9 @@ from sklearn.exceptions import NotFittedError
 
 import coaltree as ct
 from coaltree.errors import MissingDependencyError
-from coaltree.estimators.reporting import report_facts, report_page
-from coaltree.estimators.stored import imputer_of
+from coaltree.estimators.load import to_imputer
 from coaltree.persist.model import read_model_state
+from coaltree.report.build import report_facts, report_page
 from coaltree.report.facts import SampleFacts
 from coaltree.report.numbers import describe_cohesion, describe_separation
 from coaltree.report.page import embedded_json, page, picture
@@ -43,7 +43,7 @@ def model(frame):
 
 @pytest.fixture(scope="module")
 def facts(model):
-    return report_facts(model, "Animals")
+    return report_facts(model._model, "Animals")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_the_same_model_makes_the_same_file(model, frame, tmp_path):
     first, *others = (path.read_bytes() for path in sorted(tmp_path.glob("*.html")))
     assert len(others) == 2
     assert all(other == first for other in others)
-    again = [report_page(ct.CoalescentClustering().fit(frame)) for _ in range(2)]
+    again = [report_page(ct.CoalescentClustering().fit(frame)._model) for _ in range(2)]
     assert again[0] == again[1]
 
 
@@ -95,7 +95,7 @@ def test_hostile_names_everywhere_are_text():
     columns |= {name: rng.choice(np.array(HOSTILE, dtype=object), n) for name in HOSTILE[3:]}
     rows = [f"{HOSTILE[i % 7]} {i}" for i in range(n)]
     model = ct.CoalescentClustering().fit(pd.DataFrame(columns, index=rows))
-    shown = Page(report_page(model, HOSTILE[1]))
+    shown = Page(report_page(model._model, HOSTILE[1]))
     assert not {"img", "iframe", "b", "i"} & set(shown.tags)
     assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
     assert not [name for name in shown.attributes if name.startswith("on")]
@@ -122,8 +122,8 @@ def test_json_cannot_end_its_element():
 
 def test_titles(model, facts, shown):
     assert "<h1>Animals</h1>" in page(facts)
-    assert "<h1>A table of 36 rows</h1>" in report_page(model)
-    assert "<h1>a &lt; b</h1>" in report_page(model, "a < b")
+    assert "<h1>A table of 36 rows</h1>" in report_page(model._model)
+    assert "<h1>a &lt; b</h1>" in report_page(model._model, "a < b")
     assert "36 rows, 5 columns, 6 missing cells. 3 clusters, as requested." in shown.text
 
 
@@ -154,7 +154,7 @@ def test_values_are_those_of_the_table_to_the_last_digit(frame, shown):
 
 def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown, tmp_path):
     model.save(tmp_path / "model.coaltree")
-    known = imputer_of(read_model_state(tmp_path / "model.coaltree"), "the model").predictive(frame)
+    known = to_imputer(read_model_state(tmp_path / "model.coaltree"), "the model").predictive(frame)
     for column in shown.data["columns"]:
         own = known[column["name"]]
         assert [row for row, *_ in column["expected"]] == np.flatnonzero(own.missing).tolist()
@@ -224,7 +224,7 @@ def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
 
 def test_how_strongly_clusters_were_decided(model):
     """Of samples of trees; clusters of one tree are told by heights."""
-    shown = Page(page(replace(report_facts(model), sample=SampleFacts(1, 1, 1.0, 0.0, None, None))))
+    shown = Page(page(replace(report_facts(model._model), sample=SampleFacts(1, 1, 1.0, 0.0, None, None))))
     tree, ratios = model.tree_, model.log_ratios_
     for cluster in range(3):
         rows = np.flatnonzero(model.labels_ == cluster)
@@ -275,7 +275,7 @@ def test_means_of_very_different_size_have_their_own_digits():
 def test_a_category_with_a_long_name_is_shortened():
     long = "<b>" + "x" * 150 + " the end"
     cover = [long, "b", "b", "a", "a", long] * 4
-    raw = report_page(ct.CoalescentClustering().fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4})))
+    raw = report_page(ct.CoalescentClustering().fit(pd.DataFrame({"c": cover, "d": list("uvuvvv") * 4}))._model)
     (row,) = [row for row in Page(raw).tables_headed("Column", "Half height")[0] if row[0] == "c"]
     assert re.search("<b>xxxxxxxxxxxxxxxxxxxx…xxxx the end [0-9.]+ %", row[3])
     assert f'<span title="{long.replace("<", "&lt;").replace(">", "&gt;")}">' in raw
@@ -302,7 +302,7 @@ def test_members_are_named(model, frame, shown):
 
 def report_of(table, **parameters):
     model = ct.CoalescentClustering(**parameters).fit(table)
-    return Page(report_page(model))
+    return Page(report_page(model._model))
 
 
 def test_one_row():
@@ -402,7 +402,7 @@ def test_parameters_are_plain_numbers(model):
 
 def test_what_columns_share_is_told_once(frame):
     model = ct.CoalescentClustering(covariance="diagonal").fit(frame)
-    shown, parameters = Page(report_page(model)), model.prediction_parameters_
+    shown, parameters = Page(report_page(model._model)), model.prediction_parameters_
     noise = {name: own["noise_sd"] / own["sd"] for name, own in parameters.items() if "sd" in own}
     assert len({round(ratio, 9) for ratio in noise.values()}) == 1
     share = noise["mass"] ** 2 / (1 + noise["mass"] ** 2)
@@ -416,7 +416,7 @@ def test_thousands_of_leaves_are_collapsed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2500, 2)) + 8 * rng.integers(0, 3, (2500, 1))
     model = ct.CoalescentClustering(n_clusters=3, real_process="brownian").fit(X)
-    shown = Page(report_page(model))
+    shown = Page(report_page(model._model))
     data = shown.data
     assert len(data["names"]) == 50
     assert sum(data["counts"]) == 2500
@@ -449,7 +449,7 @@ def test_dates_are_dates(frame, tmp_path):
     table["day"] = days.where(np.arange(len(table)) != 7)
     table["moment"] = days + pd.to_timedelta(np.arange(len(table)) * 91, unit="min")
     model = ct.CoalescentClustering(n_clusters=3).fit(table)
-    shown = Page(report_page(model))
+    shown = Page(report_page(model._model))
     by_name = {column["name"]: column for column in shown.data["columns"]}
     assert [by_name[name]["time"] for name in ("mass", "day", "moment")] == [False, True, True]
     epoch = pd.Timestamp("1970-01-01")
@@ -471,12 +471,12 @@ def test_dates_are_dates(frame, tmp_path):
     assert {"day", "moment"} & set(values)
     assert all(re.fullmatch(r"2020-\d\d-\d\d( \d\d:\d\d)?", values[name]) for name in {"day", "moment"} & set(values))
     model.save(tmp_path / "model.coaltree")
-    assert report_page(ct.load_model(tmp_path / "model.coaltree")) == report_page(model)
+    assert report_page(ct.load_model(tmp_path / "model.coaltree")._model) == report_page(model._model)
 
 
 def test_long_names_are_shortened_and_told_whole(frame):
     table = frame[["mass", "cover"]].set_axis([f"the very long name of one of the rows, number {i}" for i in range(36)])
-    raw = report_page(ct.CoalescentClustering().fit(table))
+    raw = report_page(ct.CoalescentClustering().fit(table)._model)
     row = Page(raw).tables_headed("Row", "Column", "Value")[0][0][0]
     assert row.startswith("the very long name of o…")
     assert row.endswith(f"number {row.split()[-1]}")
@@ -520,7 +520,7 @@ def command(model, tmp_path, monkeypatch, capsys):
 
 def test_report_of_a_file(command, model, tmp_path):
     assert command("report", "model.coaltree", "-o", "report.html", "--title", "Animals", "-q") == (0, "", "")
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report_page(model, "Animals")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report_page(model._model, "Animals")
 
 
 def test_reports_that_are_refused(command, frame, tmp_path):
@@ -556,7 +556,7 @@ def test_fit_with_a_report(command, frame, tmp_path, monkeypatch):
 
 def test_the_tree_of_the_default_has_parameters_of_its_own(frame):
     model = ct.CoalescentClustering(n_clusters=3).fit(frame)
-    shown = Page(page(report_facts(model)))
+    shown = Page(page(report_facts(model._model)))
     assert "Which parameters were used?" in shown.text
     own = max(model.prediction_parameters_.items(), key=lambda item: item[1]["signal"])
     assert "Which columns matter for the tree?" in shown.text
@@ -578,7 +578,7 @@ def test_outliers_are_no_cluster(frame):
     model = ct.CoalescentClustering(resolution=0.6, min_cluster_size=3, assign_outliers=False).fit(table)
     beside = model.labels_ == -1
     assert beside[8]
-    raw = page(report_facts(model))
+    raw = page(report_facts(model._model))
     shown = Page(raw)
     outliers = f"{beside.sum()} outlier{'s' if beside.sum() > 1 else ''}"
     assert f"{model.n_clusters_} clusters, at a resolution of 0.6, and {outliers}." in shown.text

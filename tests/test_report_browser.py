@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.estimators.reporting import report_facts
+from coaltree.report.build import report_facts
 from coaltree.report.facts import RealFacts
 from coaltree.report.page import page
 from coaltree.tree.cut import cut_by_count
@@ -78,7 +78,7 @@ def folder(tmp_path_factory):
     frame = mixed_frame(N, names=HOSTILE)
     model = ct.CoalescentClustering(n_clusters=3).fit(frame)
     model.report(folder / "table.html", title=HOSTILE[0])
-    (folder / "many.html").write_text(page(many_leaves(report_facts(model), 2500)), encoding="utf-8")
+    (folder / "many.html").write_text(page(many_leaves(report_facts(model._model), 2500)), encoding="utf-8")
     ct.CoalescentClustering().fit(frame[:1]).report(folder / "one.html")
     ct.CoalescentClustering().fit(shared_frame()).report(folder / "shared.html")
     X = np.random.default_rng(1).normal(size=(12, 2)) + np.repeat([[0.0], [6.0]], 6, axis=0)

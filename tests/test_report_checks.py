@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
-from coaltree.estimators.examining import take_off
-from coaltree.estimators.reporting import report_facts
 from coaltree.predict.predictor import Predictor
+from coaltree.report.build import report_facts
 from coaltree.report.facts import Examined, RealFacts
+from coaltree.report.held_out import leave_out
 from coaltree.report.page import page
 from coaltree.report.sections import OddCell, OddCells, OddRows, describe_examination, odd_cells, odd_rows, support_view
 from coaltree.report.verdicts import verdicts
@@ -37,17 +37,17 @@ def model(frame):
 
 @pytest.fixture(scope="module")
 def facts(model):
-    return report_facts(model, "Animals")
+    return report_facts(model._model, "Animals")
 
 
 # -- checks ------------------------------------------------------------------------------------------
 
 
 def test_rows_are_taken_off_one_at_a_time(model):
-    X, process = model._predictor.X, model.process_
-    found = take_off(model.tree_, Predictor.of_trees([model.tree_], np.ones(1), X, process), 3)
-    assert (found.at_once, found.hidden_at_once) == (1, 1)
-    assert found.rows.tolist() == found.opened.tolist() == list(range(len(X)))
+    X, process = model._model.predictor.X, model.process_
+    found = leave_out(model.tree_, Predictor.of_trees([model.tree_], np.ones(1), X, process), 3)
+    assert (found.rows_at_once, found.cells_at_once) == (1, 1)
+    assert found.rows.tolist() == found.inspected.tolist() == list(range(len(X)))
     assert found.evenly.all()
     shares = [pd.Series(X[:, j]).value_counts(normalize=True).to_numpy() for j in (3, 4)]
     usual = [-0.5 * np.log(2 * np.pi * np.e * np.nanvar(X[:, j])) for j in range(3)]
@@ -73,7 +73,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame):
     table.loc["row 30", ["mass", "length"]] = [70.0, 12.0]
     table.loc["row 22", "flies"] = "no"  # of a group that flies
     table.loc["row 16", "length"] = 6.0
-    facts = report_facts(ct.CoalescentClustering().fit(table))
+    facts = report_facts(ct.CoalescentClustering().fit(table)._model)
     rows = odd_rows(facts.columns, facts.examined)
     assert table.index[rows.rows[0].row] == "row 30"
     assert rows.rows[0].is_outlier
@@ -214,7 +214,7 @@ def test_every_row_of_a_large_table_is_looked_at():
     X = rng.normal(size=(1200, 20)) + 6 * rng.integers(0, 3, (1200, 1))
     X[777, :3] += 15 * rng.choice([-1, 1], 3)
     model = ct.CoalescentClustering(noise=0.2, real_process="brownian").fit(X)
-    facts = report_facts(model)
+    facts = report_facts(model._model)
     assert facts.examined.rows.tolist() == list(range(1200))
     assert 100 <= facts.examined.evenly.sum() < len(facts.examined.opened)
     rows = odd_rows(facts.columns, facts.examined)
@@ -246,7 +246,7 @@ def sampled():
 
 
 def test_support(sampled):
-    facts = report_facts(sampled)
+    facts = report_facts(sampled._model)
     view, support = support_view(facts), sampled.tree_.support[:-1]
     assert sum(count for _, count, _ in view.bins) == len(support)
     weak = np.flatnonzero(support < 0.5)
@@ -262,7 +262,7 @@ def test_support(sampled):
 
 
 def test_words_on_the_sample(sampled, tmp_path):
-    facts = report_facts(sampled)
+    facts = report_facts(sampled._model)
     told = verdict(facts, "sampler")
     assert facts.sample.effective_size == pytest.approx(sampled.sample_.effective_size)
     assert f"worth {sampled.sample_.effective_size:.1f} trees" in told.answer
@@ -271,6 +271,6 @@ def test_words_on_the_sample(sampled, tmp_path):
     assert verdict(collapsed, "sampler").state == "look"
     assert verdict(collapsed, "sampler").answer.startswith("Yes: ")
     sampled.save(tmp_path / "model.coaltree")
-    again = report_facts(ct.load_model(tmp_path / "model.coaltree"))
+    again = report_facts(ct.load_model(tmp_path / "model.coaltree")._model)
     assert again.sample.effective_size == pytest.approx(facts.sample.effective_size)
     assert again.sample.least_ess == facts.sample.least_ess is not None

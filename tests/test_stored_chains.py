@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.estimators.saving import model_bytes
-from coaltree.estimators.stored import model_of
+from coaltree.estimators.load import to_estimator
 from coaltree.persist.archive import array_to_bytes, pack
 from coaltree.persist.fields import to_json
 from coaltree.persist.model import ModelState
+from model_files import model_bytes
 from named import refused
 
 pytestmark = [
@@ -41,7 +41,7 @@ def changed(model, change, **members):
 
 
 def loaded(data):
-    return model_of(ModelState.from_bytes(data, "m.coaltree"), "m.coaltree")
+    return to_estimator(ModelState.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
 def test_chains_come_back(fitted, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 import coaltree as ct
 from coaltree.errors import InputError, MissingDependencyError
-from coaltree.estimators.reporting import report_facts
+from coaltree.report.build import report_facts
 from coaltree.report.page import MAX_LINE_POINTS, page
 from coaltree.report.sections import support_view
 from named import refused
@@ -88,7 +88,7 @@ def test_matplotlib_is_asked_for_by_name(fitted, monkeypatch):
 
 
 def test_words_on_the_chains(fitted):
-    facts, sample = report_facts(fitted), fitted.sample_
+    facts, sample = report_facts(fitted._model), fitted.sample_
     told = verdict(facts, "Markov chains")
     assert told.state == "good"
     assert told.answer.startswith(sample.verdict)
@@ -107,7 +107,7 @@ def test_words_on_the_chains(fitted):
 
 
 def test_traces_and_support_on_the_page(fitted):
-    facts, sample = report_facts(fitted), fitted.sample_
+    facts, sample = report_facts(fitted._model), fitted.sample_
     html = page(facts)
     shown = Page(html).text
     assert "Log joint density of 3 Markov chains after the warm-up" in shown
@@ -124,4 +124,4 @@ def test_traces_and_support_on_the_page(fitted):
 
 def test_one_row_has_no_chains_to_tell_of():
     model = ct.CoalescentClustering(inference="mcmc", random_state=0).fit([[1.0]])
-    assert "Markov" not in Page(page(report_facts(model))).text
+    assert "Markov" not in Page(page(report_facts(model._model))).text

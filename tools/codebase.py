@@ -29,6 +29,7 @@ FLOW = (
     "process",
     "inference",
     "predict",
+    "workflow",
     "baselines",
     "plot",
     "report",

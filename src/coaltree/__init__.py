@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from . import baselines, datasets, errors, metrics
     from .estimators.clustering import CoalescentClustering
     from .estimators.imputer import CoalescentImputer
-    from .estimators.stored import load_model
+    from .estimators.load import load_model
     from .inference.greedy import GreedyResult, greedy
     from .inference.mcmc import mcmc
     from .inference.mcmc_result import MCMCResult
@@ -59,7 +59,7 @@ _HOMES = {
     "datasets": "",
     "errors": "",
     "greedy": "inference.greedy",
-    "load_model": "estimators.stored",
+    "load_model": "estimators.load",
     "log_joint": "process.likelihood",
     "log_prior": "tree.coalescent",
     "mcmc": "inference.mcmc",

@@ -16,8 +16,8 @@ from .messages import closing_words, introduce
 from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, named
 
 if TYPE_CHECKING:
-    from ..estimators.clustering import CoalescentClustering
     from ..table.columns import Table
+    from ..workflow.model import FittedModel
 
 _DEMO_SEED = 0
 _DEMO_MISSING = 0.3
@@ -46,16 +46,16 @@ def demo(
         outdir = checked_folder(outdir)
         notes = Notes(quiet, verbose)
         from .._atomic import OutputFolder
-        from ..estimators.clustering import CoalescentClustering
         from ..report.page import check_packages
+        from ..workflow.settings import ClusterSettings
 
         check_packages()
         table, classes = _demo_table()
         settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED}
-        model = CoalescentClustering(n_jobs=-1)
+        chosen = ClusterSettings(n_jobs=-1)
         with OutputFolder(outdir) as folder:
             introduce(table, "wine", {}, notes)
-            facts = fit_and_draw(model, table, "wine", settings, notes, folder, True)
+            model, facts = fit_and_draw(chosen, table, "wine", settings, notes, folder, True)
             add_report(model, f"{len(classes)} wines", True, notes, folder)
         agreement = _agreement(model, table, classes)
         if as_json:
@@ -88,7 +88,7 @@ def _demo_table() -> tuple[Table, list[int]]:
     return read_columns(cells, feature_names=list(wine.feature_names), row_names=names), classes
 
 
-def _agreement(model: CoalescentClustering, table: Table, classes: Sequence[int]) -> dict[str, float]:
+def _agreement(model: FittedModel, table: Table, classes: Sequence[int]) -> dict[str, float]:
     """Compare tree and clusters with the cultivars, and so the clusters of Ward's method, which has to have the holes filled."""
     import numpy as np
     from sklearn.cluster import AgglomerativeClustering
@@ -103,7 +103,7 @@ def _agreement(model: CoalescentClustering, table: Table, classes: Sequence[int]
     cells = np.column_stack([column.values for column in table.columns if isinstance(column, RealColumn)])
     ward = make_pipeline(SimpleImputer(), StandardScaler(), AgglomerativeClustering(len(_CULTIVARS), linkage="ward"))
     return {
-        "dendrogram_purity": dendrogram_purity(model.tree_, classes),
-        "adjusted_rand_index": float(adjusted_rand_score(classes, model.labels_)),
+        "dendrogram_purity": dendrogram_purity(model.tree, classes),
+        "adjusted_rand_index": float(adjusted_rand_score(classes, model.labels)),
         "ward_adjusted_rand_index": float(adjusted_rand_score(classes, ward.fit_predict(cells))),
     }

@@ -62,11 +62,12 @@ from .options import (
 
 if TYPE_CHECKING:
     from .._atomic import OutputFolder
-    from ..estimators.clusters import ClusterModel
     from ..table.columns import Table
+    from ..workflow.model import FittedModel
+    from ..workflow.settings import ClusterSettings
 
-# Parameters of the estimator that the summary tells, whether they were given or not.
-_TOLD = (
+# Parameters that the summary lists, given or not.
+_LISTED = (
     "real_process",
     "covariance",
     "noise",
@@ -77,7 +78,7 @@ _TOLD = (
     "min_cluster_size",
     "assign_outliers",
 )
-_TOLD_OF = {
+_LISTED_OF = {
     "greedy": ("rule", "search", "refine"),
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
     "mcmc": ("inference", "n_chains", "n_samples", "draw_parameters", "summary", "random_state"),
@@ -260,8 +261,8 @@ def fit(
             return
         # After the table, of which there may be something to say at once.
         from .._atomic import OutputFolder
-        from ..estimators.clusters import ClusterModel  # without scikit-learn, which takes a second to import
         from ..inference.executors import open_client
+        from ..workflow.settings import ClusterSettings
 
         parameters = given_only(
             {
@@ -286,14 +287,14 @@ def fit(
                 "assign_outliers": False if label_outliers else None,
             }
         )
-        model = ClusterModel(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
-        told = {name: getattr(model, name) for name in (*_TOLD, *_TOLD_OF[inference.value])}
+        chosen = ClusterSettings(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
+        listed = {name: getattr(chosen, name) for name in (*_LISTED, *_LISTED_OF[inference.value])}
         checkpoint = None if dask is None else _beside(folder_path)
-        with OutputFolder(folder_path) as folder, open_client(dask) as model.client:
+        with OutputFolder(folder_path) as folder, open_client(dask) as chosen.client:
             introduce(rows, source, reasons, notes)
-            if model.client is not None:
-                notes.say(f"cluster   {dask}, dashboard at {model.client.dashboard_link}")
-            facts = fit_and_draw(model, rows, source, settings | told, notes, folder, report, checkpoint)
+            if chosen.client is not None:
+                notes.say(f"cluster   {dask}, dashboard at {chosen.client.dashboard_link}")
+            model, facts = fit_and_draw(chosen, rows, source, settings | listed, notes, folder, report, checkpoint)
             add_report(model, source, report, notes, folder)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
@@ -304,53 +305,55 @@ def fit(
 
 
 def fit_and_draw(
-    model: ClusterModel,
+    settings: ClusterSettings,
     table: Table,
     source: str,
-    settings: dict[str, Any],
+    listed: dict[str, Any],
     notes: Notes,
     folder: OutputFolder,
-    asked: bool,
+    with_trees: bool,
     checkpoint: Path | None = None,
-) -> dict[str, Any]:
-    """Fit the model and put the files into the folder; returns what stands in the summary.
+) -> tuple[FittedModel, dict[str, Any]]:
+    """Fit a model and put its files into the folder; return the model and the facts of the summary.
 
-    If questions will be `asked` of the model, the trees that answer them are drawn first, so that its file holds them.
+    With `with_trees`, the trees for predictions are drawn first, so that the model file holds them.
     """
-    from ..estimators.saving import model_bytes
+    from ..persist.model import to_state
     from ..persist.results import clusters_csv, dendrogram_png, fit_summary, json_text
     from ..tree.summary import SummaryTree
+    from ..workflow.fit import fit_model
 
     with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
-        model._fit(table, report, checkpoint)
-    if asked:
+        model = fit_model(table, settings, report, checkpoint)
+    if with_trees:
         draw_trees(model, notes)
-    notes.add(model.remarks_)
-    notes.detail(parameter_listing(model.parameters_))
-    facts = fit_summary(model, table, source=source, remarks=notes.sentences, settings=settings)
-    tree, labels = model.tree_, model.labels_
+    notes.add(model.remarks)
+    notes.detail(parameter_listing(model.parameters))
+    facts = fit_summary(model, table, source=source, remarks=notes.sentences, settings=listed)
+    tree, labels = model.tree, model.labels
+    assert labels is not None
     folder.add("tree.nwk", tree.to_newick() + "\n")
     folder.add("clusters.csv", clusters_csv(tree.leaf_names, labels.tolist()))
     with notes.timed("drawing"):
         folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
     folder.add("summary.json", json_text(facts))
-    folder.add("model.coaltree", model_bytes(model))
-    if isinstance(tree, SummaryTree):
+    folder.add("model.coaltree", to_state(model).to_bytes())
+    if isinstance(tree, SummaryTree) and model.sample is not None:
         folder.add("tree.nex", tree.to_nexus())
-        folder.add("sample.trees", model.sample_.to_nexus())
+        folder.add("sample.trees", model.sample.to_nexus())
     else:
         folder.discard("tree.nex")
         folder.discard("sample.trees")
     _add_traces(model, folder)
-    return facts
+    return model, facts
 
 
-def _add_traces(model: ClusterModel, folder: OutputFolder) -> None:
+def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
     """Put a file for each Markov chain into the folder; those of an earlier fit may be more than of this one."""
     from ..inference.mcmc_result import MCMCResult
     from ..persist.results import trace_log
 
-    sample = getattr(model, "sample_", None)
+    sample = model.sample
     if isinstance(sample, MCMCResult):
         for chain in range(sample.n_chains):
             folder.add(f"trace_{chain + 1}.log", trace_log(sample, chain))
@@ -359,12 +362,12 @@ def _add_traces(model: ClusterModel, folder: OutputFolder) -> None:
             folder.discard(path.name)
 
 
-def add_report(model: ClusterModel, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
+def add_report(model: FittedModel, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
     """Put the report into the folder; one of an earlier fit would not belong to this one."""
     if not wanted:
         folder.discard("report.html")
         return
-    from ..estimators.reporting import report_page
+    from ..report.build import report_page
 
     with hushed(notes.quiet), notes.timed("report"):
         folder.add("report.html", report_page(model, source))

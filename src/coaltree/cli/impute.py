@@ -77,7 +77,7 @@ def fills_of(
     if imputer is None or not n_missing(rows):
         return []
     frames = [imputer.transform(file.frame)] if draws is None else imputer.sample(file.frame, draws, seed)
-    return [_fills(rows, imputer._new_rows(frame).table) for frame in frames]
+    return [_fills(rows, imputer._read_rows(frame).table) for frame in frames]
 
 
 def _fills(before: Table, after: Table) -> Fills:
@@ -121,7 +121,7 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
     cells: list[tuple[int, int, Any, float | None, float | None]] = []
     if imputer is not None and n_missing(rows):
         filled, known = imputer.transform(file.frame), imputer.predictive(file.frame)
-        for j, (at, values) in _fills(rows, imputer._new_rows(filled).table).items():
+        for j, (at, values) in _fills(rows, imputer._read_rows(filled).table).items():
             shown, own = filled.to_series(rows.columns[j].index)[at].to_list(), known[rows.columns[j].name]
             sds: list[float | None] = [None] * len(at)
             shares: list[float | None] = [None] * len(at)
@@ -402,7 +402,7 @@ def _fitted(
     random_state = 0 if seed is None and fitting["--inference"] in SAMPLERS else seed
     imputer = CoalescentImputer(**parameters, random_state=random_state, n_jobs=-1 if n_jobs is None else n_jobs)
     with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
-        imputer._fit(rows, report)
+        imputer._fit_table(rows, report)
     notes.add(imputer.remarks_)
     notes.detail(parameter_listing(imputer.parameters_))
     return imputer
@@ -412,11 +412,11 @@ def _opened(
     path: Path, table: TableFile, n_jobs: int | None, settings: dict[str, Any], notes: Notes
 ) -> tuple[CoalescentImputer, FileTable, Table]:
     """Return a fitted model, and the table that it is to fill."""
-    from ..estimators.stored import imputer_of
+    from ..estimators.load import to_imputer
 
     with hushed(notes.quiet), notes.timed("loading"):
-        imputer = imputer_of(*read_model_state(path), n_jobs)
+        imputer = to_imputer(*read_model_state(path), n_jobs)
     imputer.add_indicator = False
-    file = read_new_table(table, imputer, settings, notes)
+    file = read_new_table(table, imputer._model, settings, notes)
     with notes.taken():
-        return imputer, file, imputer._new_rows(file.frame).table
+        return imputer, file, imputer._read_rows(file.frame).table

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..estimators.base import CoalescentModel
-    from ..estimators.clustering import CoalescentClustering
     from ..persist.model import ModelState
     from ..table.cells import Category
     from ..table.columns import Table
     from ..table.read_file import FileTable, TableFile
     from ..tree.tree import Tree
+    from ..workflow.model import FittedModel
 
 
 def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> None:
@@ -73,10 +72,10 @@ def records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
-def draw_trees(model: CoalescentModel, notes: Notes) -> None:
+def draw_trees(model: FittedModel, notes: Notes) -> None:
     """Draw the trees that answer questions about rows, unless the model has them, and show how it goes."""
     with notes.timed("drawing trees"), notes.taken(), progress_bar(not notes.quiet) as report:
-        model._draw_trees(report)
+        model.draw_trees(report)
 
 
 def read_model_state(path: Path) -> tuple[ModelState, str]:
@@ -88,16 +87,15 @@ def read_model_state(path: Path) -> tuple[ModelState, str]:
     return read_model_state(path), str(path)
 
 
-def load_clustering(path: Path) -> CoalescentClustering:
-    """Read a model that has densities and clusters."""
-    from ..estimators.clustering import CoalescentClustering
-    from ..estimators.stored import model_of
+def load_clustering(path: Path) -> FittedModel:
+    """Read a fitted model with flat clusters."""
+    from ..persist.model import from_state
 
     state, source = read_model_state(path)
-    model = model_of(state, source)
-    if not isinstance(model, CoalescentClustering):
+    model = from_state(state, source)
+    if model.labels is None:
         raise InputError(
-            f"{source} holds a {type(model).__name__}, which fills cells and has neither densities nor clusters: take the "
+            f"{source} holds a {state.estimator}, which fills cells and has neither densities nor clusters: take the "
             "model.coaltree that coaltree fit writes, or a CoalescentClustering's."
         )
     return model
@@ -150,7 +148,7 @@ def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> t
     return file, replace(columns, id_column=file.id_column)
 
 
-def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[str, Any], notes: Notes) -> FileTable:
+def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, Any], notes: Notes) -> FileTable:
     """Read a table for a model that has been fitted, as the table of the fit was read.
 
     Row names are in the column that held them in the fit, unless another or none is asked for. What was categorical in the fit
@@ -159,11 +157,11 @@ def read_new_table(table: TableFile, model: CoalescentModel, settings: Mapping[s
     """
     from ..table.read_file import get_column, import_polars, read_file, read_header, replace_columns, to_numbers
 
-    encoding = model.encoding_
+    encoding = model.encoding
     known = encoding.categories_by_name
     header, id_column = read_header(table), settings["id_column"]
-    if id_column is None and model._id_column in header and model._id_column not in settings["drop"]:
-        id_column = model._id_column
+    if id_column is None and model.id_column in header and model.id_column not in settings["drop"]:
+        id_column = model.id_column
     spoken_for = {*settings["drop"], id_column}
     declared = [name for name in header if name in known and name not in spoken_for]
     with notes.timed("reading"), notes.taken():

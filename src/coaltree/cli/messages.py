@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..report.messages import LOW_RECALL_ADVICE, MIN_RECALL
 from ..table.messages import count, listing
 from ..tree.layout import display_name, display_width
 from .console import Notes
@@ -17,9 +16,9 @@ from .io import tell
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..estimators.clustering import CoalescentClustering
     from ..table.columns import Table
     from ..table.read_file import FileTable
+    from ..workflow.model import FittedModel, NewRows
 
 _NAME_CHARACTERS = 30
 _TYPES = {"Boolean": "yes or no", "String": "text", "Null": "empty"}
@@ -193,8 +192,8 @@ def _ties(facts: dict[str, Any]) -> str:
 
 def _clusters(facts: dict[str, Any]) -> str:
     """Say how many clusters there are, who chose them, and whether there was anything to choose."""
-    from ..estimators.modelling import RESOLUTION
     from ..report.messages import MIN_ROWS, describe_few_rows
+    from ..workflow.processes import RESOLUTION
 
     reasons = {
         "n_clusters": "as asked for",
@@ -216,6 +215,8 @@ def _clusters(facts: dict[str, Any]) -> str:
 
 def _search(facts: dict[str, Any]) -> str:
     """Say how partners were looked for, if not among all pairs, and what to do if they were hard to find."""
+    from ..report.messages import LOW_RECALL_ADVICE, MIN_RECALL
+
     held = facts["neighbors_held"]
     if facts["search"] != "neighbors":
         return ""
@@ -251,15 +252,14 @@ _COMPARED = 1000  # rows of the fit, taken evenly
 
 
 def remarks_on_rows(
-    model: CoalescentClustering, frame: Any, names: Sequence[str], log_density: ArrayLike, instead: str
+    model: FittedModel, rows: NewRows, names: Sequence[str], log_density: ArrayLike, instead: str
 ) -> list[str]:
     """Name rows that nothing is known of, and rows that are far from the table.
 
     Parameters
     ----------
-    model : CoalescentClustering, fitted
-    frame : frame
-        The new rows.
+    model : FittedModel
+    rows : NewRows
     names : sequence of str
         Their names.
     log_density : array-like of shape (n_rows,)
@@ -273,12 +273,11 @@ def remarks_on_rows(
     """
     import numpy as np
 
-    rows = model._new_rows(frame)
-    fitted = model._predictor.X
+    fitted = model.predictor.X
     some = fitted[np.linspace(0, len(fitted) - 1, min(len(fitted), _COMPARED)).astype(np.intp)]
     # By standard deviations of the columns: in their units it would matter which cells a row has.
-    standard = np.asarray(log_density) - model._log_slopes(rows.table)
-    far = np.flatnonzero(standard < model._predictor.log_density(some).min() - _FAR)
+    standard = np.asarray(log_density) - model.log_jacobian(rows.table)
+    far = np.flatnonzero(standard < model.predictor.log_density(some).min() - _FAR)
     unknown = np.flatnonzero(np.isnan(rows.matrix).all(axis=1))
     found = []
     if len(unknown):

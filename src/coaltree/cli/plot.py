@@ -216,11 +216,11 @@ def report(
             with notes.timed("loading"):
                 fitted = load_clustering(model)
             draw_trees(fitted, notes)
-            from ..estimators.reporting import report_page
+            from ..report.build import report_page
 
             with notes.timed("report"):
                 page = report_page(fitted, title)
         deliver({output: page})
         notes.say(
-            f"{count(fitted.tree_.n_leaves, 'row')}, {count(fitted.n_clusters_, 'cluster')}: one page, to be opened in a browser"
+            f"{count(fitted.tree.n_leaves, 'row')}, {count(fitted.n_clusters, 'cluster')}: one page, to be opened in a browser"
         )

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..estimators.clustering import CoalescentClustering
+    from ..workflow.model import FittedModel, NewRows
 
 
 @app.command(epilog="Example: coaltree score results/model.coaltree examples/new_animals.csv")
@@ -91,12 +91,12 @@ def score(
         settings = reading_settings(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
         with hushed(quiet):
-            fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
             draw_trees(fitted, notes)
             with notes.timed("scoring"), notes.taken():
-                densities = fitted.score_samples(frame)
+                densities = fitted.log_density(rows)
                 names = names or [str(i) for i in range(len(densities))]
-                notes.add(remarks_on_rows(fitted, frame, names, densities, "log density is 0"))
+                notes.add(remarks_on_rows(fitted, rows, names, densities, "log density is 0"))
         mean = float(densities.mean())
         columns = {"row": names, "log_density": densities.tolist()}
         _answer(columns, {"mean_log_density": mean}, output, as_json, notes)
@@ -138,12 +138,12 @@ def place(
         settings = reading_settings(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
         with hushed(quiet):
-            fitted, names, frame = _opened(model, table, table_format, settings, unseen, notes)
+            fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
             draw_trees(fitted, notes)
             with notes.timed("placing"), notes.taken():
-                placements = fitted.place(frame, n_nearest=nearest, level=level)
+                placements = fitted.place(rows, nearest, level)
                 names = names or list(placements.row_names)
-                notes.add(remarks_on_rows(fitted, frame, names, placements.log_density, "place is that of the prior"))
+                notes.add(remarks_on_rows(fitted, rows, names, placements.log_density, "place is that of the prior"))
         columns = placements.columns() | {"row": names}
         _answer(columns, {"level": level}, output, as_json, notes)
         notes.say(f"placed {count(len(placements), 'row')}")
@@ -155,21 +155,21 @@ def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -
     check_result(output, {"the model": model, "the table": table})
 
 
-def _opened(
+def _read_question(
     path: Path,
     table: Path,
     kind: TableKind | None,
     settings: dict[str, Any],
     unseen: Unseen | None,
     notes: Notes,
-) -> tuple[CoalescentClustering, list[str] | None, Any]:
-    """Return the model, the names of the new rows if they have some, and the frame that holds them."""
+) -> tuple[FittedModel, list[str] | None, NewRows]:
+    """Return the model, the names of the new rows if they have some, and the rows."""
     with notes.timed("loading"):
         model = load_clustering(path)
-    if unseen is not None:
-        model.unseen_categories = unseen.value
     file = read_new_table(located(table, kind), model, settings, notes)
-    return model, None if file.row_names is None else list(file.row_names), file.frame
+    with notes.taken():
+        rows = model.read_rows(file.frame, None if unseen is None else unseen.value)
+    return model, None if file.row_names is None else list(file.row_names), rows
 
 
 def _answer(
@@ -248,7 +248,8 @@ def _labelled(path: Path, kind: str, cut_as: dict[str, Any], notes: Notes) -> tu
         return tree.leaf_names, cut_leaves(tree, n_clusters, cut_as["height_threshold"])
     with notes.timed("loading"):
         model = load_clustering(path)
-    names = model.tree_.leaf_names
+    names = model.tree.leaf_names
     if n_clusters is not None and n_clusters > len(names):
         raise InputError(f"--n-clusters is {n_clusters}, but the model has {count(len(names), 'row')}.")
+    notes.add(model.describe_cut(n_clusters, cut_as["min_cluster_size"]))
     return names, model.cut(**cut_as)

@@ -1,501 +1,285 @@
-"""What all estimators do: find the trees of a table, and ask draws of trees about its rows and others.
-
-Nothing here needs scikit-learn, which takes longer to import than most tables to fit: the command line does without.
-"""
+"""What both scikit-learn estimators share: parameters, tables in, a fitted model, its attributes, copies and diagrams."""
 
 from __future__ import annotations
 
-import math
-import sys
+import copy
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from threading import Lock
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._random import as_generator
-from .._validation import check_count
+from .._html import shorten_value
 from ..errors import InputError, InputWarning
-from ..inference.averaging import average_trees
-from ..inference.executors import open_client
-from ..inference.expected_heights import expected_heights
-from ..inference.greedy import RULES, SEARCHES, GreedyResult, explain, greedy
-from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
-from ..inference.near_rows import filled_from_near_rows
-from ..inference.posterior_draws import Draw, max_rows, posterior_draws
-from ..inference.refine import refine
-from ..inference.smc import PROPOSALS, smc
-from ..inference.smc_result import SMCResult
-from ..inference.thread_executor import thread_count
-from ..predict.predictor import Predictor, ask
-from ..process.base import MAX_EXACT_ROWS, Process
-from ..process.predictions import Predictions
+from ..persist.model import write_model
 from ..report.messages import describe_zero_heights
-from ..table.columns import Table, find_constant, missing_cells
-from ..table.encoding import EncodedTable, describe, encode, fit_encoding, read_new_rows
-from ..table.inputs import FrameKind
-from ..tree.edit import without_leaves
-from ..tree.sample import TreeSample
+from ..table.columns import Table, read_columns
+from ..table.inputs import FrameKind, compute_dask
 from ..tree.traversal import count_zero_heights
-from ..tree.tree import Tree
-from .modelling import (
-    COVARIANCES,
-    REAL_PROCESSES,
-    Templates,
-    column_signals,
-    encoded_of,
-    matrix_of,
-    parameters_by_name,
-    prediction_process,
-    sampling_process,
-    structure_process,
-)
+from ..workflow.fit import fit_model
+from ..workflow.model import FittedModel, NewRows, Progress, print_progress
+from ..workflow.settings import SETTINGS, Settings, parameter_names
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
-Progress = Callable[[float, str], None]  # share of the work done, and a word on how it goes
-Inferred = GreedyResult | SMCResult | MCMCResult
+Estimator = TypeVar("Estimator")
 
-ALMOST_DONE = 0.999  # all that is shown before the end: how many passes there will be is not known
-MOST_ASKED = 200  # trees of a sample with parameters that questions are asked of
-_QUESTIONS = Lock()
+SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
+        How the tree is found: one good tree; a weighted sample of trees by sequential Monte Carlo, which gives support values
+        and the evidence, for up to some hundred rows; or a sample by Markov chains, which gives support values and says
+        whether it has converged. The parameters of the process are fixed ones that show structure, the same for all three.
+    rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
+        Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
+    search : {"auto", "exact", "neighbors"}, default "auto"
+        Where greedy inference searches for partners: among all rows, or among near ones; see :func:`coaltree.greedy`.
+    refine : bool, default False
+        Whether to move subtrees of the greedy tree to where they fit better, see :func:`coaltree.refine`; for up to about a
+        thousand rows.
+    proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
+        How sequential Monte Carlo draws merges, see :func:`coaltree.smc`.
+    n_particles : int, default 50
+        Particles in each run of sequential Monte Carlo.
+    n_runs : int, default 1
+        Independent runs of sequential Monte Carlo.
+    n_chains : int, default 4
+        Markov chains, see :func:`coaltree.mcmc`.
+    n_samples : int, default 1000
+        Trees that each chain records, including those of its warm-up.
+    draw_parameters : bool, default False
+        Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Predictions are then averaged
+        over up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, which short chains draw with
+        parameters of their own.
+    summary : {"mcc", "consensus"}, default "mcc"
+        The tree that represents a sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
+    real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
+        How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
+        the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.
+    categorical_process : Process, optional
+        A process for categorical columns, which it sees as codes 0, 1, 2, ... in the order of the categories; by default
+        `Multinomial`.
+    covariance : {"full", "diagonal", "spherical"}, optional
+        What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or
+        one variance for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no
+        matrices, and one variance each instead. The tree itself is found without matrices.
+    noise : float, optional
+        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and drawn for
+        predictions. With 0, categorical columns have no noise either.
+    categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
+        Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
+    unseen_categories : {"missing", "error"}, default "missing"
+        What to do with categories of new rows that did not occur in the fit: treat them as missing, or raise an error.
+    standardize : bool or "power", default True
+        Whether to bring real columns to mean 0 and standard deviation 1 first. With "power" they are made as Gaussian as
+        possible before that, by the transform of Yeo and Johnson as in scikit-learn's `PowerTransformer`: for columns with
+        heavy tails. Real cells are then filled with their median, and intervals are those of the transformed cell in the
+        column's units. Where the transform has a bound, a straight line continues it beyond the range of the fit.
+    n_jobs : int, optional
+        Number of threads; -1 uses all processors. The result does not depend on it.
+    client : distributed.Client or str, optional
+        A Dask cluster that searches for neighbours, runs particles and chains, and answers questions about thousands of new
+        rows: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on
+        this machine. A connection opened from a text is closed after each fit or question. The result does not depend on it.
+        A model's file does not keep it.
+    random_state : int, Generator, RandomState or None, default None
+        Source of randomness of sequential Monte Carlo, of Markov chains, and of the draws that predictions are averaged over.
+        For these draws None is a fixed seed, so that the same table gives the same answers. Greedy trees do not depend on it.
+    verbose : int, default 0
+        Above 0, progress is shown on standard error."""
+
+SHARED_ATTRIBUTES = """process_ : Process
+        The process with its parameters, over the encoded columns: real ones first, then categorical ones.
+    parameters_ : dict
+        The parameters of every column that the tree was found with, by name and in the column's units.
+    prediction_parameters_ : dict
+        The parameters that questions about rows are answered with, by name and in the column's units: means over the draws,
+        which are made when first needed. ``signal`` is the correlation of a cell with the same cell of the row's nearest
+        relative on the tree; ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, if trees were
+        drawn. Columns with the largest signal come first.
+    search_ : str
+        How greedy inference searched for partners, "exact" or "neighbors"; only with ``inference="greedy"``.
+    neighbors_held_ : float or None
+        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search, or if few rows were
+        left to it from the beginning.
+    encoding_ : Encoding
+        How the columns were encoded.
+    sample_ : SMCResult or MCMCResult
+        The sample of trees with its diagnostics; not with ``inference="greedy"``, nor for Markov chains of one row.
+    log_evidence_ : float
+        Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
+    log_joint_ : float
+        ``log p(x, tree)`` of the encoded table and `tree_`, with the process of `process_`. Merges that the data cannot order
+        are at their expected heights, not at the most probable ones, which lowers it.
+    log_likelihood_ : float
+        ``log p(x | tree)`` of the encoded table.
+    log_ratios_ : ndarray of shape (n_samples - 1,)
+        For each merge, the log likelihood ratio of one tree against two independent ones.
+    remarks_ : list of str
+        What was noticed about the table and the fit; also given as warnings.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if they are all strings."""
 
 
-class NewRows(NamedTuple):
-    """New rows as the table that was read, and as the matrix that the model sees."""
-
-    table: Table
-    matrix: FloatArray
-
-
-class Means(NamedTuple):
-    """Who carries a fit, who is told of it, and where it is kept."""
-
-    progress: Progress | None
-    client: Any = None  # of Dask, an open one
-    checkpoint: Path | None = None
-
-    def stretched(self, low: float, high: float) -> Means:
-        """Return the means of a part of the work."""
-        whole = self.progress
-        return self._replace(progress=whole and (lambda share, word: whole(low + (high - low) * share, word)))
+def add_shared_docs(estimator: type[Estimator]) -> type[Estimator]:
+    """Put the text on shared parameters and attributes into the docstring of an estimator."""
+    text = estimator.__doc__ or ""  # none with python -OO
+    text = text.replace("{shared parameters}", SHARED_PARAMETERS)
+    estimator.__doc__ = text.replace("{shared attributes}", SHARED_ATTRIBUTES)
+    return estimator
 
 
-def check_fitted(model: Any) -> None:
-    """Raise scikit-learn's NotFittedError unless a model has been fitted."""
-    if not hasattr(model, "tree_"):
-        from sklearn.utils.validation import check_is_fitted
+class CoalescentEstimator(BaseEstimator, Settings):
+    """An estimator that holds a `FittedModel`; subclasses inherit their parameters from settings."""
 
-        check_is_fitted(model)
+    _model: FittedModel
+    _frame_kind: FrameKind
 
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the tree of a table.
 
-class CoalescentModel:
-    """A tree, or a sample of trees, over the rows of a table; the estimators add what to do with it."""
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            NaN, None, pd.NA and polars' nulls are missing cells. A Dask array is computed block by block.
+        y : ignored
 
-    _stored_as: ClassVar[str]  # the name of the estimator in files, of classes that have their own
-
-    inference: str
-    rule: str
-    proposal: str
-    n_particles: int
-    n_runs: int
-    n_chains: int
-    n_samples: int
-    summary: str
-    draw_parameters: bool
-    real_process: str | Process
-    categorical_process: Process | None
-    covariance: str | None
-    noise: float | None
-    categorical_features: Any
-    unseen_categories: Any
-    standardize: bool | Literal["power"]
-    search: str
-    refine: bool
-    n_jobs: int | None
-    client: Any
-    random_state: Any
-    verbose: int
-
-    _matrix: FloatArray  # the encoded table
-    sample_: SMCResult | MCMCResult  # only where trees were sampled
-    _prediction_seed: int  # of the draws that predictions are averaged over
-    _question_progress: Progress | None = None  # who is told of these draws, if anyone
-    _asked: Predictor | None  # what answers questions about rows, if that has been fitted yet
-
-    def _fit(self, table: Table, progress: Progress | None = None, checkpoint: Path | None = None) -> Self:
-        """Find the tree of a table that has been read already; a checkpoint keeps its last and longest search."""
-        self._check_parameters(table.n_rows)
-        for name in ("sample_", "log_evidence_", "search_", "neighbors_held_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        # without a random state a greedy fit is the same each time, and so are its answers
-        self._prediction_seed = 0 if self.random_state is None else int(as_generator(self.random_state).integers(2**63))
-        encoding = fit_encoding(table, self.standardize)
-        encoded = encode(table, encoding)
-        matrix = matrix_of(encoded)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # what the result has to say follows
-            with open_client(self.client) as client:
-                best = self._found(matrix, encoded, table.row_names, Means(progress, client, checkpoint))
-        if progress:
-            progress(1.0, "")
-        tree = None if isinstance(best, TreeSample) else best.tree
-        remarks = describe(table, encoding, {} if tree is None else self._set_apart(tree, encoded))
-        if isinstance(best, SMCResult):
-            self.log_evidence_ = best.log_evidence
-        if isinstance(best, TreeSample):
-            self.sample_ = best
-            remarks += best.remarks
-        else:
-            self.search_, self.neighbors_held_ = best.search, best.neighbors_held
-            remarks += best.process.remarks(best.tree, matrix)
-        self.encoding_ = encoding
-        self._id_column = table.id_column
-        self._constants = [find_constant(column) for column in table.columns]
-        self._with_holes = tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any())
-        self.parameters_ = parameters_by_name(best.process, encoded, encoding)
-        self.remarks_ = remarks
-        self._settle(best, matrix, best.process)
-        for remark in remarks:
-            warnings.warn(remark, InputWarning, stacklevel=3)
+        Returns
+        -------
+        self
+        """
+        X = compute_dask(X)
+        table = read_columns(X, self.categorical_features)
+        validate_data(self, X, skip_check_array=True)
+        self._fit_table(table, print_progress(type(self).__name__) if self.verbose else None)
+        names = getattr(self, "feature_names_in_", None)
+        self._model.feature_names = None if names is None else tuple(map(str, names))
+        self._frame_kind = FrameKind.of(X)
+        for remark in self.remarks_:
+            warnings.warn(remark, InputWarning, stacklevel=2)
         return self
 
-    def _set_apart(self, tree: Tree, encoded: EncodedTable) -> dict[str, IntArray]:
-        """Return rows that the top of the tree sets apart because of one column; only clusters have a size to call them few."""
-        return {}
+    def _fit_table(self, table: Table, progress: Progress | None = None) -> Self:
+        """Fit the model to columns that have been read, as the command line does."""
+        self._set_fitted_attributes(fit_model(table, self._settings(), progress))
+        return self
 
-    @property
-    def _noise(self) -> float | None:
-        """The noise that was given, in double precision, as files keep it."""
-        return None if self.noise is None else float(self.noise)
+    def _settings(self) -> Settings:
+        """Return the parameters as they are now."""
+        kind = SETTINGS[self._estimator]
+        return kind(**{name: getattr(self, name) for name in parameter_names(kind)})
 
-    @property
-    def _templates(self) -> Templates:
-        return Templates(self.real_process, self.categorical_process)
+    def _set_fitted_attributes(self, model: FittedModel) -> None:
+        self._model = model
+        self.tree_ = model.tree
+        self.process_ = model.process
+        self.parameters_ = model.parameters
+        self.encoding_ = model.encoding
+        self.log_joint_ = model.result.log_joint
+        self.log_likelihood_ = model.result.log_likelihood
+        self.log_ratios_ = model.result.log_ratios
+        self.remarks_ = model.remarks
+        for name in ("sample_", "log_evidence_", "search_", "neighbors_held_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if model.sample is None:
+            self.search_, self.neighbors_held_ = model.search, model.neighbors_held
+        else:
+            self.sample_ = model.sample
+        if model.log_evidence is not None:
+            self.log_evidence_ = model.log_evidence
+        self._frame_kind = FrameKind(index=list(model.tree.leaf_names))  # `fit` knows the kind of X
 
-    def _found(
-        self, matrix: FloatArray, encoded: EncodedTable, row_names: Sequence[str] | None, means: Means
-    ) -> Inferred:
-        """Find the tree, or the sample of trees, with fixed parameters; only Markov chains may draw them as well."""
-        walks = self.inference == "mcmc" and len(matrix) > 1  # the tree of one row is nothing to sample
-        choose = sampling_process if walks and self.draw_parameters else structure_process
-        process = choose(matrix, encoded, self._templates, self.covariance, self._noise)
-        if walks:
-            return self._walked(process, matrix, row_names, means)
-        if self.inference == "smc":
-            return self._sampled(process, matrix, row_names, means)
-        n_real = encoded.real.shape[1]
-        no_column = n_real + encoded.codes.shape[1] == 0  # nothing tells the rows apart: all merge at 0
-        averages = self.rule == "rate1" and not self.refine and not no_column
-        searched = matrix
-        if averages and self.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
-            searched = filled_from_near_rows(matrix, n_real)
-        found = self._searched(process, searched, row_names, means)
-        if self.refine:
-            return self._refined(found, matrix, means.progress)
-        if not averages:
-            return found
-        tree = average_trees(found.tree, searched, found.process, filled=searched is not matrix, n_jobs=self.n_jobs)
-        tree = expected_heights(tree, matrix, found.process, only_ties=True)
-        return replace(explain(tree, matrix, found.process), search=found.search, neighbors_held=found.neighbors_held)
-
-    @property
-    def _predictor(self) -> Predictor:
-        """What answers questions about rows."""
-        with _QUESTIONS:  # threads that ask at the same time draw one sample
-            if self._asked is None:
-                self._asked = self._fit_predictor()
-        return self._asked
+    @classmethod
+    def _from_model(cls, model: FittedModel) -> Self:
+        """Return the estimator that holds a fitted model."""
+        settings = model.settings
+        estimator = cls(**{name: getattr(settings, name) for name in parameter_names(type(settings))})
+        estimator.n_features_in_ = len(model.encoding.column_names)
+        if model.feature_names is not None:
+            estimator.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        estimator._set_fitted_attributes(model)
+        return estimator
 
     @property
     def prediction_parameters_(self) -> dict[str, dict[str, Any]]:
         """The parameters that questions about rows are answered with, by column and in its units; means over the draws.
 
         ``signal`` says how much the column owes to descent: the correlation of a cell with the same cell of the row's nearest
-        relative on the tree. Where trees were drawn, ``signal_low`` and ``signal_high`` are the ends of its central 90 %
+        relative on the tree. If trees were drawn, ``signal_low`` and ``signal_high`` are the ends of its central 90 %
         interval. Columns with the largest signal come first.
         """
-        check_fitted(self)
-        draws, encoded = self._predictor.ensemble.draws, encoded_of(self.encoding_, self._matrix)
-        mean = draws[0].process
-        if len(draws) > 1:
-            mean = mean.with_parameter_values(np.mean([draw.process.parameter_values() for draw in draws], axis=0))
-        found = parameters_by_name(mean, encoded, self.encoding_)
-        signals = column_signals(draws, self._matrix.shape[1]) if len(self._matrix) > 1 else np.zeros((1, len(found)))
-        names = (*encoded.real_names, *encoded.categorical_names)
-        for name, own in zip(names, signals.T, strict=False):  # where no column takes part there is one without a name
-            if np.isnan(own).any():  # the process does not tell
-                continue
-            found[name]["signal"] = float(own.mean())
-            if len(draws) > 1:
-                low, high = np.quantile(own, [0.05, 0.95])
-                found[name] |= {"signal_low": float(low), "signal_high": float(high)}
-        return dict(sorted(found.items(), key=lambda item: -item[1].get("signal", 0.0)))
-
-    @property
-    def _asks_sample(self) -> bool:
-        """Whether questions are asked of the sample of trees, since each of its trees has parameters of its own."""
-        sample = getattr(self, "sample_", None)
-        return isinstance(sample, MCMCResult) and bool(sample.parameters)
-
-    def _prediction_rows(self) -> NDArray[np.intp]:
-        """Return the rows over which trees are drawn for predictions.
-
-        A part of a coalescent's leaves has a coalescent of its own, by the same clock.
-        """
-        n, most = len(self._matrix), max_rows(self._matrix.shape[1])
-        if n <= most or self._asks_sample:
-            return np.arange(n)
-        return np.sort(np.random.default_rng(self._prediction_seed).permutation(n)[:most])
-
-    def _draw_trees(self, progress: Progress | None) -> None:
-        """Draw the trees that questions are answered with, if they have not been drawn, and tell how it goes."""
-        self._question_progress = progress
-        try:
-            self._predictor  # noqa: B018  it is made when it is asked for
-        finally:
-            self._question_progress = None
-
-    def _expected_cells(self, X: FloatArray) -> Predictions:
-        """Return what the cells of rows would show; rows of the fit are known by their cells."""
-        predictor = self._predictor
-        known = predictor.rows_of_fit(X)
-        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
-        parts = []
-        if len(old):
-            distinct, place = np.unique(known[old], return_inverse=True)
-            parts.append(predictor.fitted_cells(distinct).take(place))
-        if len(new) or not len(old):
-            parts.append(self._ask("cells", X[new]))
-        return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
-
-    def _fit_predictor(self) -> Predictor:
-        """Draw trees with their parameters for predictions: those that clusters are found with see too much noise."""
-        matrix, tree = self._matrix, self.tree_
-        if len(matrix) == 1 or not self.encoding_.informative.any():
-            return Predictor.of_trees([tree], np.ones(1), matrix, self.process_, self.n_jobs)
-        if self._asks_sample:
-            return self._sample_predictor()
-        rows = self._prediction_rows()
-        if len(rows) < len(matrix):
-            tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
-            matrix = matrix[rows]
-        encoded = encoded_of(self.encoding_, matrix)
-        templates = self._templates.resolved(self.process_, encoded)
-        process = prediction_process(matrix, encoded, templates, self.covariance, self._noise).resolve(matrix)
-        progress = self._question_progress or (self._shown_progress if self.verbose else None)
-        draws = posterior_draws(
-            matrix,
-            process,
-            tree,
-            hold_noise=self.noise is not None,
-            n_jobs=self.n_jobs,
-            random_state=self._prediction_seed,
-            progress=None if progress is None else lambda share: progress(share, "drawing trees for predictions"),
-        )
-        return Predictor(draws, np.ones(len(draws)), matrix, self.n_jobs)
-
-    def _sample_predictor(self) -> Predictor:
-        """Take trees of the sample with their parameters, evenly from all: neighbours are alike."""
-        sample = self.sample_
-        assert isinstance(sample, MCMCResult)
-        which = np.unique(np.linspace(0, len(sample) - 1, MOST_ASKED).round().astype(int)).tolist()
-        processes = sample.processes()
-        draws = [Draw(sample.trees[k], processes[k], self._matrix) for k in which]
-        return Predictor(draws, np.ones(len(draws)), self._matrix, self.n_jobs)
+        check_is_fitted(self)
+        return self._model.prediction_parameters
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model into a file, for :func:`coaltree.load_model`; whole or not at all, nothing pickled.
+        """Write the fitted model into a file, for :func:`coaltree.load_model`.
+
+        The file is written completely or not at all. Nothing in it is pickled, and the same model makes the same file. A
+        ``random_state`` that is a generator is not kept.
 
         Parameters
         ----------
         path : str or Path
             The file, for example ``"model.coaltree"``; an earlier one of that name is replaced.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
         """
-        from .saving import save_model  # it knows the models, which are made of this class
-
-        save_model(self, path)
-
-    def _settle(
-        self,
-        found: GreedyResult | TreeSample,
-        matrix: FloatArray,
-        process: Process,
-        labels: NDArray[np.intp] | None = None,
-    ) -> None:
-        """Set what follows from trees, table and process alone; `labels` are the flat clusters, where they are known already."""
-        if isinstance(found, TreeSample):
-            summary = found.mcc() if self.summary == "mcc" else found.consensus()
-            result = explain(summary, matrix, process)
-        else:
-            result = found
-        self.tree_ = result.tree
-        self.process_ = process
-        self.log_joint_ = result.log_joint
-        self.log_likelihood_ = result.log_likelihood
-        self.log_ratios_ = result.log_ratios
-        self._matrix = matrix
-        self._asked = None
-        self._frame_kind = FrameKind(index=list(self.tree_.leaf_names))  # unless there is a frame to take it from
-
-    def _walked(
-        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, means: Means
-    ) -> MCMCResult:
-        """Sample trees by Markov chains, and parameters with them if asked for."""
-
-        def report(share: float, r_hat: float, effective: float) -> None:
-            if means.progress:
-                known = not math.isnan(r_hat + effective)
-                word = f"R-hat {r_hat:.2f}, {effective:,.0f} effective samples" if known else "first samples"
-                means.progress(min(share, ALMOST_DONE), word)
-
-        return mcmc(
-            matrix,
-            process,
-            self.n_samples,
-            self.n_chains,
-            draw_parameters=self.draw_parameters,
-            hold_noise=self.noise is not None,
-            leaf_names=row_names,
-            n_jobs=self.n_jobs,
-            client=means.client,
-            random_state=self.random_state,
-            checkpoint=means.checkpoint,
-            progress=report,
-        )
-
-    def _refined(self, found: GreedyResult, matrix: FloatArray, progress: Progress | None) -> GreedyResult:
-        """Make the tree better, and remember how it was found."""
-
-        def report(moved: int, log_joint: float) -> None:
-            if progress:
-                progress(ALMOST_DONE, f"refining, log joint {log_joint:.1f}")
-
-        better = refine(found.tree, matrix, found.process, progress=report)
-        return replace(better, search=found.search, neighbors_held=found.neighbors_held)
-
-    def _searched(
-        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, means: Means
-    ) -> GreedyResult:
-        """Find one tree."""
-
-        def report(share: float, live: int) -> None:
-            if means.progress:
-                means.progress(min(share, ALMOST_DONE), f"{live:,} lineages")
-
-        return greedy(
-            matrix,
-            process,
-            self.rule,
-            self.search,
-            leaf_names=row_names,
-            n_jobs=self.n_jobs,
-            client=means.client,
-            checkpoint=means.checkpoint,
-            progress=report,
-        )
-
-    def _sampled(
-        self, process: Process, matrix: FloatArray, row_names: Sequence[str] | None, means: Means
-    ) -> SMCResult:
-        """Sample trees by sequential Monte Carlo."""
-
-        def report(share: float, ess: float, log_evidence: float) -> None:
-            if means.progress:
-                means.progress(min(share, ALMOST_DONE), f"ESS {ess:.0f}, log evidence {log_evidence:.1f}")
-
-        return smc(
-            matrix,
-            process,
-            self.proposal,
-            self.n_particles,
-            n_runs=self.n_runs,
-            leaf_names=row_names,
-            n_jobs=self.n_jobs,
-            client=means.client,
-            random_state=self.random_state,
-            progress=report,
-        )
-
-    def _new_rows(self, X: Any) -> NewRows:
-        """Read new rows, whose columns are matched with those of the fit."""
-        check_fitted(self)
-        table = read_new_rows(X, self.encoding_, unseen=self.unseen_categories, estimator=type(self).__name__)
-        return self._encoded(table)
-
-    def _ask(self, question: str, X: FloatArray, *arguments: Any) -> Any:
-        """Ask the trees about rows of a matrix, see `Predictor`; about many through the client, if there is one."""
-        return ask(self._predictor, question, X, *arguments, client=self.client)
-
-    def _encoded(self, table: Table) -> NewRows:
-        return NewRows(table, matrix_of(encode(table, self.encoding_)))
-
-    def _check_parameters(self, n_rows: int) -> None:
-        for name, allowed in (
-            ("inference", ("greedy", "smc", "mcmc")),
-            ("rule", RULES),
-            ("search", SEARCHES),
-            ("proposal", PROPOSALS),
-            ("summary", ("mcc", "consensus")),
-            ("covariance", (None, *COVARIANCES)),
-            ("unseen_categories", ("missing", "error")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} is {getattr(self, name)!r}; it must be {' or '.join(map(repr, allowed))}.")
-        real_process, categorical_process = self._templates
-        if not isinstance(real_process, Process) and real_process not in REAL_PROCESSES:
+        check_is_fitted(self)
+        if type(self).__name__ != self._estimator:  # a subclass may have more to keep
             raise InputError(
-                f"real_process is {real_process!r}; it must be {' or '.join(map(repr, REAL_PROCESSES))}, or a process."
+                f"A {type(self).__name__} cannot be saved: only CoalescentClustering and CoalescentImputer themselves can."
             )
-        if categorical_process is not None and not isinstance(categorical_process, Process):
-            raise InputError(f"categorical_process is {categorical_process!r}; it must be a process or None.")
-        if not isinstance(self.refine, (bool, np.bool_)):
-            raise InputError(f"refine is {self.refine!r}; it must be True or False.")
-        if not isinstance(self.standardize, (bool, np.bool_)) and not (
-            isinstance(self.standardize, str) and self.standardize == "power"
-        ):
-            raise InputError(f"standardize is {self.standardize!r}; it must be True, False or 'power'.")
-        if self.refine and self.inference != "greedy":
-            raise InputError(
-                f"refine is True, and inference is {self.inference!r}: only the tree of inference 'greedy' is refined."
-            )
-        if not isinstance(self.draw_parameters, (bool, np.bool_)):
-            raise InputError(f"draw_parameters is {self.draw_parameters!r}; it must be True or False.")
-        if self.draw_parameters and self.inference != "mcmc":
-            raise InputError(
-                f"draw_parameters is True, and inference is {self.inference!r}: parameters are drawn together with trees by "
-                "inference 'mcmc' only."
-            )
-        for name in ("n_chains", "n_samples"):
-            check_count(getattr(self, name), name)
-        noise: Any = self.noise
-        if noise is not None and not (isinstance(noise, (int, float, np.number)) and 0 <= noise < 1):
-            raise InputError(
-                f"noise is {noise!r}; it must be None or a number from 0 to less than 1: the share of the columns' variance that "
-                "is noise."
-            )
-        if self.client is not None:
-            from ..inference.dask_executor import check_client  # and Dask with it
+        write_model(self._model, path, self._settings())
 
-            check_client(self.client)
-        as_generator(self.random_state)
-        thread_count(self.n_jobs)
+    def _read_rows(self, X: Any) -> NewRows:
+        """Read new rows, matching their columns with those of the fit."""
+        check_is_fitted(self)
+        return self._model.read_rows(X, self.unseen_categories)
 
-    def _shown_progress(self, share: float, word: str) -> None:
-        end = "\n" if share >= 1 else ""
-        print(f"\r[{type(self).__name__}] {100 * share:3.0f} % {word}", end=end, file=sys.stderr, flush=True)
+    def __sklearn_clone__(self) -> Self:
+        """Let a copy share the connection to a cluster, which cannot be copied."""
+        bare = copy.copy(self)
+        bare.client = None
+        twin: Self = super(CoalescentEstimator, bare).__sklearn_clone__()
+        twin.client = self.client
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the connection to a cluster, which belongs to this process; an address stays."""
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"client": self.client if isinstance(self.client, str) else None}
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._facts_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": bundle["text/html"] + self._facts_html()} if "text/html" in bundle else {})
+
+    def _facts_html(self) -> str:
+        if not hasattr(self, "_model"):
+            return ""
+        return f"<div>{', '.join(f'{name} {shorten_value(value)}' for name, value in self._facts().items())}</div>"
 
     def _facts(self) -> dict[str, object]:
-        """What a notebook shows below scikit-learn's diagram."""
-        facts: dict[str, object] = {"rows": self.tree_.n_leaves, "columns": len(self.encoding_.column_names)}
-        facts |= {"root height": self.tree_.heights[-1], "log joint": self.log_joint_}
-        if describe_zero_heights(self.tree_):
-            facts["merges at height 0"] = f"{count_zero_heights(self.tree_.merge_heights):,}"
-        if isinstance(sample := getattr(self, "sample_", None), MCMCResult):
-            facts["chains converged"] = "yes" if sample.converged else "no"
-        return facts | ({"log evidence": self.log_evidence_} if hasattr(self, "log_evidence_") else {})
+        """Return what a notebook shows below scikit-learn's diagram."""
+        model, tree = self._model, self._model.tree
+        facts: dict[str, object] = {"rows": tree.n_leaves, "columns": len(model.encoding.column_names)}
+        facts |= {"root height": tree.heights[-1], "log joint": model.result.log_joint}
+        if describe_zero_heights(tree):
+            facts["merges at height 0"] = f"{count_zero_heights(tree.merge_heights):,}"
+        if isinstance(model.sample, MCMCResult):
+            facts["chains converged"] = "yes" if model.sample.converged else "no"
+        return facts | ({} if model.log_evidence is None else {"log evidence": model.log_evidence})
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -15,15 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._atomic import check_path
+from .._atomic import check_path, write_atomic
 from ..errors import InputError
+from ..inference.greedy import explain
 from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw
 from ..inference.smc_result import SMCResult
+from ..predict.predictor import Predictor
 from ..process.base import Process
 from ..table.encoding import Encoding
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
+from ..workflow.fit import summarize
+from ..workflow.model import FittedModel
+from ..workflow.settings import SETTINGS, ClusterSettings, Settings, check_settings, parameter_names, parameter_values
 from .archive import Archive, MissingDigestError, array_to_bytes, pack
 from .fields import (
     from_json,
@@ -207,6 +212,124 @@ class ModelState:
     def from_bytes(cls, data: bytes, source: str = "The model") -> ModelState:
         """Read the content of a model file; messages call it `source`. See `read_model_state`."""
         return _read_file(io.BytesIO(data), len(data), source)
+
+
+def write_model(model: FittedModel, path: str | Path, settings: Settings | None = None) -> None:
+    """Write a fitted model into a file, or leave an earlier file of that name untouched if that fails.
+
+    Nothing in the file is pickled, and the same model makes the same file.
+
+    Parameters
+    ----------
+    model : FittedModel
+    path : str or Path
+        The file, for example ``"model.coaltree"``.
+    settings : Settings, optional
+        Parameters to store; by default those of the fit.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or a parameter cannot be stored.
+    """
+    write_atomic(path, to_state(model, settings).to_bytes())
+
+
+def to_state(model: FittedModel, settings: Settings | None = None) -> ModelState:
+    """Return the state of a fitted model that is stored; see `write_model`."""
+    parameters = parameter_values(settings or model.settings)
+    del parameters["client"]  # a connection of this process
+    state = ModelState(
+        model.settings._estimator,
+        parameters,
+        model.encoding,
+        model.process,
+        model.matrix,
+        model.tree if model.sample is None else model.sample,
+        tuple(model.remarks),
+        tuple(
+            float(constant) if kind == "real" and constant is not None else None
+            for constant, kind in zip(model.constants, model.encoding.kinds, strict=True)
+        ),
+        model.incomplete_columns,
+        model.feature_names,
+        model.log_evidence,
+        model.labels,
+        None if model.labels is None else model.clusters_chosen_by,
+        model.search,
+        model.neighbors_held,
+        model.id_column,
+        model.prediction_seed,
+    )
+    if model.known_predictor is None or model.uses_sample:
+        return state
+    draws = tuple(model.known_predictor.ensemble.draws)
+    return replace(state, prediction_rows=model.prediction_rows, prediction=draws)
+
+
+def from_state(state: ModelState, source: str) -> FittedModel:
+    """Return the fitted model of a state; messages call the file `source`.
+
+    Raises
+    ------
+    InputError
+        If the state is not that of a valid model.
+    """
+    if state.estimator not in SETTINGS:
+        raise invalid_model_error(source, InputError(f"it is a {state.estimator!r}, which is not known"))
+    kind = SETTINGS[state.estimator]
+    if set(state.parameters) - set(parameter_names(kind)):  # a later version can add parameters to the same format
+        raise newer_version_error(source, state.version)
+    try:
+        return _restore(kind(**state.parameters), state)
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        # Whatever a number does that no fit has found, the file is to blame.
+        raise invalid_model_error(source, error) from (None if isinstance(error, InputError) else error)
+
+
+def _restore(settings: Settings, state: ModelState) -> FittedModel:
+    check_settings(settings, len(state.matrix))
+    if isinstance(settings, ClusterSettings) and state.labels is None:
+        raise InputError("it has no labels")
+    found, is_sample = state.found, isinstance(state.found, TreeSample)
+    predictor = None
+    if state.prediction_rows is not None:
+        matrix, weights = state.matrix[state.prediction_rows], np.ones(len(state.prediction))
+        predictor = Predictor(state.prediction, weights, matrix, settings.n_jobs)
+    return FittedModel(
+        settings=settings,
+        encoding=state.encoding,
+        process=state.process,
+        matrix=state.matrix,
+        result=summarize(
+            found if isinstance(found, TreeSample) else explain(found, state.matrix, state.process),
+            state.matrix,
+            state.process,
+            settings.summary,
+        ),
+        sample=found if isinstance(found, TreeSample) else None,
+        log_evidence=state.log_evidence if is_sample else None,
+        search=None if is_sample else state.search,
+        neighbors_held=None if is_sample else state.neighbors_held,
+        labels=state.labels,
+        remarks=list(state.remarks),
+        constants=_constants(state),
+        incomplete_columns=state.indicator_features,
+        id_column=state.id_column,
+        feature_names=state.feature_names,
+        prediction_seed=state.prediction_seed,
+        known_predictor=predictor,
+    )
+
+
+def _constants(state: ModelState) -> list[Any]:
+    """Return the only value of each column; None for columns with several or none."""
+    categories = iter(state.encoding.categories)
+    constants: list[Any] = []
+    for kind, number in zip(state.encoding.kinds, state.constants, strict=True):
+        known = next(categories) if kind == "categorical" else ()
+        constants.append(known[0] if len(known) == 1 else number)
+    return constants
 
 
 def read_model_state(path: str | Path) -> ModelState:

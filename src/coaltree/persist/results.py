@@ -7,44 +7,21 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import __version__
 from ..inference.mcmc_result import MCMCResult
+from ..inference.smc_result import SMCResult
 from ..plot.dendrogram import dendrogram_bytes
 from ..report.messages import describe_low_recall, describe_zero_heights
 from ..table.columns import Column, RealColumn, Table
-from ..table.encoding import Encoding
 from ..tree.coalescent import log_prior
 from ..tree.traversal import count_zero_heights
 from ..tree.tree import Tree
-
-if TYPE_CHECKING:
-    from ..inference.smc_result import SMCResult
-
-
-class FittedClustering(Protocol):
-    """The attributes of a fitted estimator that a summary uses; estimators import this module, not the reverse."""
-
-    inference: str
-    rule: str
-    n_clusters: int | None
-    height_threshold: float | None
-    resolution: float | None
-    encoding_: Encoding
-    tree_: Tree
-    labels_: NDArray[np.intp]
-    n_clusters_: int
-    log_joint_: float
-    log_likelihood_: float
-    parameters_: dict[str, dict[str, Any]]
-    sample_: SMCResult | MCMCResult  # only where trees were sampled
-
-    @property
-    def _natural_reason(self) -> str: ...
+from ..workflow.model import FittedModel
 
 
 def clusters_csv(names: Iterable[str], labels: Iterable[int]) -> str:
@@ -85,33 +62,36 @@ def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
 
 
 def fit_summary(
-    model: FittedClustering,
+    model: FittedModel,
     table: Table,
     *,
     source: str,
     remarks: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the facts about a fit for its summary file.
+    """Return the facts about a fit.
 
     Parameters
     ----------
-    model : CoalescentClustering, fitted
+    model : FittedModel
+        With flat clusters.
     table : Table
-        The table it was fitted to.
+        The table that it was fitted to.
     source : str
         Name of the table's file.
     remarks : sequence of str, optional
         Remarks about the table and the fit.
     settings : mapping, optional
-        Options of the fit.
+        The settings to list.
 
     Returns
     -------
     dict
         Plain values for JSON; numbers that are not finite become None. Missing cells are counted in the columns in use.
     """
-    used = model.encoding_.informative.tolist()
+    tree, labels, fit = model.tree, model.labels, model.settings
+    assert labels is not None
+    used = model.encoding.informative.tolist()
     columns = [_column_facts(column, bool(use)) for column, use in zip(table.columns, used, strict=True)]
     n_missing = sum(facts["n_missing"] for facts in columns if facts["used"])
     facts = {
@@ -123,29 +103,31 @@ def fit_summary(
         "n_missing": n_missing,
         "missing_share": n_missing / max(table.n_rows * sum(used), 1),
         "columns": columns,
-        "inference": model.inference,
-        "rule": model.rule if model.inference == "greedy" else None,
-        "search": getattr(model, "search_", None),
-        "neighbors_held": getattr(model, "neighbors_held_", None),
-        "log_joint": model.log_joint_,
-        "log_likelihood": model.log_likelihood_,
-        "log_prior": log_prior(model.tree_),
-        "tree_height": model.tree_.heights[-1],
-        "n_merges_at_zero": count_zero_heights(model.tree_.merge_heights),
-        "zero_heights": describe_zero_heights(model.tree_),
-        "n_clusters": model.n_clusters_,
-        "clusters_chosen_by": clusters_chosen_by(model),
-        "resolution": model.resolution,
-        "cluster_sizes": np.bincount(model.labels_[model.labels_ >= 0], minlength=model.n_clusters_).tolist(),
-        "n_outliers": int(np.count_nonzero(model.labels_ < 0)),
-        "parameters": model.parameters_,
-        "remarks": [*remarks, *describe_low_recall(getattr(model, "neighbors_held_", None))],
+        "inference": fit.inference,
+        "rule": fit.rule if fit.inference == "greedy" else None,
+        "search": model.search,
+        "neighbors_held": model.neighbors_held,
+        "log_joint": model.result.log_joint,
+        "log_likelihood": model.result.log_likelihood,
+        "log_prior": log_prior(tree),
+        "tree_height": tree.heights[-1],
+        "n_merges_at_zero": count_zero_heights(tree.merge_heights),
+        "zero_heights": describe_zero_heights(tree),
+        "n_clusters": model.n_clusters,
+        "clusters_chosen_by": model.clusters_chosen_by,
+        "resolution": model.cluster_settings.resolution,
+        "cluster_sizes": np.bincount(labels[labels >= 0], minlength=model.n_clusters).tolist(),
+        "n_outliers": int(np.count_nonzero(labels < 0)),
+        "parameters": model.parameters,
+        "remarks": [*remarks, *describe_low_recall(model.neighbors_held)],
         "settings": dict(settings or {}),
     }
-    if hasattr(model, "sample_"):
-        sample = model.sample_
+    if (sample := model.sample) is not None:
         facts |= {"n_trees": len(sample), "n_distinct_trees": sample.n_distinct}
-        facts |= _chain_facts(sample) if isinstance(sample, MCMCResult) else _run_facts(sample)
+    if isinstance(sample, MCMCResult):
+        facts |= _chain_facts(sample)
+    elif isinstance(sample, SMCResult):
+        facts |= _run_facts(sample)
     plain: dict[str, Any] = to_plain_values(facts)
     return plain
 
@@ -173,21 +155,6 @@ def _run_facts(sample: SMCResult) -> dict[str, Any]:
         "resamplings": sample.resampled.sum(axis=1).tolist(),
         "ess": sample.ess.tolist(),
     }
-
-
-def clusters_chosen_by(model: FittedClustering) -> str:
-    """Return the rule that chose the clusters.
-
-    "n_clusters", "height" or "resolution", if one was given; of a sample, "likelihood ratio"; else "gap", if one in the heights
-    of the tree is clear, "no structure", or "default resolution".
-    """
-    if model.n_clusters is not None:
-        return "n_clusters"
-    if model.height_threshold is not None:
-        return "height"
-    if hasattr(model, "sample_"):
-        return "likelihood ratio"
-    return model._natural_reason if model.resolution is None else "resolution"
 
 
 def json_text(facts: Mapping[str, Any]) -> str:

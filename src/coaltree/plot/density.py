@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..process.likelihood import Beliefs
 from ..table.messages import listing
-from .fitted_model import EncodedColumn, FittedModel, check_fitted_model, encoded_columns, encoded_table
+from ..workflow.model import FittedModel
+from .fitted_model import EncodedColumn, check_fitted_model, encoded_columns
 from .style import PLAIN, SMALL_FONT, check_axes, color_nodes, new_axes, require_matplotlib, set_axis_label
 from .visible_tree import N_COLLAPSED_CLADES, select_visible
 
@@ -72,13 +73,13 @@ def plot_density(
     >>> ax = ct.plot_density(model)  # doctest: +SKIP
     """
     fitted = check_fitted_model(model)
-    across, along = _check_columns_xy(x, y, encoded_columns(fitted.encoding_))
+    across, along = _check_columns_xy(x, y, encoded_columns(fitted.encoding))
     check_axes(ax)
     points: Any = resolution
     if isinstance(points, bool) or not isinstance(points, int | np.integer) or not 2 <= points <= 1000:
         raise InputError(f"resolution is {resolution!r}; it must be a whole number of points from 2 to 1000.")
     inside = _check_shares(shares)
-    table = encoded_table(fitted)
+    table = fitted.matrix
     require_matplotlib()
     ax = new_axes((5.6, 5.0)) if ax is None else ax
     units = [_grid(column.scale.decode(table[:, column.position]), int(resolution)) for column in (across, along)]
@@ -112,7 +113,7 @@ def _density(
     for column, values in zip(columns, np.meshgrid(*grids), strict=True):
         points[:, column.position] = column.scale.encode(values.ravel())
         log_slopes += column.scale.log_slope(values.ravel())
-    log_density = model._predictor.log_density(points) + log_slopes
+    log_density = model.predictor.log_density(points) + log_slopes
     found: FloatArray = np.exp(log_density).reshape(len(grids[1]), len(grids[0]))
     return found
 
@@ -129,15 +130,15 @@ def _levels(density: FloatArray, shares: FloatArray) -> list[float]:
 def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, EncodedColumn]) -> None:
     from matplotlib.collections import LineCollection
 
-    table, tree = encoded_table(model), model.tree_
-    states = Beliefs(tree, table, model.process_).nodes()
+    table, tree = model.matrix, model.tree
+    states = Beliefs(tree, table, model.process).nodes()
     # of real columns, the first ones of the encoded table
     points = states.mean[:, [column.position for column in columns]]
     own = table[:, [column.position for column in columns]]
     points[: len(table)] = np.where(np.isnan(own), points[: len(table)], own)
     points = np.column_stack([c.scale.decode(own) for c, own in zip(columns, points.T, strict=True)])
     visible = select_visible(tree, None if tree.n_leaves <= MAX_TREE_LEAVES else N_COLLAPSED_CLADES)
-    labels = getattr(model, "labels_", None)
+    labels = model.labels
     shades, of_nodes, _ = color_nodes(tree, visible.nodes, visible.n_tips, labels, None)
     below = visible.tree.children.ravel()
     above = np.repeat(np.arange(visible.n_tips, visible.tree.n_nodes), 2)

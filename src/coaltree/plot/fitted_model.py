@@ -1,35 +1,13 @@
-"""The attributes of a fitted estimator that figures use, as a protocol: estimators import figures, not the reverse."""
+"""What figures need of a fitted model: its columns in use, and the model behind an estimator."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 from ..errors import InputError
-from ..predict.predictor import Predictor
-from ..process.base import Process
-from ..process.predictions import Predictions
 from ..table.encoding import Encoding
 from ..table.scaling import ColumnScale
-from ..tree.tree import Tree
-
-FloatArray = NDArray[np.float64]
-
-
-class FittedModel(Protocol):
-    """A fitted CoalescentClustering, which has ``labels_`` as well, or CoalescentImputer."""
-
-    encoding_: Encoding
-    process_: Process
-    tree_: Tree
-    _matrix: FloatArray
-
-    @property
-    def _predictor(self) -> Predictor: ...
-
-    def _expected_cells(self, X: FloatArray) -> Predictions: ...
+from ..workflow.model import FittedModel
 
 
 class EncodedColumn(NamedTuple):
@@ -48,16 +26,20 @@ class EncodedColumn(NamedTuple):
 
 
 def check_fitted_model(model: Any) -> FittedModel:
-    """Return a fitted estimator unchanged; raise for anything else.
+    """Return the fitted model of an estimator.
+
+    Parameters
+    ----------
+    model : CoalescentClustering, CoalescentImputer or FittedModel
 
     Raises
     ------
     InputError
-        If it is not a fitted estimator; the message says what to pass.
+        If it is none of these, or not fitted; the message says what to pass.
     """
-    if hasattr(model, "tree_") and hasattr(model, "_matrix"):
-        found: FittedModel = model
-        return found
+    fitted = getattr(model, "_model", model)
+    if isinstance(fitted, FittedModel):
+        return fitted
     if hasattr(model, "fit"):
         raise InputError(f"model is a {type(model).__name__} that has not been fitted; call its fit(table) first.")
     raise InputError(
@@ -82,8 +64,3 @@ def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
         if used:
             found.append(own)
     return found
-
-
-def encoded_table(model: FittedModel) -> FloatArray:
-    """Return the encoded table of the fit, real columns first, NaN for missing cells."""
-    return model._matrix

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..table.messages import listing
-from .fitted_model import EncodedColumn, FittedModel, check_fitted_model, encoded_columns, encoded_table
+from ..workflow.model import FittedModel
+from .fitted_model import EncodedColumn, check_fitted_model, encoded_columns
 from .panels import DendrogramPanels, draw_color_bar, draw_dendrogram_panels, tip_edges
 from .style import FONT, LIGHT, MIXED, require_matplotlib
 from .visible_tree import VisibleTree, select_visible, short_name
@@ -82,11 +83,11 @@ def plot_heatmap(
     fitted = check_fitted_model(model)
     if missing not in ("mark", "fill"):
         raise InputError(f"missing is {missing!r}; it must be 'mark' or 'fill'.")
-    wanted = _check_columns(columns, encoded_columns(fitted.encoding_))
+    wanted = _check_columns(columns, encoded_columns(fitted.encoding))
     if isinstance(labels, str) and labels == "auto":
-        labels = getattr(fitted, "labels_", None)
+        labels = fitted.labels
     labels = None if labels is None else list(labels)
-    visible = select_visible(fitted.tree_, collapse)
+    visible = select_visible(fitted.tree, collapse)
     require_matplotlib()
     import matplotlib
 
@@ -174,7 +175,7 @@ def cell_colors(
     """
     from matplotlib.colors import to_rgba
 
-    table = encoded_table(model)
+    table = model.matrix
     values = _fill_missing(model, table) if fill and visible.n_tips == len(table) else table
     tip_of = np.empty(len(table), dtype=np.intp)
     tip_of[visible.original.leaf_order] = np.repeat(np.arange(visible.n_tips), visible.counts[visible.tree.leaf_order])
@@ -233,7 +234,7 @@ def _fill_missing(model: FittedModel, table: FloatArray) -> FloatArray:
     rows = np.flatnonzero(np.isnan(table).any(axis=1))
     if not len(rows):
         return table
-    found = model._expected_cells(table[rows])
+    found = model.expected_cells(table[rows])
     best = np.empty((len(rows), table.shape[1]))
     best[:, found.real] = found.mean
     for k, column in enumerate(found.categorical):

@@ -1,10 +1,9 @@
-"""From a fitted model to the facts of its report."""
+"""Build the report on a fitted model: collect its facts, then write the page."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,13 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..inference.mcmc_result import MCMCResult
 from ..inference.smc_result import SMCResult
-from ..persist.results import clusters_chosen_by
 from ..plot.fitted_model import encoded_columns
 from ..plot.visible_tree import MAX_VISIBLE_LEAVES
 from ..process.predictions import Predictions
-from ..report.facts import (
+from ..table.encoding import Encoding
+from ..table.messages import count
+from ..workflow.model import FittedModel
+from .facts import (
     CategoricalFacts,
     ChainFacts,
     ColumnFacts,
@@ -26,100 +27,98 @@ from ..report.facts import (
     ReportFacts,
     SampleFacts,
 )
-from ..report.messages import MIN_ROWS
-from ..report.page import check_packages, page
-from ..table.encoding import Encoding
-from ..table.messages import count
-from .base import check_fitted
-from .examining import OffTree, take_off
-
-if TYPE_CHECKING:
-    from .clusters import ClusterModel
+from .held_out import HeldOut, leave_out
+from .messages import MIN_ROWS
+from .page import check_packages, page
 
 FloatArray = NDArray[np.float64]
 
 
-def report_page(model: ClusterModel, title: str | None = None) -> str:
+def report_page(model: FittedModel, title: str | None = None) -> str:
     """Return the report on a fitted model as one HTML page.
 
     Parameters
     ----------
-    model : CoalescentClustering, fitted
+    model : FittedModel
+        With flat clusters.
     title : str, optional
-        Name of the table, for the heading.
+        Heading of the page; by default the number of rows.
 
     Returns
     -------
     str
     """
-    check_fitted(model)
     check_packages()
     return page(report_facts(model, title))
 
 
-def report_facts(model: ClusterModel, title: str | None = None) -> ReportFacts:
-    """Collect what a report on a fitted model tells.
+def report_facts(model: FittedModel, title: str | None = None) -> ReportFacts:
+    """Collect the facts of the report on a fitted model.
 
     Parameters
     ----------
-    model : CoalescentClustering, fitted
-        By its method ``fit``, or read from a file.
+    model : FittedModel
+        With flat clusters.
     title : str, optional
 
     Returns
     -------
     ReportFacts
     """
-    encoding, tree = model.encoding_, model.tree_
-    matrix, predictor = model._matrix, model._predictor
-    asked = model._prediction_rows()
-    holes, filled, off = np.zeros(0, dtype=np.intp), None, None
-    if encoding.informative.any():
-        if tree.n_leaves <= MAX_VISIBLE_LEAVES:
-            holes = np.flatnonzero(np.isnan(matrix).any(axis=1))
-        if len(holes):
-            filled = model._expected_cells(matrix[holes])
-        if tree.n_leaves >= MIN_ROWS:
-            n_real = sum(column.real for column in encoded_columns(encoding))
-            part = tree if len(asked) == tree.n_leaves else predictor.trees[0]
-            off = take_off(part, predictor, n_real)
-            off = off._replace(rows=asked[off.rows], opened=asked[off.opened])
-    sample = getattr(model, "sample_", None)
+    encoding, tree, matrix, labels = model.encoding, model.tree, model.matrix, model.labels
+    assert labels is not None
+    rows_with_missing, filled = np.zeros(0, dtype=np.intp), None
+    if encoding.informative.any() and tree.n_leaves <= MAX_VISIBLE_LEAVES:
+        rows_with_missing = np.flatnonzero(np.isnan(matrix).any(axis=1))
+    if len(rows_with_missing):
+        filled = model.expected_cells(matrix[rows_with_missing])
+    held_out = _leave_out(model)
     return ReportFacts(
         title=f"A table of {count(tree.n_leaves, 'row')}" if title is None else title,
         tree=tree,
-        labels=np.where(model.labels_ < 0, model.n_clusters_, model.labels_),
-        outliers=bool((model.labels_ < 0).any()),
-        clusters_chosen_by=clusters_chosen_by(model),
-        resolution=model.resolution,
-        columns=_columns(encoding, matrix, None if off is None else off.cells, filled),
+        labels=np.where(labels < 0, model.n_clusters, labels),
+        outliers=bool((labels < 0).any()),
+        clusters_chosen_by=model.clusters_chosen_by,
+        resolution=model.cluster_settings.resolution,
+        columns=_columns(encoding, matrix, None if held_out is None else held_out.cells, filled),
         unused=tuple(
             name for name, used in zip(encoding.column_names, encoding.informative.tolist(), strict=True) if not used
         ),
-        holes=holes,
-        examined=_examined(off),
-        log_ratios=model.log_ratios_,
-        parameters=model.prediction_parameters_,
-        draws_parameters=model._asks_sample,
-        search=getattr(model, "search_", None),
-        neighbors_held=getattr(model, "neighbors_held_", None),
-        remarks=tuple(model.remarks_),
-        sample=None if sample is None else _chains(sample) if isinstance(sample, MCMCResult) else _sample(model),
+        holes=rows_with_missing,
+        examined=_examined(held_out),
+        log_ratios=model.result.log_ratios,
+        parameters=model.prediction_parameters,
+        draws_parameters=model.uses_sample,
+        search=model.search,
+        neighbors_held=model.neighbors_held,
+        remarks=tuple(model.remarks),
+        sample=_sample(model),
         version=__version__,
     )
 
 
-def _examined(off: OffTree | None) -> Examined:
-    if off is None:
+def _leave_out(model: FittedModel) -> HeldOut | None:
+    """Leave rows out of the trees for predictions, if there are enough rows for that."""
+    if not model.encoding.informative.any() or model.tree.n_leaves < MIN_ROWS:
+        return None
+    rows, predictor = model.prediction_rows, model.predictor
+    tree = model.tree if len(rows) == model.tree.n_leaves else predictor.trees[0]
+    n_real = sum(column.real for column in encoded_columns(model.encoding))
+    held_out = leave_out(tree, predictor, n_real)
+    return held_out._replace(rows=rows[held_out.rows], inspected=rows[held_out.inspected])
+
+
+def _examined(held_out: HeldOut | None) -> Examined:
+    if held_out is None:
         none = np.zeros(0, dtype=np.intp)
         return Examined(none, np.zeros(0), 1, none, np.zeros(0, dtype=bool), 0)
-    return Examined(*off[:-1])
+    return Examined(*held_out[:-1])
 
 
 def _columns(
     encoding: Encoding, matrix: FloatArray, hidden: Predictions | None, filled: Predictions | None
 ) -> tuple[ColumnFacts, ...]:
-    """Return the columns that take part, in their own units and labels, real ones first as the matrix has them."""
+    """Return the columns in use, in their own units and labels, real ones first as in the matrix."""
     columns: list[ColumnFacts] = []
     n_real = 0
     for column in sorted(encoded_columns(encoding), key=lambda column: column.position):
@@ -169,13 +168,14 @@ def _chains(sample: MCMCResult) -> ChainFacts:
     )
 
 
-def _sample(model: ClusterModel) -> SampleFacts:
-    sample = model.sample_
-    found = SampleFacts(
-        len(sample), sample.n_distinct, sample.effective_size, float(model.log_evidence_), None, None
-    )  # a file keeps the trees and not how they were drawn
-    if not isinstance(sample, SMCResult):
-        return found
+def _sample(model: FittedModel) -> SampleFacts | ChainFacts | None:
+    sample = model.sample
+    if sample is None or isinstance(sample, MCMCResult):
+        return None if sample is None else _chains(sample)
+    assert model.log_evidence is not None
+    facts = SampleFacts(len(sample), sample.n_distinct, sample.effective_size, float(model.log_evidence), None, None)
+    if not isinstance(sample, SMCResult):  # of a file without diagnostics
+        return facts
     error = sample.log_evidence_se
-    least = float(sample.ess.min()) if len(sample.ess) else None
-    return replace(found, log_evidence_se=None if math.isnan(error) else error, least_ess=least)
+    min_ess = float(sample.ess.min()) if len(sample.ess) else None
+    return replace(facts, log_evidence_se=None if math.isnan(error) else error, least_ess=min_ess)

@@ -1,4 +1,7 @@
-"""From an encoded table to a process over its columns, and back to what the process says of each by name."""
+"""The processes of a fit: one that shows structure, one for predictions, one for chains that draw parameters.
+
+The tree is found with fixed parameters. Predictions draw theirs, beginning at those here.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
 from ..process.brownian import Brownian
@@ -30,17 +32,13 @@ FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # of categorical columns, where dr
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
 RESOLUTION = 0.18  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
-MOST_CORRELATED = (
-    100  # real columns that have covariance matrices in predictions: the work grows as the cube of their number
-)
-COVARIANCES = ("spherical", "diagonal", "full")
-REAL_PROCESSES = ("brownian", "ornstein-uhlenbeck")
+MAX_CORRELATED = 100  # real columns with covariance matrices in predictions: the work grows as the cube of their number
 
 
 class Templates(NamedTuple):
     """The processes of real and of categorical columns, as the user chose them."""
 
-    real: str | Process  # one of `REAL_PROCESSES`, whose parameters are chosen here, or a process that is used as it is
+    real: str | Process  # a name, whose parameters are chosen here, or a process that is used as it is
     categorical: Process | None  # None for `Multinomial`
 
     def resolved(self, process: Process, encoded: EncodedTable) -> Templates:
@@ -71,15 +69,6 @@ def matrix_of(encoded: EncodedTable) -> FloatArray:
 def height_of(resolution: float) -> float:
     """Return the height below which rows merge whose correlation, noise aside, is at least so much, eq. (4.1)."""
     return -math.log(resolution) / (2 * RATE) if resolution > 0 else math.inf
-
-
-def check_resolution(resolution: object) -> None:
-    """Raise unless it is a resolution."""
-    number = isinstance(resolution, (int, float, np.integer, np.floating)) and not isinstance(resolution, bool)
-    if resolution is not None and not (number and 0 <= resolution <= 1):  # type: ignore[operator]
-        raise InputError(
-            f"resolution is {resolution!r}; it must be None, or a number from 0, for one cluster, to 1, for the finest ones."
-        )
 
 
 def encoded_of(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
@@ -131,9 +120,9 @@ def prediction_process(
 ) -> Process:
     """Return the process from which draws for predictions begin, with parameters for each column.
 
-    Up to `MOST_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise.
+    Up to `MAX_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise.
     """
-    correlated = covariance in (None, "full") and encoded.real.shape[1] <= MOST_CORRELATED and noise is None
+    correlated = covariance in (None, "full") and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
     shape = None if covariance == "full" else covariance
     share = NOISE if noise is None else noise
     ratio = share / (1 - share)

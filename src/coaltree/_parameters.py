@@ -1,0 +1,212 @@
+"""What each parameter may be, declared as data.
+
+One table serves the estimators, the functions and the command line. A constraint says which values it accepts and describes
+them in words, so every message states what was given and what is allowed. Nothing here imports NumPy: ``coaltree --help``
+reads this table.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .errors import InputError
+
+INFERENCES = ("greedy", "smc", "mcmc")
+RULES = ("rate1", "max-prob", "min-duration")
+SEARCHES = ("auto", "exact", "neighbors")
+PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
+SUMMARIES = ("mcc", "consensus")
+REAL_PROCESSES = ("ornstein-uhlenbeck", "brownian")
+COVARIANCES = ("spherical", "diagonal", "full")
+UNSEEN_CATEGORIES = ("missing", "error")
+
+
+class Constraint(Protocol):
+    """The values that a parameter may have."""
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words, as the end of "it must be ..."."""
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is allowed."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of some texts, truth values or None."""
+
+    values: tuple[str | bool | None, ...]
+
+    @property
+    def allowed(self) -> str:
+        """The choices."""
+        return join_words([repr(value) for value in self.values])
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is among the choices; 1 is not True."""
+        return (value is None or isinstance(value, str) or is_bool(value)) and value in self.values
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number of at least `low`."""
+
+    low: int
+    meaning: str = ""
+    as_float: bool = False  # whether 5.0 is accepted for 5
+
+    @property
+    def allowed(self) -> str:
+        """The smallest value, and what the number counts."""
+        return f"a whole number{self.meaning and f' of {self.meaning}'} of at least {self.low}"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is such a whole number."""
+        whole = isinstance(value, numbers.Integral) and not is_bool(value)
+        whole = whole or (self.as_float and isinstance(value, numbers.Real) and float(value).is_integer())
+        return whole and int(value) >= self.low
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number from `low` to `high`; the ends belong to it unless they are open."""
+
+    low: float
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    meaning: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The ends, and what the number means."""
+        if math.isinf(self.high):
+            ends = f"above {self.low:g}" if self.open_low else f"of at least {self.low:g}"
+        elif self.open_low and self.open_high:
+            ends = f"between {self.low:g} and {self.high:g}"
+        else:
+            ends = (
+                f"{'above' if self.open_low else 'from'} {self.low:g} to {'less than ' * self.open_high}{self.high:g}"
+            )
+        return f"a number {ends}{self.meaning and f', {self.meaning}'}"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is a number within the ends; NaN is not."""
+        if not isinstance(value, numbers.Real) or is_bool(value):
+            return False
+        number = float(value)
+        above = number > self.low if self.open_low else number >= self.low
+        return above and (number < self.high if self.open_high else number <= self.high)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of a class."""
+
+    kind: type
+    allowed: str
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is of the class."""
+        return isinstance(value, self.kind)
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """What at least one of some constraints accepts."""
+
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def allowed(self) -> str:
+        """What each of them allows."""
+        return ", or ".join(constraint.allowed for constraint in self.constraints)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether one of them accepts a value."""
+        return any(constraint.accepts(value) for constraint in self.constraints)
+
+
+FLAG = Choices((True, False))
+
+
+def optional(constraint: Constraint) -> AnyOf:
+    """Return a constraint that also accepts None."""
+    return AnyOf((Choices((None,)), constraint))
+
+
+PARAMETERS: dict[str, Constraint] = {
+    "inference": Choices(INFERENCES),
+    "rule": Choices(RULES),
+    "search": Choices(SEARCHES),
+    "refine": FLAG,
+    "proposal": Choices(PROPOSALS),
+    "n_particles": Integer(1),
+    "n_runs": Integer(1),
+    "n_chains": Integer(1),
+    "n_samples": Integer(1),
+    "draw_parameters": FLAG,
+    "summary": Choices(SUMMARIES),
+    "real_process": Choices(REAL_PROCESSES),
+    "covariance": Choices((None, *COVARIANCES)),
+    "noise": optional(Interval(0, 1, open_high=True, meaning="the share of the columns' variance that is noise")),
+    "unseen_categories": Choices(UNSEEN_CATEGORIES),
+    "standardize": Choices((True, False, "power")),
+    "resolution": optional(Interval(0, 1, meaning="where 0 is one cluster and 1 the finest ones")),
+    "n_clusters": optional(Integer(1)),
+    "height_threshold": optional(Interval(0)),
+    "min_cluster_size": AnyOf(
+        (Integer(1, "rows", as_float=True), Interval(0, 1, open_high=True, meaning="the share of all rows"))
+    ),
+    "assign_outliers": FLAG,
+    "add_indicator": FLAG,
+    "n_nearest": Integer(0),
+    "level": Interval(0, 1, open_low=True, open_high=True),
+    "n_draws": Integer(1),
+}
+
+
+def check_parameter(name: str, value: Any, constraint: Constraint | None = None, *, label: str | None = None) -> None:
+    """Raise unless a parameter has an allowed value.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    value : object
+        Its value.
+    constraint : Constraint, optional
+        What is allowed; by default as `PARAMETERS` has it.
+    label : str, optional
+        What messages call the parameter, such as the option of a command.
+
+    Raises
+    ------
+    InputError
+        With the value and what is allowed.
+
+    Examples
+    --------
+    >>> check_parameter("noise", 0.2)
+    >>> check_parameter("rule", "rate2")
+    Traceback (most recent call last):
+        ...
+    coaltree.errors.InputError: rule is 'rate2'; it must be 'rate1', 'max-prob' or 'min-duration'.
+    """
+    constraint = PARAMETERS[name] if constraint is None else constraint
+    if not constraint.accepts(value):
+        raise InputError(f"{label or name} is {value!r}; it must be {constraint.allowed}.")
+
+
+def is_bool(value: Any) -> bool:
+    """Return whether a value is True or False, NumPy's among them."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+def join_words(words: list[str]) -> str:
+    """Join words by commas and "or"."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

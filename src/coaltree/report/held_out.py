@@ -1,0 +1,145 @@
+"""Held-out rows: how likely the other rows make them, and what they predict for each of their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.posterior_draws import Draw
+from ..predict.predictor import Predictor
+from ..process.predictions import Predictions
+from ..tree.tree import Tree
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+MAX_ROWS = 1_000_000  # rows with a score
+MAX_DRAWS = 3  # trees that rows are left out of
+MAX_CELLS, MIN_INSPECTED = 2_000, 100  # hidden cells; rows that are inspected however many cells they have
+N_ODDEST = 20  # rows with the lowest scores, which are always inspected
+MAX_LEAVES = 50_000  # of all the trees together, unless two parts need more
+MAX_PASSES = 8  # over the cells of a row; in a wide table each pass hides several
+
+
+class HeldOut(NamedTuple):
+    """What the other rows say of rows that were left out."""
+
+    rows: IntArray
+    scores: FloatArray  # (rows,), log densities minus those of rows with the same missing cells and independent columns
+    rows_at_once: int  # rows that were left out together
+    inspected: IntArray  # the rows whose cells were hidden
+    evenly: NDArray[np.bool_]  # (inspected,), which of them were chosen regardless of their scores
+    cells_at_once: int  # cells of a row that were hidden together; 0 if none was
+    cells: Predictions  # (inspected,), of each cell, given others of its row
+
+
+def leave_out(tree: Tree, predictor: Predictor, n_real: int) -> HeldOut:
+    """Leave rows out of the trees of a predictor, some at a time, and predict them from the others.
+
+    Every row has a score, or a million evenly spaced along the leaves. All rows of a table of up to 2,000 cells or 100 rows
+    are inspected: their cells are hidden and predicted. In a larger table, evenly spaced rows and those with the lowest
+    scores are.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree of the figures, with at least two leaves.
+    predictor : Predictor
+        Over the same rows, real columns first. At most three of its draws are used.
+    n_real : int
+
+    Returns
+    -------
+    HeldOut
+    """
+    X = predictor.X
+    n, n_columns = X.shape
+    n_groups = min(n_columns, MAX_PASSES)
+    every = predictor.ensemble.draws
+    draws = [every[k] for k in np.linspace(0, len(every) - 1, min(len(every), MAX_DRAWS)).astype(int).tolist()]
+    rows = _select_evenly(tree.leaf_order, MAX_ROWS)
+    even = _select_evenly(rows, max(MIN_INSPECTED, MAX_CELLS // n_columns))
+    scores = np.empty(n)
+    inspected: list[IntArray] = []
+    cells: list[Predictions] = []
+
+    def inspect_rows(chosen: IntArray, rest: Predictor) -> None:
+        inspected.append(chosen)
+        cells.append(_predict_hidden(rest, X[chosen], n_groups))
+
+    for part, rest in _parts(predictor, draws, rows):
+        scores[part] = rest.log_density(X[part])
+        inspect_rows(part[np.isin(part, even)], rest)
+    rows = np.sort(rows)
+    scores -= _independent_log_density(X, n_real)
+    oddest = rows[np.argsort(np.round(scores[rows], 9), kind="stable")[:N_ODDEST]]
+    for part, rest in _parts(predictor, draws, np.setdiff1d(oddest, even)):
+        inspect_rows(part, rest)
+    which = np.concatenate(inspected)
+    order = np.argsort(which)
+    return HeldOut(
+        rows,
+        scores[rows],
+        -(-len(rows) // _n_parts(n * len(draws), len(rows))),
+        which[order],
+        np.isin(which[order], even),
+        -(-n_columns // n_groups),
+        Predictions.stack(cells).take(order),
+    )
+
+
+def _select_evenly(rows: IntArray, n_rows: int) -> IntArray:
+    """Return all rows, or `n_rows` of them, evenly spaced."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), n_rows)).round().astype(np.intp)]
+
+
+def _n_parts(n_leaves: int, n_rows: int) -> int:
+    return min(max(MAX_LEAVES // n_leaves, 2), n_rows)
+
+
+def _parts(predictor: Predictor, draws: Sequence[Draw], rows: IntArray) -> Iterator[tuple[IntArray, Predictor]]:
+    """Yield some of the rows and a predictor without them, until all have been left out."""
+    n_parts = _n_parts(len(predictor.X) * len(draws), len(rows))
+    for k in range(n_parts):
+        part = rows[k::n_parts]  # neighbours are in different parts
+        yield part, predictor.without_rows(part, draws)
+
+
+def _independent_log_density(X: FloatArray, n_real: int) -> FloatArray:
+    """Return the mean log density of rows with the same missing cells if columns were independent.
+
+    It makes rows with few observed cells comparable with others.
+    """
+    total = np.zeros(len(X))
+    for j, column in enumerate(X.T):
+        seen = ~np.isnan(column)
+        if j < n_real:
+            size = np.max(np.abs(column[seen]))  # squares of very small numbers are 0
+            spread = np.std(column[seen] / size) or 1.0
+            mean_log = -0.5 * (np.log(2 * np.pi) + 1) - np.log(spread) - np.log(size)
+        else:
+            shares = np.unique(column[seen], return_counts=True)[1] / np.sum(seen)
+            mean_log = np.sum(shares * np.log(shares))
+        total[seen] += mean_log
+    return total
+
+
+def _predict_hidden(rest: Predictor, X: FloatArray, n_groups: int) -> Predictions:
+    """Predict every cell from the others of its row, hiding a group of cells at a time."""
+    like = rest.cells(X[:0])
+    found = like._replace(
+        mean=np.full((len(X), len(like.real)), np.nan),
+        sd=np.full((len(X), len(like.real)), np.inf),
+        probability=np.full((len(X), int(like.start[-1])), np.nan),
+    )
+    rows, columns = np.indices(X.shape)
+    for group in range(n_groups):
+        hidden = (rows + columns) % n_groups == group
+        own = rest.cells(np.where(hidden, np.nan, X))
+        real, states = hidden[:, found.real], np.repeat(hidden[:, found.categorical], np.diff(found.start), axis=1)
+        found.mean[real], found.sd[real] = own.mean[real], own.sd[real]
+        found.probability[states] = own.probability[states]
+    return found

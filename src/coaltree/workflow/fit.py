@@ -1,0 +1,226 @@
+"""Fit a model: encode a table, choose a process, search for the tree or sample trees, and cut flat clusters."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._random import as_generator
+from ..errors import InputWarning
+from ..inference.averaging import average_trees
+from ..inference.executors import open_client
+from ..inference.expected_heights import expected_heights
+from ..inference.flat_clusters import smallest_size, stray_rows
+from ..inference.greedy import GreedyResult, explain, greedy
+from ..inference.mcmc import mcmc
+from ..inference.mcmc_result import MCMCResult
+from ..inference.near_rows import filled_from_near_rows
+from ..inference.refine import refine
+from ..inference.smc import smc
+from ..inference.smc_result import SMCResult
+from ..process.base import MAX_EXACT_ROWS, Process
+from ..table.columns import Table, find_constant, missing_cells
+from ..table.encoding import EncodedTable, describe, encode, fit_encoding
+from ..tree.sample import TreeSample
+from ..tree.tree import Tree
+from .model import FittedModel, FloatArray, IntArray, Progress
+from .processes import Templates, matrix_of, sampling_process, structure_process
+from .settings import ClusterSettings, Settings, check_settings
+
+MAX_SHOWN_SHARE = 0.999  # before the end, because the number of passes is not known
+
+
+class Run(NamedTuple):
+    """One fit: its settings and names, and where it runs, reports and keeps its progress."""
+
+    settings: Settings
+    row_names: Sequence[str] | None
+    progress: Progress | None
+    client: Any  # an open client of Dask, or None
+    checkpoint: Path | None
+
+    def report(self, share: float, words: str) -> None:
+        """Report the share of the work that is done."""
+        if self.progress:
+            self.progress(min(share, MAX_SHOWN_SHARE), words)
+
+
+def fit_model(
+    table: Table, settings: Settings, progress: Progress | None = None, checkpoint: Path | None = None
+) -> FittedModel:
+    """Fit a tree, or a sample of trees, to a table.
+
+    Parameters
+    ----------
+    table : Table
+        As `coaltree.table.columns.read_columns` returns it.
+    settings : Settings
+        `ClusterSettings` for flat clusters.
+    progress : callable, optional
+        Called with the share of the work that is done and a few words.
+    checkpoint : Path, optional
+        File that keeps the last and longest search, so that it can be resumed.
+
+    Returns
+    -------
+    FittedModel
+
+    Raises
+    ------
+    InputError
+        If a parameter is not allowed.
+    """
+    check_settings(settings, table.n_rows)
+    # Without a random state a greedy fit is the same each time, and so are its answers.
+    seed = 0 if settings.random_state is None else int(as_generator(settings.random_state).integers(2**63))
+    encoding = fit_encoding(table, settings.standardize)
+    encoded = encode(table, encoding)
+    matrix = matrix_of(encoded)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
+        with open_client(settings.client) as client:
+            found = _infer(matrix, encoded, Run(settings, table.row_names, progress, client, checkpoint))
+    if progress:
+        progress(1.0, "")
+    tree = None if isinstance(found, TreeSample) else found.tree
+    model = FittedModel(
+        settings=replace(settings, client=None),  # a connection cannot be copied or stored
+        encoding=encoding,
+        process=found.process,
+        matrix=matrix,
+        result=summarize(found, matrix, found.process, settings.summary),
+        sample=found if isinstance(found, TreeSample) else None,
+        log_evidence=found.log_evidence if isinstance(found, SMCResult) else None,
+        search=None if isinstance(found, TreeSample) else found.search,
+        neighbors_held=None if isinstance(found, TreeSample) else found.neighbors_held,
+        remarks=describe(table, encoding, {} if tree is None else _find_stray_rows(tree, encoded, settings)),
+        constants=[find_constant(column) for column in table.columns],
+        incomplete_columns=tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any()),
+        id_column=table.id_column,
+        feature_names=encoding.column_names,
+        prediction_seed=seed,
+    )
+    model.remarks += found.remarks if isinstance(found, TreeSample) else found.process.remarks(found.tree, matrix)
+    if isinstance(settings, ClusterSettings):
+        model.remarks += model.describe_cut(settings.n_clusters)
+        model.labels = model.cut(
+            resolution=settings.resolution,
+            n_clusters=settings.n_clusters,
+            height_threshold=settings.height_threshold,
+        )
+    return model
+
+
+def summarize(found: GreedyResult | TreeSample, matrix: FloatArray, process: Process, summary: str) -> GreedyResult:
+    """Return the tree that was found, or the summary of a sample, with its log joint and log ratios."""
+    if not isinstance(found, TreeSample):
+        return found
+    return explain(found.mcc() if summary == "mcc" else found.consensus(), matrix, process)
+
+
+def share_progress(progress: Progress | None, low: float, high: float) -> Progress | None:
+    """Return the progress of a part of the work, from one share of it to another."""
+    return progress and (lambda share, words: progress(low + (high - low) * share, words))
+
+
+def _find_stray_rows(tree: Tree, encoded: EncodedTable, settings: Settings) -> dict[str, IntArray]:
+    """Return rows that the top of the tree sets apart because of one column, by its name."""
+    if not isinstance(settings, ClusterSettings):  # only clusters have a smallest size
+        return {}
+    min_size = smallest_size(settings.min_cluster_size, tree.n_leaves, settings.n_clusters)
+    return {encoded.real_names[j]: rows for j, rows in stray_rows(tree, encoded.real, min_size).items()}
+
+
+def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult | SMCResult | MCMCResult:
+    """Find one tree or sample trees, with fixed parameters; only Markov chains can draw parameters too."""
+    settings = run.settings
+    runs_chains = settings.inference == "mcmc" and len(matrix) > 1  # one row has one tree
+    make_process = sampling_process if runs_chains and settings.draw_parameters else structure_process
+    templates = Templates(settings.real_process, settings.categorical_process)
+    noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
+    process = make_process(matrix, encoded, templates, settings.covariance, noise)
+    if runs_chains:
+        return _run_mcmc(process, matrix, run)
+    if settings.inference == "smc":
+        return _run_smc(process, matrix, run)
+    return _run_greedy(process, matrix, encoded, run)
+
+
+def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult:
+    """Find one tree: a search, then refinement or the average over replicates of the noise."""
+    settings, n_real = run.settings, encoded.real.shape[1]
+    has_columns = n_real + encoded.codes.shape[1] > 0  # otherwise all rows merge at height 0
+    averages = settings.rule == "rate1" and not settings.refine and has_columns
+    searched = matrix
+    if averages and settings.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
+        searched = filled_from_near_rows(matrix, n_real)
+    found = greedy(
+        searched,
+        process,
+        settings.rule,
+        settings.search,
+        leaf_names=run.row_names,
+        n_jobs=settings.n_jobs,
+        client=run.client,
+        checkpoint=run.checkpoint,
+        progress=lambda share, live: run.report(share, f"{live:,} lineages"),
+    )
+    if settings.refine:
+        better = refine(
+            found.tree,
+            matrix,
+            found.process,
+            progress=lambda moved, log_joint: run.report(1.0, f"refining, log joint {log_joint:.1f}"),
+        )
+    elif averages:
+        is_filled = searched is not matrix
+        tree = average_trees(found.tree, searched, found.process, filled=is_filled, n_jobs=settings.n_jobs)
+        better = explain(expected_heights(tree, matrix, found.process, only_ties=True), matrix, found.process)
+    else:
+        return found
+    return replace(better, search=found.search, neighbors_held=found.neighbors_held)
+
+
+def _run_smc(process: Process, matrix: FloatArray, run: Run) -> SMCResult:
+    """Sample trees by sequential Monte Carlo."""
+    settings = run.settings
+    return smc(
+        matrix,
+        process,
+        settings.proposal,
+        settings.n_particles,
+        n_runs=settings.n_runs,
+        leaf_names=run.row_names,
+        n_jobs=settings.n_jobs,
+        client=run.client,
+        random_state=settings.random_state,
+        progress=lambda share, ess, evidence: run.report(share, f"ESS {ess:.0f}, log evidence {evidence:.1f}"),
+    )
+
+
+def _run_mcmc(process: Process, matrix: FloatArray, run: Run) -> MCMCResult:
+    """Sample trees by Markov chains, and parameters with them if the settings say so."""
+    settings = run.settings
+
+    def report(share: float, r_hat: float, effective: float) -> None:
+        known = not math.isnan(r_hat + effective)
+        run.report(share, f"R-hat {r_hat:.2f}, {effective:,.0f} effective samples" if known else "first samples")
+
+    return mcmc(
+        matrix,
+        process,
+        settings.n_samples,
+        settings.n_chains,
+        draw_parameters=settings.draw_parameters,
+        hold_noise=settings.noise is not None,
+        leaf_names=run.row_names,
+        n_jobs=settings.n_jobs,
+        client=run.client,
+        random_state=settings.random_state,
+        checkpoint=run.checkpoint,
+        progress=report,
+    )

@@ -1,0 +1,394 @@
+"""The fitted model: a tree or a sample of trees over the rows of a table, and the questions it answers.
+
+Estimators, plots, reports, model files and commands all use it. Questions about rows are averaged over trees that Markov
+chains draw when the first question is asked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parameters import check_parameter
+from ..inference.flat_clusters import flat_clusters, natural_cut, passed_over, smallest_size
+from ..inference.greedy import GreedyResult
+from ..inference.mcmc_result import MCMCResult
+from ..inference.posterior_draws import Draw, max_rows, posterior_draws
+from ..predict.placements import Placements
+from ..predict.predictor import Predictor, ask
+from ..process.base import Process
+from ..process.predictions import Predictions
+from ..table.cells import Category
+from ..table.columns import RealColumn, Table
+from ..table.encoding import Encoding, encode, read_new_rows
+from ..table.messages import count
+from ..tree.cut import check_cut, cut_by_agreement
+from ..tree.edit import ancestor, without_leaves
+from ..tree.sample import TreeSample
+from ..tree.tree import Tree
+from .processes import (
+    RESOLUTION,
+    Templates,
+    column_signals,
+    encoded_of,
+    height_of,
+    matrix_of,
+    parameters_by_name,
+    prediction_process,
+)
+from .settings import ClusterSettings, Settings
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+Progress = Callable[[float, str], None]
+"""Called with the share of the work that is done, and a few words on how it goes."""
+
+MAX_PREDICTION_TREES = 200  # of a sample whose trees have parameters of their own
+
+
+class NewRows(NamedTuple):
+    """New rows as a table, and as the encoded matrix."""
+
+    table: Table
+    matrix: FloatArray
+
+
+@dataclass(kw_only=True, eq=False)
+class FittedModel:
+    """A tree, or a sample of trees, over the rows of a table.
+
+    Attributes
+    ----------
+    settings : Settings
+        The parameters of the fit.
+    encoding : Encoding
+        How the columns were encoded.
+    process : Process
+        The process over the encoded columns, with all its parameters.
+    matrix : ndarray of shape (n_rows, n_columns)
+        The encoded table.
+    result : GreedyResult
+        The tree, or the summary of the sample, with its log joint, log likelihood and log ratios.
+    sample : TreeSample or None
+        The sample of trees: an SMCResult or an MCMCResult.
+    log_evidence : float or None
+        Log evidence, of a sample by sequential Monte Carlo.
+    search : str or None
+        How greedy inference searched for partners.
+    neighbors_held : float or None
+        Share of the neighbour lists that contained the best partner.
+    labels : ndarray of int or None
+        Flat cluster of each row; None for imputation.
+    remarks : list of str
+        What was noticed about the table and the fit.
+    constants : list
+        For each column with one value only, that value; None for the others.
+    incomplete_columns : tuple of int
+        The columns with missing cells.
+    id_column : str or None
+        The column of the table's file with the row names.
+    feature_names : tuple of str or None
+        Names of the columns, if the table had names.
+    prediction_seed : int
+        Seed of the draws that predictions are averaged over.
+    """
+
+    settings: Settings
+    encoding: Encoding
+    process: Process
+    matrix: FloatArray
+    result: GreedyResult
+    sample: TreeSample | None = None
+    log_evidence: float | None = None
+    search: str | None = None
+    neighbors_held: float | None = None
+    labels: IntArray | None = None
+    remarks: list[str] = field(default_factory=list)
+    constants: list[Category | None] = field(default_factory=list)
+    incomplete_columns: tuple[int, ...] = ()
+    id_column: str | None = None
+    feature_names: tuple[str, ...] | None = None
+    prediction_seed: int = 0
+    known_predictor: Predictor | None = None  # None until the trees have been drawn
+
+    @property
+    def tree(self) -> Tree:
+        """The tree, or the summary of the sample of trees."""
+        return self.result.tree
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """The parameters of every column that the tree was found with, by name and in the column's units."""
+        return parameters_by_name(self.process, encoded_of(self.encoding, self.matrix), self.encoding)
+
+    # -- flat clusters ------------------------------------------------------------------------------
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of flat clusters."""
+        assert self.labels is not None
+        return int(self.labels.max()) + 1
+
+    @property
+    def cluster_settings(self) -> ClusterSettings:
+        """The settings of a model with flat clusters."""
+        assert isinstance(self.settings, ClusterSettings)
+        return self.settings
+
+    @property
+    def clusters_chosen_by(self) -> str:
+        """The rule that decided on the clusters.
+
+        "n_clusters", "height" or "resolution" if the user gave one; "likelihood ratio" for a sample; otherwise "gap" if the
+        heights of the tree show a clear one, "no structure", or "default resolution".
+        """
+        settings = self.cluster_settings
+        if settings.n_clusters is not None:
+            return "n_clusters"
+        if settings.height_threshold is not None:
+            return "height"
+        if self.sample is not None:
+            return "likelihood ratio"
+        if settings.resolution is not None:
+            return "resolution"
+        min_size = smallest_size(settings.min_cluster_size, self.tree.n_leaves)
+        return natural_cut(self.tree, min_size, height_of(RESOLUTION), self.matrix.shape[1]).reason
+
+    def cut(
+        self,
+        *,
+        resolution: float | None = None,
+        n_clusters: int | None = None,
+        height_threshold: float | None = None,
+        min_cluster_size: float | None = None,
+    ) -> IntArray:
+        """Return flat clusters: a cut of one tree, or what most trees of a sample agree on.
+
+        The default of `resolution` and `min_cluster_size` is that of the fit.
+        """
+        check_cut(n_clusters, height_threshold, self.tree.n_leaves, resolution)
+        settings, height = self.cluster_settings, height_threshold
+        resolution = settings.resolution if resolution is None else resolution
+        min_cluster_size = settings.min_cluster_size if min_cluster_size is None else min_cluster_size
+        check_parameter("resolution", resolution)
+        check_parameter("min_cluster_size", min_cluster_size)
+        if self.sample is not None:
+            return cut_by_agreement(self.sample.co_clustering(n_clusters=n_clusters, height=height), n_clusters)
+        if n_clusters is None and height is None and resolution is not None:
+            height = height_of(resolution)
+        return flat_clusters(
+            self.tree,
+            self.matrix,
+            self.process,
+            n_clusters=n_clusters,
+            height=height,
+            otherwise=height_of(RESOLUTION),
+            min_cluster_size=min_cluster_size,
+            assign_outliers=settings.assign_outliers,
+        )
+
+    def describe_cut(self, n_clusters: int | None, min_cluster_size: float | None = None) -> list[str]:
+        """Return a remark if groups that stand apart are too small to be among the clusters of a cut."""
+        min_cluster_size = self.cluster_settings.min_cluster_size if min_cluster_size is None else min_cluster_size
+        if n_clusters is None or min_cluster_size >= 1 or self.sample is not None:
+            return []
+        min_size = smallest_size(min_cluster_size, self.tree.n_leaves, n_clusters)
+        sizes = passed_over(self.tree, min_size, n_clusters)
+        if not len(sizes):
+            return []
+        groups = count(len(sizes), "group stands", "groups stand")
+        return [
+            f"{groups} apart more clearly than the {n_clusters} clusters, and {'has' if len(sizes) == 1 else 'have at most'} "
+            f"{sizes[0]} rows: too few for a cluster of at least {min_size}. For clusters of that size, set "
+            f"min_cluster_size={sizes[0]}."
+        ]
+
+    # -- trees for predictions ----------------------------------------------------------------------
+
+    @property
+    def predictor(self) -> Predictor:
+        """What answers questions about rows; the first use draws its trees."""
+        if self.known_predictor is None:
+            self.draw_trees(print_progress(self.settings._estimator) if self.settings.verbose else None)
+        assert self.known_predictor is not None
+        return self.known_predictor
+
+    def draw_trees(self, progress: Progress | None = None) -> None:
+        """Draw the trees that predictions are averaged over, unless they have been drawn."""
+        with _DRAWING:  # threads that ask at the same time draw one sample
+            if self.known_predictor is None:
+                self.known_predictor = self._draw_predictor(progress)
+
+    @property
+    def uses_sample(self) -> bool:
+        """Whether predictions are averaged over the sample, because its trees have parameters of their own."""
+        return isinstance(self.sample, MCMCResult) and bool(self.sample.parameters)
+
+    @property
+    def prediction_rows(self) -> IntArray:
+        """The rows over which trees are drawn for predictions.
+
+        Some leaves of a coalescent have a coalescent of their own, with the same clock.
+        """
+        n_rows, most = len(self.matrix), max_rows(self.matrix.shape[1])
+        if n_rows <= most or self.uses_sample:
+            return np.arange(n_rows)
+        return np.sort(np.random.default_rng(self.prediction_seed).permutation(n_rows)[:most])
+
+    def _draw_predictor(self, progress: Progress | None) -> Predictor:
+        """Draw trees with parameters for predictions: those that show clusters see too much noise."""
+        matrix, tree, settings = self.matrix, self.tree, self.settings
+        if len(matrix) == 1 or not self.encoding.informative.any():
+            return Predictor.of_trees([tree], np.ones(1), matrix, self.process, settings.n_jobs)
+        if self.uses_sample:
+            return self._thin_sample()
+        rows = self.prediction_rows
+        if len(rows) < len(matrix):
+            tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
+            matrix = matrix[rows]
+        encoded = encoded_of(self.encoding, matrix)
+        noise = None if settings.noise is None else float(settings.noise)
+        templates = Templates(settings.real_process, settings.categorical_process).resolved(self.process, encoded)
+        process = prediction_process(matrix, encoded, templates, settings.covariance, noise).resolve(matrix)
+        draws = posterior_draws(
+            matrix,
+            process,
+            tree,
+            hold_noise=noise is not None,
+            n_jobs=settings.n_jobs,
+            random_state=self.prediction_seed,
+            progress=None if progress is None else lambda share: progress(share, "drawing trees for predictions"),
+        )
+        return Predictor(draws, np.ones(len(draws)), matrix, settings.n_jobs)
+
+    def _thin_sample(self) -> Predictor:
+        """Take trees with their parameters evenly from the sample, because neighbours are alike."""
+        sample = self.sample
+        assert isinstance(sample, MCMCResult)
+        which = np.unique(np.linspace(0, len(sample) - 1, MAX_PREDICTION_TREES).round().astype(int)).tolist()
+        processes = sample.processes()
+        draws = [Draw(sample.trees[k], processes[k], self.matrix) for k in which]
+        return Predictor(draws, np.ones(len(draws)), self.matrix, self.settings.n_jobs)
+
+    @property
+    def prediction_parameters(self) -> dict[str, dict[str, Any]]:
+        """The parameters of predictions by column, in its units: means over the draws, and the column's signal."""
+        draws, encoded = self.predictor.ensemble.draws, encoded_of(self.encoding, self.matrix)
+        mean = draws[0].process
+        if len(draws) > 1:
+            mean = mean.with_parameter_values(np.mean([draw.process.parameter_values() for draw in draws], axis=0))
+        parameters = parameters_by_name(mean, encoded, self.encoding)
+        n_rows, n_columns = self.matrix.shape
+        signals = column_signals(draws, n_columns) if n_rows > 1 else np.zeros((1, len(parameters)))
+        names = (*encoded.real_names, *encoded.categorical_names)
+        for name, signal in zip(
+            names, signals.T, strict=False
+        ):  # a table without columns in use has one without a name
+            if np.isnan(signal).any():  # the process does not tell
+                continue
+            parameters[name]["signal"] = float(signal.mean())
+            if len(draws) > 1:
+                low, high = np.quantile(signal, [0.05, 0.95])
+                parameters[name] |= {"signal_low": float(low), "signal_high": float(high)}
+        return dict(sorted(parameters.items(), key=lambda item: -item[1].get("signal", 0.0)))
+
+    # -- questions about rows -----------------------------------------------------------------------
+
+    def read_rows(self, X: Any, unseen_categories: str | None = None) -> NewRows:
+        """Read new rows, matching their columns with those of the fit, and encode them."""
+        unseen: Any = unseen_categories or self.settings.unseen_categories
+        table = read_new_rows(X, self.encoding, unseen=unseen, estimator=self.settings._estimator)
+        return NewRows(table, matrix_of(encode(table, self.encoding)))
+
+    def log_density(self, rows: NewRows, client: Any = None) -> FloatArray:
+        """Return the log predictive density of rows, in the units of the table."""
+        log_density: FloatArray = self._ask("log_density", rows.matrix, client=client)
+        return log_density + self.log_jacobian(rows.table)
+
+    def log_jacobian(self, table: Table) -> FloatArray:
+        """Return the log derivative of encoding the observed cells of each row."""
+        total = np.zeros(table.n_rows)
+        scales = iter(self.encoding.column_scales)
+        for column, informative in zip(table.columns, self.encoding.informative, strict=True):
+            if isinstance(column, RealColumn):
+                scale = next(scales)
+                if informative:
+                    total += np.where(np.isnan(column.values), 0.0, scale.log_slope(column.values))
+        return total
+
+    def cluster_shares(self, matrix: FloatArray, client: Any = None) -> FloatArray:
+        """Return the probability of each cluster for encoded rows, shape ``(n_rows, n_clusters)``."""
+        assert self.labels is not None
+        n_clusters, outliers = self.n_clusters, self.labels < 0  # outliers count for no cluster
+        labels = np.where(outliers, n_clusters, self.labels)[self.prediction_rows]
+        found: FloatArray = self._ask("cluster_shares", matrix, labels, client=client)[:, :n_clusters]
+        shares = np.zeros((len(found), n_clusters))
+        shares[:, : found.shape[1]] = found  # the rows that trees were drawn over may lack the last clusters
+        return shares / shares.sum(axis=1, keepdims=True) if outliers.any() else shares
+
+    def place(self, rows: NewRows, n_nearest: int, level: float, client: Any = None, index: Any = None) -> Placements:
+        """Return where rows attach to the tree; `index` is that of their frame."""
+        tree, drawn = self.tree, self.prediction_rows
+        part = (
+            tree if len(drawn) == tree.n_leaves else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), drawn))
+        )
+        placed = self._ask("place", rows.matrix, part, n_nearest, level, client=client)
+        if part is not tree:
+            nodes = [ancestor(tree, drawn[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
+            placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=drawn[placed.nearest])
+        placed = placed._replace(log_density=placed.log_density + self.log_jacobian(rows.table))
+        shares = self.cluster_shares(rows.matrix, client)
+        return Placements.of(placed, shares, tree, rows.table.row_names, index)
+
+    def expected_cells(self, matrix: FloatArray, client: Any = None) -> Predictions:
+        """Return what the cells of encoded rows would show; rows of the fit are recognised by their cells."""
+        predictor = self.predictor
+        known = predictor.rows_of_fit(matrix)
+        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        parts = []
+        if len(old):
+            distinct, place = np.unique(known[old], return_inverse=True)
+            parts.append(predictor.fitted_cells(distinct).take(place))
+        if len(new) or not len(old):
+            parts.append(self._ask("cells", matrix[new], client=client))
+        return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
+
+    def sample_cells(self, matrix: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the missing cells of encoded rows with such cells, shape ``(n_draws, n_rows, n_columns)``.
+
+        Each draw has one of the trees, on which rows of the fit are drawn jointly; other rows are drawn one by one.
+        """
+        predictor = self.predictor
+        at = np.flatnonzero(np.isnan(matrix).any(axis=1))
+        known = at if predictor.is_fit(matrix) else predictor.rows_of_fit(matrix)[at]
+        drawn = np.empty((n_draws, len(at), matrix.shape[1]))
+        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        if len(old):
+            distinct, place = np.unique(known[old], return_inverse=True)
+            drawn[:, old] = predictor.draw_fitted(distinct, n_draws, rng)[:, place]
+        if len(new):
+            drawn[:, new] = predictor.few.draw(matrix[at[new]], n_draws, rng)
+        return drawn
+
+    def _ask(self, question: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
+        """Ask a question of the predictor; about many rows through the client, if there is one."""
+        return ask(self.predictor, question, matrix, *arguments, client=client)
+
+
+_DRAWING = Lock()
+
+
+def print_progress(name: str) -> Progress:
+    """Return a function that prints progress on standard error."""
+
+    def show(share: float, words: str) -> None:
+        end = "\n" if share >= 1 else ""
+        print(f"\r[{name}] {100 * share:3.0f} % {words}", end=end, file=sys.stderr, flush=True)
+
+    return show

@@ -1,0 +1,107 @@
+"""The parameters of a fit, their defaults and what they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_parameter, optional
+from .._random import as_generator
+from ..errors import InputError
+from ..inference.thread_executor import thread_count
+from ..process.base import Process
+from ..tree.cut import check_cut
+
+_PROCESS = Instance(Process, "a process")
+CONSTRAINTS: dict[str, Constraint] = PARAMETERS | {
+    "real_process": AnyOf((PARAMETERS["real_process"], _PROCESS)),
+    "categorical_process": optional(_PROCESS),
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Settings:
+    """How a tree is found, and how questions about rows are answered; see `coaltree.CoalescentClustering`."""
+
+    _estimator: ClassVar[str]  # the name of the estimator that has these parameters
+
+    inference: str = "greedy"
+    rule: str = "rate1"
+    proposal: str = "post-post"
+    n_particles: int = 50
+    n_runs: int = 1
+    n_chains: int = 4
+    n_samples: int = 1000
+    summary: str = "mcc"
+    draw_parameters: bool = False
+    real_process: str | Process = "ornstein-uhlenbeck"
+    categorical_process: Process | None = None
+    covariance: str | None = None
+    noise: float | None = None
+    categorical_features: Any = "from_dtype"
+    unseen_categories: str = "missing"
+    standardize: bool | Literal["power"] = True
+    search: str = "auto"
+    refine: bool = False
+    n_jobs: int | None = None
+    client: Any = None
+    random_state: Any = None
+    verbose: int = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClusterSettings(Settings):
+    """Settings of a tree with flat clusters."""
+
+    _estimator = "CoalescentClustering"
+
+    resolution: float | None = None
+    n_clusters: int | None = None
+    height_threshold: float | None = None
+    min_cluster_size: float = 0.02
+    assign_outliers: bool = True
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ImputationSettings(Settings):
+    """Settings of a tree that missing cells are filled from."""
+
+    _estimator = "CoalescentImputer"
+
+    add_indicator: bool = False
+
+
+SETTINGS: dict[str, type[Settings]] = {kind._estimator: kind for kind in (ClusterSettings, ImputationSettings)}
+
+
+def parameter_values(settings: Settings) -> dict[str, Any]:
+    """Return the parameters by name, in alphabetical order as scikit-learn has them."""
+    return {name: getattr(settings, name) for name in parameter_names(type(settings))}
+
+
+def parameter_names(kind: type[Settings]) -> list[str]:
+    """Return the names of all parameters, in alphabetical order."""
+    return sorted(field.name for field in fields(kind))
+
+
+def check_settings(settings: Settings, n_rows: int) -> None:
+    """Raise unless all parameters are allowed, each and together, for a table of so many rows."""
+    for name, value in parameter_values(settings).items():
+        if name in CONSTRAINTS and name != "n_clusters":  # whose limit is the number of rows
+            check_parameter(name, value, CONSTRAINTS[name])
+    for name, owner, purpose in (
+        ("refine", "greedy", "the tree can be refined"),
+        ("draw_parameters", "mcmc", "parameters can be drawn together with trees"),
+    ):
+        if getattr(settings, name) and settings.inference != owner:
+            raise InputError(
+                f"{name} is True, and inference is {settings.inference!r}; {purpose} only with inference {owner!r}."
+            )
+    if isinstance(settings, ClusterSettings):
+        check_cut(settings.n_clusters, settings.height_threshold, n_rows, settings.resolution)
+    if settings.client is not None:
+        from ..inference.dask_executor import check_client  # imports Dask
+
+        check_client(settings.client)
+    as_generator(settings.random_state)
+    thread_count(settings.n_jobs)
