@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 
 import coaltree as ct
+from coaltree._parameters import PROPOSALS
 from coaltree.errors import InputWarning
-from coaltree.inference.smc import PROPOSALS
 
 N_PARTICLES = 100
 SHAPES = ((6, 5), (6, 40), (12, 20), (24, 20))

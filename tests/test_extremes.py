@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import coaltree as ct
+from coaltree._parameters import RULES
 from coaltree.errors import InputError
-from coaltree.inference.greedy import RULES
 
 X = np.random.default_rng(0).normal(size=(10, 2))
 CODES = np.round(np.abs(X))

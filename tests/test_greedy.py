@@ -697,7 +697,7 @@ def test_the_table_is_not_written_to():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rule": "rate2"}, "rule is 'rate2'.*'rate1', 'max-prob', 'min-duration'"),
+        ({"rule": "rate2"}, "rule is 'rate2'.*'rate1'.*'max-prob'.*'min-duration'"),
         ({"search": "fast"}, "search is 'fast'.*'exact'"),
         ({"leaf_names": ["a", "b"]}, "2 leaf names were given for 3 leaves"),
     ],

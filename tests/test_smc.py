@@ -14,8 +14,8 @@ from scipy import stats
 import coaltree as ct
 import exact_posterior
 import reference
+from coaltree._parameters import PROPOSALS
 from coaltree.errors import InputWarning
-from coaltree.inference.smc import PROPOSALS
 from coaltree.process.base import merge_log_likelihoods
 from named import refused
 

@@ -85,13 +85,11 @@ class Interval:
     def allowed(self) -> str:
         """The ends, and what the number means."""
         if math.isinf(self.high):
-            ends = f"above {self.low:g}" if self.open_low else f"of at least {self.low:g}"
+            ends = f"above {self.low:.12g}" if self.open_low else f"of at least {self.low:.12g}"
         elif self.open_low and self.open_high:
-            ends = f"between {self.low:g} and {self.high:g}"
+            ends = f"between {self.low:.12g} and {self.high:.12g}"
         else:
-            ends = (
-                f"{'above' if self.open_low else 'from'} {self.low:g} to {'less than ' * self.open_high}{self.high:g}"
-            )
+            ends = f"{'above' if self.open_low else 'from'} {self.low:.12g} to {'less than ' * self.open_high}{self.high:.12g}"
         return f"a number {ends}{self.meaning and f', {self.meaning}'}"
 
     def accepts(self, value: Any) -> bool:
@@ -167,10 +165,11 @@ PARAMETERS: dict[str, Constraint] = {
     "n_nearest": Integer(0),
     "level": Interval(0, 1, open_low=True, open_high=True),
     "n_draws": Integer(1),
+    "seed": Integer(0),
 }
 
 
-def check_parameter(name: str, value: Any, constraint: Constraint | None = None, *, label: str | None = None) -> None:
+def check_parameter(name: str, value: Any, constraint: Constraint | None = None) -> None:
     """Raise unless a parameter has an allowed value.
 
     Parameters
@@ -181,8 +180,6 @@ def check_parameter(name: str, value: Any, constraint: Constraint | None = None,
         Its value.
     constraint : Constraint, optional
         What is allowed; by default as `PARAMETERS` has it.
-    label : str, optional
-        What messages call the parameter, such as the option of a command.
 
     Raises
     ------
@@ -199,7 +196,47 @@ def check_parameter(name: str, value: Any, constraint: Constraint | None = None,
     """
     constraint = PARAMETERS[name] if constraint is None else constraint
     if not constraint.accepts(value):
-        raise InputError(f"{label or name} is {value!r}; it must be {constraint.allowed}.")
+        raise InputError(f"{name} is {value!r}; it must be {constraint.allowed}.")
+
+
+def check_option(option: str, value: Any, constraint: Constraint | None = None) -> None:
+    """Raise unless an option of a command has an allowed value; None stands for an option that was not given.
+
+    Parameters
+    ----------
+    option : str
+        The option, such as ``--noise``.
+    value : object
+        Its value.
+    constraint : Constraint, optional
+        What is allowed; by default what `PARAMETERS` has for the parameter of that option.
+
+    Raises
+    ------
+    InputError
+        With the value and what is allowed.
+
+    Examples
+    --------
+    >>> check_option("--chains", 0)
+    Traceback (most recent call last):
+        ...
+    coaltree.errors.InputError: --chains is 0; it must be a whole number of at least 1.
+    """
+    if constraint is None:
+        name = option.removeprefix("--").replace("-", "_")
+        constraint = PARAMETERS[name] if name in PARAMETERS else PARAMETERS[f"n_{name}"]
+    if value is not None and not constraint.accepts(value):
+        shown = f"{value:g}" if isinstance(value, float) else str(value)
+        raise InputError(f"{option} is {shown}; it must be {_without_none(constraint).allowed}.")
+
+
+def _without_none(constraint: Constraint) -> Constraint:
+    """Return what an option can be given as."""
+    if isinstance(constraint, AnyOf):
+        rest = tuple(part for part in constraint.constraints if part != Choices((None,)))
+        return rest[0] if len(rest) == 1 else AnyOf(rest)
+    return constraint
 
 
 def is_bool(value: Any) -> bool:

@@ -54,8 +54,7 @@ from .options import (
     check_cut,
     check_dask,
     check_jobs,
-    check_number,
-    check_whole,
+    check_options,
     given_only,
     named,
 )
@@ -223,7 +222,6 @@ def fit(
     """
     with reported(debug):
         check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
-        check_number("--noise", noise)
         if no_standardize and standardize not in (None, Standardize.no):
             raise InputError(
                 f"--no-standardize and --standardize {standardize} exclude each other; leave one of them out."
@@ -238,11 +236,8 @@ def fit(
         check_belonging(inference, SAMPLERS, {"--summary": summary, "--seed": seed})
         greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
         check_belonging(inference, [Inference.greedy], greedy_options)
-        check_whole("--particles", particles, 1)
-        check_whole("--runs", runs, 1)
-        check_whole("--chains", chains, 1)
-        check_whole("--samples", samples, 1)
-        check_whole("--seed", seed, 0)
+        numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
+        check_options(numbers | {"--noise": noise, "--seed": seed})
         if report:
             from ..report.page import check_packages
 

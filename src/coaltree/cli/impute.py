@@ -44,10 +44,9 @@ from .options import (
     VerboseOption,
     check_belonging,
     check_jobs,
-    check_number,
     check_one_reader,
     check_one_writer,
-    check_whole,
+    check_options,
     given_only,
     named,
 )
@@ -296,11 +295,11 @@ def impute(
             "--noise": noise,
             "--standardize": None if standardize is None else standardize.parameter,
         }
+        if model is not None:
+            _check_fitted(fitting | {"--categorical": categorical})
         _check_options(fitting, draws, seed, n_jobs)
         notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, categorical, na_value)
-        if model is not None:
-            _check_fitted(fitting | {"--categorical": categorical})
         check_one_reader({"TABLE": table, "--model": model})
         check_one_writer(as_json, {"--output -": output, "--sd -": sd})
         source = located(table, table_format)
@@ -342,16 +341,8 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
         (Inference.greedy, ("--search", "--refine")),
     ):
         check_belonging(inference, [owner], {name: fitting[name] for name in names})
-    for option, value, least in (
-        ("--particles", fitting["--particles"], 1),
-        ("--runs", fitting["--runs"], 1),
-        ("--chains", fitting["--chains"], 1),
-        ("--samples", fitting["--samples"], 1),
-        ("--draws", draws, 1),
-        ("--seed", seed, 0),
-    ):
-        check_whole(option, value, least)
-    check_number("--noise", fitting["--noise"])
+    numbers = ("--particles", "--runs", "--chains", "--samples", "--noise")
+    check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})
     check_jobs(n_jobs)
     if seed is not None and draws is None and inference not in SAMPLERS:
         raise InputError(

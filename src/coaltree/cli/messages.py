@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..table.messages import count, listing
-from ..tree.layout import display_name, display_width
 from .console import Notes
 from .io import tell
 
@@ -126,11 +125,15 @@ def column_listing(facts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shown_name(name: str) -> str:
+    from ..tree.layout import display_name
+
     return display_name(name, _NAME_CHARACTERS, " ")
 
 
 def _columns(text: str) -> int:
     """Return the room of a text on a terminal."""
+    from ..tree.layout import display_width
+
     return int(display_width(text, 2.0))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from .._parameters import check_option
 from ..errors import InputError
 
 STANDARD_STREAM = Path("-")
@@ -320,16 +320,10 @@ def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_whole(option: str, value: int | None, least: int) -> None:
-    """Refuse a number that is too small."""
-    if value is not None and value < least:
-        raise InputError(f"{option} is {value}; it must be a whole number of at least {least}.")
-
-
-def check_number(option: str, value: float | None) -> None:
-    """Refuse a number that is negative or not finite."""
-    if value is not None and not (math.isfinite(value) and value >= 0):
-        raise InputError(f"{option} is {value:g}; it must be a number of at least 0.")
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse values that the parameters of the options do not allow."""
+    for option, value in options.items():
+        check_option(option, value)
 
 
 def check_jobs(n_jobs: int | None) -> None:
@@ -373,15 +367,7 @@ def check_cut(
         raise InputError(
             f"{' and '.join(ways)} were given, which are ways to cut the same tree; give one of them, or none."
         )
-    if resolution is not None and not 0 <= resolution <= 1:
-        raise InputError(f"--resolution is {resolution:g}; it must be a number from 0 to 1.")
-    check_number("--min-cluster-size", min_cluster_size)
-    if min_cluster_size is not None and min_cluster_size > 1 and min_cluster_size != int(min_cluster_size):
-        raise InputError(
-            f"--min-cluster-size is {min_cluster_size:g}; it must be a whole number of rows, or a share of them below 1."
-        )
-    check_whole("--n-clusters", n_clusters, 1)
-    check_number("--height-threshold", height_threshold)
+    check_options(given | {"--min-cluster-size": min_cluster_size})
 
 
 def check_one_reader(sources: Mapping[str, Path | None]) -> None:

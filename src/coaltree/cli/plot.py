@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._parameters import Integer, check_option
 from ..errors import InputError
 from ..table.messages import count
 from .app import app
@@ -36,7 +37,6 @@ from .options import (
     QuietOption,
     VerboseOption,
     check_cut,
-    check_whole,
     named,
 )
 
@@ -125,7 +125,7 @@ def plot(
     with reported(debug):
         notes = Notes(quiet, verbose)
         check_cut(n_clusters, height_threshold)
-        check_whole("--collapse", collapse, 1)
+        check_option("--collapse", collapse, Integer(1))
         for option, inches in (("--width", width), ("--height", height)):
             if inches is not None and not _SMALLEST <= inches <= _LARGEST:
                 raise InputError(

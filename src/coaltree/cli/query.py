@@ -55,7 +55,7 @@ from .options import (
     check_cut,
     check_one_reader,
     check_one_writer,
-    check_whole,
+    check_options,
 )
 
 if TYPE_CHECKING:
@@ -131,9 +131,7 @@ def place(
     the height with an interval, the log density, the nearest leaves, the cluster and its probability.
     """
     with reported(debug):
-        check_whole("--nearest", nearest, 0)
-        if not 0 < level < 1:
-            raise InputError(f"--level is {level:g}; it must be a number between 0 and 1.")
+        check_options({"--nearest": nearest, "--level": level})
         notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from .._parameters import Integer, Interval, check_option
 from ..errors import InputError
 from ..table.messages import count
 from .app import app
@@ -23,9 +25,7 @@ from .options import (
     QuietOption,
     RealProcess,
     VerboseOption,
-    check_number,
     check_one_writer,
-    check_whole,
     named,
 )
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..tree.tree import Tree
 
 _CSV_ENDINGS = (".csv", ".txt", "")
-_FASTEST = 1e6
+MAX_RATE = 1e6
 
 
 @app.command(epilog="Example: coaltree simulate 100 -o sim.csv --tree sim.nwk --categorical 3 --missing 0.1")
@@ -167,21 +167,19 @@ class _Recipe(NamedTuple):
 
     def check(self) -> None:
         """Refuse numbers out of range."""
-        for option, value, least in (
-            ("ROWS", self.n_rows, 1),
-            ("--real", self.n_real, 0),
-            ("--categorical", self.n_categorical, 0),
-            ("--states", self.n_states, 2),
-            ("--seed", self.seed, 0),
+        for option, value, constraint in (
+            ("ROWS", self.n_rows, Integer(1)),
+            ("--real", self.n_real, Integer(0)),
+            ("--categorical", self.n_categorical, Integer(0)),
+            ("--states", self.n_states, Integer(2)),
+            ("--seed", self.seed, Integer(0)),
+            ("--missing", self.missing, Interval(0, 1, open_high=True)),
+            ("--rate", self.rate, Interval(0, MAX_RATE, open_low=True)),
+            ("--noise", self.noise, Interval(0, math.inf, open_high=True)),
         ):
-            check_whole(option, value, least)
+            check_option(option, value, constraint)
         if self.n_real + self.n_categorical == 0:
             raise InputError("--real and --categorical are both 0; a table has at least one column.")
-        if not 0 <= self.missing < 1:
-            raise InputError(f"--missing is {self.missing:g}; it must be a share of at least 0 and less than 1.")
-        if not 0 < self.rate <= _FASTEST:
-            raise InputError(f"--rate is {self.rate:g}; it must be a number above 0, and at most {_FASTEST:.0f}.")
-        check_number("--noise", self.noise)
 
     def drawn(self) -> tuple[Tree, dict[str, list[Any]]]:
         """Draw a tree, and the columns of a table along it."""

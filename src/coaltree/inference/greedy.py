@@ -35,6 +35,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from .._html import facts_html
+from .._parameters import check_parameter
 from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process, merge_log_likelihoods
 from ..process.kernels.messages import Forest, set_log_norms
@@ -60,8 +61,6 @@ from .thread_executor import ThreadExecutor, thread_count
 
 IntArray = NDArray[np.intp]
 
-RULES = ("rate1", "max-prob", "min-duration")
-SEARCHES = ("auto", "exact", "neighbors")
 MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = 1_000, 10_000  # below which the neighbour search leaves the rest to the exact one
 ROWS_PER_SCAN = 100  # that a thread takes at a time, on average
 MAX_ROWS_OF_ONE_THREAD = 500  # more threads would take longer to start than the work takes
@@ -199,10 +198,8 @@ def greedy(
 
 
 def _check_arguments(process: Process, rule: str, search: str, progress: object) -> None:
-    if rule not in RULES:
-        raise InputError(f"rule is {rule!r}; it must be one of {', '.join(map(repr, RULES))}.")
-    if search not in SEARCHES:
-        raise InputError(f"search is {search!r}; it must be one of {', '.join(map(repr, SEARCHES))}.")
+    check_parameter("rule", rule)
+    check_parameter("search", search)
     if search == "neighbors" and rule != "rate1":
         raise InputError(f"search is 'neighbors', and rule is {rule!r}: only 'rate1' can be searched by neighbours.")
     check_process(process)

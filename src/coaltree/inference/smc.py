@@ -29,6 +29,7 @@ import numpy as np
 from joblib import parallel
 from numpy.typing import ArrayLike, NDArray
 
+from .._parameters import Choices, check_parameter
 from .._random import RandomState, as_generator
 from .._validation import check_count
 from ..errors import InputError, InputWarning
@@ -88,7 +89,6 @@ def moves(counts: IntArray) -> tuple[IntArray, IntArray]:
     return np.repeat(np.arange(len(counts)), np.maximum(counts - 1, 0)), np.flatnonzero(counts == 0)
 
 
-PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
 REGRAFTED_AT_ONCE = 16  # particles
 UNIFORMS = 4  # numbers that a move takes
 PAIRS_AT_ONCE = 20_000  # in one call of a kernel, so that Ctrl-C and other threads get their turn
@@ -362,9 +362,8 @@ def _checked_settings(
     process: Process, proposal: str, n_particles: int, threshold: float, resampling: str, regrafts: int
 ) -> Settings:
     check_process(process)
-    for name, value, allowed in (("proposal", proposal, PROPOSALS), ("resampling", resampling, SCHEMES)):
-        if value not in allowed:
-            raise InputError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")
+    check_parameter("proposal", proposal)
+    check_parameter("resampling", resampling, Choices(tuple(SCHEMES)))
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold!r}; it must be a number from 0 (never resample) to 1.")
     moves = check_count(regrafts, "regrafts", 0)
