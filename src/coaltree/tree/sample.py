@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._html import facts_html
 from ..errors import InputError
 from . import convert, newick, nexus
+from .ccd import ConditionalClades
 from .clades import join_clades, number_clades
 from .cut import cut_tree
 from .newick import describe_name_differences, excerpt
@@ -218,6 +219,25 @@ class TreeSample:
             The first of several.
         """
         return _mcc(self, heights)
+
+    def ccd0(self, heights: Literal["mean", "median"] = "mean") -> SummaryTree:
+        """Return the CCD0 tree: of all trees that the clades of the sample can form, the one with the largest product of shares.
+
+        The tree itself need not be in the sample, but all its clades are. Its product of shares is at least that of
+        :meth:`mcc`, which considers only the sampled trees.
+
+        Parameters
+        ----------
+        heights : {"mean", "median"}
+            The height of a clade: its mean or median height over the trees that have it, raised to the height of the
+            clades inside it where that is larger.
+
+        Returns
+        -------
+        SummaryTree
+            Ties are broken as by :meth:`coaltree.tree.ccd.ConditionalClades.best_tree`.
+        """
+        return _ccd0(self, heights)
 
     # -- pairs of rows -------------------------------------------------------------------------
 
@@ -462,6 +482,15 @@ def _mcc(sample: TreeSample, heights: str) -> SummaryTree:
     i = int(np.argmax(scores > scores.max() - ROUNDING))
     tree = sample._distinct[i]
     return _summarize(sample, tree.children, sample._clades[i], heights, tree)
+
+
+def _ccd0(sample: TreeSample, heights: str) -> SummaryTree:
+    """Return the CCD0 tree; see :meth:`TreeSample.ccd0`."""
+    check_heights_option(heights, ("mean", "median"))
+    tree = ConditionalClades(sample).best_tree()
+    # Clades are numbered by first occurrence, so the numbers agree with those of the sample.
+    clades = number_clades([*sample._distinct, tree])[-1]
+    return _summarize(sample, tree.children, clades, heights, None)
 
 
 def _summarize(
