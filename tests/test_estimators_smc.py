@@ -180,3 +180,11 @@ def test_support_is_written_on_the_dendrogram(fitted):
         ct.plot_dendrogram(plain, support=[67.0] * 14)
     with pytest.raises(InputError, match="support is 'all'"):
         ct.plot_dendrogram(plain, support="all")
+
+
+def test_the_ccd0_tree_as_summary(tmp_path):
+    X = np.random.default_rng(0).normal(size=(7, 2))
+    model = ct.CoalescentClustering(inference="smc", n_particles=20, summary="ccd0", random_state=0).fit(X)
+    assert model.tree_ == model.sample_.ccd0()
+    model.save(tmp_path / "m.coaltree")
+    assert ct.load_model(tmp_path / "m.coaltree").tree_ == model.tree_

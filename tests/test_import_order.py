@@ -1,6 +1,7 @@
 """Imports point only back along the way that data flows."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -127,3 +128,36 @@ def test_every_public_name_is_there():
     assert set(coaltree.__all__) <= set(dir(coaltree))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         coaltree.nothing  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def codebase():
+    """The script that measures the structure of the package."""
+    spec = importlib.util.spec_from_file_location("codebase", PACKAGE.parents[1] / "tools" / "codebase.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["codebase"] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_imports_have_no_cycles(codebase):
+    """Imports in functions and for types count as well."""
+    assert codebase.find_cycles(codebase.read_modules()) == []
+
+
+def test_cycles_are_found(codebase):
+    modules = {
+        name: codebase.Module(name, PACKAGE / "x.py", 1, "", frozenset(imports))
+        for name, imports in {"a": "b", "b": "c", "c": "bd", "d": ""}.items()
+    }
+    assert codebase.find_cycles(modules) == [["b", "c"]]
+
+
+def test_processes_are_asked_not_told_apart(codebase):
+    assert codebase.process_checks(codebase.read_modules()) == []
+
+
+def test_the_module_map_is_up_to_date(codebase):
+    """Run ``python tools/codebase.py --map`` after a change of modules or of their first lines."""
+    for path, text in codebase.generated_texts(codebase.read_modules()).items():
+        assert path.read_text() == text

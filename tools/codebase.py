@@ -204,7 +204,11 @@ def module_map(modules: dict[str, Module]) -> str:
     lines = []
     for package in ("", *FLOW):
         head = modules.get(package) if package else None
-        lines += ["", f"**`{package}/`** {head.summary if head else ''}" if package else "**Beside the packages**", ""]
+        lines += [
+            "",
+            f"**`{package}/`** {head.summary if head else ''}" if package else "**Modules next to the packages**",
+            "",
+        ]
         for module in sorted(modules.values(), key=lambda module: module.name):
             if module.package == package and module.path.name != "__init__.py":
                 short = module.name.removeprefix(f"{package}.") if package else module.name
@@ -244,6 +248,15 @@ def with_part(path: Path, name: str, part: str) -> str:
     return f"{text.partition(begin)[0]}{begin}\n\n{part}\n{end}{text.partition(end)[2]}"
 
 
+def generated_texts(modules: dict[str, Module]) -> dict[Path, str]:
+    """Return the texts of the files with generated parts, up to date."""
+    parts = (
+        (ROOT / "CONTRIBUTING.md", "module map", module_map(modules)),
+        (ROOT / "docs" / "architecture.md", "packages", diagram(modules)),
+    )
+    return {path: with_part(path, name, part) for path, name, part in parts}
+
+
 def main() -> None:
     """Print the figures, write the map, or check it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -252,22 +265,11 @@ def main() -> None:
     parser.add_argument("--static", action="store_true", help="leave out the figures that need a fit")
     options = parser.parse_args()
     modules = read_modules()
-    texts = (
-        {}
-        if not (options.map or options.check)
-        else {
-            path: with_part(path, name, part)
-            for path, name, part in (
-                (ROOT / "CONTRIBUTING.md", "module map", module_map(modules)),
-                (ROOT / "docs" / "architecture.md", "packages", diagram(modules)),
-            )
-        }
-    )
     if options.map:
-        for path, text in texts.items():
+        for path, text in generated_texts(modules).items():
             path.write_text(text, "utf8")
     elif options.check:
-        old = [path.name for path, text in texts.items() if path.read_text("utf8") != text]
+        old = [path.name for path, text in generated_texts(modules).items() if path.read_text("utf8") != text]
         if old:
             raise SystemExit(f"{' and '.join(old)}: out of date; run python tools/codebase.py --map")
         if cycles := find_cycles(modules):

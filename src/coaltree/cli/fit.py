@@ -105,6 +105,7 @@ class Summary(StrEnum):
     """Which tree stands for a sample."""
 
     mcc = "mcc"
+    ccd0 = "ccd0"
     consensus = "consensus"
 
 
@@ -179,7 +180,7 @@ def fit(
         Summary | None,
         typer.Option(
             metavar="TREE",
-            help="smc, mcmc: the tree that stands for the sample, mcc (default) or consensus.",
+            help="smc, mcmc: the summary tree of the sample, mcc (default), ccd0 or consensus.",
             rich_help_panel=MODEL,
         ),
     ] = None,

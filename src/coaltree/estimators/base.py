@@ -51,8 +51,9 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Predictions are then averaged
         over up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, which short chains draw with
         parameters of their own.
-    summary : {"mcc", "consensus"}, default "mcc"
-        The tree that represents a sample: the sampled tree of maximum clade credibility, or the majority-rule consensus.
+    summary : {"mcc", "ccd0", "consensus"}, default "mcc"
+        The tree that represents a sample: the sampled tree of maximum clade credibility, the best tree of the conditional clade
+        distribution CCD0, or the majority-rule consensus.
     real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
         How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
         the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.

@@ -1,4 +1,4 @@
-"""Markov chain Monte Carlo: chains that run_chains over trees by regrafting, and visit each as often as it is likely.
+"""Markov chain Monte Carlo: chains over trees that move by regrafting.
 
 A chain begins at the greedy tree, thrown into disorder in a way of its own. Its moves leave the posterior as it is, eq. (13.1)
 to (13.3), so that in the long run trees are visited in proportion to ``p(tree | x)``; whether the run was long enough, chains

@@ -154,7 +154,7 @@ class ModelState:
         """The tree, or the summary of the sample of trees."""
         if not isinstance(self.found, TreeSample):
             return self.found
-        return self.found.consensus() if self.parameters.get("summary") == "consensus" else self.found.mcc()
+        return self.found.summarize(self.parameters.get("summary", "mcc"))
 
     def to_bytes(self) -> bytes:
         """Return the content of a model file; the same for the same model."""

@@ -239,6 +239,13 @@ class TreeSample:
         """
         return _ccd0(self, heights)
 
+    def summarize(self, summary: str = "mcc") -> SummaryTree:
+        """Return the summary tree of a name: "mcc", "ccd0" or "consensus"; see the methods of these names."""
+        summaries = {"mcc": self.mcc, "ccd0": self.ccd0, "consensus": self.consensus}
+        if summary not in summaries:
+            raise InputError(f"summary is {summary!r}; it must be {' or '.join(map(repr, summaries))}.")
+        return summaries[summary]()
+
     # -- pairs of rows -------------------------------------------------------------------------
 
     def merge_heights(self, a: int | str, b: int | str) -> FloatArray:

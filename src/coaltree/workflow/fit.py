@@ -119,7 +119,7 @@ def summarize(found: GreedyResult | TreeSample, matrix: FloatArray, process: Pro
     """Return the tree that was found, or the summary of a sample, with its log joint and log ratios."""
     if not isinstance(found, TreeSample):
         return found
-    return explain(found.mcc() if summary == "mcc" else found.consensus(), matrix, process)
+    return explain(found.summarize(summary), matrix, process)
 
 
 def share_progress(progress: Progress | None, low: float, high: float) -> Progress | None:
