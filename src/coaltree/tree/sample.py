@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -241,7 +241,11 @@ class TreeSample:
 
     def summarize(self, summary: str = "mcc") -> SummaryTree:
         """Return the summary tree of a name: "mcc", "ccd0" or "consensus"; see the methods of these names."""
-        summaries = {"mcc": self.mcc, "ccd0": self.ccd0, "consensus": self.consensus}
+        summaries: dict[str, Callable[[], SummaryTree]] = {
+            "mcc": self.mcc,
+            "ccd0": self.ccd0,
+            "consensus": self.consensus,
+        }
         if summary not in summaries:
             raise InputError(f"summary is {summary!r}; it must be {' or '.join(map(repr, summaries))}.")
         return summaries[summary]()
