@@ -13,7 +13,7 @@ import numpy as np
 
 import reference
 from coaltree.inference.smc import Settings, sample_histories
-from coaltree.inference.smc_result import normalised
+from coaltree.inference.smc_result import normalize
 
 POINTS = 34  # a dimension; the logarithms of the waiting times are spread evenly
 LOWEST, HIGHEST = -13.0, 3.2
@@ -161,7 +161,7 @@ def sampled(X, process, proposal, truth, n_runs=30, threshold=0.8, regrafts=0):
     wanted = dict.fromkeys(estimates, 0.0)
     settings = Settings(proposal, 1000, threshold, "systematic", regrafts)
     runs = [sample_histories(X, process, settings, seed, 2, None) for seed in range(n_runs)]
-    shares = [normalised(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
+    shares = [normalize(run.particles.log_weights)[0] * math.exp(run.log_evidence) for run in runs]
     for seed, (run, share) in enumerate(zip(runs, shares, strict=True)):
         estimates["evidence"][seed] = share.sum()
         estimates["root height"][seed] = share @ run.particles.heights[:, -1]

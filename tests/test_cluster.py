@@ -417,7 +417,7 @@ def answers(model, rows):
 
 
 def test_questions_about_many_rows(client, mixed, monkeypatch):
-    monkeypatch.setattr(spread, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(spread, "ROWS_PER_TASK", 7)
     table, new = mixed
     model = ct.CoalescentClustering().fit(table)
     imputer = ct.CoalescentImputer(real_process="ornstein-uhlenbeck").fit(table)
@@ -433,7 +433,7 @@ def test_questions_about_many_rows(client, mixed, monkeypatch):
     assert filled.equals(imputer.transform(new))
     # a placement comes with its cluster; few rows to fill are not worth sending
     assert asked == ["log_density", "cluster_shares", "place", "cluster_shares"]
-    monkeypatch.setattr(spread, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(spread, "ROWS_PER_TASK", 2)
     assert filled.equals(imputer.transform(new))
     assert asked[-1] == "cells"
 
@@ -443,13 +443,13 @@ def test_answers_do_not_depend_on_chunks_of_rows(monkeypatch):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
     for always in (10**9, 0):
-        monkeypatch.setattr(groups, "ALWAYS_LOOKED_AT", always)
-        monkeypatch.setattr(groups, "KEPT", 10**9 if always else 0)
+        monkeypatch.setattr(groups, "MIN_POINTS_TO_PRUNE", always)
+        monkeypatch.setattr(groups, "MAX_CACHED_NUMBERS", 10**9 if always else 0)
         predictor = ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(X[:50])._model.predictor
         for question in ("log_density", "cells"):
             whole = getattr(predictor, question)(X[50:])
             parts = [getattr(predictor, question)(X[k : k + 4]) for k in range(50, 80, 4)]
-            joined = spread._joined(parts)
+            joined = spread._concatenate(parts)
             for own, theirs in zip(
                 *(found if isinstance(found, tuple) else (found,) for found in (whole, joined)), strict=True
             ):

@@ -200,8 +200,8 @@ def test_cells_of_a_drawn_row_belong_together():
     predictor = predictor_of(X, ct.Brownian(0.5, 0.05))
     empty = np.full((1, 2), nan)
     drawn = predictor.draw(empty, 5000, np.random.default_rng(0))[:, 0]
-    prior = np.exp(predictor.groups.places.log_masses)
-    means = predictor.groups.shown_at(np.arange(len(prior))).mean
+    prior = np.exp(predictor.groups.points.log_masses)
+    means = predictor.groups.predict_at(np.arange(len(prior))).mean
     centred = means - prior @ means
     expected = np.sum(prior * centred[:, 0] * centred[:, 1])
     products = np.prod(drawn - drawn.mean(axis=0), axis=1)
@@ -217,8 +217,8 @@ def test_draws_of_a_row_of_the_fit_have_the_moments_of_its_cells(process):
     X = np.array([[0.1, 2.0], [0.4, nan], [-1.0, 0.3], [-1.4, -0.2], [2.0, -1.1]])
     predictor = predictor_of(X, process)
     size = 400
-    drawn = predictor.draw_fitted(np.array([1]), size, np.random.default_rng(0))[:, 0, 1]
-    cells = predictor.fitted_cells(np.array([1]))
+    drawn = predictor.draw_training_cells(np.array([1]), size, np.random.default_rng(0))[:, 0, 1]
+    cells = predictor.training_cells(np.array([1]))
     mean, sd = cells.mean[0, 1], cells.sd[0, 1]
     assert abs(drawn.mean() - mean) < Z_BOUND * sd / np.sqrt(size)
     squares = (drawn - mean) ** 2
@@ -237,7 +237,7 @@ def test_twins_are_drawn_together():
     X = process.simulate(tree, rng, n_columns=12)
     X[[4, 7], 5] = nan
     predictor = predictor_of(X, process, tree)
-    drawn = predictor.draw_fitted(np.array([4, 7]), 100, rng)[:, :, 5]
+    drawn = predictor.draw_training_cells(np.array([4, 7]), 100, rng)[:, :, 5]
     assert drawn.std(axis=0).min() > 0.01
     assert np.corrcoef(drawn.T)[0, 1] > 0.9
     apart = predictor.draw(X[[4, 7]], 100, rng)[:, :, 5]
@@ -253,7 +253,7 @@ def test_draws_use_the_trees_by_their_weights():
     trees = [ct.Tree([[0, 1], [4, 2], [5, 3]], [0, 0, 0, 0, *np.multiply(scale, [1, 2, 3])]) for scale in (1e-9, 1e9)]
     predictor = Predictor.of_trees([trees[0], trees[1], trees[0]], np.array([0.2, 1.4, 0.4]), X, ct.Brownian(1.0, 0.01))
     size = 400
-    drawn = predictor.draw_fitted(np.array([0, 1]), size, np.random.default_rng(0))[..., 0]
+    drawn = predictor.draw_training_cells(np.array([0, 1]), size, np.random.default_rng(0))[..., 0]
     together = np.abs(drawn[:, 0]) < 1
     np.testing.assert_array_equal(together, np.abs(drawn[:, 1]) < 1)
     np.testing.assert_array_equal(~together, np.abs(drawn[:, 0] - 5) < 1)
@@ -264,7 +264,7 @@ def test_seeds_reproduce_draws():
     X = np.array([[0.1, 2.0], [0.4, nan], [-1.0, 0.3], [nan, -0.2], [2.0, -1.1]])
     predictor = predictor_of(X, ct.Brownian(1.0, 0.2))
     rows = np.array([1, 3])
-    first, second, other = (predictor.draw_fitted(rows, 2, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    first, second, other = (predictor.draw_training_cells(rows, 2, np.random.default_rng(seed)) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, second)
     assert not np.any(first == other)
     assert not np.any(first[0] == first[1])

@@ -493,7 +493,7 @@ def test_what_is_known_of_the_cells(imputer, frame):
 def test_the_best_value_is_what_fitted_cells_say(fitted, numbers):
     """In the table's units; the predictor is tested against brute force."""
     rows = np.flatnonzero(np.isnan(numbers).any(axis=1))
-    found = fitted._model.predictor.fitted_cells(rows)
+    found = fitted._model.predictor.training_cells(rows)
     middle, spread = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
     expected = np.where(np.isnan(numbers[rows]), middle + spread * found.mean, numbers[rows])
     np.testing.assert_allclose(fitted.transform(numbers)[rows], expected, rtol=1e-9)

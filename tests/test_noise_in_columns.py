@@ -427,7 +427,7 @@ def test_density_and_missing_cells_of_a_new_real_row(process):
 def test_imputed_states():
     """A row with a hole is taken off the tree and placed anew by what was observed of it."""
     tree, rest = without_leaves(FOUR, [2]), np.delete(CODES, 2, axis=0)
-    found = predictor_of(FOUR, CODES, MUTATION).fitted_cells(np.array([2]))
+    found = predictor_of(FOUR, CODES, MUTATION).training_cells(np.array([2]))
     ways = np.column_stack([np.ones(3), np.arange(3)])
     logs = np.array([Attached(tree, rest, MUTATION, way).log_density for way in ways])
     np.testing.assert_allclose(column_at(found, 1)[0], np.exp(logs - logsumexp(logs)), atol=2e-3)

@@ -68,8 +68,8 @@ class Dense:
 @pytest.fixture
 def prunes(monkeypatch):
     """Bounds decide, though there are few places."""
-    monkeypatch.setattr(groups_module, "ALWAYS_LOOKED_AT", 0)
-    monkeypatch.setattr(groups_module, "WIDTH", 100)
+    monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
+    monkeypatch.setattr(groups_module, "GROUP_SIZE", 100)
 
 
 @pytest.fixture(scope="module", params=PROCESSES)
@@ -92,9 +92,9 @@ def table(request):
 @pytest.mark.parametrize("kept", [True, False])
 def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
     if not kept:  # tables are made again and again
-        monkeypatch.setattr(groups_module, "KEPT", 0)
-        monkeypatch.setattr(groups_module, "MADE_AT_ONCE", 20_000)
-        monkeypatch.setattr(groups_module, "MANY_AT_ONCE", 50_000)
+        monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
+        monkeypatch.setattr(groups_module, "MAX_NEW_NUMBERS", 20_000)
+        monkeypatch.setattr(groups_module, "MAX_LARGE_BLOCK_NUMBERS", 50_000)
     tree, X, process, rows, dense = table
     predictor = Predictor.of_trees([tree], np.ones(1), X, process)
     np.testing.assert_allclose(predictor.log_density(rows), dense.log_density, atol=1e-8)
@@ -127,11 +127,11 @@ def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
 def test_bounds_are_bounds(prunes, table):
     tree, X, process, rows, dense = table
     groups = Predictor.of_trees([tree], np.ones(1), X, process).groups
-    bounds = groups.bound(groups.rows(rows))
+    bounds = groups.bound(groups.make_rows(rows))
     place_of = {
         (node, height): k for k, (node, height) in enumerate(zip(dense.at.nodes, dense.at.heights, strict=True))
     }
-    at = [place_of[own] for own in zip(groups.places.nodes, groups.places.heights, strict=True)]
+    at = [place_of[own] for own in zip(groups.points.nodes, groups.points.heights, strict=True)]
     assert sorted(at) == list(range(len(dense.at.nodes)))
     for g, (start, stop) in enumerate(zip(groups.starts, groups.stops, strict=True)):
         exact = logsumexp(dense.logs[:, at[start:stop]], axis=1)
@@ -141,7 +141,7 @@ def test_bounds_are_bounds(prunes, table):
 def test_most_groups_are_not_looked_at(prunes, table):
     tree, X, process, rows, _ = table
     groups = Predictor.of_trees([tree], np.ones(1), X, process).groups
-    needed = groups._needed(groups.rows(rows))
+    needed = groups._find_needed_groups(groups.make_rows(rows))
     assert np.all(needed[1])  # of the row of which nothing is known
     if isinstance(process, ct.Brownian):  # of the others, rows with holes may be in many places
         assert np.median(needed.mean(axis=1)) < 0.5
@@ -150,8 +150,8 @@ def test_most_groups_are_not_looked_at(prunes, table):
 @pytest.mark.parametrize("kept", [True, False])
 def test_threads_change_nothing(prunes, monkeypatch, table, kept):
     if not kept:
-        monkeypatch.setattr(groups_module, "KEPT", 0)
-    monkeypatch.setattr(groups_module, "ROWS_AT_ONCE", 7)
+        monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
+    monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
     tree, X, process, rows, _ = table
     found = []
     for n_jobs in (1, 3):
@@ -167,8 +167,8 @@ def test_draws_come_from_places_that_are_likely(prunes, table):
     """40 draws for each row: their mean height is within 5 standard errors of the expected one."""
     tree, X, process, rows, dense = table
     predictor = Predictor.of_trees([tree], np.ones(1), X, process)
-    drawn = predictor._drawn(rows, 40, np.random.default_rng(0))
-    heights = predictor.groups.places.heights[drawn].mean(axis=0)
+    drawn = predictor._draw_points(rows, 40, np.random.default_rng(0))
+    heights = predictor.groups.points.heights[drawn].mean(axis=0)
     mean = dense.shares @ dense.at.heights
     sd = np.sqrt(np.maximum(dense.shares @ dense.at.heights**2 - mean**2, 0))
     assert np.all(np.abs(heights - mean) < 5 * sd / np.sqrt(40) + 1e-12)
@@ -197,5 +197,5 @@ def test_tables_that_are_not_kept_need_no_bounds(monkeypatch, table):
     """Wide tables: few places, but so many columns that their tables are made again for every block."""
     tree, X, process, rows, _ = table
     expected = Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows)
-    monkeypatch.setattr(groups_module, "KEPT", 0)
+    monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
     np.testing.assert_allclose(Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows), expected)

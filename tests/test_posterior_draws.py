@@ -302,15 +302,15 @@ def test_bounds_change_nothing(name, monkeypatch):
     """Groups that rows need not look at are left out, and tables are made again and again."""
     draws, X, rows = many(name)
     whole = answers(Predictor(draws, np.ones(3), X), rows)[:-1]
-    monkeypatch.setattr(groups_module, "ALWAYS_LOOKED_AT", 0)
-    monkeypatch.setattr(groups_module, "WIDTH", 10)
+    monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
+    monkeypatch.setattr(groups_module, "GROUP_SIZE", 10)
     for kept in (40_000_000, 0):
-        monkeypatch.setattr(groups_module, "KEPT", kept)
-        monkeypatch.setattr(groups_module, "MADE_AT_ONCE", 5_000 if kept == 0 else 2_000_000)
+        monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", kept)
+        monkeypatch.setattr(groups_module, "MAX_NEW_NUMBERS", 5_000 if kept == 0 else 2_000_000)
         predictor = Predictor(draws, np.ones(3), X)
         groups = predictor.groups
-        laid_out = groups.rows(rows)
-        needed = groups._needed(laid_out)
+        laid_out = groups.make_rows(rows)
+        needed = groups._find_needed_groups(laid_out)
         assert not needed.all()
         for a, b in zip(answers(predictor, rows)[:-1], whole, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
@@ -319,10 +319,10 @@ def test_bounds_change_nothing(name, monkeypatch):
 @pytest.mark.parametrize("name", ["full", "mixture"])
 def test_bounds_are_bounds(name, monkeypatch):
     draws, X, rows = many(name)
-    monkeypatch.setattr(groups_module, "ALWAYS_LOOKED_AT", 0)
-    monkeypatch.setattr(groups_module, "WIDTH", 10)
+    monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
+    monkeypatch.setattr(groups_module, "GROUP_SIZE", 10)
     groups = Predictor(draws, np.ones(3), X).groups
-    laid_out = groups.rows(rows)
+    laid_out = groups.make_rows(rows)
     bounds = groups.bound(laid_out)
     for g in range(len(groups.starts)):
         needed = np.zeros(bounds.shape, dtype=bool)
@@ -331,7 +331,7 @@ def test_bounds_are_bounds(name, monkeypatch):
 
 
 def test_threads_and_pickles_change_nothing(monkeypatch):
-    monkeypatch.setattr(groups_module, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
     draws, X, rows = many("mixture")
     one, two = (Predictor(draws, np.ones(3), X, n_jobs) for n_jobs in (1, 2))
     whole = answers(one, rows)
@@ -385,7 +385,7 @@ def test_cells_of_rows_of_the_fit(name):
     X = fit_table()
     completed = np.where(np.isnan(X), np.random.default_rng(3).normal(size=X.shape), X) if filled else X
     rows = np.array([4, 1, 3, 0, 1])
-    found = single(process, X, completed=completed).fitted_cells(rows)
+    found = single(process, X, completed=completed).training_cells(rows)
     for k, (row, (mean, sd)) in enumerate(zip(rows, expected_cells(process, TREE, completed, rows, X), strict=True)):
         missing = np.isnan(X[row])
         np.testing.assert_allclose(found.mean[k, missing], mean, atol=1e-9)
@@ -398,7 +398,7 @@ def test_categorical_cells_of_rows_of_the_fit():
     X[1, 3] = nan
     completed = X.copy()
     completed[1, 3] = 0.4
-    found = single(MIXED, X, completed=completed).fitted_cells(np.arange(5))
+    found = single(MIXED, X, completed=completed).training_cells(np.arange(5))
     at_leaves = ct.Beliefs(TREE, X[:, [4, 2]], MUTATION).leaves()
     np.testing.assert_allclose(found.probability[0, :3], at_leaves.probability[0, :3])
     np.testing.assert_allclose(found.probability[2, 3:], at_leaves.probability[2, 3:])
@@ -409,8 +409,8 @@ def test_categorical_cells_of_rows_of_the_fit():
 def test_fitted_cells_of_draws_are_a_mixture():
     both, parts = ensemble("full")
     rows = np.array([3, 1])
-    cells = [part.fitted_cells(rows) for part in parts]
-    found = both.fitted_cells(rows)
+    cells = [part.training_cells(rows) for part in parts]
+    found = both.training_cells(rows)
     mean = 0.25 * cells[0].mean + 0.75 * cells[1].mean
     square = 0.25 * (cells[0].sd ** 2 + cells[0].mean ** 2) + 0.75 * (cells[1].sd ** 2 + cells[1].mean ** 2)
     np.testing.assert_allclose(found.mean, mean)
@@ -419,7 +419,7 @@ def test_fitted_cells_of_draws_are_a_mixture():
 
 def test_drawn_tables_are_those_of_the_draws():
     both, _ = ensemble("full")
-    drawn = both.draw_fitted(np.arange(5), 40, np.random.default_rng(0))
+    drawn = both.draw_training_cells(np.arange(5), 40, np.random.default_rng(0))
     seen = {tuple(table[[1, 3], [0, 2]]) for table in drawn}
     assert seen == {tuple(own[2][[1, 3], [0, 2]]) for own in ENSEMBLES["full"]}
 
@@ -429,8 +429,8 @@ def test_holes_that_no_draw_has_filled_in_are_drawn():
     X = TABLE.copy()
     X[1, 0] = nan
     predictor = single(DIAGONAL, X)
-    found = predictor.fitted_cells(np.array([1]))
-    drawn = predictor.draw_fitted(np.array([1]), 1_000, np.random.default_rng(0))[:, 0, 0]
+    found = predictor.training_cells(np.array([1]))
+    drawn = predictor.draw_training_cells(np.array([1]), 1_000, np.random.default_rng(0))[:, 0, 0]
     z = (drawn - found.mean[0, 0]) / found.sd[0, 0]
     assert abs(z.mean()) < 5 / np.sqrt(1_000)
     assert abs((z**2).mean() - 1) < 5 * np.sqrt(2 / 1_000)
@@ -441,10 +441,12 @@ def test_one_row():
     alone = ct.Tree([], [0.0])
     X = np.array([[0.5, nan, 1.5]])
     predictor = single(SCALAR, X, alone, np.array([[0.5, 0.3, 1.5]]))
-    found = predictor.fitted_cells(np.array([0]))
+    found = predictor.training_cells(np.array([0]))
     _, mean, covariance = conditioned(MEAN, covariance_of(SCALAR, alone), X[0])
     np.testing.assert_allclose([found.mean[0, 1], found.sd[0, 1] ** 2], [mean[0], covariance[0, 0]])
-    np.testing.assert_array_equal(predictor.draw_fitted(np.array([0]), 1, np.random.default_rng(0))[0, 0, 1], 0.3)
+    np.testing.assert_array_equal(
+        predictor.draw_training_cells(np.array([0]), 1, np.random.default_rng(0))[0, 0, 1], 0.3
+    )
 
 
 def test_wide_tables_get_fewer_sweeps_and_rows():

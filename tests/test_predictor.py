@@ -287,7 +287,7 @@ def test_one_leaf():
         density = np.exp(-h - (row - 1.0) ** 2 / (2 * s)) / np.sqrt(2 * np.pi * s)
         assert found == pytest.approx(np.log(np.trapezoid(density, h)), abs=1.5e-3)
     assert predictor.place(rows, alone, 3).node.tolist() == [0, 0, 0]
-    assert predictor.fitted_cells(np.array([0])).sd[0, 0] > 0
+    assert predictor.training_cells(np.array([0])).sd[0, 0] > 0
 
 
 def test_rows_far_out_have_finite_densities():
@@ -347,7 +347,7 @@ def test_a_row_has_its_answer_whatever_rows_are_beside_it(many):
 def test_small_blocks_change_nothing(many, monkeypatch):
     tree, X, rows = many
     whole = answers(single(X, MIXED, tree), rows, tree)
-    monkeypatch.setattr(groups_module, "NUMBERS_AT_ONCE", 10_000)
+    monkeypatch.setattr(groups_module, "MAX_BLOCK_NUMBERS", 10_000)
     for a, b in zip(answers(single(X, MIXED, tree), rows, tree), whole, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
@@ -391,7 +391,7 @@ def test_cells_of_rows_of_the_fit_on_one_tree(name, asked):
     """Each row with holes is taken off the tree and placed anew, over all places by their posterior."""
     X, process, _ = CASES[name]
     predictor = single(X, process)
-    found = predictor.fitted_cells(np.array(asked))
+    found = predictor.training_cells(np.array(asked))
     for k, row in enumerate(asked):
         tree, rest = without_leaves(TREE, [row]), np.delete(X, row, axis=0)
         brute = BruteForce(tree, rest, process, X[row])
@@ -409,9 +409,9 @@ def test_rows_of_the_fit_in_any_order():
     X, process, _ = CASES["mixed"]
     predictor = single(X, process)
     holed = np.flatnonzero(np.isnan(X).any(axis=1))
-    whole = predictor.fitted_cells(holed)
+    whole = predictor.training_cells(holed)
     order = np.array([2, 0, 2])
-    some = predictor.fitted_cells(holed[order])
+    some = predictor.training_cells(holed[order])
     for name in ("mean", "sd", "probability"):
         np.testing.assert_allclose(getattr(some, name), getattr(whole, name)[order], rtol=1e-12)
 
@@ -421,11 +421,11 @@ def test_groups_of_rows_are_taken_off_together(many):
     tree, X, _ = many
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
     predictor = single(X, MIXED, tree)
-    groups = predictor._groups(7)
+    groups = predictor._split_incomplete_rows(7)
     assert sorted(np.concatenate(groups).tolist()) == rows.tolist()
     assert [len(group) for group in groups] == [len(part) for part in np.array_split(rows, 7)]
-    found = predictor.fitted_cells(rows)
-    for group in predictor._groups(predictor_module.FOLDS)[:2]:
+    found = predictor.training_cells(rows)
+    for group in predictor._split_incomplete_rows(predictor_module.N_FOLDS)[:2]:
         held_out = Predictor.of_trees([without_leaves(tree, group)], np.ones(1), np.delete(X, group, axis=0), MIXED)
         np.testing.assert_allclose(found.mean[np.isin(rows, group)], held_out.cells(X[group]).mean)
 
@@ -435,8 +435,8 @@ def test_cells_of_rows_of_the_fit_in_a_sample(name):
     """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
-    found = Predictor.of_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).fitted_cells(rows)
-    parts = [single(X, process, tree).fitted_cells(rows) for tree in (TREE, OTHER)]
+    found = Predictor.of_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
+    parts = [single(X, process, tree).training_cells(rows) for tree in (TREE, OTHER)]
     mean = 0.25 * parts[0].mean + 0.75 * parts[1].mean
     squares = 0.25 * (parts[0].sd ** 2 + parts[0].mean ** 2) + 0.75 * (parts[1].sd ** 2 + parts[1].mean ** 2)
     np.testing.assert_allclose(found.mean, mean)
@@ -447,6 +447,6 @@ def test_cells_of_rows_of_the_fit_in_a_sample(name):
 def test_rows_of_the_fit_are_known_by_their_cells():
     X = np.array([[0.0, nan], [1.0, 2.0], [0.0, nan], [-0.0, 3.0]])
     predictor = single(X, ct.Brownian(), ct.simulate_tree(4, 0))
-    assert predictor.rows_of_fit(X).tolist() == [0, 1, 0, 3]
+    assert predictor.find_training_rows(X).tolist() == [0, 1, 0, 3]
     rows = np.array([[1.0, 2.0], [0.0, 3.0], [1.0, nan], [-0.0, -nan], [nan, nan]])
-    assert predictor.rows_of_fit(rows).tolist() == [1, 3, -1, 0, -1]
+    assert predictor.find_training_rows(rows).tolist() == [1, 3, -1, 0, -1]

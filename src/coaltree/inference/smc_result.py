@@ -44,7 +44,7 @@ class Run(NamedTuple):
     resampled: NDArray[np.bool_]  # (merges,)
 
 
-def normalised(log_weights: FloatArray) -> tuple[FloatArray, float]:
+def normalize(log_weights: FloatArray) -> tuple[FloatArray, float]:
     """Return the weights with sum 1, and the log of their mean."""
     top = float(log_weights.max())
     weights = np.exp(log_weights - top)
@@ -94,8 +94,8 @@ class SMCResult(TreeSample):
 
     def __init__(self, trees: Sequence[Tree], runs: Sequence[Run], X: FloatArray, process: Process) -> None:
         # a run counts by its evidence, a particle by its weight in the run
-        shares, log_evidence = normalised(np.array([run.log_evidence for run in runs]))
-        weights = [share * normalised(run.particles.log_weights)[0] for share, run in zip(shares, runs, strict=True)]
+        shares, log_evidence = normalize(np.array([run.log_evidence for run in runs]))
+        weights = [share * normalize(run.particles.log_weights)[0] for share, run in zip(shares, runs, strict=True)]
         leaves = math.fsum(process.leaf_log_likelihoods(X))
         log_z = np.concatenate([run.particles.log_z for run in runs])
         super().__init__(

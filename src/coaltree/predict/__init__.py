@@ -1,1 +1,1 @@
-"""Questions asked of finished trees: where a new row attaches, how likely it is, what its missing cells are."""
+"""Predictions for new rows and missing cells, given trees: attachment points, densities and predictive distributions."""

@@ -1,4 +1,4 @@
-"""What is known of the cells of a table, column by column, in the table's own units and labels."""
+"""Predictive distributions of the cells of a table, column by column, in the table's own units and labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 
 class GaussianCodes(NamedTuple):
-    """Cells as Gaussians by another scale, which `decode` brings back to the column's units."""
+    """Gaussian distributions of cells on a transformed scale. `decode` maps values back to the column's units."""
 
     mean: FloatArray
     sd: FloatArray
@@ -27,16 +27,16 @@ class GaussianCodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RealCells:
-    """The cells of a real column: observed ones are their own mean, with standard deviation 0.
+    """The cells of a real column. An observed cell has its value as mean, and standard deviation 0.
 
     Attributes
     ----------
     mean, sd : ndarray of shape (n_rows,)
-        Points in time are days since 1970-01-01.
+        Dates are in days since 1970-01-01.
     missing : ndarray of bool, shape (n_rows,)
     codes : GaussianCodes, optional
-        The cells after the power transform of ``standardize="power"``. Medians and intervals are those of the transformed cell,
-        brought back.
+        The cells after the power transform of ``standardize="power"``. Medians and intervals are computed on this scale and
+        transformed back.
     """
 
     mean: FloatArray
@@ -46,16 +46,17 @@ class RealCells:
 
     @property
     def median(self) -> FloatArray:
-        """What a missing cell is filled with: the mean, or after a power transform the value whose transform is the mean."""
+        """The median, with which missing cells are filled. Without a power transform it is the mean."""
         if self.codes is None:
             return self.mean
         return np.where(self.missing, self.codes.decode(self.codes.mean), self.mean)
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of central intervals of a Gaussian with this mean and standard deviation, or of its power transform.
+        """Return the lower and upper ends of central intervals.
 
-        Where a cell may belong to one of several clusters it is wide rather than narrow; quantiles of draws, by the imputer's
-        `sample`, follow the clusters.
+        The distribution is taken to be Gaussian with this mean and standard deviation, possibly after the power transform.
+        If a row may belong to one of several clusters, the interval is too wide rather than too narrow; quantiles of draws
+        from the imputer's `sample` follow the clusters.
         """
         if not 0 < level < 1:
             raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
@@ -76,7 +77,7 @@ class RealCells:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CategoricalCells:
-    """The cells of a categorical column: observed ones have probability 1.
+    """The cells of a categorical column. An observed category has probability 1.
 
     Attributes
     ----------
@@ -94,18 +95,18 @@ class CategoricalCells:
 
     def _repr_html_(self) -> str:
         rows = first_rows(len(self.missing))
-        known = self.probability[rows] if self.categories else np.zeros((rows.stop, 1))
+        probability = self.probability[rows] if self.categories else np.zeros((rows.stop, 1))
         labels = self.categories or ("",)
         columns = {
-            "most probable": [labels[k] for k in known.argmax(axis=1)],
-            "probability": known.max(axis=1).tolist(),
+            "most probable": [labels[k] for k in probability.argmax(axis=1)],
+            "probability": probability.max(axis=1).tolist(),
             "missing": self.missing[rows].tolist(),
         }
         return rows_html(f"Categorical cells: {_count(self.missing)}", columns, len(self.missing))
 
 
 class Predictive(Mapping[str, RealCells | CategoricalCells]):
-    """A mapping from the names of columns to what is known of their cells.
+    """A mapping from the names of columns to the predictive distributions of their cells.
 
     Examples
     --------
@@ -142,7 +143,7 @@ class Predictive(Mapping[str, RealCells | CategoricalCells]):
             "kind": ["real" if isinstance(cells, RealCells) else "categorical" for cells in self.values()],
             "missing cells": [int(cells.missing.sum()) for cells in self.values()],
         }
-        return rows_html("What is known of the cells", columns, len(self))
+        return rows_html("Predictive distributions of cells", columns, len(self))
 
 
 def _count(missing: NDArray[np.bool_]) -> str:

@@ -1,4 +1,4 @@
-"""Draws from a posterior, each with parameters of its own, and coordinates in which its columns are independent."""
+"""Ensembles of posterior draws, and coordinates in which the columns of a draw are independent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RealWhitening(NamedTuple):
     """A whitening of some of the real columns."""
 
     transform: Whitening
-    real: IntArray  # which of the real columns it maps
+    real: IntArray  # indices of its columns among the real columns
     fill: FloatArray  # values in place of missing cells
     log_jacobian: float
 
@@ -34,25 +34,25 @@ class Coordinates:
     ----------
     process : Process
     X : ndarray of shape (n, D)
-        The table as it was given.
+        The training table, with missing cells.
     real : ndarray of int
         Its real columns.
     """
 
     def __init__(self, process: Process, X: FloatArray, real: IntArray) -> None:
-        order = {column: place for place, column in enumerate(real.tolist())}
+        positions = {column: k for k, column in enumerate(real.tolist())}
         self.whitenings = []
         for whitening in process.whitenings():
             own = X[:, whitening.columns]
             counts = np.maximum((~np.isnan(own)).sum(axis=0), 1)
-            places = np.array([order[column] for column in whitening.columns.tolist()], dtype=np.intp)
+            at = np.array([positions[column] for column in whitening.columns.tolist()], dtype=np.intp)
             log_jacobian = float(np.linalg.slogdet(whitening.basis)[1])
             basis, origin = np.ascontiguousarray(whitening.basis), np.ascontiguousarray(whitening.origin)
             transform = whitening._replace(basis=basis, origin=origin)
-            self.whitenings.append(RealWhitening(transform, places, np.nansum(own, axis=0) / counts, log_jacobian))
+            self.whitenings.append(RealWhitening(transform, at, np.nansum(own, axis=0) / counts, log_jacobian))
 
-    def rows(self, real: FloatArray, missing: BoolArray) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Return real cells in these coordinates, which of them are known, and which rows know a whitening in part."""
+    def whiten(self, real: FloatArray, missing: BoolArray) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Return real cells in these coordinates, which of them are known, and which rows lack part of a whitening."""
         white, known = real.copy(), ~missing
         partial = np.zeros(len(real), dtype=np.bool_)
         for whitening, at, fill, _ in self.whitenings:
@@ -64,8 +64,8 @@ class Coordinates:
             partial |= (count > 0) & (count < len(at))
         return white, known, partial
 
-    def shown(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances of real columns, the last axis, given those in these coordinates."""
+    def to_columns(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transform means and variances from these coordinates to real columns, along the last axis."""
         if not self.whitenings:
             return mean, variance
         mean, variance = mean.copy(), variance.copy()
@@ -76,42 +76,50 @@ class Coordinates:
             )
         return mean, variance
 
-    def given(self, found: Predictions, X: FloatArray, steps: FloatArray | None = None) -> Predictions:
-        """Return what rows show, given their observed cells, and what they would show in these coordinates.
+    def condition(self, predictions: Predictions, X: FloatArray, steps: FloatArray | None = None) -> Predictions:
+        """Return predictions of real columns, with missing cells conditioned on the observed cells of their row.
 
-        Observed cells are told as if the row had none. With `steps`, normal deviates of the shape of the mean, what is returned
-        as the mean is a draw.
+        Parameters
+        ----------
+        predictions : Predictions
+            In these coordinates.
+        X : ndarray of shape (n_rows, D)
+            Observed cells. Their own predictions are not conditioned on anything.
+        steps : ndarray, optional
+            Standard normal deviates of the shape of the mean. If given, the mean that is returned is a draw.
         """
+        known = predictions.sd < np.inf
         if not self.whitenings:
-            known = found.sd < np.inf
-            return found if steps is None else found._replace(mean=found.mean + np.where(known, found.sd, 0.0) * steps)
-        mean, variance = self.shown(found.mean, found.sd**2)
+            if steps is None:
+                return predictions
+            return predictions._replace(mean=predictions.mean + np.where(known, predictions.sd, 0.0) * steps)
+        mean, variance = self.to_columns(predictions.mean, predictions.sd**2)
         if steps is not None:
-            mean, _ = self.shown(found.mean + np.where(found.sd < np.inf, found.sd, 0.0) * steps, variance)
+            mean, _ = self.to_columns(predictions.mean + np.where(known, predictions.sd, 0.0) * steps, variance)
         for whitening, at, fill, _ in self.whitenings:
             missing = np.isnan(X[:, whitening.columns])
             patterns, which = np.unique(missing, axis=0, return_inverse=True)
             for k, pattern in enumerate(patterns):
-                rows = np.flatnonzero((which.ravel() == k) & np.all(found.sd[:, at] < np.inf, axis=1))
+                rows = np.flatnonzero((which.ravel() == k) & np.all(known[:, at], axis=1))
                 if pattern.all() or not pattern.any() or not len(rows):
                     continue
                 here = np.ix_(rows, at)
                 cells = np.where(pattern, fill, X[np.ix_(rows, whitening.columns)])
-                own, root = whitening.condition(cells, pattern, found.mean[here], found.sd[here])
+                own, root = whitening.condition(cells, pattern, predictions.mean[here], predictions.sd[here])
                 holes = np.ix_(rows, at[pattern])
                 variance[holes] = (root**2).sum(axis=2)
                 mean[holes] = own if steps is None else own + (root @ steps[holes][:, :, None])[:, :, 0]
-        return found._replace(mean=mean, sd=np.sqrt(variance))
+        return predictions._replace(mean=mean, sd=np.sqrt(variance))
 
 
 class Ensemble:
-    """Draws that are seen together, ordered such that those with the same coordinates follow one another.
+    """Distinct draws with weights of sum 1, sorted such that draws with the same coordinates are adjacent.
 
     Parameters
     ----------
     draws : sequence of Draw
     weights : ndarray of shape (n_draws,)
-        Of any sum. Equal draws are taken together, those of weight 0 are left out.
+        Need not sum to 1. Equal draws are combined. Draws with weight 0 are dropped.
     """
 
     def __init__(self, draws: Sequence[Draw], weights: FloatArray) -> None:
@@ -121,15 +129,15 @@ class Ensemble:
             key = tuple(map(id, draw))
             distinct[key] = draw
             shares[key] = shares.get(key, 0.0) + float(weight)
-        # columns that are independent as they are have the same coordinates, whatever the parameters
+        # Without whitenings, draws have the same coordinates, whatever their parameters.
         systems: dict[int, int] = {}
         numbers = {
             key: systems.setdefault(id(draw.process) if draw.process.whitenings() else 0, len(systems))
             for key, draw in distinct.items()
             if shares[key] > 0
         }
-        kept = sorted(numbers, key=lambda key: numbers[key])
-        self.draws = [distinct[key] for key in kept]
-        self.systems = np.array([numbers[key] for key in kept], dtype=np.intp)
-        self.weights = np.array([shares[key] for key in kept])
+        keys = sorted(numbers, key=lambda key: numbers[key])
+        self.draws = [distinct[key] for key in keys]
+        self.systems = np.array([numbers[key] for key in keys], dtype=np.intp)
+        self.weights = np.array([shares[key] for key in keys])
         self.weights /= self.weights.sum()

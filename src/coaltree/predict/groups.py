@@ -1,7 +1,7 @@
-"""The places of new rows in groups, each with a bound of what it can add to a row's density.
+"""Attachment points in groups, each with an upper bound on its contribution to a row's density.
 
-A tree of a million leaves has millions of places, and a row is likely at few of them. Groups whose bounds add up to next to
-nothing beside what was found elsewhere are never looked at.
+A tree with a million leaves has millions of attachment points, and only a few of them matter for a given row. Groups whose
+bounds sum to a negligible share of the row's density are never evaluated.
 """
 
 from __future__ import annotations
@@ -38,34 +38,35 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 FlagArray = NDArray[np.uint8]  # 0 or 1, as kernels read and write it
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
-WIDTH = 512  # places of a group; their numbers stay in the processor's cache while rows pass by
-ALWAYS_LOOKED_AT = 50_000  # of so many places each is looked at: bounds would cost more than they spare
-FIRST = 8  # groups that a row looks at to learn how little is negligible
-NEGLECTED = 1e-9  # largest share of a row's density that may be in the groups that it does not look at
-KEPT = 40_000_000  # numbers of tables of places that are kept; of more they are made again for every block of rows
-MADE_AT_ONCE = 2_000_000
-NUMBERS_AT_ONCE = 1_000_000  # rows times places that they look at in memory, for each thread
-MANY_AT_ONCE, FEW_THREADS = 32_000_000, 4  # instead, where tables are made again: the more rows share them the better
-ROWS_AT_ONCE = 256
-LEAST_PROBABILITY = 1e-300
-FAR = 40.0  # a group whose likeliest place is so far below a row's, in logs, adds less than rounding
-LEAST_LOG = -1e300  # of a row so far out that its density is 0 in double precision, wherever it attaches
+GROUP_SIZE = 512  # points per group: their tables stay in the processor's cache while rows are processed
+MIN_POINTS_TO_PRUNE = 50_000  # below, bounds cost more than they save
+N_FIRST_GROUPS = 8  # groups with the highest bounds, evaluated first to estimate a row's density
+MAX_PRUNED_SHARE = 1e-9  # of a row's density, in groups that are not evaluated
+MAX_CACHED_NUMBERS = 40_000_000  # in the tables of all groups; larger tables are recomputed for each block of rows
+MAX_NEW_NUMBERS = 2_000_000  # in tables that are computed in one step
+MAX_BLOCK_NUMBERS = 1_000_000  # rows x points in memory, per thread
+# Where tables are recomputed, larger blocks on fewer threads: the more rows share a table, the better.
+MAX_LARGE_BLOCK_NUMBERS, MAX_LARGE_BLOCK_THREADS = 32_000_000, 4
+BLOCK_ROWS = 256
+MIN_PROBABILITY = 1e-300
+MAX_LOG_GAP = 40.0  # groups whose best point is further below a row's best, in logs, add less than rounding
+MIN_LOG_DENSITY = -1e300  # for rows so extreme that their density underflows at every point
 
 
 class Rows(NamedTuple):
-    """New rows as kernels read them."""
+    """New rows in the layout of the kernels."""
 
-    real: FloatArray  # (systems, rows, real columns), in the coordinates of each system
-    known: FlagArray  # (systems, rows, real columns), which of them are known by themselves
-    states: IntArray  # (rows, categorical columns), counted over all columns; -1 for missing cells
-    partial: BoolArray  # (systems, rows), whether some cells of a whitening are missing, and others are not
-    patterns: IntArray  # (rows,), those with the same number lack the same cells
-    missing: FlagArray  # (patterns, real columns), which these are
+    real: FloatArray  # (systems, rows, real columns), in each system of coordinates
+    known: FlagArray  # (systems, rows, real columns), which coordinates are known
+    states: IntArray  # (rows, categorical columns), numbered over all columns; -1 for missing cells
+    partial: BoolArray  # (systems, rows), whether some but not all cells of a whitening are missing
+    patterns: IntArray  # (rows,), index of the row's pattern of missing cells
+    missing: FlagArray  # (patterns, real columns)
 
     def take(self, rows: slice) -> Rows:
-        """Return some of them."""
+        """Return a slice of the rows."""
         return Rows(
             np.ascontiguousarray(self.real[:, rows]),
             np.ascontiguousarray(self.known[:, rows]),
@@ -77,55 +78,53 @@ class Rows(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What new leaves show at the places of some groups; places that a group lacks have no mass."""
+    """Predictions for new leaves at the points of some groups. Groups with fewer points are padded with points of mass 0."""
 
     log_masses: FloatArray  # (groups, width)
-    whole_log_masses: FloatArray  # with the log constants of all real columns
+    complete_log_masses: FloatArray  # plus the log constants of all real columns
     means: FloatArray  # (groups, real columns, width)
     half_precisions: FloatArray
     log_constants: FloatArray
     log_probabilities: FloatArray  # (groups, states, width)
     probabilities: FloatArray
-    shown_means: FloatArray  # as means and half_precisions, of the table's columns
-    shown_half_precisions: FloatArray
+    column_means: FloatArray  # means and half_precisions in the table's columns instead of whitened coordinates
+    column_half_precisions: FloatArray
 
 
 class Summaries(NamedTuple):
-    """What the places of each group have in common."""
+    """Ranges of the predictions in each group, from which bounds are computed."""
 
-    log_masses: FloatArray  # (groups,), of all its places together
+    log_masses: FloatArray  # (groups,), total over the points
     low: FloatArray  # (real columns, groups), the smallest mean
     high: FloatArray
     least_sd: FloatArray
     largest_sd: FloatArray
     least_log_sd: FloatArray
     largest_log_sd: FloatArray
-    floor: (
-        FloatArray  # (real columns, groups), of the log density: 0 where some place says nothing, else minus infinity
-    )
+    floor: FloatArray  # (real columns, groups), of the log density: 0 if some point has a flat message, else -inf
     log_probabilities: FloatArray  # (states, groups), the largest
 
 
-class Looked(NamedTuple):
-    """Rows and the groups that each looks at, a pair each, ordered by rows, then by groups."""
+class PointPosterior(NamedTuple):
+    """The posterior over attachment points of some rows, as pairs of a row and a group, sorted by row, then by group."""
 
-    rows: IntArray  # which of the rows asked for
-    cells: Rows  # what they are
+    rows: IntArray  # indices into the table
+    cells: Rows
     first_pairs: IntArray  # (rows + 1,), where the pairs of each row begin
-    pair_rows: IntArray  # (pairs,), counted within these rows
+    pair_rows: IntArray  # (pairs,), relative to these rows
     groups: IntArray  # (pairs,)
-    shares: FloatArray  # (pairs, width), of the places' posterior
+    shares: FloatArray  # (pairs, width), posterior probabilities
     log_density: FloatArray  # (rows,)
 
 
-class PlaceGroups:
-    """All places of new rows on the trees of some draws, draw by draw, and what new leaves show there.
+class PointGroups:
+    """All attachment points on the trees of an ensemble, draw by draw, with predictions for new leaves there.
 
     Parameters
     ----------
     ensemble : Ensemble
     X : ndarray of shape (n, D)
-        The table as it was given.
+        The training table, with missing cells.
     """
 
     def __init__(self, ensemble: Ensemble, X: FloatArray) -> None:
@@ -133,137 +132,141 @@ class PlaceGroups:
         for draw in ensemble.draws:
             process, white, _ = draw.process.decorrelate(draw.X)
             self.beliefs.append(Beliefs(draw.tree, white, process))
-        found = [
+        points = [
             attachment_points(own.tree, own.process.min_attachment_height, min(1.1, 3 / math.sqrt(X.shape[1])))
             for own in self.beliefs
         ]
-        counts = np.array([len(own.nodes) for own in found])
-        self.prunes = bool(counts.sum() > ALWAYS_LOOKED_AT)
+        counts = np.array([len(own.nodes) for own in points])
+        self.prunes = bool(counts.sum() > MIN_POINTS_TO_PRUNE)
         if self.prunes:
-            found = [_near_together(own, at) for own, at in zip(self.beliefs, found, strict=True)]
-        found = [
-            at._replace(log_masses=at.log_masses + math.log(w)) for at, w in zip(found, ensemble.weights, strict=True)
+            points = [_sort_points(own, at) for own, at in zip(self.beliefs, points, strict=True)]
+        points = [
+            at._replace(log_masses=at.log_masses + math.log(w)) for at, w in zip(points, ensemble.weights, strict=True)
         ]
-        self.places = found[0] if len(found) == 1 else AttachmentPoints(*map(np.concatenate, zip(*found, strict=True)))
-        self.bounds = np.concatenate([[0], np.cumsum(counts)])  # of the draws, in places
-        self.width = int(np.max(np.ceil(counts / np.ceil(counts / WIDTH))))
+        self.points = (
+            AttachmentPoints(*map(np.concatenate, zip(*points, strict=True))) if len(points) > 1 else points[0]
+        )
+        self.bounds = np.concatenate([[0], np.cumsum(counts)])  # of the draws, in points
+        self.width = int(np.max(np.ceil(counts / np.ceil(counts / GROUP_SIZE))))
         starts = [np.arange(a, b, self.width) for a, b in pairwise(self.bounds)]
         self.group_bounds = np.concatenate([[0], np.cumsum([len(own) for own in starts])])  # of the draws, in groups
         self.starts = np.concatenate(starts)
         self.stops = np.minimum(self.starts + self.width, np.repeat(self.bounds[1:], np.diff(self.group_bounds)))
-        self._lock = Lock()  # beliefs at points of branches are made in memory that threads share
-        self._like = self.shown_at(np.zeros(0, dtype=np.intp))  # which columns are real, which states the others have
+        self._lock = Lock()  # beliefs on branches are computed in scratch memory, which threads share
+        self._template = self.predict_at(np.zeros(0, dtype=np.intp))  # real columns, and states of the others
         n_systems = int(ensemble.systems[-1]) + 1
         firsts = np.searchsorted(ensemble.systems, np.arange(n_systems))
-        self.coordinates = [Coordinates(ensemble.draws[k].process, X, self._like.real) for k in firsts]
-        self.blended = any(own.whitenings for own in self.coordinates)
+        self.coordinates = [Coordinates(ensemble.draws[k].process, X, self._template.real) for k in firsts]
+        self.has_whitenings = any(own.whitenings for own in self.coordinates)
         self.draw_systems = ensemble.systems
         self.systems = np.repeat(ensemble.systems, np.diff(self.group_bounds))  # of the groups
         self.system_bounds = np.searchsorted(self.systems, np.arange(n_systems + 1))  # in groups
 
     # -- tables -----------------------------------------------------------------------------------------------------
 
-    def shown_at(self, at: IntArray) -> Predictions:
-        """Return what new leaves show at some places."""
-        found: list[Predictions] = []
+    def predict_at(self, at: IntArray) -> Predictions:
+        """Predict new leaves at some attachment points."""
+        parts: list[Predictions] = []
         order: list[IntArray] = []
         for k, beliefs in enumerate(self.beliefs):
             own = np.flatnonzero((at >= self.bounds[k]) & (at < self.bounds[k + 1]))
             if len(own) or k == 0:
                 with self._lock:
-                    found.extend(beliefs.new_leaves(self.places.nodes[at[own]], self.places.heights[at[own]]))
+                    parts.extend(beliefs.new_leaves(self.points.nodes[at[own]], self.points.heights[at[own]]))
                 order.append(own)
-        if len(found) == 1:
-            return found[0]
-        stacked = Predictions.stack(found)
+        if len(parts) == 1:
+            return parts[0]
+        stacked = Predictions.stack(parts)
         return stacked if len(order) == 1 else stacked.take(np.argsort(np.concatenate(order), kind="stable"))
 
-    def _made(self, groups: IntArray) -> Tables:
-        """Make the tables of some groups."""
+    def _make_tables(self, groups: IntArray) -> Tables:
+        """Compute the tables of some groups."""
         at = self.starts[groups, None] + np.arange(self.width)
-        lacking = at >= self.stops[groups, None]
-        at = np.where(lacking, self.stops[groups, None] - 1, at)
-        shown = self.shown_at(at.ravel())
-        known = shown.sd < np.inf
-        sd = np.where(known, shown.sd, 1.0)
-        probability = np.maximum(shown.probability, LEAST_PROBABILITY)
-        mean, half_precision = np.where(known, shown.mean, 0.0), np.where(known, 0.5 / sd**2, 0.0)
+        padding = at >= self.stops[groups, None]
+        at = np.where(padding, self.stops[groups, None] - 1, at)
+        predictions = self.predict_at(at.ravel())
+        known = predictions.sd < np.inf
+        sd = np.where(known, predictions.sd, 1.0)
+        probability = np.maximum(predictions.probability, MIN_PROBABILITY)
+        mean, half_precision = np.where(known, predictions.mean, 0.0), np.where(known, 0.5 / sd**2, 0.0)
         log_constant = np.where(known, -np.log(sd) - 0.5 * math.log(2 * math.pi), 0.0)
-        shown_mean, shown_half = (mean.copy(), half_precision.copy()) if self.blended else (mean, half_precision)
+        column_mean, column_half = (
+            (mean.copy(), half_precision.copy()) if self.has_whitenings else (mean, half_precision)
+        )
         systems = np.repeat(self.systems[groups], self.width)
         for k, coordinates in enumerate(self.coordinates):
             own = np.flatnonzero(systems == k)
             for whitening in coordinates.whitenings:
                 log_constant[np.ix_(own, whitening.real)] += whitening.log_jacobian / len(whitening.real)
             if coordinates.whitenings:
-                shown_mean[own], variance = coordinates.shown(mean[own], sd[own] ** 2)
-                shown_half[own] = np.where(known[own], 0.5 / variance, 0.0)
+                column_mean[own], variance = coordinates.to_columns(mean[own], sd[own] ** 2)
+                column_half[own] = np.where(known[own], 0.5 / variance, 0.0)
 
-        def turned(table: FloatArray) -> FloatArray:
+        def to_group_layout(table: FloatArray) -> FloatArray:
             return np.ascontiguousarray(table.reshape(*at.shape, table.shape[1]).transpose(0, 2, 1))
 
-        log_masses = np.where(lacking, -np.inf, self.places.log_masses[at])
+        log_masses = np.where(padding, -np.inf, self.points.log_masses[at])
         return Tables(
             log_masses,
             log_masses + log_constant.sum(axis=1).reshape(at.shape),
-            (means := turned(mean)),
-            (half_precisions := turned(half_precision)),
-            turned(log_constant),
-            turned(np.log(probability)),
-            turned(probability),
-            turned(shown_mean) if self.blended else means,
-            turned(shown_half) if self.blended else half_precisions,
+            (means := to_group_layout(mean)),
+            (half_precisions := to_group_layout(half_precision)),
+            to_group_layout(log_constant),
+            to_group_layout(np.log(probability)),
+            to_group_layout(probability),
+            to_group_layout(column_mean) if self.has_whitenings else means,
+            to_group_layout(column_half) if self.has_whitenings else half_precisions,
         )
 
     @cached_property
-    def _numbers(self) -> int:
-        """How many numbers of tables a group has."""
-        tables = 5 if self.blended else 3
-        return self.width * (2 + tables * len(self._like.real) + 2 * int(self._like.start[-1]))
+    def _table_size(self) -> int:
+        """How many numbers the tables of one group hold."""
+        n_tables = 5 if self.has_whitenings else 3
+        return self.width * (2 + n_tables * len(self._template.real) + 2 * int(self._template.start[-1]))
 
     @cached_property
-    def _prepared(self) -> tuple[Tables | None, Summaries | None]:
-        """The tables of all groups if they are few enough, and the summaries if there are many."""
-        n, n_real, n_states = len(self.starts), len(self._like.real), int(self._like.start[-1])
+    def _cache(self) -> tuple[Tables | None, Summaries | None]:
+        """The tables of all groups if they fit into memory, and the summaries if groups are pruned."""
+        n, n_real, n_states = len(self.starts), len(self._template.real), int(self._template.start[-1])
         low, high, least_sd, largest_sd, least_log_sd, largest_log_sd, floor = np.empty((7, n_real, n))
         summaries = Summaries(
             np.empty(n), low, high, least_sd, largest_sd, least_log_sd, largest_log_sd, floor, np.empty((n_states, n))
         )
-        kept: list[Tables] = []
-        step = max(MADE_AT_ONCE // self._numbers, 1)
+        cached: list[Tables] = []
+        step = max(MAX_NEW_NUMBERS // self._table_size, 1)
         for first in range(0, n, step):
-            made = self._made(np.arange(first, min(first + step, n)))
+            part = self._make_tables(np.arange(first, min(first + step, n)))
             if self.prunes:
-                summarise(made.log_masses, made.means, made.half_precisions, made.log_probabilities, *summaries, first)
-            if n * self._numbers <= KEPT:
-                kept.append(made)
-        return _joined(kept) if kept else None, summaries if self.prunes else None
+                summarise(part.log_masses, part.means, part.half_precisions, part.log_probabilities, *summaries, first)
+            if n * self._table_size <= MAX_CACHED_NUMBERS:
+                cached.append(part)
+        return _concatenate_tables(cached) if cached else None, summaries if self.prunes else None
 
     def _tables(self, groups: IntArray) -> Iterator[tuple[Tables, IntArray, IntArray]]:
-        """Yield tables, the pairs whose groups are in them, ordered by group, and the groups' slots there."""
+        """Yield tables, the pairs whose groups they hold, sorted by group, and the groups' slots in the tables."""
         order = np.argsort(groups, kind="stable")
         ordered = groups[order]
-        kept, _ = self._prepared
-        if kept is not None:
-            yield kept, order, ordered
+        cached, _ = self._cache
+        if cached is not None:
+            yield cached, order, ordered
             return
         distinct = np.unique(ordered)
-        step = max(MADE_AT_ONCE // self._numbers, 1)
+        step = max(MAX_NEW_NUMBERS // self._table_size, 1)
         for first in range(0, len(distinct), step):
-            some = distinct[first : first + step]
-            own = slice(*np.searchsorted(ordered, [some[0], some[-1] + 1]))
-            yield self._made(some), order[own], np.searchsorted(some, ordered[own])
+            part = distinct[first : first + step]
+            own = slice(*np.searchsorted(ordered, [part[0], part[-1] + 1]))
+            yield self._make_tables(part), order[own], np.searchsorted(part, ordered[own])
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def rows(self, X: FloatArray) -> Rows:
+    def make_rows(self, X: FloatArray) -> Rows:
         """Lay out rows for kernels."""
-        real = np.ascontiguousarray(X[:, self._like.real])
-        codes = X[:, self._like.categorical]
+        real = np.ascontiguousarray(X[:, self._template.real])
+        codes = X[:, self._template.categorical]
         missing = np.isnan(codes)
-        states = np.where(missing, -1, np.where(missing, 0, codes).astype(np.intp) + self._like.start[:-1])
+        states = np.where(missing, -1, np.where(missing, 0, codes).astype(np.intp) + self._template.start[:-1])
         missing = np.isnan(real)
-        white, known, partial = zip(*(own.rows(real, missing) for own in self.coordinates), strict=True)
+        white, known, partial = zip(*(own.whiten(real, missing) for own in self.coordinates), strict=True)
         patterns, which = np.zeros((1, real.shape[1]), dtype=np.bool_), np.zeros(len(real), dtype=np.intp)
         if np.any(partial):
             patterns, which = np.unique(missing, axis=0, return_inverse=True)
@@ -277,25 +280,26 @@ class PlaceGroups:
         )
 
     def bound(self, rows: Rows) -> FloatArray:
-        """Return for each row and group what the log of prior times likelihood, added up over the group, cannot exceed."""
-        _, summaries = self._prepared
+        """Return, for each row and group, an upper bound on the log of prior times likelihood, summed over the group."""
+        _, summaries = self._cache
         assert summaries is not None
         bounds = np.empty((len(rows.states), len(self.starts)))
-        bound_groups(self.system_bounds, *rows[:3], *summaries, LEAST_LOG, bounds)
+        bound_groups(self.system_bounds, *rows[:3], *summaries, MIN_LOG_DENSITY, bounds)
         for k, coordinates in enumerate(self.coordinates):
             own = slice(*self.system_bounds[k : k + 2])
             for whitening in coordinates.whitenings:
                 bounds[:, own] += np.where(rows.known[k, :, whitening.real[0]], whitening.log_jacobian, 0.0)[:, None]
                 self._add_partial_bounds(rows, k, whitening, summaries, bounds)
-        return np.maximum(bounds, LEAST_LOG, out=bounds)
+        return np.maximum(bounds, MIN_LOG_DENSITY, out=bounds)
 
     def _add_partial_bounds(
         self, rows: Rows, system: int, whitening: RealWhitening, summaries: Summaries, bounds: FloatArray
     ) -> None:
-        """Add for rows that know a whitening in part what the log density of its cells cannot exceed in each group.
+        """Add upper bounds on the log density of a whitening's cells, for rows that lack some of them.
 
-        Of all covariances in a group, that of the least deviations has the least determinant, and that of the largest gives gaps
-        the least length. The gap to a mean is no less than that to the middle of the means, less the way to any corner.
+        Among all covariances in a group, the one with the smallest standard deviations has the smallest determinant, and the
+        one with the largest makes Mahalanobis distances shortest. The distance to any mean in the group is at least the
+        distance to the center of their box, minus the distance from there to a corner.
         """
         groups = slice(*self.system_bounds[system : system + 2])
         low, high, least, largest = (part[whitening.real, groups].T for part in summaries[1:5])  # (groups, K)
@@ -318,24 +322,36 @@ class PlaceGroups:
             bounds[own, groups] += constant - 0.5 * np.maximum(lengths - corner, 0.0) ** 2
 
     def _log_densities(self, rows: Rows, needed: BoolArray) -> FloatArray:
-        """Return the log densities of rows at the groups that each needs."""
+        """Return the log densities of rows, summed over the groups that each row needs."""
         if np.any(rows.partial):
-            return self._looked(rows, np.arange(len(needed)), needed).log_density
+            return self._evaluate(rows, np.arange(len(needed)), needed).log_density
         pair_rows, groups, first_pairs = _pairs(needed)
         tops, sums = np.empty((2, len(groups)))
         row_tops = np.full(len(needed), -np.inf)
         systems = self.systems[groups]
         for tables, chosen, slots in self._tables(groups):
-            sum_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], LEAST_LOG, FAR, row_tops, tops, sums)
-        return _totals(first_pairs, pair_rows, row_tops, tops, sums)[0]
+            sum_logs(
+                chosen,
+                slots,
+                pair_rows,
+                systems,
+                *rows[:3],
+                *tables[:6],
+                MIN_LOG_DENSITY,
+                MAX_LOG_GAP,
+                row_tops,
+                tops,
+                sums,
+            )
+        return _normalize(first_pairs, pair_rows, row_tops, tops, sums)[0]
 
-    def _looked(self, rows: Rows, which: IntArray, needed: BoolArray) -> Looked:
-        """Look at the groups that each row needs."""
+    def _evaluate(self, rows: Rows, which: IntArray, needed: BoolArray) -> PointPosterior:
+        """Compute the posterior over the points of the groups that each row needs."""
         pair_rows, groups, first_pairs = _pairs(needed)
         systems = self.systems[groups]
         logs = np.empty((len(groups), self.width))
         for tables, chosen, slots in self._tables(groups):
-            add_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], LEAST_LOG, logs)
+            add_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], MIN_LOG_DENSITY, logs)
             for k, own, own_slots in self._partial(rows, chosen, slots, pair_rows, systems):
                 for whitening, real, _, _ in self.coordinates[k].whitenings:
                     add_partial_logs(
@@ -348,112 +364,118 @@ class PlaceGroups:
                         real,
                         whitening.basis,
                         *tables[2:5],
-                        LEAST_LOG,
+                        MIN_LOG_DENSITY,
                         logs,
                     )
         tops, sums = np.empty((2, len(groups)))
         find_tops(logs, tops)
         row_tops = np.maximum.reduceat(tops, first_pairs[:-1])
-        put_exps(logs, row_tops[pair_rows], FAR, tops, sums)
-        log_density, shares = _totals(first_pairs, pair_rows, row_tops, tops, sums)
+        put_exps(logs, row_tops[pair_rows], MAX_LOG_GAP, tops, sums)
+        log_density, shares = _normalize(first_pairs, pair_rows, row_tops, tops, sums)
         logs *= shares[:, None]
-        return Looked(which, rows, first_pairs, pair_rows, groups, logs, log_density)
+        return PointPosterior(which, rows, first_pairs, pair_rows, groups, logs, log_density)
 
     def _partial(
         self, rows: Rows, chosen: IntArray, slots: IntArray, pair_rows: IntArray, systems: IntArray
     ) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Yield systems, the pairs whose rows know a whitening in part there, ordered by slot and pattern, and their slots."""
+        """Yield each system, its pairs with partially observed rows, sorted by slot and pattern, and the slots."""
         if not np.any(rows.partial):
             return
         own = np.flatnonzero(rows.partial[systems[chosen], pair_rows[chosen]])
         own = own[np.lexsort((rows.patterns[pair_rows[chosen[own]]], slots[own], systems[chosen[own]]))]
-        for some in np.split(own, np.flatnonzero(np.diff(systems[chosen[own]])) + 1):
-            if len(some):
-                yield int(systems[chosen[some[0]]]), chosen[some], slots[some]
+        for part in np.split(own, np.flatnonzero(np.diff(systems[chosen[own]])) + 1):
+            if len(part):
+                yield int(systems[chosen[part[0]]]), chosen[part], slots[part]
 
-    def _needed(self, rows: Rows) -> BoolArray:
-        """Say for each row which groups may matter."""
+    def _find_needed_groups(self, rows: Rows) -> BoolArray:
+        """Return which groups each row must evaluate."""
         needed = np.ones((len(rows.states), len(self.starts)), dtype=np.bool_)
-        if self.prunes and len(self.starts) > FIRST:
+        if self.prunes and len(self.starts) > N_FIRST_GROUPS:
             bounds = self.bound(rows)
             needed[:] = False
-            np.put_along_axis(needed, np.argpartition(bounds, -FIRST, axis=1)[:, -FIRST:], True, axis=1)
-            found = self._log_densities(rows, needed)
-            find_needed(bounds, found, math.log(NEGLECTED), needed.view(np.uint8))
+            np.put_along_axis(
+                needed, np.argpartition(bounds, -N_FIRST_GROUPS, axis=1)[:, -N_FIRST_GROUPS:], True, axis=1
+            )
+            log_densities = self._log_densities(rows, needed)
+            find_needed(bounds, log_densities, math.log(MAX_PRUNED_SHARE), needed.view(np.uint8))
         return needed
 
-    def _answers(
-        self, X: FloatArray, which: IntArray, work: Callable[[Rows, IntArray, BoolArray], Answer], most: int
-    ) -> list[tuple[IntArray, Answer]]:
-        rows = self.rows(X[which])
-        needed = self._needed(rows)
+    def _map_block(
+        self, X: FloatArray, which: IntArray, work: Callable[[Rows, IntArray, BoolArray], Result], max_numbers: int
+    ) -> list[tuple[IntArray, Result]]:
+        """Call a function for the rows of a block, in parts that hold at most `max_numbers` rows x points."""
+        rows = self.make_rows(X[which])
+        needed = self._find_needed_groups(rows)
         numbers = np.cumsum(needed.sum(axis=1)) * self.width
-        answers = []
+        results = []
         first = 0
         while first < len(which):
             before = numbers[first - 1] if first else 0
-            last = max(int(np.searchsorted(numbers, before + most, side="right")), first + 1)
-            some = slice(first, last)
-            answers.append((which[some], work(rows.take(some), which[some], needed[some])))
+            last = max(int(np.searchsorted(numbers, before + max_numbers, side="right")), first + 1)
+            part = slice(first, last)
+            results.append((which[part], work(rows.take(part), which[part], needed[part])))
             first = last
-        return answers
+        return results
 
     def log_density(self, X: FloatArray, n_threads: int) -> FloatArray:
-        """Return the log densities of rows."""
-        most = MANY_AT_ONCE if not np.isnan(X).any() or not self.blended else NUMBERS_AT_ONCE
-        order, found = self._blocks(X, n_threads, lambda rows, _, needed: self._log_densities(rows, needed), most)
-        return np.asarray(np.concatenate(found)[np.argsort(order)])
+        """Return the log predictive densities of rows."""
+        size = MAX_LARGE_BLOCK_NUMBERS if not np.isnan(X).any() or not self.has_whitenings else MAX_BLOCK_NUMBERS
+        order, results = self._map_blocks(X, n_threads, lambda rows, _, needed: self._log_densities(rows, needed), size)
+        return np.asarray(np.concatenate(results)[np.argsort(order)])
 
-    def in_blocks(
-        self, X: FloatArray, n_threads: int, work: Callable[[Looked], Answer]
-    ) -> tuple[IntArray, list[Answer]]:
-        """Do the work on blocks of rows, those near each other together; return their order, and what was found."""
-        most = NUMBERS_AT_ONCE if self._prepared[0] else MANY_AT_ONCE
-        return self._blocks(X, n_threads, lambda rows, *chosen: work(self._looked(rows, *chosen)), most)
+    def map_blocks(
+        self, X: FloatArray, n_threads: int, work: Callable[[PointPosterior], Result]
+    ) -> tuple[IntArray, list[Result]]:
+        """Call a function for blocks of similar rows; return the order in which rows were processed, and the results."""
+        size = MAX_BLOCK_NUMBERS if self._cache[0] else MAX_LARGE_BLOCK_NUMBERS
+        return self._map_blocks(X, n_threads, lambda rows, *chosen: work(self._evaluate(rows, *chosen)), size)
 
-    def _blocks(
-        self, X: FloatArray, n_threads: int, work: Callable[[Rows, IntArray, BoolArray], Answer], most: int
-    ) -> tuple[IntArray, list[Answer]]:
-        def nearest(first: int) -> IntArray:
-            return np.asarray(self.bound(self.rows(X[first : first + ROWS_AT_ONCE])).argmax(axis=1))
+    def _map_blocks(
+        self, X: FloatArray, n_threads: int, work: Callable[[Rows, IntArray, BoolArray], Result], max_numbers: int
+    ) -> tuple[IntArray, list[Result]]:
+        def find_best_groups(first: int) -> IntArray:
+            return np.asarray(self.bound(self.make_rows(X[first : first + BLOCK_ROWS])).argmax(axis=1))
 
-        starts = range(0, len(X), ROWS_AT_ONCE)
-        order, holes = np.arange(len(X)), np.isnan(X)
-        if self.blended and holes.any():  # rows that lack the same cells share what depends on the place only
-            order = np.lexsort(holes.T)
-        kept, _ = self._prepared  # before threads ask for it
-        if kept is None:
-            n_threads = min(n_threads, FEW_THREADS)
-        n_threads = min(n_threads, len(starts))  # of one block the caller takes care: threads take long to start
+        starts = range(0, len(X), BLOCK_ROWS)
+        order, missing = np.arange(len(X)), np.isnan(X)
+        if (
+            self.has_whitenings and missing.any()
+        ):  # rows with the same missing cells share what depends on the point only
+            order = np.lexsort(missing.T)
+        cached, _ = self._cache  # computed before threads need it
+        if cached is None:
+            n_threads = min(n_threads, MAX_LARGE_BLOCK_THREADS)
+        n_threads = min(n_threads, len(starts))  # a single block stays in this thread: starting others takes longer
         with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
-            if kept is None and self.prunes and len(X) > 1:
-                near = np.concatenate(parallel(delayed(nearest)(k) for k in starts))
-                order = order[np.argsort(near[order], kind="stable")]
-            found = parallel(delayed(self._answers)(X, order[k : k + ROWS_AT_ONCE], work, most) for k in starts)
-        parts = [part for block in found for part in block]
-        return np.concatenate([which for which, _ in parts]), [answer for _, answer in parts]
+            if cached is None and self.prunes and len(X) > 1:
+                best = np.concatenate(parallel(delayed(find_best_groups)(k) for k in starts))
+                order = order[np.argsort(best[order], kind="stable")]
+            blocks = parallel(delayed(self._map_block)(X, order[k : k + BLOCK_ROWS], work, max_numbers) for k in starts)
+        parts = [part for block in blocks for part in block]
+        return np.concatenate([which for which, _ in parts]), [result for _, result in parts]
 
-    def mixtures(self, looked: Looked) -> Predictions:
-        """Return mean, sd and probabilities of what new leaves show, over the places that rows look at.
+    def mixtures(self, posterior: PointPosterior) -> Predictions:
+        """Return means, standard deviations and probabilities of the cells, averaged over the posterior of the points.
 
-        Missing cells of a whitening are told given the others of their row, which a place tells by itself.
+        Missing cells of a whitening are conditioned on the row's observed cells. Observed cells are predicted from the
+        attachment point alone.
         """
-        n, like, rows = len(looked.rows), self._like, looked.cells
-        # of pairs that know a whitening in part, of all others; and of the cells that the former lack
-        weight, moments = np.zeros((2, n)), np.zeros((2, 3, n, len(like.real)))
-        conditional = np.zeros((3, n, len(like.real)))
-        probability = np.zeros((n, int(like.start[-1])))
-        systems = self.systems[looked.groups]
-        for tables, chosen, slots in self._tables(looked.groups):
-            partial = rows.partial[systems[chosen], looked.pair_rows[chosen]]
+        n, template, rows = len(posterior.rows), self._template, posterior.cells
+        # Moments of fully and of partially observed pairs, and of the missing cells of the latter.
+        weight, moments = np.zeros((2, n)), np.zeros((2, 3, n, len(template.real)))
+        conditional = np.zeros((3, n, len(template.real)))
+        probability = np.zeros((n, int(template.start[-1])))
+        systems = self.systems[posterior.groups]
+        for tables, chosen, slots in self._tables(posterior.groups):
+            partial = rows.partial[systems[chosen], posterior.pair_rows[chosen]]
             for k in range(2):
                 add_moments(
                     chosen[partial == k],
                     slots[partial == k],
-                    looked.pair_rows,
-                    looked.shares,
-                    tables.shown_means,
-                    tables.shown_half_precisions,
+                    posterior.pair_rows,
+                    posterior.shares,
+                    tables.column_means,
+                    tables.column_half_precisions,
                     tables.probabilities,
                     weight[k],
                     moments[k, 0],
@@ -461,13 +483,13 @@ class PlaceGroups:
                     moments[k, 2],
                     probability,
                 )
-            for system, own, own_slots in self._partial(rows, chosen, slots, looked.pair_rows, systems):
+            for system, own, own_slots in self._partial(rows, chosen, slots, posterior.pair_rows, systems):
                 for whitening, real, fill, _ in self.coordinates[system].whitenings:
                     add_partial_moments(
                         own,
                         own_slots,
-                        looked.pair_rows,
-                        looked.shares,
+                        posterior.pair_rows,
+                        posterior.shares,
                         rows.real[system],
                         rows.patterns,
                         rows.missing,
@@ -489,37 +511,37 @@ class PlaceGroups:
             square = square + other_square + weight[0][:, None] * share * apart**2
             unknown = unknown + other_unknown
         sd = np.where(unknown > 0, np.inf, np.sqrt(square / weight.sum(axis=0)[:, None]))
-        return like._replace(mean=mean, sd=sd, probability=probability)
+        return template._replace(mean=mean, sd=sd, probability=probability)
 
 
-def _joined(tables: list[Tables]) -> Tables:
-    """Put tables of groups one behind the other; what is shared stays so."""
+def _concatenate_tables(tables: list[Tables]) -> Tables:
+    """Concatenate tables of successive groups; arrays that are the same object stay so."""
     if len(tables) == 1:
         return tables[0]
     joined = Tables(*map(np.concatenate, zip(*tables, strict=True)))
-    if tables[0].shown_means is tables[0].means:
-        return joined._replace(shown_means=joined.means, shown_half_precisions=joined.half_precisions)
+    if tables[0].column_means is tables[0].means:
+        return joined._replace(column_means=joined.means, column_half_precisions=joined.half_precisions)
     return joined
 
 
 def _pairs(needed: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return rows and groups of all pairs, and where those of each row begin."""
+    """Return the rows and groups of all pairs, and where the pairs of each row begin."""
     pair_rows, groups = map(np.ascontiguousarray, np.nonzero(needed))
     return pair_rows, groups, np.concatenate([[0], np.cumsum(np.bincount(pair_rows, minlength=len(needed)))])
 
 
-def _totals(
+def _normalize(
     first_pairs: IntArray, pair_rows: IntArray, row_tops: FloatArray, tops: FloatArray, sums: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log of each row's sum, and by what each pair's numbers are multiplied to be shares of it."""
-    above = row_tops[pair_rows]
-    factors = np.where(tops >= above - FAR, np.exp(tops - above), 0.0)
+    """Return the log of each row's sum, and the factor that turns each pair's numbers into shares of that sum."""
+    maxima = row_tops[pair_rows]
+    factors = np.where(tops >= maxima - MAX_LOG_GAP, np.exp(tops - maxima), 0.0)
     total = np.add.reduceat(factors * sums, first_pairs[:-1])
     return row_tops + np.log(total), factors / total[pair_rows]
 
 
-def _near_together(beliefs: Beliefs, at: AttachmentPoints) -> AttachmentPoints:
-    """Order places such that those of a group say much the same: by the magnitude of their height, then depth first."""
+def _sort_points(beliefs: Beliefs, at: AttachmentPoints) -> AttachmentPoints:
+    """Sort points such that those of a group have similar predictions: by magnitude of height, then depth-first."""
     tree = beliefs.tree
     heights = at.heights + max(
         beliefs.process.min_attachment_height, MIN_RELATIVE_CELL * MIN_RELATIVE_CELL * float(tree.heights[-1])

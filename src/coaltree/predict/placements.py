@@ -1,4 +1,4 @@
-"""Where new rows attach, as a table for people."""
+"""Placements of new rows in a tree, with names, as a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._html import first_rows, rows_html, shorten_value
 from ..errors import MissingDependencyError
 from ..tree.tree import Tree
-from .predictor import Placed
+from .predictor import PlacementArrays
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -19,24 +19,24 @@ IntArray = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Placements:
-    """Where rows attach to a tree, each array with an entry for each row.
+    """Where rows attach to a tree. Each array has one entry per row.
 
     Attributes
     ----------
     row_names : tuple of str
-        Names of the rows; their numbers if they have none.
+        Names of the rows, or their numbers if they have no names.
     branch : ndarray of int
-        The node of the tree below the most probable branch; the last one stands for the stem above the root.
+        The node below the most probable branch. The root stands for the stem.
     n_below : ndarray of int
         Number of leaves below that branch.
     probability : ndarray of float
-        Probability of that branch. Of a sample of trees, the share that attaches above the same clade.
+        Probability of that branch. For a sample of trees, the probability of attaching above the same clade.
     height, height_low, height_high : ndarray of float
         Mean and interval of the height at which the row attaches, over all branches.
     nearest : list of tuple of str
-        Names of the leaves that the row is expected to merge with most recently.
+        Names of the leaves with the lowest expected merges with the row.
     nearest_height : ndarray of shape (n_rows, n_nearest)
-        Expected height of its merges with them.
+        Expected heights of these merges.
     log_density : ndarray of float
         Log predictive density of the row.
     cluster : ndarray of int
@@ -44,7 +44,7 @@ class Placements:
     cluster_probability : ndarray of float
         Its probability.
     index : pandas Index or None
-        That of the frame that the rows came in, if it had one.
+        Index of the frame that the rows came from, if it had one.
     """
 
     row_names: tuple[str, ...]
@@ -63,21 +63,26 @@ class Placements:
 
     @classmethod
     def of(
-        cls, placed: Placed, shares: FloatArray, tree: Tree, row_names: tuple[str, ...] | None, index: Any = None
+        cls,
+        arrays: PlacementArrays,
+        shares: FloatArray,
+        tree: Tree,
+        row_names: tuple[str, ...] | None,
+        index: Any = None,
     ) -> Self:
-        """Put names to what was found; `shares` are the probabilities of all clusters."""
+        """Add names to placements; `shares` are the probabilities of all clusters."""
         names = np.array(tree.leaf_names, dtype=object)
         return cls(
-            row_names or tuple(map(str, range(len(placed.node)))),
-            placed.node,
-            tree.leaf_counts[placed.node],
-            placed.probability,
-            placed.height,
-            placed.height_low,
-            placed.height_high,
-            [tuple(names[row]) for row in placed.nearest],
-            placed.nearest_height,
-            placed.log_density,
+            row_names or tuple(map(str, range(len(arrays.node)))),
+            arrays.node,
+            tree.leaf_counts[arrays.node],
+            arrays.probability,
+            arrays.height,
+            arrays.height_low,
+            arrays.height_high,
+            [tuple(names[row]) for row in arrays.nearest],
+            arrays.nearest_height,
+            arrays.log_density,
             shares.argmax(axis=1),
             shares.max(axis=1),
             index,
@@ -87,7 +92,7 @@ class Placements:
         return len(self.branch)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the table column by column, row names first, the nearest leaves a column each, clusters last."""
+        """Return the table as a dict of columns: row names first, then a column for each nearest leaf, clusters last."""
         return self._columns(slice(None))
 
     def _columns(self, rows: slice) -> dict[str, list[Any]]:
@@ -102,7 +107,7 @@ class Placements:
         return table
 
     def to_pandas(self) -> Any:
-        """Return a pandas frame with the index of the rows; of rows that came without one, it is their names."""
+        """Return a pandas DataFrame with the index of the rows, or their names if they have no index."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -111,7 +116,7 @@ class Placements:
         return table if self.index is None else table.set_axis(self.index)
 
     def to_polars(self) -> Any:
-        """Return a polars frame."""
+        """Return a polars DataFrame."""
         try:
             import polars as pl
         except ImportError as error:
@@ -119,12 +124,12 @@ class Placements:
         return pl.DataFrame(self.columns())
 
     def __repr__(self) -> str:
-        shown = ", ".join(
+        first = ", ".join(
             f"{shorten_value(name)}: branch {branch} ({probability:.2f})"
             for name, branch, probability in zip(self.row_names[:3], self.branch, self.probability, strict=False)
         )
         more = ", ..." if len(self) > 3 else ""
-        return f"<Placements of {len(self)} rows: {shown}{more}>"
+        return f"<Placements of {len(self)} rows: {first}{more}>"
 
     def _repr_html_(self) -> str:
         return rows_html(f"Placements of {len(self):,} rows", self._columns(first_rows(len(self))), len(self))

@@ -1,4 +1,4 @@
-"""New rows against trees: their predictive density, their places, their missing cells."""
+"""Predictions for new rows, averaged over draws of trees: density, placement, clusters and missing cells."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ from ..tree.clades import clade_masks
 from ..tree.edit import with_leaves, without_leaves
 from ..tree.tree import Tree
 from .draws import Ensemble
-from .groups import Looked, PlaceGroups
+from .groups import PointGroups, PointPosterior
 from .kernels.places import add_merge_heights, add_to_clusters, attach, find_clusters
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
-# Leaves of all trees together, and draws, that are asked about rows that are known in part; the former of few columns.
-MOST_LEAVES, FEWEST_DRAWS, FEW_COLUMNS = 5_000, 3, 10
-# Draws on which rows of the fit are placed anew, and what that may cost: rows with holes times rows times columns squared.
-MOST_ANEW, WORK_ANEW = 10, 1.5e8
-FOLDS = 100  # groups of rows that are taken off a tree and placed anew, one group at a time
-DRAW_FOLDS = SAMPLE_FOLDS = 20
+MIN_DRAWS = 3  # wherever fewer draws than all are used to save time
+MAX_PARTIAL_LEAVES = 5_000  # total over the draws that serve partially observed rows
+MAX_CHEAP_COLUMNS = 10  # up to this width the limit above holds; wider tables use fewer draws
+MAX_REATTACHMENT_DRAWS = 10
+MAX_REATTACHMENT_WORK = 1.5e8  # incomplete rows x rows x squared number of columns, summed over the draws
+N_FOLDS = 100  # training rows are left out and reattached in this many groups: of a single tree,
+N_DRAW_FOLDS = N_SAMPLE_FOLDS = 20  # when drawing tables, and for each tree of a sample
+ROWS_PER_TASK = 2_000  # sent to a Dask worker; sending fewer takes longer than predicting them
 
 
-class Walk(NamedTuple):
-    """A tree's nodes in depth-first order, in which what is near is near in memory."""
+class Traversal(NamedTuple):
+    """A tree's nodes in depth-first order, so that related nodes are close in memory."""
 
-    parent: IntArray  # where in the order
-    size: IntArray  # nodes at and below
+    parent: IntArray  # position of the parent in this order
+    size: IntArray  # number of nodes in the subtree, including the node itself
     height: FloatArray
-    first_leaf: IntArray  # where in the leaves' order
+    first_leaf: IntArray  # position of the first leaf of the subtree in leaf_order
     leaf_order: IntArray
 
     @classmethod
     def of(cls, tree: Tree) -> Self:
-        """Walk a tree."""
+        """Traverse a tree."""
         order = tree.depth_first
         return cls(
             _rank(tree)[tree.parents[order]],
@@ -60,32 +62,33 @@ class Walk(NamedTuple):
         )
 
 
-class Placed(NamedTuple):
-    """Where rows attach, each array with an entry for each row."""
+class PlacementArrays(NamedTuple):
+    """Where rows attach. Each array has one entry per row."""
 
-    node: IntArray  # of the reference tree; the row attaches to the branch above it
+    node: IntArray  # in the reference tree; the row attaches to the branch above this node
     probability: FloatArray
     height: FloatArray
     height_low: FloatArray
     height_high: FloatArray
     nearest: IntArray  # (rows, k), leaves
-    nearest_height: FloatArray  # (rows, k), expected height at which the row merges with each
+    nearest_height: FloatArray  # (rows, k), expected heights of the merges with these leaves
     log_density: FloatArray
 
 
 class Predictor:
-    """Trees over the rows of a table, each with its parameters, and what they say of others.
+    """Predictions from a weighted ensemble of trees, each with its own parameters.
 
     Parameters
     ----------
     draws : sequence of Draw
     weights : ndarray of shape (n_draws,)
     X : ndarray of shape (n_leaves, n_columns)
-        The rows of the fit, NaN where a cell is missing.
+        The training rows. NaN is a missing cell.
     n_jobs : int, optional
-    places_anew : bool, default False
-        Whether rows of the fit are taken off the trees and placed anew where they are asked for, since the trees are too sure
-        of their places. Draws from the posterior are not; for this, they have to share one process and one table.
+    reattach_rows : bool, default False
+        Leave training rows out of the trees and attach them again before predicting their cells. Trees from a search need
+        this, because they are overconfident about where rows belong; draws from the posterior do not. All draws must then
+        share one process and one table.
     """
 
     def __init__(
@@ -95,21 +98,21 @@ class Predictor:
         X: FloatArray,
         n_jobs: int | None = None,
         *,
-        places_anew: bool = False,
+        reattach_rows: bool = False,
     ) -> None:
         self.ensemble = Ensemble(draws, weights)
         self.X = X
-        self.places_anew = places_anew
+        self.reattach_rows = reattach_rows
         self.n_threads = thread_count(n_jobs)
         self._lock = Lock()
-        self._last_fitted: tuple[IntArray, Predictions] | None = None
+        self._last_training_cells: tuple[IntArray, Predictions] | None = None
 
     @classmethod
     def of_trees(
         cls, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, process: Process, n_jobs: int | None = None
     ) -> Self:
-        """Return a predictor of trees that share a process."""
-        return cls([Draw(tree, process, X) for tree in trees], weights, X, n_jobs, places_anew=True)
+        """Return a predictor for trees that share a process."""
+        return cls([Draw(tree, process, X) for tree in trees], weights, X, n_jobs, reattach_rows=True)
 
     @property
     def given_process(self) -> Process:
@@ -118,7 +121,7 @@ class Predictor:
 
     @property
     def weights(self) -> FloatArray:
-        """The share of each draw."""
+        """The normalized weights of the draws."""
         return self.ensemble.weights
 
     @cached_property
@@ -127,212 +130,214 @@ class Predictor:
         return [draw.tree for draw in self.ensemble.draws]
 
     @cached_property
-    def few(self) -> Predictor:
-        """What is asked about rows that know some cells of a covariance matrix only: that takes long, so it has fewer draws."""
-        every = self.ensemble.draws
-        wide = max(self.X.shape[1] / FEW_COLUMNS, 1.0)  # the work grows as the square of the number of columns
-        count = min(max(int(MOST_LEAVES / (len(self.X) * wide**2)), FEWEST_DRAWS), len(every))
-        if count == len(every) or not any(draw.process.whitenings() for draw in every):
+    def subsample(self) -> Predictor:
+        """A predictor with fewer draws, for partially observed rows, which take much longer than others."""
+        draws = self.ensemble.draws
+        width = max(self.X.shape[1] / MAX_CHEAP_COLUMNS, 1.0)  # the work grows as the square of the number of columns
+        count = min(max(int(MAX_PARTIAL_LEAVES / (len(self.X) * width**2)), MIN_DRAWS), len(draws))
+        if count == len(draws) or not any(draw.process.whitenings() for draw in draws):
             return self
-        which = self._evenly(count)
-        return Predictor([every[k] for k in which], self.weights[which], self.X, self.n_threads)
+        which = self._spread_draws(count)
+        return Predictor([draws[k] for k in which], self.weights[which], self.X, self.n_threads)
 
-    def _evenly(self, count: int) -> list[int]:
-        """Return so many draws, evenly from all."""
+    def _spread_draws(self, count: int) -> list[int]:
+        """Return the indices of `count` evenly spaced draws."""
         which: list[int] = np.linspace(0, len(self.trees) - 1, count).round().astype(int).tolist()
         return which
 
-    def known_in_part(self, X: FloatArray) -> NDArray[np.bool_]:
-        """Say which rows have holes in columns of a covariance matrix."""
-        whitenings = self.ensemble.draws[0].process.whitenings()
+    def is_partially_observed(self, X: FloatArray) -> NDArray[np.bool_]:
+        """Return which rows lack cells in columns that share a covariance matrix."""
         missing = np.isnan(X)
-        found = np.zeros(len(X), dtype=np.bool_)
-        for own in whitenings:
-            found |= missing[:, own.columns].any(axis=1)
-        return found
+        partial = np.zeros(len(X), dtype=np.bool_)
+        for whitening in self.ensemble.draws[0].process.whitenings():
+            partial |= missing[:, whitening.columns].any(axis=1)
+        return partial
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be computed again."""
-        kept = ("ensemble", "X", "places_anew", "n_threads")
-        return {name: self.__dict__[name] for name in kept}
+        """Leave out everything that can be recomputed."""
+        names = ("ensemble", "X", "reattach_rows", "n_threads")
+        return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self._lock, self._last_fitted = Lock(), None
+        self._lock, self._last_training_cells = Lock(), None
 
-    # -- rows of the fit --------------------------------------------------------------------------------------------
+    # -- training rows ----------------------------------------------------------------------------------------------
 
     @cached_property
     def _first_rows(self) -> dict[bytes, int]:
-        return {row.tobytes(): k for k, row in reversed(list(enumerate(_plain(self.X))))}
+        return {row.tobytes(): k for k, row in reversed(list(enumerate(_to_canonical(self.X))))}
 
-    def rows_of_fit(self, X: FloatArray) -> IntArray:
-        """Return which row of the fit each row is, cell by cell and hole by hole, of equal ones the first; -1 for others."""
-        return np.array([self._first_rows.get(row.tobytes(), -1) for row in _plain(X)], dtype=np.intp)
+    def find_training_rows(self, X: FloatArray) -> IntArray:
+        """Return the index of the first training row with the same cells, observed and missing; -1 if there is none."""
+        return np.array([self._first_rows.get(row.tobytes(), -1) for row in _to_canonical(X)], dtype=np.intp)
 
-    def fitted_cells(self, rows: IntArray) -> Predictions:
-        """Return what cells of rows of the fit would show, over all draws.
+    def training_cells(self, rows: IntArray) -> Predictions:
+        """Predict the cells of training rows, averaged over all draws.
 
-        One tree, or a sample that has forgotten all but one of its early merges, is too sure of the rows' places: each row is
-        taken off the trees, and placed anew by what was observed of it. For trees from the posterior that changes nothing on
-        average, as a step of Gibbs sampling does not; but short chains are slow to move a row whose missing cells they have
-        drawn for the place where it is, so rows are placed anew on some of their trees, if that does not take too long. Else
-        they are taken where the draws have them. The last answer is kept: whoever fills cells asks for their deviations next.
+        A single tree, or an SMC sample whose trees share their early merges, is overconfident about where a row belongs.
+        Each row is therefore left out of the trees and attached again according to its observed cells. For draws from the
+        posterior this is a Gibbs step, which changes nothing on average. But short chains rarely move a row whose missing
+        cells they imputed at its present position, so rows are reattached on some of the draws if that is fast enough.
+        Otherwise each draw predicts a row where it is. The last result is cached: callers that fill cells ask for their
+        standard deviations next.
         """
-        before = self._last_fitted
-        if before is None or not np.array_equal(before[0], rows):
-            before = self._last_fitted = rows.copy(), self._fitted_cells(rows)
-        return before[1]
+        last = self._last_training_cells
+        if last is None or not np.array_equal(last[0], rows):
+            last = self._last_training_cells = rows.copy(), self._predict_training_cells(rows)
+        return last[1]
 
-    def _fitted_cells(self, rows: IntArray) -> Predictions:
-        if self.places_anew and len(self.X) == 1:
-            found = [beliefs.leaves().take(rows) for beliefs in self.groups.beliefs]
-        elif self.places_anew:
-            found = [self._placed_anew(draw, rows) for draw in self.ensemble.draws]
-        elif len(self.X) > 1 and (which := self._placed_anew_on()):
-            found = [self._placed_anew(self.ensemble.draws[k], rows) for k in which]
-            return _mixture(found, self.weights[which] / self.weights[which].sum())
+    def _predict_training_cells(self, rows: IntArray) -> Predictions:
+        if self.reattach_rows and len(self.X) == 1:
+            parts = [beliefs.leaves().take(rows) for beliefs in self.groups.beliefs]
+        elif self.reattach_rows:
+            parts = [self._reattach(draw, rows) for draw in self.ensemble.draws]
+        elif len(self.X) > 1 and (which := self._choose_reattachment_draws()):
+            parts = [self._reattach(self.ensemble.draws[k], rows) for k in which]
+            return _mix(parts, self.weights[which] / self.weights[which].sum())
         else:
-            found = [self._at_leaf(k, rows) for k in range(len(self.trees))]
-        return _mixture(found, self.weights)
+            parts = [self._predict_leaves(k, rows) for k in range(len(self.trees))]
+        return _mix(parts, self.weights)
 
-    def _placed_anew_on(self) -> list[int]:
-        """Return on which draws rows of the fit are placed anew; none if that takes too long."""
+    def _choose_reattachment_draws(self) -> list[int]:
+        """Return the draws on which training rows are reattached; none if that takes too long."""
         n, width = self.X.shape
-        with_holes = float(np.isnan(self.X).any(axis=1).sum())
-        work = with_holes * n * width**2  # of one draw: the square is that of hidden cells
-        count = min(MOST_ANEW, int(WORK_ANEW / max(work, 1.0)), len(self.trees))
-        return self._evenly(count) if count >= FEWEST_DRAWS else []
+        n_incomplete = float(np.isnan(self.X).any(axis=1).sum())
+        work = n_incomplete * n * width**2  # per draw: conditioning on observed cells is quadratic in the columns
+        count = min(MAX_REATTACHMENT_DRAWS, int(MAX_REATTACHMENT_WORK / max(work, 1.0)), len(self.trees))
+        return self._spread_draws(count) if count >= MIN_DRAWS else []
 
-    def _at_leaf(self, k: int, rows: IntArray) -> Predictions:
-        """Return what cells of rows would show where a draw has them, by all other rows and the row's observed cells."""
+    def _predict_leaves(self, k: int, rows: IntArray) -> Predictions:
+        """Predict the cells of training rows at their leaves of draw k, from the other rows and the row's observed cells."""
         groups = self.groups
-        found = groups.beliefs[k].others().take(rows)
+        predictions = groups.beliefs[k].others().take(rows)
         coordinates = groups.coordinates[int(groups.draw_systems[k])]
-        return coordinates.given(found, self.X[rows])
+        return coordinates.condition(predictions, self.X[rows])
 
-    def _placed_anew(self, draw: Draw, rows: IntArray) -> Predictions:
-        found: list[Predictions] = []
+    def _reattach(self, draw: Draw, rows: IntArray) -> Predictions:
+        """Predict the cells of training rows, each attached again to the draw's tree without it."""
+        parts: list[Predictions] = []
         order: list[IntArray] = []
-        whole = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
-        for group in [*self._groups(FOLDS if len(self.trees) == 1 else SAMPLE_FOLDS), *whole[:, None]]:
-            asked = np.flatnonzero(np.isin(rows, group))
-            if len(asked):
-                found.append(self.without_rows(group, [draw]).cells(self.X[rows[asked]]))
-                order.append(asked)
-        return Predictions.stack(found).take(np.argsort(np.concatenate(order), kind="stable"))
+        complete = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
+        n_folds = N_FOLDS if len(self.trees) == 1 else N_SAMPLE_FOLDS
+        for fold in [*self._split_incomplete_rows(n_folds), *complete[:, None]]:
+            at = np.flatnonzero(np.isin(rows, fold))
+            if len(at):
+                parts.append(self.without_rows(fold, [draw]).cells(self.X[rows[at]]))
+                order.append(at)
+        return Predictions.stack(parts).take(np.argsort(np.concatenate(order), kind="stable"))
 
-    def draw_fitted(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the cells of rows of the fit, all rows of a draw together; shape ``(size, rows, n_columns)``.
+    def draw_training_cells(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the cells of training rows, jointly over the rows; shape ``(size, rows, n_columns)``.
 
-        Every table comes from one draw, with the cells that it has filled in. Where rows are placed anew, it has a tree of its
-        own: one of those that there are, with the rows taken off and put back where they might be as well, some of them at a
-        time.
+        Each table comes from one draw, including the missing cells that the chain imputed. With `reattach_rows`, the table
+        gets a tree of its own: the incomplete rows are left out, some at a time, and attached again at random.
         """
         tables = np.empty((size, len(rows), self.X.shape[1]))
-        often = size > np.count_nonzero(self.weights)  # the cells that a draw has filled in are the same each time
-        chosen = rng.choice(len(self.trees), size=size, p=self.weights, replace=bool(often))
-        groups = self._groups(DRAW_FOLDS) if self.places_anew and len(self.X) > 1 else []
+        # Without replacement if possible: the cells that a chain imputed are the same each time a draw is used.
+        replace = size > np.count_nonzero(self.weights)
+        chosen = rng.choice(len(self.trees), size=size, p=self.weights, replace=bool(replace))
+        folds = self._split_incomplete_rows(N_DRAW_FOLDS) if self.reattach_rows and len(self.X) > 1 else []
         for k, draw in enumerate(self.ensemble.draws[t] for t in chosen):
             tree = draw.tree
-            for group in groups:
-                held_out = self.without_rows(group, [draw._replace(tree=tree)])
-                at, heights = held_out.draw_places(self.X[group], rng)
-                tree = with_leaves(held_out.trees[0], at, heights, group, tree.leaf_names)
-            drawn = Beliefs(tree, draw.X, draw.process).draw(1, rng)[0]
-            filled = np.isnan(self.X) & ~np.isnan(draw.X)
-            tables[k] = np.where(filled, draw.X, drawn)[rows]
+            for fold in folds:
+                rest = self.without_rows(fold, [draw._replace(tree=tree)])
+                nodes, heights = rest.draw_points(self.X[fold], rng)
+                tree = with_leaves(rest.trees[0], nodes, heights, fold, tree.leaf_names)
+            cells = Beliefs(tree, draw.X, draw.process).draw(1, rng)[0]
+            imputed = np.isnan(self.X) & ~np.isnan(draw.X)
+            tables[k] = np.where(imputed, draw.X, cells)[rows]
         return tables
 
-    def _groups(self, count: int) -> list[IntArray]:
-        """Share the rows with holes out into at most so many groups, neighbours into different ones."""
+    def _split_incomplete_rows(self, count: int) -> list[IntArray]:
+        """Split the incomplete rows into at most `count` folds, with adjacent rows in different folds."""
         rows = np.flatnonzero(np.isnan(self.X).any(axis=1))
         count = min(count, len(rows))
         return [rows[k::count] for k in range(count)]
 
-    def is_fit(self, X: FloatArray) -> bool:
-        """Say whether a table is that of the fit."""
+    def is_training_table(self, X: FloatArray) -> bool:
+        """Return whether a table is the training table."""
         return X.shape == self.X.shape and np.array_equal(X, self.X, equal_nan=True)
 
     def without_rows(self, rows: IntArray, draws: Sequence[Draw]) -> Predictor:
-        """Return a predictor of draws over the same rows after some have been taken off."""
+        """Return a predictor for draws without some of the training rows."""
         rest = [Draw(without_leaves(own.tree, rows), own.process, np.delete(own.X, rows, axis=0)) for own in draws]
         return Predictor(rest, np.ones(len(rest)), np.delete(self.X, rows, axis=0), self.n_threads)
 
-    # -- places ---------------------------------------------------------------------------------------------------
+    # -- attachment points ------------------------------------------------------------------------------------------
 
     @property
-    def groups(self) -> PlaceGroups:
-        """Where new rows may attach, on all trees; made once, whichever thread asks first."""
+    def groups(self) -> PointGroups:
+        """The attachment points of all trees; computed once, by the first thread that needs them."""
         with self._lock:
-            if "_made_groups" not in self.__dict__:
-                self._made_groups = PlaceGroups(self.ensemble, self.X)
-            return self._made_groups
+            if "_groups_cache" not in self.__dict__:
+                self._groups_cache = PointGroups(self.ensemble, self.X)
+            return self._groups_cache
 
     @cached_property
-    def _walks(self) -> list[Walk]:
-        return [Walk.of(tree) for tree in self.trees]
+    def _traversals(self) -> list[Traversal]:
+        return [Traversal.of(tree) for tree in self.trees]
 
     @cached_property
     def _ranks(self) -> IntArray:
-        """Where the node below each place is in the walk through its tree."""
-        nodes, bounds = self.groups.places.nodes, self.groups.bounds
+        """The depth-first position of the node below each attachment point."""
+        nodes, bounds = self.groups.points.nodes, self.groups.bounds
         return np.concatenate(
             [_rank(tree)[nodes[slice(*ends)]] for tree, ends in zip(self.trees, pairwise(bounds), strict=True)]
         )
 
-    def _in_blocks(self, X: FloatArray, work: Callable[[Looked], Answer]) -> tuple[IntArray, list[Answer]]:
-        """Do the work on blocks of rows; return the order of the rows that puts the answers as they were asked for."""
-        which, found = self.groups.in_blocks(X, self.n_threads, work)
-        return np.argsort(which), found
+    def _map_blocks(self, X: FloatArray, work: Callable[[PointPosterior], Result]) -> tuple[IntArray, list[Result]]:
+        """Call a function for blocks of rows; return the order that sorts the results by row, and the results."""
+        rows, results = self.groups.map_blocks(X, self.n_threads, work)
+        return np.argsort(rows), results
 
     # -- new rows ---------------------------------------------------------------------------------------------------
 
     def log_density(self, X: FloatArray) -> FloatArray:
-        """Return the log predictive density of rows, over all places and trees: eq. (9.6)."""
+        """Return the log predictive density of rows, integrated over attachment points and trees: eq. (9.6)."""
         return self.groups.log_density(X, self.n_threads)
 
     def cells(self, X: FloatArray) -> Predictions:
-        """Return what the cells of rows would show, each row placed by its observed ones: eq. (9.7)."""
+        """Predict all cells of rows, each row attached according to its observed cells: eq. (9.7)."""
         if len(X) == 0:
-            return self.groups.shown_at(np.zeros(0, dtype=np.intp))
-        order, found = self._in_blocks(X, self.groups.mixtures)
-        return Predictions.stack(found).take(order)
+            return self.groups.predict_at(np.zeros(0, dtype=np.intp))
+        order, results = self._map_blocks(X, self.groups.mixtures)
+        return Predictions.stack(results).take(order)
 
-    def draw_places(self, X: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-        """Draw a place for each row: the node below, and the height."""
-        at = self._drawn(X, 1, rng)[0]
-        return self.groups.places.nodes[at], self.groups.places.heights[at]
+    def draw_points(self, X: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Draw an attachment point for each row; return the nodes below, and the heights."""
+        at = self._draw_points(X, 1, rng)[0]
+        return self.groups.points.nodes[at], self.groups.points.heights[at]
 
-    def _drawn(self, X: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
-        """Draw places for rows; shape ``(size, rows)``."""
+    def _draw_points(self, X: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
+        """Draw the indices of attachment points; shape ``(size, rows)``."""
         u = rng.random((len(X), size))
 
-        def work(looked: Looked) -> IntArray:
-            found = np.empty((len(looked.rows), size), dtype=np.intp)
-            for k, row in enumerate(looked.rows):
-                own = slice(*looked.first_pairs[k : k + 2])
-                cumulative = np.cumsum(looked.shares[own])
-                pair, place = np.divmod(np.searchsorted(cumulative, u[row] * cumulative[-1]), self.groups.width)
-                found[k] = self.groups.starts[looked.groups[own]][pair] + place
-            return found
+        def work(posterior: PointPosterior) -> IntArray:
+            points = np.empty((len(posterior.rows), size), dtype=np.intp)
+            for k, row in enumerate(posterior.rows):
+                pairs = slice(*posterior.first_pairs[k : k + 2])
+                cumulative = np.cumsum(posterior.shares[pairs])
+                pair, offset = np.divmod(np.searchsorted(cumulative, u[row] * cumulative[-1]), self.groups.width)
+                points[k] = self.groups.starts[posterior.groups[pairs]][pair] + offset
+            return points
 
-        order, found = self._in_blocks(X, work)
-        return np.concatenate(found)[order].T
+        order, results = self._map_blocks(X, work)
+        return np.concatenate(results)[order].T
 
     def draw(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the cells of rows, each from a place drawn for it; shape ``(size, rows, columns)``."""
+        """Draw the cells of rows, each at a random attachment point; shape ``(size, rows, columns)``."""
         groups = self.groups
-        distinct, at = np.unique(self._drawn(X, size, rng), return_inverse=True)
+        distinct, at = np.unique(self._draw_points(X, size, rng), return_inverse=True)
         systems = groups.draw_systems[np.searchsorted(groups.bounds, distinct, side="right") - 1]
         at = at.reshape(size, len(X))
-        predictions = groups.shown_at(distinct)
+        predictions = groups.predict_at(distinct)
         tables = np.full((size, *X.shape), np.nan)
         steps = rng.standard_normal((size, len(X), len(predictions.real)))
         for k, coordinates in enumerate(groups.coordinates):
             tables_at, rows = np.nonzero(systems[at] == k)
-            drawn = coordinates.given(predictions.take(at[tables_at, rows]), X[rows], steps[tables_at, rows])
-            tables[tables_at[:, None], rows[:, None], predictions.real] = drawn.mean
+            cells = coordinates.condition(predictions.take(at[tables_at, rows]), X[rows], steps[tables_at, rows])
+            tables[tables_at[:, None], rows[:, None], predictions.real] = cells.mean
         for k, column in enumerate(predictions.categorical):
             own = slice(predictions.start[k], predictions.start[k + 1])
             cumulative = np.cumsum(predictions.probability[:, own], axis=1)[at]
@@ -340,21 +345,21 @@ class Predictor:
             tables[:, :, column] = np.minimum((cumulative <= u).sum(axis=2), cumulative.shape[-1] - 1)
         return tables
 
-    def place(self, X: FloatArray, reference: Tree, n_nearest: int, level: float = 0.9) -> Placed:
-        """Return where rows attach, on branches of a reference tree, and which leaves are nearest."""
-        groups, at = self.groups, self.groups.places
-        branches = self._branches_of(reference)
-        self._ranks, self._walks  # noqa: B018  made once, before threads ask for them
+    def place(self, X: FloatArray, reference: Tree, n_nearest: int, level: float = 0.9) -> PlacementArrays:
+        """Return the branches of a reference tree to which rows attach, and their nearest leaves."""
+        groups, at = self.groups, self.groups.points
+        branches = self._map_branches(reference)
+        self._ranks, self._traversals  # noqa: B018  computed once, before threads need them
         shortest = 1e-9 * float(at.high.max())
         tails = np.array([0.5 * (1 - level), 1 - 0.5 * (1 - level)])
         n_nearest = min(n_nearest, len(self.X))
 
-        def work(looked: Looked) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
-            found = np.empty((len(looked.rows), 5))
+        def work(posterior: PointPosterior) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
+            attachments = np.empty((len(posterior.rows), 5))
             attach(
-                looked.first_pairs,
-                looked.groups,
-                looked.shares,
+                posterior.first_pairs,
+                posterior.groups,
+                posterior.shares,
                 groups.starts,
                 groups.stops,
                 branches,
@@ -362,83 +367,85 @@ class Predictor:
                 shortest,
                 tails,
                 np.zeros(reference.n_nodes),
-                found,
+                attachments,
             )
-            nearest = np.empty((len(found), n_nearest), dtype=np.intp)
-            nearest_heights = np.empty((len(found), n_nearest))
+            nearest = np.empty((len(attachments), n_nearest), dtype=np.intp)
+            nearest_heights = np.empty((len(attachments), n_nearest))
             if n_nearest:
-                for k, merge_heights in enumerate(self._merge_heights(looked)):
+                for k, merge_heights in enumerate(self._merge_heights(posterior)):
                     last = np.partition(merge_heights, n_nearest - 1)[n_nearest - 1]
                     near = np.flatnonzero(merge_heights <= last)
                     nearest[k] = near[np.argsort(merge_heights[near], kind="stable")][:n_nearest]
                     nearest_heights[k] = merge_heights[nearest[k]]
-            return found, nearest, nearest_heights, looked.log_density
+            return attachments, nearest, nearest_heights, posterior.log_density
 
-        order, parts = self._in_blocks(X, work)
-        found, nearest, nearest_heights, log_density = (np.concatenate(own)[order] for own in zip(*parts, strict=True))
-        _, probability, height, low, high = found.T.copy()
-        node = reference.depth_first[found[:, 0].astype(np.intp)]
-        return Placed(node, probability, height, low, high, nearest, nearest_heights, log_density)
+        order, parts = self._map_blocks(X, work)
+        attachments, nearest, nearest_heights, log_density = (
+            np.concatenate(own)[order] for own in zip(*parts, strict=True)
+        )
+        _, probability, height, low, high = attachments.T.copy()
+        node = reference.depth_first[attachments[:, 0].astype(np.intp)]
+        return PlacementArrays(node, probability, height, low, high, nearest, nearest_heights, log_density)
 
-    def _merge_heights(self, looked: Looked) -> Iterator[FloatArray]:
-        """Yield for each row the expected height at which it merges with each leaf."""
+    def _merge_heights(self, posterior: PointPosterior) -> Iterator[FloatArray]:
+        """Yield, for each row, the expected heights of its merges with all leaves."""
         groups = self.groups
         scratch = np.zeros((3, 2 * len(self.X) - 1))
-        for first, last in pairwise(looked.first_pairs):
+        for first, last in pairwise(posterior.first_pairs):
             merge_heights = np.zeros(len(self.X))
-            bounds = first + np.searchsorted(looked.groups[first:last], groups.group_bounds)
-            for walk, own in zip(self._walks, (slice(*ends) for ends in pairwise(bounds)), strict=True):
+            bounds = first + np.searchsorted(posterior.groups[first:last], groups.group_bounds)
+            for traversal, own in zip(self._traversals, (slice(*ends) for ends in pairwise(bounds)), strict=True):
                 add_merge_heights(
-                    looked.groups[own],
-                    looked.shares[own],
+                    posterior.groups[own],
+                    posterior.shares[own],
                     groups.starts,
                     groups.stops,
                     self._ranks,
-                    groups.places.heights,
-                    *walk,
+                    groups.points.heights,
+                    *traversal,
                     scratch,
                     merge_heights,
                 )
             yield merge_heights
 
     def cluster_shares(self, X: FloatArray, labels: IntArray) -> FloatArray:
-        """Return for each row the probability of each cluster: a place counts for the clusters of the leaves below it."""
+        """Return the cluster probabilities of rows: attachment above a node counts equally for all leaves below it."""
         groups = self.groups
         labels = np.ascontiguousarray(labels, dtype=np.intp)
         clusters = np.empty((len(self.trees), 2 * len(labels) - 1), dtype=np.intp)
-        for walk, own in zip(self._walks, clusters, strict=True):
-            find_clusters(labels, walk.size, walk.first_leaf, walk.leaf_order, own)
+        for traversal, own in zip(self._traversals, clusters, strict=True):
+            find_clusters(labels, traversal.size, traversal.first_leaf, traversal.leaf_order, own)
         mixed = [np.flatnonzero(own < 0) for own in clusters]
-        self._ranks  # noqa: B018  made once, before threads ask for it
+        self._ranks  # noqa: B018  computed once, before threads need it
 
-        def work(looked: Looked) -> FloatArray:
-            found = np.zeros((len(looked.rows), int(labels.max()) + 1))
-            for k, walk in enumerate(self._walks):
+        def work(posterior: PointPosterior) -> FloatArray:
+            cluster_shares = np.zeros((len(posterior.rows), int(labels.max()) + 1))
+            for k, traversal in enumerate(self._traversals):
                 add_to_clusters(
-                    looked.first_pairs,
-                    looked.groups,
-                    looked.shares,
+                    posterior.first_pairs,
+                    posterior.groups,
+                    posterior.shares,
                     groups.group_bounds[k],
                     groups.group_bounds[k + 1],
                     groups.starts,
                     groups.stops,
                     self._ranks,
-                    walk.size,
+                    traversal.size,
                     clusters[k],
                     mixed[k],
-                    np.zeros(len(walk.size)),
-                    found,
+                    np.zeros(len(traversal.size)),
+                    cluster_shares,
                 )
-            return found
+            return cluster_shares
 
-        order, found = self._in_blocks(X, work)
-        return np.asarray(np.concatenate(found)[order])
+        order, results = self._map_blocks(X, work)
+        return np.asarray(np.concatenate(results)[order])
 
-    def _branches_of(self, reference: Tree) -> IntArray:
-        """Return on which branch of the reference tree each place is, in the order of a walk; -1 if the tree lacks it."""
+    def _map_branches(self, reference: Tree) -> IntArray:
+        """Return the reference tree's branch, as a depth-first position, for each attachment point; -1 if there is none."""
         if len(self.trees) == 1:
             return self._ranks
-        nodes, bounds = self.groups.places.nodes, self.groups.bounds
+        nodes, bounds = self.groups.points.nodes, self.groups.bounds
         branches = np.empty(len(nodes), dtype=np.intp)
         n, rank = reference.n_leaves, _rank(reference)
         known = {mask: rank[n + k] for k, mask in enumerate(clade_masks(reference))}
@@ -450,19 +457,19 @@ class Predictor:
 
 
 def _rank(tree: Tree) -> IntArray:
-    """Return where each node is in the walk through the tree."""
+    """Return the depth-first position of each node."""
     rank = np.empty(tree.n_nodes, dtype=np.intp)
     rank[tree.depth_first] = np.arange(tree.n_nodes)
     return rank
 
 
-def _plain(X: FloatArray) -> FloatArray:
-    """Return equal cells as equal bytes: one NaN, and no minus zero."""
+def _to_canonical(X: FloatArray) -> FloatArray:
+    """Return a table in which equal cells have equal bytes: a single NaN, and no minus zero."""
     return np.where(np.isnan(X), np.nan, X) + 0.0
 
 
-def _mixture(parts: Sequence[Predictions], weights: FloatArray) -> Predictions:
-    """Return the mixture of predictions of the same rows."""
+def _mix(parts: Sequence[Predictions], weights: FloatArray) -> Predictions:
+    """Return the mixture of several predictions of the same rows."""
     if len(parts) == 1:
         return parts[0]
     mean = sum(w * part.mean for part, w in zip(parts, weights, strict=True))
@@ -471,64 +478,60 @@ def _mixture(parts: Sequence[Predictions], weights: FloatArray) -> Predictions:
     return parts[0]._replace(mean=np.asarray(mean), sd=np.sqrt(variance), probability=np.asarray(probability))
 
 
-ROWS_AT_ONCE = 2_000  # of fewer, sending takes longer than answering
+def map_rows(predictor: Predictor, method: str, X: FloatArray, *arguments: Any, client: Any = None) -> Any:
+    """Call a method of a predictor for rows, on the workers of a client if there are many rows.
 
-
-def ask(predictor: Predictor, question: str, X: NDArray[np.float64], *arguments: Any, client: Any = None) -> Any:
-    """Ask a predictor about rows; of many, workers of a client answer some each, in the same words.
-
-    Rows that are known in part are asked of fewer draws, see `Predictor.few`.
+    The result does not depend on the client. Partially observed rows use fewer draws, see `Predictor.subsample`.
 
     Parameters
     ----------
     predictor : Predictor
-    question : str
-        The method that answers.
+    method : str
+        Name of the method.
     X : ndarray of shape (n_rows, n_columns)
     arguments : object
-        What the method takes besides.
+        Further arguments of the method.
     client : distributed.Client or str, optional
 
     Returns
     -------
-    ndarray, Predictions or Placed
+    ndarray, Predictions or PlacementArrays
     """
-    in_part = predictor.known_in_part(X)
-    if in_part.any() and predictor.few is not predictor:
-        order = np.argsort(np.concatenate([np.flatnonzero(in_part), np.flatnonzero(~in_part)]))
-        parts = [(predictor.few, X[in_part]), (predictor, X[~in_part])]
-        answers = [ask(asked, question, rows, *arguments, client=client) for asked, rows in parts if len(rows)]
-        return _taken(_joined(answers), order)
-    if client is None or len(X) <= ROWS_AT_ONCE:
-        return getattr(predictor, question)(X, *arguments)
-    sent = copy.copy(predictor)
-    sent.n_threads = 1
-    tasks = ((X[first : first + ROWS_AT_ONCE],) for first in range(0, len(X), ROWS_AT_ONCE))
+    partial = predictor.is_partially_observed(X)
+    if partial.any() and predictor.subsample is not predictor:
+        order = np.argsort(np.concatenate([np.flatnonzero(partial), np.flatnonzero(~partial)]))
+        parts = [(predictor.subsample, X[partial]), (predictor, X[~partial])]
+        results = [map_rows(part, method, rows, *arguments, client=client) for part, rows in parts if len(rows)]
+        return _reorder(_concatenate(results), order)
+    if client is None or len(X) <= ROWS_PER_TASK:
+        return getattr(predictor, method)(X, *arguments)
+    single = copy.copy(predictor)
+    single.n_threads = 1
+    tasks = ((X[first : first + ROWS_PER_TASK],) for first in range(0, len(X), ROWS_PER_TASK))
     with open_client(client) as opened, add_resume_hint(has_checkpoint=False):
         from ..inference.dask_executor import DaskExecutor
 
-        return _joined(
-            list(DaskExecutor(opened, predictor.n_threads).run_on((sent, question, arguments), answered, tasks))
-        )
+        executor = DaskExecutor(opened, predictor.n_threads)
+        return _concatenate(list(executor.run_on((single, method, arguments), call_method, tasks)))
 
 
-def answered(asked: tuple[Predictor, str, tuple[Any, ...]], X: NDArray[np.float64]) -> Any:
-    """Answer a question about some rows."""
-    predictor, question, arguments = asked
-    return getattr(predictor, question)(X, *arguments)
+def call_method(call: tuple[Predictor, str, tuple[Any, ...]], X: FloatArray) -> Any:
+    """Call a method of a predictor for some rows, on a worker."""
+    predictor, method, arguments = call
+    return getattr(predictor, method)(X, *arguments)
 
 
-def _taken(answer: Any, order: NDArray[np.intp]) -> Any:
-    """Put answers about rows into another order."""
-    if isinstance(answer, Predictions):
-        return answer.take(order)
-    return type(answer)(*(own[order] for own in answer)) if isinstance(answer, tuple) else answer[order]
+def _reorder(result: Any, order: IntArray) -> Any:
+    """Return results for rows in another order."""
+    if isinstance(result, Predictions):
+        return result.take(order)
+    return type(result)(*(part[order] for part in result)) if isinstance(result, tuple) else result[order]
 
 
-def _joined(answers: list[Any]) -> Any:
-    """Put answers about rows one below the other."""
-    if isinstance(answers[0], Predictions):
-        return Predictions.stack(answers)
-    if isinstance(answers[0], tuple):
-        return type(answers[0])(*map(np.concatenate, zip(*answers, strict=True)))
-    return np.concatenate(answers)
+def _concatenate(results: list[Any]) -> Any:
+    """Concatenate results for successive rows."""
+    if isinstance(results[0], Predictions):
+        return Predictions.stack(results)
+    if isinstance(results[0], tuple):
+        return type(results[0])(*map(np.concatenate, zip(*results, strict=True)))
+    return np.concatenate(results)

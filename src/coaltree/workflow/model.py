@@ -21,7 +21,7 @@ from ..inference.greedy import GreedyResult
 from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..predict.placements import Placements
-from ..predict.predictor import Predictor, ask
+from ..predict.predictor import Predictor, map_rows
 from ..process.base import Process
 from ..process.predictions import Predictions
 from ..table.cells import Category
@@ -349,12 +349,12 @@ class FittedModel:
     def expected_cells(self, matrix: FloatArray, client: Any = None) -> Predictions:
         """Return what the cells of encoded rows would show; rows of the fit are recognised by their cells."""
         predictor = self.predictor
-        known = predictor.rows_of_fit(matrix)
+        known = predictor.find_training_rows(matrix)
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         parts = []
         if len(old):
             distinct, place = np.unique(known[old], return_inverse=True)
-            parts.append(predictor.fitted_cells(distinct).take(place))
+            parts.append(predictor.training_cells(distinct).take(place))
         if len(new) or not len(old):
             parts.append(self._ask("cells", matrix[new], client=client))
         return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
@@ -366,19 +366,19 @@ class FittedModel:
         """
         predictor = self.predictor
         at = np.flatnonzero(np.isnan(matrix).any(axis=1))
-        known = at if predictor.is_fit(matrix) else predictor.rows_of_fit(matrix)[at]
+        known = at if predictor.is_training_table(matrix) else predictor.find_training_rows(matrix)[at]
         drawn = np.empty((n_draws, len(at), matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         if len(old):
             distinct, place = np.unique(known[old], return_inverse=True)
-            drawn[:, old] = predictor.draw_fitted(distinct, n_draws, rng)[:, place]
+            drawn[:, old] = predictor.draw_training_cells(distinct, n_draws, rng)[:, place]
         if len(new):
-            drawn[:, new] = predictor.few.draw(matrix[at[new]], n_draws, rng)
+            drawn[:, new] = predictor.subsample.draw(matrix[at[new]], n_draws, rng)
         return drawn
 
     def _ask(self, question: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
         """Ask a question of the predictor; about many rows through the client, if there is one."""
-        return ask(self.predictor, question, matrix, *arguments, client=client)
+        return map_rows(self.predictor, question, matrix, *arguments, client=client)
 
 
 _DRAWING = Lock()
