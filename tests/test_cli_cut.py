@@ -10,7 +10,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
-from coaltree.cli.messages import closing_words
+from coaltree.cli.messages import describe_fit
 from coaltree.persist.results import fit_summary
 from coaltree.table.columns import read_columns
 from command_line import command_in
@@ -157,7 +157,7 @@ FACTS = {
     ],
 )
 def test_low_recall_is_explained(tmp_path, search, recall, share, advice):
-    words = closing_words(FACTS | {"search": search, "neighbors_held": recall}, ["tree.nwk"], tmp_path)
+    words = describe_fit(FACTS | {"search": search, "neighbors_held": recall}, ["tree.nwk"], tmp_path)
     lines = [text for text in words.splitlines() if text.startswith("search")]
     assert len(lines) == (share is not None)
     assert all(share in line for line in lines)
@@ -178,7 +178,7 @@ def test_low_recall_is_in_the_summary():
 
 
 def closing_line(name, facts, tmp_path):
-    words = closing_words(FACTS | facts, ["tree.nwk"], tmp_path)
+    words = describe_fit(FACTS | facts, ["tree.nwk"], tmp_path)
     return next((line[10:] for line in words.splitlines() if line.startswith(name)), None)
 
 

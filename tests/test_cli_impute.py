@@ -298,7 +298,8 @@ def test_cells_of_which_nothing_is_known_stay(command, models, tmp_path):
     assert [row["z"] for row in rows] == ["", ""]
     assert [float(row["k"]) for row in rows] == [5.0, 4.0]
     assert float(rows[1]["x"])
-    assert "note: 2 cells stay missing, in columns of which the model knows no value: 'z'." in err
+    assert "note: 2 cells stay missing" in err
+    assert "'z'" in err
     assert err.splitlines()[-1] == "filled 2 cells in 2 columns"
     assert pl.read_csv(tmp_path / "s.csv")["sd"].to_list()[0] == 0.0
 

@@ -312,14 +312,14 @@ def test_rows_of_which_little_can_be_said(command, tmp_path, question, instead):
     assert code == 0, err
     assert [row["row"] for row in rows_of(out)[1]] == ["p", "a,b", "far 🦊"]
     assert [line for line in err.splitlines() if line.startswith("note: ")] == [
-        f"note: 1 row has no cell that is known ('a,b'): its {instead}.",
+        f"note: 1 row has no observed cell ('a,b'): its {instead}.",
         "note: 1 row is far outside the table of the fit ('far 🦊'), with" + FAR,
     ]
     (tmp_path / "n.csv").write_text(header + "p,,,,\nq,,,,\nr,-1e9,,,\ns,1e9,,,\n")
     code, out, err = command(question, "model.coaltree", "n.csv", "--json")
     assert code == 0, err
     assert json.loads(out)["remarks"] == [
-        f"2 rows have no cell that is known ('p', 'q'): for each, the {instead}.",
+        f"2 rows have no observed cell ('p', 'q'): for each, the {instead}.",
         "2 rows are far outside the table of the fit ('r', 's'), with" + FAR,
     ]
 

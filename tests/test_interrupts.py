@@ -15,7 +15,7 @@ ROWS = b"".join(b"row%d,%d.5,%d.25\n" % (i, i % 997, i % 89) for i in range(50_0
 
 WRITER = """
 import sys
-from coaltree.cli.console import reported
+from coaltree.cli.console import report_errors
 from coaltree._atomic import OutputFolder, write_files_atomic
 from pathlib import Path
 
@@ -24,7 +24,7 @@ names = [f"{i}.bin" for i in range(20_000)]
 data = bytes(4096)
 folder = Path(sys.argv[1])
 try:
-    with reported(False):
+    with report_errors(False):
         if sys.argv[2] == "folder":
             with OutputFolder(folder) as out:
                 for name in names:

@@ -1,4 +1,4 @@
-"""The command ``coaltree`` itself, to which other modules add theirs."""
+"""The program ``coaltree``, to which other modules add their commands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 
 from .. import __version__
 from .._extensions import say_uncompiled
-from .console import complain
+from .console import print_error
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Bayesian hierarchical clustering of tables, missing cells and mixed columns welcome.",
+    help="Bayesian hierarchical clustering of tables with missing cells and mixed columns.",
     epilog="Example: coaltree fit examples/animals.csv -o results",
 )
 
@@ -28,28 +28,28 @@ _UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 def run() -> None:
     """Run the command line on the arguments of the process."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a name must not end the run.
+        # A terminal that cannot show a name must not stop the run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    say_uncompiled(complain)
+    say_uncompiled(print_error)
     try:
         sys.exit(app(prog_name="coaltree", standalone_mode=False))
     except _UsageError as error:
-        sys.exit(_explained(error))
+        sys.exit(_print_usage_error(error))
 
 
-def _explained(error: Exception) -> int:
-    """Say what is wrong with the usage of a command, and return the exit code."""
-    if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help
+def _print_usage_error(error: Exception) -> int:
+    """Print what is wrong with the arguments of a command, and return the exit code."""
+    if type(error).__name__ != "NoArgsIsHelpError":  # the help has been shown
         context = getattr(error, "ctx", None)
         command = "coaltree" if context is None else context.command_path
-        sentence = _negative(error) or str(error.format_message())  # type: ignore[attr-defined]
-        complain(f"{sentence.rstrip('.')} (see {command} --help).")
+        sentence = _explain_negative_number(error) or str(error.format_message())  # type: ignore[attr-defined]
+        print_error(f"{sentence.rstrip('.')} (see {command} --help).")
     return 2
 
 
-def _negative(error: Exception) -> str | None:
-    """Say that an argument cannot be a negative number, which would be taken for an option."""
+def _explain_negative_number(error: Exception) -> str | None:
+    """Return that an argument cannot be a negative number, which looks like an option; None for other errors."""
     option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if context is None or re.fullmatch(r"-[\d.]", option) is None:
         return None

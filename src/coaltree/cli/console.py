@@ -1,4 +1,4 @@
-"""What the command line says while it works: notes, a progress bar, and one sentence when something goes wrong."""
+"""Messages of commands: notes on standard error, a progress bar, and one sentence for an error."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyE
 
 
 class Notes:
-    """What there is to say while a command works, on standard error; sentences on the input are kept, each once.
+    """Notes of a command on standard error; remarks about the input are collected, each once.
 
     Parameters
     ----------
     quiet : bool
-        Whether to say nothing.
+        Whether to print nothing.
     verbose : bool, default False
-        Whether to say more than most people want to know.
+        Whether to print details.
     """
 
     def __init__(self, quiet: bool, verbose: bool = False) -> None:
@@ -35,32 +35,32 @@ class Notes:
         self.sentences: list[str] = []
 
     def add(self, sentences: Sequence[str]) -> None:
-        """Keep sentences that are new, and print them."""
+        """Collect and print remarks, unless they are known."""
         for sentence in sentences:
             if sentence not in self.sentences:
                 self.sentences.append(sentence)
                 self.say(f"note: {_one_line(sentence)}")
 
     def say(self, text: str) -> None:
-        """Print something, unless all is quiet."""
+        """Print a text, unless --quiet is given."""
         if not self.quiet:
             typer.echo(text, err=True)
 
     def detail(self, text: str) -> None:
-        """Print something for those who asked for more."""
+        """Print a text if --verbose is given."""
         if self.verbose:
             typer.echo(text, err=True)
 
     @contextlib.contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        """Say how long a step took, to those who asked for more."""
+    def time_step(self, step: str) -> Iterator[None]:
+        """Print the duration of the block if --verbose is given."""
         begin = time.perf_counter()
         yield
         self.detail(f"{step}: {time.perf_counter() - begin:.2f} s")
 
     @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
-        """Take the InputWarnings of the block as notes; other warnings go their way."""
+    def capture_warnings(self) -> Iterator[None]:
+        """Turn the InputWarnings of the block into notes; other warnings are shown as usual."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", InputWarning)
             yield
@@ -72,17 +72,17 @@ class Notes:
 
 
 @contextlib.contextmanager
-def hushed(quiet: bool) -> Iterator[None]:
-    """Keep what libraries say off standard error, if all is to be quiet."""
+def suppress_output(quiet: bool) -> Iterator[None]:
+    """Suppress what libraries print on standard error, if --quiet is given."""
     with contextlib.redirect_stderr(io.StringIO()) if quiet else contextlib.nullcontext():
         yield
 
 
 @contextlib.contextmanager
 def progress_bar(wanted: bool) -> Iterator[Callable[[float, str], None] | None]:
-    """Show a bar on standard error while the block runs, if that is a terminal."""
+    """Show a progress bar while the block runs, if standard error is a terminal."""
     if not wanted:
-        with hushed(True):
+        with suppress_output(True):
             yield None
         return
     if not sys.stderr.isatty():
@@ -104,11 +104,11 @@ def progress_bar(wanted: bool) -> Iterator[Callable[[float, str], None] | None]:
 
 
 @contextlib.contextmanager
-def reported(debug: bool) -> Iterator[None]:
-    """Turn whatever goes wrong in the block into one sentence and an exit code."""
+def report_errors(debug: bool) -> Iterator[None]:
+    """Turn any error in the block into one sentence and an exit code."""
     try:
         yield
-    except BrokenPipeError:  # the reader of the output has gone; typer ends quietly
+    except BrokenPipeError:  # the reader of the output is gone; typer exits silently
         raise
     except KeyboardInterrupt:
         _fail("interrupted.", 130, debug)
@@ -122,15 +122,15 @@ def reported(debug: bool) -> Iterator[None]:
         _fail(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
 
 
-def complain(sentence: str) -> None:
-    """Say in one line what is wrong."""
+def print_error(sentence: str) -> None:
+    """Print an error in one line."""
     typer.echo(f"coaltree: {_one_line(sentence)}", err=True)
 
 
 def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exc()
-    complain(sentence)
+    print_error(sentence)
     raise typer.Exit(code) from None
 
 

@@ -9,9 +9,20 @@ import typer
 
 from ..table.messages import count
 from .app import app
-from .console import Notes, reported
-from .io import READ, WRITTEN, FromOption, TreeArgument, TreeKind, check_result, deliver, kind_of, read_tree_file, tell
-from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, check_one_writer, named
+from .console import Notes, report_errors
+from .io import (
+    READABLE_KINDS,
+    WRITABLE_KINDS,
+    FromOption,
+    TreeArgument,
+    TreeKind,
+    check_output,
+    find_tree_kind,
+    print_json,
+    read_tree_file,
+    write_results,
+)
+from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, check_one_writer, parse_path
 
 
 @app.command(epilog="Example: coaltree convert results/model.coaltree animals.nex")
@@ -22,7 +33,7 @@ def convert(
         typer.Argument(
             metavar="OUT",
             help="The file to write: .nwk, .nex, .csv or .npy (linkage) or .json; - is standard output.",
-            parser=named,
+            parser=parse_path,
         ),
     ],
     from_kind: FromOption = None,
@@ -46,19 +57,22 @@ def convert(
     are kept, but for .npy, which has no room for them. The linkage of scipy has the heights as distances; as .csv it has
     two columns more, with the names of leaves. Support values are kept in Newick, NEXUS and JSON.
     """
-    with reported(debug):
+    with report_errors(debug):
         notes = Notes(quiet, verbose)
-        kinds = kind_of(tree, from_kind, "--from", READ), kind_of(output, to_kind, "--to", WRITTEN)
+        kinds = (
+            find_tree_kind(tree, from_kind, "--from", READABLE_KINDS),
+            find_tree_kind(output, to_kind, "--to", WRITABLE_KINDS),
+        )
         check_one_writer(as_json, {"OUT -": output})
-        check_result(output, {"the tree": tree})
+        check_output(output, {"the tree": tree})
         found = read_tree_file(tree, kinds[0], notes)
         from ..persist.tree_files import tree_bytes
 
         if kinds[1] == TreeKind.npy:
             notes.add([f"{output.name} has no room for the names of leaves, which are numbered as rows from 0."])
-        deliver({output: tree_bytes(found, kinds[1])})
+        write_results({output: tree_bytes(found, kinds[1])})
         if as_json:
-            tell(
+            print_json(
                 {
                     "input": str(tree),
                     "from": kinds[0],

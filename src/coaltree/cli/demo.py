@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .app import app
-from .console import Notes, reported
-from .fit import add_report, checked_folder, fit_and_draw
-from .io import tell
-from .messages import closing_words, introduce
-from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, named
+from .console import Notes, report_errors
+from .fit import add_report, check_outdir, fit_and_write
+from .io import print_json
+from .messages import describe_fit, print_table
+from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, parse_path
 
 if TYPE_CHECKING:
     from ..table.columns import Table
@@ -29,7 +29,12 @@ def demo(
     outdir: Annotated[
         Path,
         typer.Option(
-            "--outdir", "-o", metavar="OUTDIR", help="Folder for the results.", rich_help_panel=OUTPUT, parser=named
+            "--outdir",
+            "-o",
+            metavar="OUTDIR",
+            help="Folder for the results.",
+            rich_help_panel=OUTPUT,
+            parser=parse_path,
         ),
     ] = Path("coaltree-demo"),
     as_json: JsonOption = False,
@@ -42,8 +47,8 @@ def demo(
     The wines are of three cultivars. The model sees the measurements only, and finds clusters by itself; they are compared with
     the cultivars at the end, and with what Ward's method finds. Writes the same files as fit --report.
     """
-    with reported(debug):
-        outdir = checked_folder(outdir)
+    with report_errors(debug):
+        outdir = check_outdir(outdir)
         notes = Notes(quiet, verbose)
         from .._atomic import OutputFolder
         from ..report.page import check_packages
@@ -54,14 +59,14 @@ def demo(
         settings = {"erased_share": _DEMO_MISSING, "erased_seed": _DEMO_SEED}
         chosen = ClusterSettings(n_jobs=-1)
         with OutputFolder(outdir) as folder:
-            introduce(table, "wine", {}, notes)
-            model, facts = fit_and_draw(chosen, table, "wine", settings, notes, folder, True)
+            print_table(table, "wine", {}, notes)
+            model, facts = fit_and_write(chosen, table, "wine", settings, notes, folder, True)
             add_report(model, f"{len(classes)} wines", True, notes, folder)
         agreement = _agreement(model, table, classes)
         if as_json:
-            tell(facts | agreement | {"outdir": str(outdir), "files": folder.names})
+            print_json(facts | agreement | {"outdir": str(outdir), "files": folder.names})
         elif not quiet:
-            typer.echo(closing_words(facts, folder.names, outdir))
+            typer.echo(describe_fit(facts, folder.names, outdir))
             typer.echo(
                 "\nHow well the clusters agree with the three cultivars, from 0 for chance to 1 (adjusted Rand index):\n"
                 f"coaltree {agreement['adjusted_rand_index']:.2f}, told nothing; Ward's method "

@@ -1,4 +1,4 @@
-"""The command ``fit``: a table in, a folder with a tree, clusters, a picture and the model out."""
+"""The command ``fit``: from a table to a folder with a tree, clusters, a picture and the model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import typer
 from ..errors import InputError
 from ..table.messages import count
 from .app import app
-from .console import Notes, hushed, progress_bar, reported
-from .io import draw_trees, located, read_table, reading_settings, tell
-from .messages import closing_words, introduce, parameter_listing, reasons_for_kinds, show_only
+from .console import Notes, progress_bar, report_errors, suppress_output
+from .io import draw_trees, locate_table, print_json, read_table, reading_settings
+from .messages import describe_fit, explain_kinds, parameter_listing, print_dry_run, print_table
 from .options import (
     MODEL,
     OUTPUT,
@@ -50,13 +50,13 @@ from .options import (
     Standardize,
     StandardizeOption,
     VerboseOption,
-    check_belonging,
     check_cut,
     check_dask,
+    check_inference_options,
     check_jobs,
     check_options,
-    given_only,
-    named,
+    keep_given,
+    parse_path,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from ..workflow.settings import ClusterSettings
 
 # Parameters that the summary lists, given or not.
-_LISTED = (
+_SUMMARY_PARAMETERS = (
     "real_process",
     "covariance",
     "noise",
@@ -77,7 +77,7 @@ _LISTED = (
     "min_cluster_size",
     "assign_outliers",
 )
-_LISTED_OF = {
+_SUMMARY_PARAMETERS_OF = {
     "greedy": ("rule", "search", "refine"),
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
     "mcmc": ("inference", "n_chains", "n_samples", "draw_parameters", "summary", "random_state"),
@@ -85,7 +85,7 @@ _LISTED_OF = {
 
 
 class Rule(StrEnum):
-    """Which pair merges next."""
+    """Rule that chooses the pair to merge next."""
 
     rate1 = "rate1"
     max_prob = "max-prob"
@@ -102,7 +102,7 @@ class Proposal(StrEnum):
 
 
 class Summary(StrEnum):
-    """Which tree stands for a sample."""
+    """Tree that represents a sample."""
 
     mcc = "mcc"
     ccd0 = "ccd0"
@@ -116,7 +116,7 @@ def fit(
         typer.Argument(
             metavar="TABLE",
             help="A csv, tsv or parquet file, or a folder of parquet files, with a row for each leaf; - is standard input.",
-            parser=named,
+            parser=parse_path,
         ),
     ],
     outdir: Annotated[
@@ -127,7 +127,7 @@ def fit(
             metavar="OUTDIR",
             help="Folder for the results; needed but for --dry-run.",
             rich_help_panel=OUTPUT,
-            parser=named,
+            parser=parse_path,
         ),
     ] = None,
     id_column: IdColumnOption = None,
@@ -221,7 +221,7 @@ def fit(
     OUTDIR; with --inference smc or mcmc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights;
     with mcmc also trace_1.log and so on, for Tracer; with --report also report.html.
     """
-    with reported(debug):
+    with report_errors(debug):
         check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
         if no_standardize and standardize not in (None, Standardize.no):
             raise InputError(
@@ -231,36 +231,36 @@ def fit(
         check_jobs(n_jobs)
         check_dask(dask)
         particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
-        check_belonging(inference, [Inference.smc], particle_options)
+        check_inference_options(inference, [Inference.smc], particle_options)
         chain_options = {"--chains": chains, "--samples": samples, "--draw-parameters": draw_parameters or None}
-        check_belonging(inference, [Inference.mcmc], chain_options)
-        check_belonging(inference, SAMPLERS, {"--summary": summary, "--seed": seed})
+        check_inference_options(inference, [Inference.mcmc], chain_options)
+        check_inference_options(inference, SAMPLERS, {"--summary": summary, "--seed": seed})
         greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
-        check_belonging(inference, [Inference.greedy], greedy_options)
+        check_inference_options(inference, [Inference.greedy], greedy_options)
         numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
         check_options(numbers | {"--noise": noise, "--seed": seed})
         if report:
             from ..report.page import check_packages
 
             check_packages()
-        folder_path = checked_folder(outdir, dry_run)
+        folder_path = check_outdir(outdir, dry_run)
         settings = reading_settings(id_column, no_id, drop, categorical, na_value, real)
         notes = Notes(quiet, verbose)
-        located_table = located(table, table_format)
+        located_table = locate_table(table, table_format)
         file, rows = read_table(located_table, settings, notes)
-        reasons, source = reasons_for_kinds(file), located_table.name
-        del file, located_table  # the cells are in `rows` as well, and the fit takes its time
+        reasons, source = explain_kinds(file), located_table.name
+        del file, located_table  # frees memory during the fit: `rows` has the cells too
         if n_clusters is not None and n_clusters > rows.n_rows:
             raise InputError(f"--n-clusters is {n_clusters}, but {source} has {count(rows.n_rows, 'row')}.")
         if dry_run:
-            show_only(rows, source, reasons, as_json, notes, how.parameter)
+            print_dry_run(rows, source, reasons, as_json, notes, how.parameter)
             return
-        # After the table, of which there may be something to say at once.
+        # Imported after the table is read, because problems with it are reported at once.
         from .._atomic import OutputFolder
         from ..inference.executors import open_client
         from ..workflow.settings import ClusterSettings
 
-        parameters = given_only(
+        parameters = keep_given(
             {
                 "rule": rule,
                 "search": search,
@@ -284,23 +284,25 @@ def fit(
             }
         )
         chosen = ClusterSettings(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
-        listed = {name: getattr(chosen, name) for name in (*_LISTED, *_LISTED_OF[inference.value])}
-        checkpoint = None if dask is None else _beside(folder_path)
+        listed = {
+            name: getattr(chosen, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference.value])
+        }
+        checkpoint = None if dask is None else _checkpoint_path(folder_path)
         with OutputFolder(folder_path) as folder, open_client(dask) as chosen.client:
-            introduce(rows, source, reasons, notes)
+            print_table(rows, source, reasons, notes)
             if chosen.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {chosen.client.dashboard_link}")
-            model, facts = fit_and_draw(chosen, rows, source, settings | listed, notes, folder, report, checkpoint)
+            model, facts = fit_and_write(chosen, rows, source, settings | listed, notes, folder, report, checkpoint)
             add_report(model, source, report, notes, folder)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
         if as_json:
-            tell(facts | {"outdir": str(folder_path), "files": folder.names})
+            print_json(facts | {"outdir": str(folder_path), "files": folder.names})
         elif not quiet:
-            typer.echo(closing_words(facts, folder.names, folder_path))
+            typer.echo(describe_fit(facts, folder.names, folder_path))
 
 
-def fit_and_draw(
+def fit_and_write(
     settings: ClusterSettings,
     table: Table,
     source: str,
@@ -319,7 +321,7 @@ def fit_and_draw(
     from ..tree.summary import SummaryTree
     from ..workflow.fit import fit_model
 
-    with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
+    with notes.time_step("fitting"), notes.capture_warnings(), progress_bar(not notes.quiet) as report:
         model = fit_model(table, settings, report, checkpoint)
     if with_trees:
         draw_trees(model, notes)
@@ -330,7 +332,7 @@ def fit_and_draw(
     assert labels is not None
     folder.add("tree.nwk", tree.to_newick() + "\n")
     folder.add("clusters.csv", clusters_csv(tree.leaf_names, labels.tolist()))
-    with notes.timed("drawing"):
+    with notes.time_step("drawing"):
         folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
     folder.add("summary.json", json_text(facts))
     folder.add("model.coaltree", to_state(model).to_bytes())
@@ -345,7 +347,7 @@ def fit_and_draw(
 
 
 def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
-    """Put a file for each Markov chain into the folder; those of an earlier fit may be more than of this one."""
+    """Put a trace file for each Markov chain into the folder, and discard those of an earlier fit."""
     from ..inference.mcmc_result import MCMCResult
     from ..persist.results import trace_log
 
@@ -359,26 +361,26 @@ def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
 
 
 def add_report(model: FittedModel, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
-    """Put the report into the folder; one of an earlier fit would not belong to this one."""
+    """Put the report into the folder, or discard that of an earlier fit."""
     if not wanted:
         folder.discard("report.html")
         return
     from ..report.build import report_page
 
-    with hushed(notes.quiet), notes.timed("report"):
+    with suppress_output(notes.quiet), notes.time_step("report"):
         folder.add("report.html", report_page(model, source))
 
 
-def _beside(folder: Path) -> Path:
-    """Return the file beside a folder that keeps a fit which is not finished."""
+def _checkpoint_path(folder: Path) -> Path:
+    """Return the file next to a folder that keeps an unfinished fit."""
     folder = folder.resolve()
     return folder.with_name(f"{folder.name}.checkpoint")
 
 
-def checked_folder(outdir: Path | None, dry_run: bool = False) -> Path:
-    """Return the folder for the results, which a dry run does without."""
+def check_outdir(outdir: Path | None, dry_run: bool = False) -> Path:
+    """Return the folder for the results; a dry run needs none."""
     if outdir == STANDARD_STREAM:
-        raise InputError("--outdir is -, but several files do not go to standard output: name a folder.")
+        raise InputError("--outdir is -, but several files cannot go to standard output: name a folder.")
     if outdir is None and not dry_run:
         raise InputError(
             "--outdir is missing: name a folder for the results, or give --dry-run to see how the table is read."

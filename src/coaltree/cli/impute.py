@@ -1,4 +1,4 @@
-"""The command ``impute``: a table with holes in, the same table without them out."""
+"""The command ``impute``: fill the missing cells of a table file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ import typer
 from ..errors import InputError
 from ..table.messages import count, listing
 from .app import app
-from .console import Notes, hushed, progress_bar, reported
-from .io import check_result, deliver, located, read_model_state, read_new_table, read_table, reading_settings, tell
-from .messages import introduce, parameter_listing, reasons_for_kinds
+from .console import Notes, progress_bar, report_errors, suppress_output
+from .io import (
+    check_output,
+    locate_table,
+    print_json,
+    read_model_state,
+    read_new_table,
+    read_table,
+    reading_settings,
+    write_results,
+)
+from .messages import explain_kinds, parameter_listing, print_table
 from .options import (
     MODEL,
     OUTPUT,
@@ -42,13 +51,13 @@ from .options import (
     SearchOption,
     StandardizeOption,
     VerboseOption,
-    check_belonging,
+    check_inference_options,
     check_jobs,
     check_one_reader,
     check_one_writer,
     check_options,
-    given_only,
-    named,
+    keep_given,
+    parse_path,
 )
 
 if TYPE_CHECKING:
@@ -59,20 +68,20 @@ if TYPE_CHECKING:
     from ..table.read_file import FileTable, TableFile
 
 Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
-"""For a column of the model, by its position, rows and the values to put there."""
+"""Rows and their new values, by the position of the column in the model."""
 
 
 def n_missing(rows: Table) -> int:
-    """Return how many cells of a table are missing; categories that the fit did not know are not."""
+    """Return the number of missing cells of a table; unseen categories do not count."""
     from ..table.columns import missing_cells
 
     return sum(int(missing_cells(column).sum()) for column in rows.columns)
 
 
-def fills_of(
+def find_fills(
     imputer: CoalescentImputer | None, file: FileTable, rows: Table, draws: int | None, seed: int
 ) -> list[Fills]:
-    """Return what to put into the missing cells: once, or for each draw; nothing if none is missing."""
+    """Return the fills of the missing cells: once, or for each draw; none if no cell is missing."""
     if imputer is None or not n_missing(rows):
         return []
     frames = [imputer.transform(file.frame)] if draws is None else imputer.sample(file.frame, draws, seed)
@@ -80,7 +89,7 @@ def fills_of(
 
 
 def _fills(before: Table, after: Table) -> Fills:
-    """Return for each column the rows that were missing and are not any more, with what they hold now."""
+    """Return for each column the rows that were filled, and their values."""
     import numpy as np
 
     from ..table.columns import RealColumn, missing_cells
@@ -98,12 +107,12 @@ def _fills(before: Table, after: Table) -> Fills:
     return fills
 
 
-def by_name(fills: Fills, file: FileTable, rows: Table) -> NamedFills:
-    """Return fills by the names of columns in the file, which a model of an array does not have."""
+def name_fills(fills: Fills, file: FileTable, rows: Table) -> NamedFills:
+    """Return fills by the names of the columns in the file; the model of an array has no names."""
     return {file.frame.columns[rows.columns[j].index]: fill for j, fill in fills.items()}
 
 
-def content(table: TableFile, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
+def filled_bytes(table: TableFile, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
     """Return the bytes of a filled file; without anything to fill, those of the table."""
     from ..table.fill_file import fill_file
 
@@ -113,7 +122,7 @@ def content(table: TableFile, fills: NamedFills, na_values: Sequence[str], targe
 
 
 def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -> str:
-    """Return a csv of the filled cells and of how sure they are, row by row."""
+    """Return a csv of the filled cells with their uncertainty, row by row."""
     from ..persist.results import csv_text
     from ..predict.cells import RealCells
 
@@ -143,8 +152,8 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
     )
 
 
-def fill_facts(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str, Any]:
-    """Count the cells that were filled, and note which columns have cells that were not."""
+def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str, Any]:
+    """Return the numbers of filled cells, and note columns with cells that stay missing."""
     from ..table.columns import missing_cells
 
     fills = filled[0] if filled else {}
@@ -156,8 +165,8 @@ def fill_facts(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str, 
     if unknown:
         notes.add(
             [
-                f"{count(sum(left.values()), 'cell stays', 'cells stay')} missing, in columns of which the model knows no "
-                f"value: {listing(unknown)}."
+                f"{count(sum(left.values()), 'cell stays', 'cells stay')} missing, in columns without any observed cell in "
+                f"the fit: {listing(unknown)}."
             ]
         )
     by_column = {rows.columns[j].name: len(values) for j, (_, values) in fills.items()}
@@ -170,8 +179,8 @@ def fill_facts(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str, 
     }
 
 
-def closing_words(facts: Mapping[str, Any]) -> str:
-    """Say how many cells were filled."""
+def describe_fills(facts: Mapping[str, Any]) -> str:
+    """Return the closing line: how many cells were filled."""
     times = f", {count(facts['n_tables'], 'draw')}" if facts["n_tables"] > 1 else ""
     return f"filled {count(facts['n_filled'], 'cell')} in {count(len(facts['filled_by_column']), 'column')}{times}"
 
@@ -186,7 +195,7 @@ def impute(
         typer.Argument(
             metavar="TABLE",
             help="A csv, tsv or parquet file, or a folder of parquet files, with missing cells; - is standard input.",
-            parser=named,
+            parser=parse_path,
         ),
     ],
     output: Annotated[
@@ -197,7 +206,7 @@ def impute(
             metavar="OUT",
             help="The filled file, of the kind of TABLE; - is standard output.",
             rich_help_panel=OUTPUT,
-            parser=named,
+            parser=parse_path,
         ),
     ],
     model: Annotated[
@@ -206,7 +215,7 @@ def impute(
             metavar="MODEL",
             help="Fill from this model.coaltree. By default one is fitted to the table.",
             rich_help_panel=MODEL,
-            parser=named,
+            parser=parse_path,
         ),
     ] = None,
     draws: Annotated[
@@ -230,7 +239,7 @@ def impute(
             metavar="OUT2.csv",
             help="Also write a csv of the filled cells, with sd or probability.",
             rich_help_panel=OUTPUT,
-            parser=named,
+            parser=parse_path,
         ),
     ] = None,
     id_column: IdColumnOption = None,
@@ -280,7 +289,7 @@ def impute(
     other cells keep their exact text; the column of row names and those of --drop stay as they are. A table without missing
     cells is copied.
     """
-    with reported(debug):
+    with report_errors(debug):
         fitting = {
             "--inference": inference,
             "--search": search,
@@ -296,51 +305,51 @@ def impute(
             "--standardize": None if standardize is None else standardize.parameter,
         }
         if model is not None:
-            _check_fitted(fitting | {"--categorical": categorical})
+            _check_no_fit_options(fitting | {"--categorical": categorical})
         _check_options(fitting, draws, seed, n_jobs)
         notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, categorical, na_value)
         check_one_reader({"TABLE": table, "--model": model})
         check_one_writer(as_json, {"--output -": output, "--sd -": sd})
-        source = located(table, table_format)
-        targets = _targets(source, output, draws)
+        source = locate_table(table, table_format)
+        targets = _target_paths(source, output, draws)
         if sd is not None and sd in targets:
             raise InputError(f"--sd and --output are both {sd}; they are two files.")
         for target in (*targets, sd):
-            check_result(target, {"the table": table, "the model": model})
+            check_output(target, {"the table": table, "the model": model})
         if model is None:
             file, rows = read_table(source, settings, notes)
             if n_missing(rows):
-                introduce(rows, source.name, reasons_for_kinds(file), notes)
-            imputer = _fitted(rows, fitting, seed, n_jobs, notes)
+                print_table(rows, source.name, explain_kinds(file), notes)
+            imputer = _fit_imputer(rows, fitting, seed, n_jobs, notes)
         else:
-            imputer, file, rows = _opened(model, source, n_jobs, settings, notes)
+            imputer, file, rows = _load_imputer(model, source, n_jobs, settings, notes)
         if not n_missing(rows):
             notes.add([f"{source.name} has no missing cell in the columns that are used, and is copied as it is."])
-        with hushed(quiet), notes.timed("filling"), notes.taken():
-            found = fills_of(imputer, file, rows, draws, seed or 0)
+        with suppress_output(quiet), notes.time_step("filling"), notes.capture_warnings():
+            found = find_fills(imputer, file, rows, draws, seed or 0)
             results: dict[Path | None, str | bytes] = {
-                target: content(source, by_name(fills, file, rows), settings["na_values"], target)
+                target: filled_bytes(source, name_fills(fills, file, rows), settings["na_values"], target)
                 for target, fills in zip(targets, found or [{}] * len(targets), strict=True)
             }
             if sd is not None:
                 results[sd] = cells_csv(imputer, file, rows)
-        facts = fill_facts(rows, found, notes)
-        deliver(results)
+        facts = count_fills(rows, found, notes)
+        write_results(results)
         if as_json:
-            tell({"input": source.name, **facts, "files": list(map(str, results)), "remarks": notes.sentences})
-        notes.say(closing_words(facts))
+            print_json({"input": source.name, **facts, "files": list(map(str, results)), "remarks": notes.sentences})
+        notes.say(describe_fills(facts))
 
 
 def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
-    """Refuse options that do not go together, and numbers out of range."""
+    """Refuse options that exclude each other, and numbers out of range."""
     inference = fitting["--inference"]
     for owner, names in (
         (Inference.smc, ("--particles", "--runs")),
         (Inference.mcmc, ("--chains", "--samples", "--draw-parameters")),
         (Inference.greedy, ("--search", "--refine")),
     ):
-        check_belonging(inference, [owner], {name: fitting[name] for name in names})
+        check_inference_options(inference, [owner], {name: fitting[name] for name in names})
     numbers = ("--particles", "--runs", "--chains", "--samples", "--noise")
     check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})
     check_jobs(n_jobs)
@@ -350,20 +359,26 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
         )
 
 
-def _check_fitted(options: Mapping[str, Any]) -> None:
-    """Refuse options of a fit where there is none."""
+def _check_no_fit_options(options: Mapping[str, Any]) -> None:
+    """Refuse options of a fit if there is a fitted model."""
     for option, value in options.items():
         if value is not None:
-            raise InputError(f"{option} is for fitting a model, and --model has been fitted; leave one of the two out.")
+            raise InputError(
+                f"{option} is an option of fitting, but --model is already fitted; leave one of the two out."
+            )
 
 
-def _targets(table: TableFile, output: Path, draws: int | None) -> list[Path]:
-    """Return the files to write the filled tables to, which must be of the kind of the table."""
+def _target_paths(table: TableFile, output: Path, draws: int | None) -> list[Path]:
+    """Return the files to write the filled tables to, in the format of the table."""
     if output == STANDARD_STREAM:
         if _KINDS[table.suffix] == "parquet":
-            raise InputError(f"{table.name} is a parquet file, which is not written to standard output: name a file.")
+            raise InputError(
+                f"{table.name} is a parquet file, which cannot be written to standard output: name a file."
+            )
         if draws is not None:
-            raise InputError("--draws writes several files, and standard output is one: name a file with --output.")
+            raise InputError(
+                "--draws writes several files, which cannot go to standard output: name a file with --output."
+            )
         return [output]
     endings = output.suffixes[-2:] if output.suffix.lower() == ".gz" else output.suffixes[-1:]
     kinds = [_KINDS.get(ending.lower(), ending.lower()) for ending in endings]
@@ -378,36 +393,36 @@ def _targets(table: TableFile, output: Path, draws: int | None) -> list[Path]:
     return [output.with_name(f"{stem}.{k}{ending}") for k in range(1, draws + 1)]
 
 
-def _fitted(
+def _fit_imputer(
     rows: Table, fitting: Mapping[str, Any], seed: int | None, n_jobs: int | None, notes: Notes
 ) -> CoalescentImputer | None:
-    """Fit an imputer to a table, unless there is nothing to fill."""
+    """Fit an imputer to a table; None if no cell is missing."""
     from ..estimators.imputer import CoalescentImputer
 
     if not n_missing(rows):
         return None
     names = {"--particles": "n_particles", "--runs": "n_runs", "--chains": "n_chains", "--samples": "n_samples"}
-    parameters = given_only(
+    parameters = keep_given(
         {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
     )
     random_state = 0 if seed is None and fitting["--inference"] in SAMPLERS else seed
     imputer = CoalescentImputer(**parameters, random_state=random_state, n_jobs=-1 if n_jobs is None else n_jobs)
-    with notes.timed("fitting"), notes.taken(), progress_bar(not notes.quiet) as report:
+    with notes.time_step("fitting"), notes.capture_warnings(), progress_bar(not notes.quiet) as report:
         imputer._fit_table(rows, report)
     notes.add(imputer.remarks_)
     notes.detail(parameter_listing(imputer.parameters_))
     return imputer
 
 
-def _opened(
+def _load_imputer(
     path: Path, table: TableFile, n_jobs: int | None, settings: dict[str, Any], notes: Notes
 ) -> tuple[CoalescentImputer, FileTable, Table]:
-    """Return a fitted model, and the table that it is to fill."""
+    """Return a fitted imputer from a file, and the table to fill."""
     from ..estimators.load import to_imputer
 
-    with hushed(notes.quiet), notes.timed("loading"):
+    with suppress_output(notes.quiet), notes.time_step("loading"):
         imputer = to_imputer(*read_model_state(path), n_jobs)
     imputer.add_indicator = False
     file = read_new_table(table, imputer._model, settings, notes)
-    with notes.taken():
+    with notes.capture_warnings():
         return imputer, file, imputer._read_rows(file.frame).table

@@ -1,4 +1,4 @@
-"""Results of the command line: into files, whole or not at all, or onto standard output."""
+"""Input and output of commands: tables, models and trees from files or standard input, results into files or standard output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from ..errors import InputError
 from ..table.messages import count
 from .console import Notes, progress_bar
-from .options import STANDARD_STREAM, TREE, TableKind, column_names, id_setting, named
+from .options import STANDARD_STREAM, TREE, TableKind, parse_id_column, parse_path, split_column_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from ..workflow.model import FittedModel
 
 
-def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> None:
-    """Refuse, before any work is done, a file that cannot be written or that the work begins with.
+def check_output(result: Path | None, sources: Mapping[str, Path | None]) -> None:
+    """Refuse an output file that cannot be written or that is an input, before any work is done.
 
     Parameters
     ----------
     result : Path or None
         The file to write; None or ``-`` is standard output.
     sources : mapping of str to (Path or None)
-        The files that are read, by what they are.
+        The input files, by what they hold.
     """
     if result is None or result == STANDARD_STREAM:
         return
@@ -44,42 +44,42 @@ def check_result(result: Path | None, sources: Mapping[str, Path | None]) -> Non
 
     for what, source in sources.items():
         if source is not None and source.exists() and result.exists() and source.samefile(result):
-            raise InputError(f"{result} is {what} itself, which is not written over: choose another name.")
+            raise InputError(f"{result} is {what} itself, which is not overwritten: choose another name.")
     check_writable(result)
 
 
-def deliver(results: Mapping[Path | None, str | bytes]) -> None:
-    """Write all files or none of them, and after that what goes to standard output."""
+def write_results(results: Mapping[Path | None, str | bytes]) -> None:
+    """Write all files or none of them, then print the rest to standard output."""
     from .._atomic import write_files_atomic
 
     files = {path: data for path, data in results.items() if path is not None and path != STANDARD_STREAM}
     write_files_atomic(files)
     for path, data in results.items():
         if path is None or path == STANDARD_STREAM:
-            # The bytes of a file, in whatever letters the terminal would have it.
+            # As bytes: a file in UTF-8, whatever the encoding of the terminal.
             typer.echo(data.encode(errors="replace") if isinstance(data, str) else data, nl=False)
 
 
-def tell(facts: Mapping[str, Any]) -> None:
-    """Write facts as the one JSON object on standard output."""
+def print_json(facts: Mapping[str, Any]) -> None:
+    """Print facts as one JSON object."""
     from ..persist.results import json_text, to_plain_values
 
-    deliver({None: json_text(to_plain_values(facts))})
+    write_results({None: json_text(to_plain_values(facts))})
 
 
-def records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a table that is given by its columns."""
+def to_records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table given as columns."""
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
 def draw_trees(model: FittedModel, notes: Notes) -> None:
-    """Draw the trees that answer questions about rows, unless the model has them, and show how it goes."""
-    with notes.timed("drawing trees"), notes.taken(), progress_bar(not notes.quiet) as report:
+    """Draw the trees for predictions with a progress bar, unless the model has them."""
+    with notes.time_step("drawing trees"), notes.capture_warnings(), progress_bar(not notes.quiet) as report:
         model.draw_trees(report)
 
 
 def read_model_state(path: Path) -> tuple[ModelState, str]:
-    """Return what the file of a model holds, and what the file is called in messages."""
+    """Return the state in a model file, and the name of the file for messages."""
     from ..persist.model import ModelState, read_model_state
 
     if path == STANDARD_STREAM:
@@ -95,8 +95,8 @@ def load_clustering(path: Path) -> FittedModel:
     model = from_state(state, source)
     if model.labels is None:
         raise InputError(
-            f"{source} holds a {state.estimator}, which fills cells and has neither densities nor clusters: take the "
-            "model.coaltree that coaltree fit writes, or a CoalescentClustering's."
+            f"{source} holds a {state.estimator}, which fills cells and has neither densities nor clusters: use a "
+            "model.coaltree of coaltree fit, or of a CoalescentClustering."
         )
     return model
 
@@ -112,10 +112,10 @@ def reading_settings(
     na_value: Sequence[str] | None,
     real: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the options on reading as `read_file` takes them."""
-    id_column = id_setting(id_column, no_id)
-    dropped, declared = column_names(drop, "--drop"), column_names(categorical, "--categorical")
-    numbers = column_names(real, "--real")
+    """Return the reading options as arguments of `read_file`."""
+    id_column = parse_id_column(id_column, no_id)
+    dropped, declared = split_column_names(drop, "--drop"), split_column_names(categorical, "--categorical")
+    numbers = split_column_names(real, "--real")
     from ..table.read_file import DEFAULT_NA
 
     return {
@@ -127,8 +127,8 @@ def reading_settings(
     }
 
 
-def located(path: Path, kind: TableKind | None) -> TableFile:
-    """Return the file of a table, or what standard input holds."""
+def locate_table(path: Path, kind: TableKind | None) -> TableFile:
+    """Return the file of a table, or the table on standard input."""
     from ..table.read_file import open_bytes, open_table
 
     wanted = None if kind is None else kind.value
@@ -142,18 +142,18 @@ def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> t
     from ..table.columns import read_columns
     from ..table.read_file import read_file
 
-    with notes.timed("reading"), notes.taken():
+    with notes.time_step("reading"), notes.capture_warnings():
         file = read_file(table, **settings)
         columns = read_columns(file.frame, row_names=file.row_names)
     return file, replace(columns, id_column=file.id_column)
 
 
 def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, Any], notes: Notes) -> FileTable:
-    """Read a table for a model that has been fitted, as the table of the fit was read.
+    """Read a table for a fitted model, in the same way as the table of the fit.
 
-    Row names are in the column that held them in the fit, unless another or none is asked for. What was categorical in the fit
-    is so here, in the letters of the file: numbers are categories then, and a column of distinct texts is not taken for row
-    names. Numbers that stand in a column of text are numbers, if they were in the fit.
+    Row names come from the same column as in the fit, unless an option says otherwise. Categorical columns of the fit are
+    read as text: numbers are categories then, and a column of distinct texts does not become row names. Real columns of the
+    fit are read as numbers, even from text.
     """
     from ..table.read_file import get_column, import_polars, read_file, read_header, replace_columns, to_numbers
 
@@ -162,13 +162,13 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     header, id_column = read_header(table), settings["id_column"]
     if id_column is None and model.id_column in header and model.id_column not in settings["drop"]:
         id_column = model.id_column
-    spoken_for = {*settings["drop"], id_column}
-    declared = [name for name in header if name in known and name not in spoken_for]
-    with notes.timed("reading"), notes.taken():
+    user_assigned = {*settings["drop"], id_column}
+    declared = [name for name in header if name in known and name not in user_assigned]
+    with notes.time_step("reading"), notes.capture_warnings():
         file = read_file(table, **{**settings, "id_column": id_column, "categorical": declared})
     frame, polars = file.frame, import_polars()
     for name in declared:
-        frame = replace_columns(frame, {name: _in_known_letters(get_column(frame, name), known[name])})
+        frame = replace_columns(frame, {name: _match_categories(get_column(frame, name), known[name])})
     for name in encoding.column_names:
         if (
             name not in known
@@ -180,8 +180,8 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     return type(file)(frame, file.row_names, file.id_column, file.categorical)
 
 
-def _in_known_letters(column: Any, known: Sequence[Category]) -> Any:
-    """Write numbers as the fit has written them, where it has the same ones: 1.0 may be 1 there."""
+def _match_categories(column: Any, known: Sequence[Category]) -> Any:
+    """Return categories that are numbers in the notation of the fit: 1.0 may be 1 there."""
     from ..table.columns import category_finder
 
     texts = column.cast(str)
@@ -199,7 +199,7 @@ def _in_known_letters(column: Any, known: Sequence[Category]) -> Any:
 
 
 class TreeKind(StrEnum):
-    """Kinds of files with trees."""
+    """Formats of tree files."""
 
     newick = "newick"
     nexus = "nexus"
@@ -209,9 +209,9 @@ class TreeKind(StrEnum):
     model = "model"
 
 
-READ = tuple(kind.value for kind in TreeKind)
-WRITTEN = tuple(kind for kind in READ if kind != "model")
-"""A model holds more than a tree, and is not made from one."""
+READABLE_KINDS = tuple(kind.value for kind in TreeKind)
+WRITABLE_KINDS = tuple(kind for kind in READABLE_KINDS if kind != "model")
+"""Without the model, which holds more than a tree."""
 
 
 TreeArgument = Annotated[
@@ -220,7 +220,7 @@ TreeArgument = Annotated[
         metavar="TREE",
         help="A tree: Newick (.nwk), NEXUS (.nex), linkage (.csv, .npy), JSON (.json) or a model.coaltree; - is standard "
         "input.",
-        parser=named,
+        parser=parse_path,
     ),
 ]
 FromOption = Annotated[
@@ -234,13 +234,13 @@ FromOption = Annotated[
 ]
 
 
-def kind_of(path: Path, given: TreeKind | None, option: str, allowed: Sequence[str]) -> str:
-    """Return the kind of a file with a tree: as given with an option, or by the ending of its name."""
+def find_tree_kind(path: Path, given: TreeKind | None, option: str, allowed: Sequence[str]) -> str:
+    """Return the format of a tree file: as an option says, or by the file extension."""
     from ..persist.tree_files import ENDINGS
 
     if given is None and path == STANDARD_STREAM:
         kinds = ", ".join(allowed)
-        raise InputError(f"The kind of what - stands for is not known: say it with {option}, which is one of {kinds}.")
+        raise InputError(f"The format of - is unknown: give {option}, one of {kinds}.")
     ending = path.suffix.lower()
     kind = next((kind for kind, endings in ENDINGS.items() if ending in endings), "") if given is None else given.value
     if kind in allowed:
@@ -248,18 +248,18 @@ def kind_of(path: Path, given: TreeKind | None, option: str, allowed: Sequence[s
     known = ", ".join(ending for name in allowed for ending in ENDINGS[name])
     found = path.name if given is None else f"{option} {kind}"
     raise InputError(
-        f"{found} is not a kind of tree that is {'read' if option == '--from' else 'written'}: names end with {known}, "
-        f"or {option} says the kind."
+        f"{found}: unsupported format of a tree to {'read' if option == '--from' else 'write'}; supported are {known}. For "
+        f"another name, give {option}."
     )
 
 
 def cut_leaves(tree: Tree, n_clusters: int | None, height_threshold: float | None) -> NDArray[np.intp]:
-    """Return flat clusters of the leaves, as asked for by one of the options."""
+    """Return flat clusters of the leaves, by one of the two options."""
     from ..tree.cut import cut_tree
 
     if n_clusters is None and height_threshold is None:
         raise InputError(
-            "A tree alone does not say where to cut it: give --n-clusters or --height-threshold, or take a model.coaltree."
+            "A tree alone does not say where to cut it: give --n-clusters or --height-threshold, or use a model.coaltree."
         )
     if n_clusters is not None and n_clusters > tree.n_leaves:
         raise InputError(f"--n-clusters is {n_clusters}, but the tree has {count(tree.n_leaves, 'leaf', 'leaves')}.")
@@ -271,7 +271,7 @@ def read_tree_file(path: Path, kind: str, notes: Notes) -> Tree:
     from ..persist.tree_files import read_tree
     from ..table.read_file import read_bytes
 
-    with notes.timed("reading"):
+    with notes.time_step("reading"):
         if path == STANDARD_STREAM:
             tree, remarks = read_tree(sys.stdin.buffer.read(), kind, STANDARD_INPUT)
         else:

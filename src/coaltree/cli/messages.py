@@ -1,4 +1,4 @@
-"""How a table was understood: in two lines, or column by column."""
+"""What commands print about a table, a fit and new rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ..table.messages import count, listing
 from .console import Notes
-from .io import tell
+from .io import print_json
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ..table.read_file import FileTable
     from ..workflow.model import FittedModel, NewRows
 
-_NAME_CHARACTERS = 30
+MAX_NAME_CHARACTERS = 30
 _TYPES = {"Boolean": "yes or no", "String": "text", "Null": "empty"}
 
 
-def opening_words(table: Table, source: str) -> str:
-    """Say how the table was understood."""
+def describe_table(table: Table, source: str) -> str:
+    """Return how the table was read, in two lines."""
     kinds = [
-        f"{len(columns)} {kind} ({listed([_shown_name(column.name) for column in columns], 4)})"
+        f"{len(columns)} {kind} ({join_limited([_short_name(column.name) for column in columns], 4)})"
         for kind, columns in (("real", table.real), ("categorical", table.categorical))
         if columns
     ]
@@ -36,14 +36,14 @@ def opening_words(table: Table, source: str) -> str:
     return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
 
 
-def introduce(table: Table, source: str, reasons: Mapping[str, str], notes: Notes) -> None:
-    """Say how the table was understood before anything long begins, and to those who ask for more, column by column."""
-    notes.say(opening_words(table, source))
+def print_table(table: Table, source: str, reasons: Mapping[str, str], notes: Notes) -> None:
+    """Print how the table was read, before any long computation; with --verbose, column by column."""
+    notes.say(describe_table(table, source))
     if notes.verbose:
         notes.detail(column_listing(column_facts(table, reasons)))
 
 
-def show_only(
+def print_dry_run(
     table: Table,
     source: str,
     reasons: Mapping[str, str],
@@ -51,13 +51,13 @@ def show_only(
     notes: Notes,
     standardize: bool | str = True,
 ) -> None:
-    """Write how a fit would understand the table, which is all that a dry run does."""
+    """Print how a fit would read the table, which is all that a dry run does."""
     from ..table.encoding import describe, fit_encoding
 
     notes.add(describe(table, fit_encoding(table, standardize)))
     facts = column_facts(table, reasons)
     if as_json:
-        tell(
+        print_json(
             {
                 "input": source,
                 "n_rows": table.n_rows,
@@ -68,11 +68,11 @@ def show_only(
             }
         )
     else:
-        typer.echo(f"{opening_words(table, source)}\n{column_listing(facts)}")
+        typer.echo(f"{describe_table(table, source)}\n{column_listing(facts)}")
 
 
-def reasons_for_kinds(file: FileTable) -> dict[str, str]:
-    """Say for each column of a file what makes it real or categorical."""
+def explain_kinds(file: FileTable) -> dict[str, str]:
+    """Return for each column of a file why it is real or categorical."""
     reasons = {name: _type_in_words(dtype) for name, dtype in file.frame.schema.items()}
     reasons |= dict.fromkeys(file.categorical, "declared by --categorical")
     return reasons | dict.fromkeys(file.real, "declared by --real")
@@ -87,7 +87,7 @@ def _type_in_words(dtype: Any) -> str:
 
 
 def column_facts(table: Table, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return for each column its name, its kind and why, its categories and its missing cells."""
+    """Return the name, kind, reason, categories and missing cells of each column."""
     from ..table.columns import CategoricalColumn, missing_cells
 
     facts = []
@@ -108,14 +108,14 @@ def column_facts(table: Table, reasons: Mapping[str, str]) -> list[dict[str, Any
 
 
 def column_listing(facts: Sequence[Mapping[str, Any]]) -> str:
-    """Write what is known of the columns, one a line."""
+    """Return a listing of the columns, one per line."""
     lines = [("column", "kind", "missing", "because it is")]
     for fact in facts:
         states = (
             f", {count(fact['n_categories'], 'category', 'categories')}" if fact["n_categories"] is not None else ""
         )
         lines.append(
-            (_shown_name(fact["name"]), fact["kind"], f"{100 * fact['missing_share']:.3g} %", fact["reason"] + states)
+            (_short_name(fact["name"]), fact["kind"], f"{100 * fact['missing_share']:.3g} %", fact["reason"] + states)
         )
     widths = [max(_columns(line[k]) for line in lines) for k in range(3)]
     return "\n".join(
@@ -124,43 +124,43 @@ def column_listing(facts: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _shown_name(name: str) -> str:
+def _short_name(name: str) -> str:
     from ..tree.layout import display_name
 
-    return display_name(name, _NAME_CHARACTERS, " ")
+    return display_name(name, MAX_NAME_CHARACTERS, " ")
 
 
 def _columns(text: str) -> int:
-    """Return the room of a text on a terminal."""
+    """Return the width of a text on a terminal."""
     from ..tree.layout import display_width
 
     return int(display_width(text, 2.0))
 
 
 def parameter_listing(parameters: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write the fitted parameters of the columns, one a line."""
+    """Return a listing of the parameters by column, one per line."""
     return "\n".join(
-        f"  {_shown_name(name)}: {', '.join(f'{what} {_shown(value)}' for what, value in own.items())}"
+        f"  {_short_name(name)}: {', '.join(f'{what} {_format_value(value)}' for what, value in own.items())}"
         for name, own in parameters.items()
     )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, Mapping):
         shares = [f"{state} {share:.3g}" for state, share in value.items()]
-        return f"({listed(shares, 8)})"
+        return f"({join_limited(shares, 8)})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def listed(values: Sequence[object], limit: int) -> str:
-    """List the first of some values, and say how many more there are."""
+def join_limited(values: Sequence[object], limit: int) -> str:
+    """Join the first values by commas, and say how many more there are."""
     if len(values) <= limit:
         return ", ".join(map(str, values))
     return f"{', '.join(map(str, values[:limit]))}, and {len(values) - limit} more"
 
 
-def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
-    """Say what was found, and where it is."""
+def describe_fit(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
+    """Return the closing lines of a fit: what was found, and the files."""
     lines = {
         "missing": _missing(facts),
         "search": _search(facts),
@@ -175,7 +175,7 @@ def closing_words(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
 
 
 def _missing(facts: dict[str, Any]) -> str:
-    """Say how many cells are missing, and where that is not all of the table, of which columns."""
+    """Return the share of missing cells, in the columns in use."""
     n_used = sum(column["used"] for column in facts["columns"])
     if not n_used:
         return ""
@@ -184,7 +184,7 @@ def _missing(facts: dict[str, Any]) -> str:
 
 
 def _ties(facts: dict[str, Any]) -> str:
-    """Say that rows are not told apart, and what to do about it."""
+    """Return that merges are at height 0, and what to do about it."""
     from ..report.messages import suggest_finer_tree
 
     if not facts["zero_heights"]:
@@ -194,21 +194,21 @@ def _ties(facts: dict[str, Any]) -> str:
 
 
 def _clusters(facts: dict[str, Any]) -> str:
-    """Say how many clusters there are, who chose them, and whether there was anything to choose."""
+    """Return the number of clusters, the rule that chose them, and their sizes."""
     from ..report.messages import MIN_ROWS, describe_few_rows
     from ..workflow.processes import RESOLUTION
 
     reasons = {
-        "n_clusters": "as asked for",
+        "n_clusters": "as requested",
         "height": "cut at the height",
         "resolution": f"at resolution {facts['resolution']}",
-        "gap": "parted by a gap in the heights of the tree",
+        "gap": "separated by a gap in the heights of the tree",
         "no structure": "as the heights of the tree show no structure",
         "default resolution": f"at the default resolution {RESOLUTION:g}, as no gap in the heights is clear",
         "likelihood ratio": "chosen by the model",
     }
     found = (
-        f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of {listed(facts['cluster_sizes'], 12)} "
+        f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of {join_limited(facts['cluster_sizes'], 12)} "
         f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}"
     )
     if facts["n_outliers"]:
@@ -217,7 +217,7 @@ def _clusters(facts: dict[str, Any]) -> str:
 
 
 def _search(facts: dict[str, Any]) -> str:
-    """Say how partners were looked for, if not among all pairs, and what to do if they were hard to find."""
+    """Return how good the neighbour search was, and what to do if it was poor; empty for an exact search."""
     from ..report.messages import LOW_RECALL_ADVICE, MIN_RECALL
 
     held = facts["neighbors_held"]
@@ -230,7 +230,7 @@ def _search(facts: dict[str, Any]) -> str:
 
 
 def _sample(facts: dict[str, Any]) -> str:
-    """Say what sample of trees there is, if there is one."""
+    """Return the size and quality of the sample of trees, if there is one."""
     if "n_trees" not in facts:
         return ""
     if facts["inference"] == "mcmc":
@@ -250,14 +250,14 @@ def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.6g}"
 
 
-_FAR = 1000.0  # below the log density of the rows of the fit
-_COMPARED = 1000  # rows of the fit, taken evenly
+FAR_LOG_DENSITY = 1000.0  # a row is far away if its log density is so much lower than that of all rows of the fit
+MAX_COMPARED_ROWS = 1000  # rows of the fit, evenly spaced
 
 
-def remarks_on_rows(
+def describe_rows(
     model: FittedModel, rows: NewRows, names: Sequence[str], log_density: ArrayLike, instead: str
 ) -> list[str]:
-    """Name rows that nothing is known of, and rows that are far from the table.
+    """Return remarks on rows without observed cells, and on rows far from the table of the fit.
 
     Parameters
     ----------
@@ -266,9 +266,9 @@ def remarks_on_rows(
     names : sequence of str
         Their names.
     log_density : array-like of shape (n_rows,)
-        As the model has it for each of them.
+        Log density of each row.
     instead : str
-        What is said of a row of which nothing is known.
+        The answer for a row without observed cells, in words.
 
     Returns
     -------
@@ -277,24 +277,24 @@ def remarks_on_rows(
     import numpy as np
 
     fitted = model.predictor.X
-    some = fitted[np.linspace(0, len(fitted) - 1, min(len(fitted), _COMPARED)).astype(np.intp)]
-    # By standard deviations of the columns: in their units it would matter which cells a row has.
+    some = fitted[np.linspace(0, len(fitted) - 1, min(len(fitted), MAX_COMPARED_ROWS)).astype(np.intp)]
+    # In standard units: in those of the columns, the density depends on which cells a row has.
     standard = np.asarray(log_density) - model.log_jacobian(rows.table)
-    far = np.flatnonzero(standard < model.predictor.log_density(some).min() - _FAR)
+    far = np.flatnonzero(standard < model.predictor.log_density(some).min() - FAR_LOG_DENSITY)
     unknown = np.flatnonzero(np.isnan(rows.matrix).all(axis=1))
     found = []
     if len(unknown):
         found.append(
-            f"{count(len(unknown), 'row has', 'rows have')} no cell that is known ({_named(names, unknown)}): "
+            f"{count(len(unknown), 'row has', 'rows have')} no observed cell ({_list_names(names, unknown)}): "
             f"{'its' if len(unknown) == 1 else 'for each, the'} {instead}."
         )
     if len(far):
         found.append(
-            f"{count(len(far), 'row is', 'rows are')} far outside the table of the fit ({_named(names, far)}), with a log "
-            f"density more than {_FAR:,.0f} below that of the rows of the fit: check units and cells."
+            f"{count(len(far), 'row is', 'rows are')} far outside the table of the fit ({_list_names(names, far)}), with a log "
+            f"density more than {FAR_LOG_DENSITY:,.0f} below that of the rows of the fit: check units and cells."
         )
     return found
 
 
-def _named(names: Sequence[str], rows: Any) -> str:
+def _list_names(names: Sequence[str], rows: Any) -> str:
     return listing([names[row] for row in rows])

@@ -1,4 +1,4 @@
-"""Options that several commands have, in panels by topic."""
+"""Options that several commands share, and checks of their values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE, TREE, MODEL, CLUSTERS, OUTPUT = "Table", "Tree", "Model", "Clusters", "Ou
 
 
 class Inference(StrEnum):
-    """One tree, or a sample of trees."""
+    """How trees are found: one tree, or a sample of trees."""
 
     greedy = "greedy"
     smc = "smc"
@@ -32,7 +32,7 @@ SAMPLERS = (Inference.smc, Inference.mcmc)
 
 
 class Covariance(StrEnum):
-    """How many variances real columns have."""
+    """Covariance of real columns."""
 
     diagonal = "diagonal"
     spherical = "spherical"
@@ -40,7 +40,7 @@ class Covariance(StrEnum):
 
 
 class Search(StrEnum):
-    """How greedy inference looks for partners."""
+    """Where greedy inference searches for partners."""
 
     auto = "auto"
     exact = "exact"
@@ -55,7 +55,7 @@ class RealProcess(StrEnum):
 
 
 class Standardize(StrEnum):
-    """What is done to real columns first."""
+    """How real columns are transformed first."""
 
     yes = "yes"
     power = "power"
@@ -68,24 +68,24 @@ class Standardize(StrEnum):
 
 
 class Unseen(StrEnum):
-    """What becomes of categories that did not occur in the fit."""
+    """Treatment of categories that did not occur in the fit."""
 
     missing = "missing"
     error = "error"
 
 
 class TableKind(StrEnum):
-    """Kinds of tables."""
+    """Formats of tables."""
 
     csv = "csv"
     tsv = "tsv"
     parquet = "parquet"
 
 
-def named(text: str | Path) -> Path:
-    """Take a path; an empty one, which would be the folder that the command runs in, is a slip."""
+def parse_path(text: str | Path) -> Path:
+    """Return a path; an empty one, which would be the current folder, is refused."""
     if text == "":
-        raise typer.BadParameter("the name is empty; name a file or a folder, or . for the folder that you are in.")
+        raise typer.BadParameter("the name is empty; name a file or a folder, or . for the current folder.")
     return Path(text)
 
 
@@ -266,7 +266,7 @@ ModelArgument = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL", help="A model.coaltree, as coaltree fit and model.save write it; - is standard input.",
-        parser=named,
+        parser=parse_path,
     ),
 ]  # fmt: skip
 NewTableArgument = Annotated[
@@ -274,14 +274,14 @@ NewTableArgument = Annotated[
     typer.Argument(
         metavar="TABLE",
         help="A csv, tsv or parquet file, or a folder of parquet files, with the fit's columns by name; - is standard input.",
-        parser=named,
+        parser=parse_path,
     ),
 ]
 CsvOption = Annotated[
     Path | None,
     typer.Option(
         "--output", "-o", metavar="OUT.csv", help="File to write; by default, and for -, standard output.",
-        rich_help_panel=OUTPUT, parser=named,
+        rich_help_panel=OUTPUT, parser=parse_path,
     ),
 ]  # fmt: skip
 UnseenOption = Annotated[
@@ -294,16 +294,16 @@ UnseenOption = Annotated[
 ]
 
 
-def column_names(given: Sequence[str] | None, option: str) -> list[str]:
-    """Split what was given at commas; a name that has one stands in double quotes."""
+def split_column_names(given: Sequence[str] | None, option: str) -> list[str]:
+    """Split names at commas; a name with a comma is in double quotes."""
     names = [name.strip() for line in csv.reader(given or [], skipinitialspace=True) for name in line]
     if "" in names or "" in (given or []):
         raise InputError(f"{option} was given an empty column name; name columns as in the table's header.")
     return list(dict.fromkeys(names))
 
 
-def id_setting(id_column: str | None, no_id: bool) -> str | None:
-    """Return the column of row names as `read_file` takes it."""
+def parse_id_column(id_column: str | None, no_id: bool) -> str | None:
+    """Return the column of row names as an argument of `read_file`."""
     if no_id and id_column is not None:
         raise InputError("--no-id and --id-column were both given; give one of them, or neither.")
     if id_column == "":
@@ -311,8 +311,8 @@ def id_setting(id_column: str | None, no_id: bool) -> str | None:
     return "" if no_id else id_column
 
 
-def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what was not given, so that the estimators' own defaults hold."""
+def keep_given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, so that the defaults of the settings hold for the others."""
     return {
         name: value.value if isinstance(value, StrEnum) else value
         for name, value in options.items()
@@ -327,13 +327,13 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def check_jobs(n_jobs: int | None) -> None:
-    """Refuse no threads."""
+    """Refuse 0 threads."""
     if n_jobs == 0:
         raise InputError("--n-jobs is 0; it must be a number of threads, or -1 for all processors.")
 
 
 def check_dask(address: str | None) -> None:
-    """Refuse what names no cluster."""
+    """Refuse a text that is not the address of a cluster."""
     from ..inference.thread_executor import is_cluster_address
 
     if address is not None and not is_cluster_address(address):
@@ -343,8 +343,10 @@ def check_dask(address: str | None) -> None:
         )
 
 
-def check_belonging(inference: Inference | None, owners: Sequence[Inference], options: Mapping[str, Any]) -> None:
-    """Refuse options of some kinds of inference where another was asked for; greedy inference is the default."""
+def check_inference_options(
+    inference: Inference | None, owners: Sequence[Inference], options: Mapping[str, Any]
+) -> None:
+    """Refuse options that belong to another inference; greedy inference is the default."""
     if (inference or Inference.greedy) in owners:
         return
     for option, value in options.items():
@@ -360,27 +362,27 @@ def check_cut(
     resolution: float | None = None,
     min_cluster_size: float | None = None,
 ) -> None:
-    """Refuse ways to cut a tree that make no sense, before any work is done."""
+    """Refuse invalid ways to cut a tree, before any work is done."""
     given = {"--resolution": resolution, "--n-clusters": n_clusters, "--height-threshold": height_threshold}
     ways = [option for option, value in given.items() if value is not None]
     if len(ways) > 1:
         raise InputError(
-            f"{' and '.join(ways)} were given, which are ways to cut the same tree; give one of them, or none."
+            f"{' and '.join(ways)} exclude each other, because each cuts the tree; give one of them, or none."
         )
     check_options(given | {"--min-cluster-size": min_cluster_size})
 
 
 def check_one_reader(sources: Mapping[str, Path | None]) -> None:
-    """Refuse to read two things from standard input, by what they are called."""
+    """Refuse to read two inputs from standard input."""
     given = [what for what, path in sources.items() if path == STANDARD_STREAM]
     if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} are both -, and standard input is one: name a file for one of them.")
+        raise InputError(
+            f"{' and '.join(given)} are both -, but standard input can be read once: name a file for one of them."
+        )
 
 
 def check_one_writer(as_json: bool, targets: Mapping[str, Path | None]) -> None:
-    """Refuse to write two things to standard output, by the options that name them."""
+    """Refuse to write two results to standard output."""
     given = [what for what, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
     if len(given) > 1:
-        raise InputError(
-            f"{' and '.join(given)} both write to standard output, which is one: name a file, or leave one of them out."
-        )
+        raise InputError(f"{' and '.join(given)} both write to standard output: name a file, or leave one of them out.")

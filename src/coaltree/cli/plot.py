@@ -12,20 +12,20 @@ from .._parameters import Integer, check_option
 from ..errors import InputError
 from ..table.messages import count
 from .app import app
-from .console import Notes, hushed, reported
+from .console import Notes, report_errors, suppress_output
 from .io import (
-    READ,
+    READABLE_KINDS,
     FromOption,
     TreeArgument,
     TreeKind,
-    check_result,
+    check_output,
     cut_leaves,
-    deliver,
     draw_trees,
-    kind_of,
+    find_tree_kind,
     load_clustering,
     read_model_state,
     read_tree_file,
+    write_results,
 )
 from .options import (
     OUTPUT,
@@ -37,7 +37,7 @@ from .options import (
     QuietOption,
     VerboseOption,
     check_cut,
-    named,
+    parse_path,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def plot(
             metavar="OUT",
             help="The picture: .png, .svg or .pdf; - is standard output.",
             rich_help_panel=OUTPUT,
-            parser=named,
+            parser=parse_path,
         ),
     ],
     from_kind: FromOption = None,
@@ -120,9 +120,9 @@ def plot(
     """Draw a tree.
 
     Branches have the colour of their cluster, and merges their support, where there are such: the clusters of the model,
-    or as asked for. Names are left out where they have no room.
+    or those of the options. Names are left out if there is no room for them.
     """
-    with reported(debug):
+    with report_errors(debug):
         notes = Notes(quiet, verbose)
         check_cut(n_clusters, height_threshold)
         check_option("--collapse", collapse, Integer(1))
@@ -131,14 +131,14 @@ def plot(
                 raise InputError(
                     f"{option} is {inches:g}; it must be a number of inches from {_SMALLEST} to {_LARGEST}."
                 )
-        from_name, to_name = kind_of(tree, from_kind, "--from", READ), _picture_kind(output, to_kind)
-        check_result(output, {"the tree": tree})
-        found, labels = _opened(tree, from_name, notes)
+        from_name, to_name = find_tree_kind(tree, from_kind, "--from", READABLE_KINDS), _picture_kind(output, to_kind)
+        check_output(output, {"the tree": tree})
+        found, labels = _read_labelled_tree(tree, from_name, notes)
         if n_clusters is not None or height_threshold is not None:
             labels = cut_leaves(found, n_clusters, height_threshold)
         from ..plot.dendrogram import dendrogram_bytes
 
-        with notes.timed("drawing"):
+        with notes.time_step("drawing"):
             picture = dendrogram_bytes(
                 found,
                 labels=labels,
@@ -150,7 +150,7 @@ def plot(
                 names=not no_names,
                 collapse="auto" if collapse is None else collapse,
             )
-        deliver({output: picture})
+        write_results({output: picture})
         notes.say(
             f"{count(found.n_leaves, 'leaf', 'leaves')}, height {found.heights[-1]:.6g}: drawn as {to_name.value}"
         )
@@ -171,10 +171,10 @@ def _picture_kind(output: Path, given: Picture | None) -> Picture:
     )
 
 
-def _opened(path: Path, kind: str, notes: Notes) -> tuple[Tree, Any]:
+def _read_labelled_tree(path: Path, kind: str, notes: Notes) -> tuple[Tree, Any]:
     """Return a tree, and the clusters of its leaves if it is that of a model that has some."""
     if kind == TreeKind.model:
-        with notes.timed("loading"):
+        with notes.time_step("loading"):
             state, _ = read_model_state(path)
             return state.tree, state.labels
     return read_tree_file(path, kind, notes), None
@@ -191,7 +191,7 @@ def report(
             metavar="FILE.html",
             help="File to write; - is standard output.",
             rich_help_panel=OUTPUT,
-            parser=named,
+            parser=parse_path,
         ),
     ],
     title: Annotated[
@@ -209,18 +209,18 @@ def report(
     It shows the tree beside the table, the clusters and what sets them apart, the fitted parameters, and rows and cells
     that do not fit the rest.
     """
-    with reported(debug):
-        check_result(output, {"the model": model})
+    with report_errors(debug):
+        check_output(output, {"the model": model})
         notes = Notes(quiet, verbose)
-        with hushed(quiet):
-            with notes.timed("loading"):
+        with suppress_output(quiet):
+            with notes.time_step("loading"):
                 fitted = load_clustering(model)
             draw_trees(fitted, notes)
             from ..report.build import report_page
 
-            with notes.timed("report"):
+            with notes.time_step("report"):
                 page = report_page(fitted, title)
-        deliver({output: page})
+        write_results({output: page})
         notes.say(
             f"{count(fitted.tree.n_leaves, 'row')}, {count(fitted.n_clusters, 'cluster')}: one page, to be opened in a browser"
         )

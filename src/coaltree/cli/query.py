@@ -1,4 +1,4 @@
-"""The commands ``score`` and ``place``: a model and new rows in, a csv out."""
+"""The commands ``score``, ``place`` and ``cut``: answers of a fitted model as csv."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import typer
 from ..errors import InputError
 from ..table.messages import count
 from .app import app
-from .console import Notes, hushed, reported
+from .console import Notes, report_errors, suppress_output
 from .io import (
-    READ,
+    READABLE_KINDS,
     FromOption,
     TreeArgument,
     TreeKind,
-    check_result,
+    check_output,
     cut_leaves,
-    deliver,
     draw_trees,
-    kind_of,
+    find_tree_kind,
     load_clustering,
-    located,
+    locate_table,
+    print_json,
     read_new_table,
     read_tree_file,
     reading_settings,
-    records,
-    tell,
+    to_records,
+    write_results,
 )
-from .messages import listed, remarks_on_rows
+from .messages import describe_rows, join_limited
 from .options import (
     OUTPUT,
     ClusterCountOption,
@@ -86,20 +86,20 @@ def score(
     The csv has a row name and a log_density a row. Their mean goes to standard error. Missing cells are integrated out;
     columns that the fit did not have are ignored.
     """
-    with reported(debug):
+    with report_errors(debug):
         notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
-        with hushed(quiet):
+        with suppress_output(quiet):
             fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
             draw_trees(fitted, notes)
-            with notes.timed("scoring"), notes.taken():
+            with notes.time_step("scoring"), notes.capture_warnings():
                 densities = fitted.log_density(rows)
                 names = names or [str(i) for i in range(len(densities))]
-                notes.add(remarks_on_rows(fitted, rows, names, densities, "log density is 0"))
+                notes.add(describe_rows(fitted, rows, names, densities, "log density is 0"))
         mean = float(densities.mean())
         columns = {"row": names, "log_density": densities.tolist()}
-        _answer(columns, {"mean_log_density": mean}, output, as_json, notes)
+        _write_answer(columns, {"mean_log_density": mean}, output, as_json, notes)
         notes.say(f"mean log density {mean:.6g} over {count(len(densities), 'row')}")
 
 
@@ -130,27 +130,27 @@ def place(
     The csv has for each row the most probable branch (the node below it, and how many leaves that has), its probability,
     the height with an interval, the log density, the nearest leaves, the cluster and its probability.
     """
-    with reported(debug):
+    with report_errors(debug):
         check_options({"--nearest": nearest, "--level": level})
         notes = Notes(quiet, verbose)
         settings = reading_settings(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
-        with hushed(quiet):
+        with suppress_output(quiet):
             fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
             draw_trees(fitted, notes)
-            with notes.timed("placing"), notes.taken():
+            with notes.time_step("placing"), notes.capture_warnings():
                 placements = fitted.place(rows, nearest, level)
                 names = names or list(placements.row_names)
-                notes.add(remarks_on_rows(fitted, rows, names, placements.log_density, "place is that of the prior"))
+                notes.add(describe_rows(fitted, rows, names, placements.log_density, "place is that of the prior"))
         columns = placements.columns() | {"row": names}
-        _answer(columns, {"level": level}, output, as_json, notes)
+        _write_answer(columns, {"level": level}, output, as_json, notes)
         notes.say(f"placed {count(len(placements), 'row')}")
 
 
 def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -> None:
     check_one_reader({"MODEL": model, "TABLE": table})
     check_one_writer(as_json, {"--output -": output})
-    check_result(output, {"the model": model, "the table": table})
+    check_output(output, {"the model": model, "the table": table})
 
 
 def _read_question(
@@ -162,26 +162,26 @@ def _read_question(
     notes: Notes,
 ) -> tuple[FittedModel, list[str] | None, NewRows]:
     """Return the model, the names of the new rows if they have some, and the rows."""
-    with notes.timed("loading"):
+    with notes.time_step("loading"):
         model = load_clustering(path)
-    file = read_new_table(located(table, kind), model, settings, notes)
-    with notes.taken():
+    file = read_new_table(locate_table(table, kind), model, settings, notes)
+    with notes.capture_warnings():
         rows = model.read_rows(file.frame, None if unseen is None else unseen.value)
     return model, None if file.row_names is None else list(file.row_names), rows
 
 
-def _answer(
+def _write_answer(
     columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], output: Path | None, as_json: bool, notes: Notes
 ) -> None:
-    """Write the csv, or the facts with the rows of the csv in them, or both."""
+    """Write the csv, or the facts with its rows as JSON, or both."""
     from ..persist.results import csv_text
 
     if output is not None or not as_json:
-        deliver({output: csv_text(columns)})
+        write_results({output: csv_text(columns)})
     if as_json:
-        rows = records(columns)
+        rows = to_records(columns)
         written = None if output is None else str(output)
-        tell({"n_rows": len(rows), **facts, "rows": rows, "output": written, "remarks": notes.sentences})
+        print_json({"n_rows": len(rows), **facts, "rows": rows, "output": written, "remarks": notes.sentences})
 
 
 @app.command(epilog="Example: coaltree cut results/model.coaltree --n-clusters 5 -o five.csv")
@@ -204,7 +204,7 @@ def cut(
     trees need --n-clusters or --height-threshold. Of a sample of trees each is cut, and rows are together that are together in
     most.
     """
-    with reported(debug):
+    with report_errors(debug):
         notes = Notes(quiet, verbose)
         check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
         cut_as = {
@@ -213,18 +213,18 @@ def cut(
             "height_threshold": height_threshold,
             "min_cluster_size": min_cluster_size,
         }
-        kind = kind_of(tree, from_kind, "--from", READ)
+        kind = find_tree_kind(tree, from_kind, "--from", READABLE_KINDS)
         check_one_writer(as_json, {"--output -": output})
-        check_result(output, {"the tree": tree})
-        with hushed(quiet):
-            names, labels = _labelled(tree, kind, cut_as, notes)
+        check_output(output, {"the tree": tree})
+        with suppress_output(quiet):
+            names, labels = _cut_labels(tree, kind, cut_as, notes)
         from ..persist.results import clusters_csv
 
         if output is not None or not as_json:
-            deliver({output: clusters_csv(names, labels.tolist())})
+            write_results({output: clusters_csv(names, labels.tolist())})
         sizes = [int((labels == k).sum()) for k in range(int(labels.max()) + 1)]
         if as_json:
-            tell(
+            print_json(
                 {
                     "input": str(tree),
                     "n_rows": len(names),
@@ -235,16 +235,16 @@ def cut(
                     "remarks": notes.sentences,
                 }
             )
-        notes.say(f"{count(len(sizes), 'cluster')} of {listed(sizes, 12)} {'row' if sizes == [1] else 'rows'}")
+        notes.say(f"{count(len(sizes), 'cluster')} of {join_limited(sizes, 12)} {'row' if sizes == [1] else 'rows'}")
 
 
-def _labelled(path: Path, kind: str, cut_as: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
-    """Return the names of the rows, and their clusters."""
+def _cut_labels(path: Path, kind: str, cut_as: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
+    """Return the names of the rows and their clusters."""
     n_clusters = cut_as["n_clusters"]
     if kind != TreeKind.model:
         tree = read_tree_file(path, kind, notes)
         return tree.leaf_names, cut_leaves(tree, n_clusters, cut_as["height_threshold"])
-    with notes.timed("loading"):
+    with notes.time_step("loading"):
         model = load_clustering(path)
     names = model.tree.leaf_names
     if n_clusters is not None and n_clusters > len(names):

@@ -12,8 +12,8 @@ from .._parameters import Integer, Interval, check_option
 from ..errors import InputError
 from ..table.messages import count
 from .app import app
-from .console import Notes, reported
-from .io import WRITTEN, TreeKind, check_result, deliver, kind_of, records, tell
+from .console import Notes, report_errors
+from .io import WRITABLE_KINDS, TreeKind, check_output, find_tree_kind, print_json, to_records, write_results
 from .options import (
     MODEL,
     OUTPUT,
@@ -26,7 +26,7 @@ from .options import (
     RealProcess,
     VerboseOption,
     check_one_writer,
-    named,
+    parse_path,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def simulate(
             metavar="TREE",
             help="Also write the tree: .nwk, .nex, .csv or .npy (linkage) or .json.",
             rich_help_panel=OUTPUT,
-            parser=named,
+            parser=parse_path,
         ),
     ] = None,
     tree_kind: Annotated[
@@ -105,13 +105,13 @@ def simulate(
     The csv has a column of row names, real columns x1, x2, ... and categorical columns c1, c2, ... with the categories s1,
     s2, ..., all equally frequent. The same seed gives the same table.
     """
-    with reported(debug):
+    with report_errors(debug):
         notes = Notes(quiet, verbose)
-        recipe = _Recipe(n_rows, n_real, n_categorical, n_states, missing, real_process, rate, noise, seed)
+        recipe = _Simulation(n_rows, n_real, n_categorical, n_states, missing, real_process, rate, noise, seed)
         recipe.check()
-        tree_written_as = _checked_files(output, tree_file, tree_kind, as_json)
-        with notes.timed("drawing"):
-            tree, columns = recipe.drawn()
+        tree_written_as = _check_files(output, tree_file, tree_kind, as_json)
+        with notes.time_step("drawing"):
+            tree, columns = recipe.draw()
         from ..persist.results import csv_text
         from ..persist.tree_files import tree_bytes
 
@@ -120,26 +120,26 @@ def simulate(
             results[tree_file] = tree_bytes(tree, tree_written_as)
         if output is not None or not as_json:
             results[output] = csv_text(columns)
-        deliver(results)
+        write_results(results)
         n_missing = sum(column.count(None) for column in columns.values())
         if as_json:
             found = {
                 "n_missing": n_missing,
                 "tree_height": float(tree.heights[-1]),
                 "newick": tree.to_newick(),
-                "rows": records(columns) if output is None else None,
+                "rows": to_records(columns) if output is None else None,
                 "output": None if output is None else str(output),
                 "tree": None if tree_file is None else str(tree_file),
             }
-            tell(recipe._asdict() | found)
+            print_json(recipe._asdict() | found)
         notes.say(
             f"{count(n_rows, 'row')}, {n_real} real and {n_categorical} categorical columns, "
             f"{count(n_missing, 'cell')} missing; tree of height {tree.heights[-1]:.6g}"
         )
 
 
-def _checked_files(output: Path | None, tree_file: Path | None, tree_kind: TreeKind | None, as_json: bool) -> str:
-    """Refuse files that cannot be written, and return the kind of the file with the tree, if there is one."""
+def _check_files(output: Path | None, tree_file: Path | None, tree_kind: TreeKind | None, as_json: bool) -> str:
+    """Refuse files that cannot be written, and return the format of the tree file, if there is one."""
     check_one_writer(as_json, {"--output -": output, "--tree -": tree_file})
     if tree_file == STANDARD_STREAM and output is None:
         raise InputError("--tree is -, where the table goes: name a file with --output, or with --tree.")
@@ -148,12 +148,12 @@ def _checked_files(output: Path | None, tree_file: Path | None, tree_kind: TreeK
     if output is not None and output.suffix.lower() not in _CSV_ENDINGS:
         raise InputError(f"{output.name} is to hold a csv table: choose a name that ends with .csv.")
     for target in (output, tree_file):
-        check_result(target, {})
-    return "" if tree_file is None else kind_of(tree_file, tree_kind, "--tree-format", WRITTEN)
+        check_output(target, {})
+    return "" if tree_file is None else find_tree_kind(tree_file, tree_kind, "--tree-format", WRITABLE_KINDS)
 
 
-class _Recipe(NamedTuple):
-    """What the tree and the table are drawn from."""
+class _Simulation(NamedTuple):
+    """The parameters of a simulation."""
 
     n_rows: int
     n_real: int
@@ -181,7 +181,7 @@ class _Recipe(NamedTuple):
         if self.n_real + self.n_categorical == 0:
             raise InputError("--real and --categorical are both 0; a table has at least one column.")
 
-    def drawn(self) -> tuple[Tree, dict[str, list[Any]]]:
+    def draw(self) -> tuple[Tree, dict[str, list[Any]]]:
         """Draw a tree, and the columns of a table along it."""
         import numpy as np
 
@@ -197,15 +197,15 @@ class _Recipe(NamedTuple):
             brownian = self.real_process is RealProcess.brownian
             process = Brownian(self.rate, self.noise) if brownian else OrnsteinUhlenbeck(self.rate, noise=self.noise)
             cells = process.simulate(tree, rng, n_columns=self.n_real)
-            columns |= {f"x{j + 1}": self._with_holes(cells[:, j].tolist(), rng) for j in range(self.n_real)}
+            columns |= {f"x{j + 1}": self._erase(cells[:, j].tolist(), rng) for j in range(self.n_real)}
         if self.n_categorical:
             shares = np.full(self.n_states, 1 / self.n_states)
             codes = Multinomial(self.rate, [shares] * self.n_categorical).simulate(tree, rng).astype(np.intp)
             for j in range(self.n_categorical):
                 states = [f"s{code + 1}" for code in codes[:, j].tolist()]
-                columns[f"c{j + 1}"] = self._with_holes(states, rng)
+                columns[f"c{j + 1}"] = self._erase(states, rng)
         return tree, columns
 
-    def _with_holes(self, cells: list[Any], rng: np.random.Generator) -> list[Any]:
+    def _erase(self, cells: list[Any], rng: np.random.Generator) -> list[Any]:
         erased = rng.random(len(cells)) < self.missing
         return [None if gone else cell for cell, gone in zip(cells, erased.tolist(), strict=True)]
