@@ -508,7 +508,7 @@ TREE = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
         ([4], [np.inf], "Height inf is not on the branch"),
         ([5], [0.0], "nodes must be from 0 to 4, the root"),
         ([-1], [2.0], "nodes must be from 0 to 4, the root"),
-        ([0, 1], [0.0], "There are 2 nodes and 1 heights; they must be as many"),
+        ([0, 1], [0.0], "2 nodes and 1 heights"),
         ([0.5], [0.0], "nodes"),
         ([np.nan], [0.0], "nodes"),
         (["a"], [0.0], "nodes"),

@@ -246,7 +246,7 @@ CASES = [
     convert("n.csv x linkage", "n.csv", "0,1,1,2\n2,3,x,3\n"),
     convert("n.csv linkage read", "n.csv", '0,1,1,"2'),
     convert("n.csv 1 2 linkage distance", "n.csv", "0,1,2,2\n2,3,1,3\n"),
-    convert("n.npy numbers", "n.npy", "garbage"),
+    convert("n.npy npy", "n.npy", "garbage"),
     convert("n.npy numbers", "n.npy", npy(np.array([["a"]]))),
     convert("n.npy 1 3 4 linkage shape", "n.npy", npy(np.ones((1, 3)))),
     convert("n.json JSON", "n.json", b"\xff{"),

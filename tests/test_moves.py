@@ -51,7 +51,7 @@ def test_density_ladder_and_messages_are_kept_up_to_date(kind, move):
     assert np.asarray(history.area) == pytest.approx(area, rel=1e-11)
     nodes = slice(N, 2 * N - 1)
     mean, spread, least = (np.array(own)[nodes] for own in (forest.mean, forest.spread, forest.least))
-    chain._count_up()
+    chain._update_log_joint()
     assert log_joint == pytest.approx(chain._log_joint, rel=1e-9, abs=1e-9)
     assert mean == pytest.approx(np.asarray(forest.mean)[nodes], rel=1e-9, abs=1e-9)
     assert spread == pytest.approx(np.asarray(forest.spread)[nodes], rel=1e-9)
