@@ -1,4 +1,4 @@
-"""The command ``convert``: a tree in one format in, the same tree in another format out."""
+"""The command ``convert``: convert a tree to another format."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def convert(
         typer.Option(
             "--to",
             metavar="KIND",
-            help="newick, nexus, linkage, npy or json. By default what the name ends with.",
+            help="newick, nexus, linkage, npy or json. By default from the file extension.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -51,11 +51,11 @@ def convert(
     verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Write a tree in another format.
+    """Convert a tree to another format.
 
-    Reads rooted, binary trees whose leaves all stand at the same height, and the tree of a model. The names of the leaves
-    are kept, but for .npy, which has no room for them. The linkage of scipy has the heights as distances; as .csv it has
-    two columns more, with the names of leaves. Support values are kept in Newick, NEXUS and JSON.
+    Reads rooted binary trees whose leaves all have the same height, and the tree of a model. Leaf names are kept, except in
+    .npy, which cannot store them. SciPy linkage has heights as distances; as .csv it has two more columns with leaf names.
+    Support values are kept in Newick, NEXUS and JSON.
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)

@@ -42,10 +42,10 @@ def demo(
     verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Cluster 178 wines, three in ten of whose measurements have been erased.
+    """Cluster 178 wines after removing three in ten of their measurements.
 
-    The wines are of three cultivars. The model sees the measurements only, and finds clusters by itself; they are compared with
-    the cultivars at the end, and with what Ward's method finds. Writes the same files as fit --report.
+    The wines are of three cultivars. The model sees only the measurements and chooses the number of clusters. At the end, its
+    clusters and those of Ward's method are compared with the cultivars. Writes the same files as fit --report.
     """
     with report_errors(debug):
         outdir = check_outdir(outdir)

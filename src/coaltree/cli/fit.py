@@ -115,7 +115,7 @@ def fit(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="A csv, tsv or parquet file, or a folder of parquet files, with a row for each leaf; - is standard input.",
+            help="A csv, tsv or parquet file, or a folder of parquet files, with one row per item; - is standard input.",
             parser=parse_path,
         ),
     ],
@@ -125,7 +125,7 @@ def fit(
             "--outdir",
             "-o",
             metavar="OUTDIR",
-            help="Folder for the results; needed but for --dry-run.",
+            help="Folder for the results. Required, except with --dry-run.",
             rich_help_panel=OUTPUT,
             parser=parse_path,
         ),
@@ -139,7 +139,7 @@ def fit(
     table_format: FormatOption = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Only show how the columns are read, and stop.", rich_help_panel=TABLE),
+        typer.Option("--dry-run", help="Show how the columns are read, and stop.", rich_help_panel=TABLE),
     ] = False,
     resolution: ResolutionOption = None,
     n_clusters: ClusterCountOption = None,
@@ -150,7 +150,7 @@ def fit(
         Inference,
         typer.Option(
             metavar="HOW",
-            help="greedy: one good tree; smc or mcmc: a sample of trees, with support values.",
+            help="greedy: one good tree; smc or mcmc: a sample of trees with support values.",
             rich_help_panel=MODEL,
         ),
     ] = Inference.greedy,
@@ -158,7 +158,7 @@ def fit(
         Rule | None,
         typer.Option(
             metavar="RULE",
-            help="greedy: which pair merges next, rate1 (default), max-prob or min-duration.",
+            help="greedy: rule for the next merge, rate1 (default), max-prob or min-duration.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -170,7 +170,7 @@ def fit(
         Proposal | None,
         typer.Option(
             metavar="HOW",
-            help="smc: post-post (default), race (faster), prior-post or prior-prior.",
+            help="smc: proposal, post-post (default), race (faster), prior-post or prior-prior.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -186,7 +186,7 @@ def fit(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="smc, mcmc: seed of the random numbers, 0 by default.", rich_help_panel=MODEL),
+        typer.Option(metavar="N", help="smc, mcmc: random seed, 0 by default.", rich_help_panel=MODEL),
     ] = None,
     draw_parameters: DrawParametersOption = False,
     real_process: RealProcessOption = None,
@@ -199,14 +199,14 @@ def fit(
     ] = False,
     report: Annotated[
         bool,
-        typer.Option(
-            "--report", help="Also write report.html, to look at and to show to others.", rich_help_panel=OUTPUT
-        ),
+        typer.Option("--report", help="Also write report.html, a report that works offline.", rich_help_panel=OUTPUT),
     ] = False,
     n_jobs: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Threads; -1 takes all processors. The result is the same.", rich_help_panel=MODEL
+            metavar="N",
+            help="Number of threads; -1 uses all processors. The result is the same.",
+            rich_help_panel=MODEL,
         ),
     ] = -1,
     dask: DaskOption = None,
@@ -217,9 +217,9 @@ def fit(
 ) -> None:
     """Cluster the rows of a table.
 
-    Writes tree.nwk, clusters.csv, dendrogram.png, summary.json and model.coaltree, for score, place and impute, into
-    OUTDIR; with --inference smc or mcmc also tree.nex, for FigTree and iTOL, and sample.trees, the sample with its weights;
-    with mcmc also trace_1.log and so on, for Tracer; with --report also report.html.
+    Writes tree.nwk, clusters.csv, dendrogram.png, summary.json and model.coaltree (for score, place and impute) to OUTDIR.
+    With --inference smc or mcmc it also writes tree.nex (for FigTree and iTOL) and sample.trees (all trees with their weights);
+    with mcmc also trace_1.log and so on (for Tracer); with --report also report.html.
     """
     with report_errors(debug):
         check_cut(n_clusters, height_threshold, resolution, min_cluster_size)

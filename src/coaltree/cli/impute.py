@@ -204,7 +204,7 @@ def impute(
             "--output",
             "-o",
             metavar="OUT",
-            help="The filled file, of the kind of TABLE; - is standard output.",
+            help="The filled file, in the format of TABLE; - is standard output.",
             rich_help_panel=OUTPUT,
             parser=parse_path,
         ),
@@ -213,7 +213,7 @@ def impute(
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="Fill from this model.coaltree. By default one is fitted to the table.",
+            help="Fill from this model.coaltree. By default a model is fitted to the table.",
             rich_help_panel=MODEL,
             parser=parse_path,
         ),
@@ -222,14 +222,16 @@ def impute(
         int | None,
         typer.Option(
             metavar="N",
-            help="Draw the cells N times instead: OUT becomes out.1.csv, out.2.csv, ...",
+            help="Fill the cells N times at random (multiple imputation): OUT becomes out.1.csv, out.2.csv, ...",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Seed of --draws and of --inference smc or mcmc, 0 by default.", rich_help_panel=MODEL
+            metavar="N",
+            help="Random seed of --draws and of --inference smc or mcmc, 0 by default.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     sd: Annotated[
@@ -237,7 +239,7 @@ def impute(
         typer.Option(
             "--sd",
             metavar="OUT2.csv",
-            help="Also write a csv of the filled cells, with sd or probability.",
+            help="Also write a csv of the filled cells with their sd or probability.",
             rich_help_panel=OUTPUT,
             parser=parse_path,
         ),
@@ -249,7 +251,7 @@ def impute(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Column to leave as it is and not to learn from; also NAME,NAME.",
+            help="Column to leave unchanged and not to use; also NAME,NAME.",
             rich_help_panel=TABLE,
         ),
     ] = None,
@@ -276,7 +278,9 @@ def impute(
     standardize: StandardizeOption = None,
     n_jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Threads; -1, the default, takes all processors.", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="N", help="Number of threads; -1, the default, uses all processors.", rich_help_panel=MODEL
+        ),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -285,9 +289,9 @@ def impute(
 ) -> None:
     """Fill the missing cells of a table.
 
-    Real cells get their mean (with --standardize power their median), categorical ones their most probable category. All
-    other cells keep their exact text; the column of row names and those of --drop stay as they are. A table without missing
-    cells is copied.
+    Real cells are filled with their mean (with --standardize power, their median), categorical cells with their most probable
+    category. All other cells keep their exact text. The column of row names and the columns of --drop stay unchanged. A table
+    without missing cells is copied.
     """
     with report_errors(debug):
         fitting = {

@@ -228,7 +228,7 @@ FromOption = Annotated[
     typer.Option(
         "--from",
         metavar="KIND",
-        help="newick, nexus, linkage, npy, json or model. By default what the name ends with.",
+        help="newick, nexus, linkage, npy, json or model. By default from the file extension.",
         rich_help_panel=TREE,
     ),
 ]

@@ -90,18 +90,18 @@ def parse_path(text: str | Path) -> Path:
 
 
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but results and errors.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--quiet", "-q", help="Print only results and errors.", rich_help_panel=OUTPUT)
 ]
 VerboseOption = Annotated[
     bool,
     typer.Option(
-        "--verbose", "-v", help="Also say how columns were read, what was fitted, and how long it took.",
+        "--verbose", "-v", help="Also print how columns were read, the fitted parameters and timings.",
         rich_help_panel=OUTPUT,
     ),
 ]  # fmt: skip
 JsonOption = Annotated[
     bool,
-    typer.Option("--json", help="Print one JSON object with the facts, for programs.", rich_help_panel=OUTPUT),
+    typer.Option("--json", help="Print the results as one JSON object, for programs.", rich_help_panel=OUTPUT),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)]
 
@@ -109,60 +109,64 @@ FormatOption = Annotated[
     TableKind | None,
     typer.Option(
         "--format", metavar="KIND", rich_help_panel=TABLE,
-        help="csv, tsv or parquet. By default what the name ends with, and for - what it looks like.",
+        help="csv, tsv or parquet. By default from the file extension, or for - from the content.",
     ),
 ]  # fmt: skip
 IdColumnOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Column with the row names. By default the first, if it is text that differs in every row.",
+        help="Column with the row names. By default the first column, if it is text without duplicates.",
         rich_help_panel=TABLE,
     ),
 ]
-NoIdOption = Annotated[bool, typer.Option("--no-id", help="Take no column as row names.", rich_help_panel=TABLE)]
+NoIdOption = Annotated[bool, typer.Option("--no-id", help="Use no column as row names.", rich_help_panel=TABLE)]
 CategoricalOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME", help="Column of categories that look like numbers; also NAME,NAME.", rich_help_panel=TABLE
+        metavar="NAME",
+        help="Column to read as categorical although it looks like numbers; also NAME,NAME.",
+        rich_help_panel=TABLE,
     ),
 ]
 RealOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME", help="Column of numbers that looks like text or yes and no; also NAME,NAME.",
+        metavar="NAME", help="Column to read as real although it looks like text or yes/no; also NAME,NAME.",
         rich_help_panel=TABLE,
     ),
 ]  # fmt: skip
 DropOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Column to leave out; also NAME,NAME.", rich_help_panel=TABLE),
+    typer.Option(metavar="NAME", help="Column to ignore; also NAME,NAME.", rich_help_panel=TABLE),
 ]
 NaValueOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="TEXT", help="Also take this text as a missing cell, besides NA, ?, null, ...", rich_help_panel=TABLE
+        metavar="TEXT", help="Text that marks a missing cell, in addition to NA, ?, null, ...", rich_help_panel=TABLE
     ),
 ]
 
 ClusterCountOption = Annotated[
     int | None,
     typer.Option(
-        "--n-clusters", metavar="N", help="Number of clusters. By default the model decides.", rich_help_panel=CLUSTERS
+        "--n-clusters",
+        metavar="N",
+        help="Number of clusters. By default chosen by the model.",
+        rich_help_panel=CLUSTERS,
     ),
 ]
 HeightThresholdOption = Annotated[
     float | None,
-    typer.Option(
-        "--height-threshold", metavar="H", help="Cut the tree at this height instead.", rich_help_panel=CLUSTERS
-    ),
+    typer.Option("--height-threshold", metavar="H", help="Cut the tree at this height.", rich_help_panel=CLUSTERS),
 ]
 
 ResolutionOption = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="How fine clusters are, from 0 to 1: more makes more clusters. By default the tree tells. The tree stays the same.",
+        help="How fine the clusters are, from 0 to 1: higher gives more clusters. Does not change the tree. By default chosen from "
+        "the tree.",
         rich_help_panel=CLUSTERS,
     ),
 ]
@@ -170,7 +174,7 @@ MinClusterSizeOption = Annotated[
     float | None,
     typer.Option(
         metavar="N",
-        help="Rows that a cluster has at least; below 1 a share of all rows, 0.02 by default.",
+        help="Minimum number of rows in a cluster, or below 1 a share of all rows. 0.02 by default.",
         rich_help_panel=CLUSTERS,
     ),
 ]
@@ -178,7 +182,7 @@ LabelOutliersOption = Annotated[
     bool,
     typer.Option(
         "--label-outliers",
-        help="Give rows beside all clusters the cluster -1; by default they join the most probable one.",
+        help="Label outliers -1. By default they join the most probable cluster.",
         rich_help_panel=CLUSTERS,
     ),
 ]
@@ -187,12 +191,12 @@ SearchOption = Annotated[
     Search | None,
     typer.Option(
         metavar="HOW",
-        help="greedy: look for partners among all rows (exact) or near ones (neighbors); by default as the size asks (auto).",
+        help="greedy: consider all pairs (exact) or only near neighbours (neighbors). By default chosen by table size (auto).",
         rich_help_panel=MODEL,
     ),
 ]
 ParticlesOption = Annotated[
-    int | None, typer.Option(metavar="N", help="smc: particles in each run, 50 by default.", rich_help_panel=MODEL)
+    int | None, typer.Option(metavar="N", help="smc: particles per run, 50 by default.", rich_help_panel=MODEL)
 ]
 RunsOption = Annotated[
     int | None, typer.Option(metavar="N", help="smc: independent runs, 1 by default.", rich_help_panel=MODEL)
@@ -202,11 +206,11 @@ ChainsOption = Annotated[
 ]
 SamplesOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="mcmc: trees that each chain records, 1000 by default.", rich_help_panel=MODEL),
+    typer.Option(metavar="N", help="mcmc: trees sampled by each chain, 1000 by default.", rich_help_panel=MODEL),
 ]
 RefineOption = Annotated[
     bool,
-    typer.Option("--refine", help="greedy: at the end, hang subtrees where they fit better.", rich_help_panel=MODEL),
+    typer.Option("--refine", help="greedy: finally move subtrees to where they fit better.", rich_help_panel=MODEL),
 ]
 
 
@@ -231,7 +235,7 @@ RealProcessOption = Annotated[
     RealProcess | None,
     typer.Option(
         metavar="HOW",
-        help="Real columns: ornstein-uhlenbeck (default), which stay near a mean, or brownian.",
+        help="Process of real columns: ornstein-uhlenbeck (default), which returns to a mean, or brownian.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -249,7 +253,8 @@ StandardizeOption = Annotated[
     Standardize | None,
     typer.Option(
         metavar="HOW",
-        help="Real columns: yes (default), to mean 0 and sd 1; power, made Gaussian before, for heavy tails; no, as they are.",
+        help="Real columns: yes (default) scales to mean 0 and sd 1; power first applies a power transform, for heavy tails; no "
+        "leaves them as they are.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -257,7 +262,7 @@ DaskOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Work on a Dask cluster: tcp://host:8786, or local:2 for two processes here. The result is the same.",
+        help="Run on a Dask cluster: tcp://host:8786, or local:2 for two local processes. The result is the same.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -265,7 +270,7 @@ DaskOption = Annotated[
 ModelArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="A model.coaltree, as coaltree fit and model.save write it; - is standard input.",
+        metavar="MODEL", help="A model.coaltree written by coaltree fit or model.save; - is standard input.",
         parser=parse_path,
     ),
 ]  # fmt: skip
@@ -273,14 +278,14 @@ NewTableArgument = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="A csv, tsv or parquet file, or a folder of parquet files, with the fit's columns by name; - is standard input.",
+        help="A csv, tsv or parquet file, or a folder of parquet files, with the column names of the fit; - is standard input.",
         parser=parse_path,
     ),
 ]
 CsvOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="OUT.csv", help="File to write; by default, and for -, standard output.",
+        "--output", "-o", metavar="OUT.csv", help="File to write. By default, and for -, standard output.",
         rich_help_panel=OUTPUT, parser=parse_path,
     ),
 ]  # fmt: skip
@@ -288,7 +293,7 @@ UnseenOption = Annotated[
     Unseen | None,
     typer.Option(
         metavar="HOW",
-        help="Categories that the fit did not know: missing or error; by default as the fit said.",
+        help="Categories that did not occur in the fit: missing or error. By default as set in the fit.",
         rich_help_panel=MODEL,
     ),
 ]

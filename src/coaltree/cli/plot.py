@@ -72,7 +72,7 @@ def plot(
             "--output",
             "-o",
             metavar="OUT",
-            help="The picture: .png, .svg or .pdf; - is standard output.",
+            help="Image file to write: .png, .svg or .pdf; - is standard output.",
             rich_help_panel=OUTPUT,
             parser=parse_path,
         ),
@@ -83,7 +83,7 @@ def plot(
         typer.Option(
             "--to",
             metavar="KIND",
-            help="png, svg or pdf. By default what the name ends with, and png for -.",
+            help="png, svg or pdf. By default from the file extension, and png for -.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -93,26 +93,30 @@ def plot(
         int | None,
         typer.Option(
             metavar="N",
-            help="Draw so many clades, younger merges collapsed. By default trees of more than 2,000 leaves, to 50.",
+            help="Collapse the tree to its N oldest clades. By default 50 for trees with more than 2,000 leaves.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     orientation: Annotated[
         Side,
-        typer.Option(metavar="SIDE", help="Where the root stands: left, right, top or bottom.", rich_help_panel=OUTPUT),
+        typer.Option(metavar="SIDE", help="Side of the root: left, right, top or bottom.", rich_help_panel=OUTPUT),
     ] = Side.left,
     width: Annotated[
         float | None,
-        typer.Option(metavar="INCHES", help="By default what the names need.", rich_help_panel=OUTPUT),
+        typer.Option(
+            metavar="INCHES", help="Width of the plot. By default what the names need.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     height: Annotated[
         float | None,
-        typer.Option(metavar="INCHES", help="By default what the names need.", rich_help_panel=OUTPUT),
+        typer.Option(
+            metavar="INCHES", help="Height of the plot. By default what the names need.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     no_names: Annotated[
-        bool, typer.Option("--no-names", help="Leave out the names of the leaves.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--no-names", help="Do not show leaf names.", rich_help_panel=OUTPUT)
     ] = False,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Written above the tree.", rich_help_panel=OUTPUT)] = "",
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Title above the tree.", rich_help_panel=OUTPUT)] = "",
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     debug: DebugOption = False,
@@ -197,7 +201,7 @@ def report(
     title: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="Heading of the report; by default the number of rows.", rich_help_panel=OUTPUT
+            metavar="TEXT", help="Title of the report. By default the number of rows.", rich_help_panel=OUTPUT
         ),
     ] = None,
     quiet: QuietOption = False,
@@ -206,7 +210,7 @@ def report(
 ) -> None:
     """Write a report on a model: one HTML file that works offline.
 
-    It shows the tree beside the table, the clusters and what sets them apart, the fitted parameters, and rows and cells
+    It shows the tree next to the table, the clusters and what sets them apart, the fitted parameters, and rows and cells
     that do not fit the rest.
     """
     with report_errors(debug):

@@ -83,8 +83,8 @@ def score(
 ) -> None:
     """Write the log predictive density of new rows, in the units of the table.
 
-    The csv has a row name and a log_density a row. Their mean goes to standard error. Missing cells are integrated out;
-    columns that the fit did not have are ignored.
+    The csv has the name and the log_density of each row. The mean is printed to standard error. Missing cells are integrated
+    out. Columns that were not in the fit are ignored.
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)
@@ -109,10 +109,10 @@ def place(
     table: NewTableArgument,
     output: CsvOption = None,
     nearest: Annotated[
-        int, typer.Option(metavar="K", help="How many of the nearest leaves to name.", rich_help_panel=OUTPUT)
+        int, typer.Option(metavar="K", help="Number of nearest leaves to list.", rich_help_panel=OUTPUT)
     ] = 3,
     level: Annotated[
-        float, typer.Option(metavar="P", help="Probability of the interval for the height.", rich_help_panel=OUTPUT)
+        float, typer.Option(metavar="P", help="Probability of the height interval.", rich_help_panel=OUTPUT)
     ] = 0.9,
     unseen: UnseenOption = None,
     id_column: IdColumnOption = None,
@@ -125,10 +125,10 @@ def place(
     verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Write where new rows attach to the tree, and the cluster that they belong to.
+    """Write where new rows attach to the tree, and their clusters.
 
-    The csv has for each row the most probable branch (the node below it, and how many leaves that has), its probability,
-    the height with an interval, the log density, the nearest leaves, the cluster and its probability.
+    For each row the csv has the most probable branch (the node below it and its number of leaves), its probability, the
+    height with an interval, the log density, the nearest leaves, and the cluster with its probability.
     """
     with report_errors(debug):
         check_options({"--nearest": nearest, "--level": level})
@@ -198,11 +198,11 @@ def cut(
     verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Cut a fitted tree into other flat clusters, without fitting again.
+    """Cut a fitted tree into other flat clusters, without refitting.
 
-    The csv has the name and the cluster of each row, as clusters.csv of fit. A model can be cut at another --resolution; other
-    trees need --n-clusters or --height-threshold. Of a sample of trees each is cut, and rows are together that are together in
-    most.
+    The csv has the name and the cluster of each row, like clusters.csv of fit. A model can be cut at another --resolution; other
+    trees need --n-clusters or --height-threshold. If the model has a sample of trees, each tree is cut, and rows that share a
+    cluster in most trees form a cluster.
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)

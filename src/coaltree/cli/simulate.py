@@ -40,7 +40,7 @@ MAX_RATE = 1e6
 
 @app.command(epilog="Example: coaltree simulate 100 -o sim.csv --tree sim.nwk --categorical 3 --missing 0.1")
 def simulate(
-    n_rows: Annotated[int, typer.Argument(metavar="ROWS", help="Number of rows, which are the leaves of the tree.")],
+    n_rows: Annotated[int, typer.Argument(metavar="ROWS", help="Number of rows, the leaves of the tree.")],
     output: CsvOption = None,
     tree_file: Annotated[
         Path | None,
@@ -57,7 +57,7 @@ def simulate(
         typer.Option(
             "--tree-format",
             metavar="KIND",
-            help="newick, nexus, linkage, npy or json. By default what the name ends with.",
+            help="newick, nexus, linkage, npy or json. By default from the file extension.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -68,42 +68,49 @@ def simulate(
         int, typer.Option("--categorical", metavar="N", help="Number of categorical columns.", rich_help_panel=TABLE)
     ] = 0,
     n_states: Annotated[
-        int, typer.Option("--states", metavar="N", help="Categories of each of them.", rich_help_panel=TABLE)
+        int,
+        typer.Option(
+            "--states", metavar="N", help="Number of categories per categorical column.", rich_help_panel=TABLE
+        ),
     ] = 3,
     missing: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of cells to erase at random.", rich_help_panel=TABLE)
+        float, typer.Option(metavar="SHARE", help="Share of cells to remove at random.", rich_help_panel=TABLE)
     ] = 0.0,
     real_process: Annotated[
         RealProcess,
         typer.Option(
-            metavar="HOW", help="Real columns: ornstein-uhlenbeck, of variance 1, or brownian.", rich_help_panel=MODEL
+            metavar="HOW",
+            help="Process of real columns: ornstein-uhlenbeck, with variance 1, or brownian.",
+            rich_help_panel=MODEL,
         ),
     ] = RealProcess.ornstein_uhlenbeck,
     rate: Annotated[
         float,
         typer.Option(
             metavar="X",
-            help="How fast columns forget the past and mutate, where two lineages merge at rate 1; for brownian the variance "
-            "of a step.",
+            help="Rate at which real columns return to their mean and categorical columns mutate; two lineages merge at rate 1. For "
+            "brownian, the variance per unit of time.",
             rich_help_panel=MODEL,
         ),
     ] = 0.5,
     noise: Annotated[
         float,
         typer.Option(
-            metavar="X", help="Variance of noise on real cells, as a share of the column's.", rich_help_panel=MODEL
+            metavar="X",
+            help="Noise variance of real cells, as a share of the column's variance.",
+            rich_help_panel=MODEL,
         ),
     ] = 0.1,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random numbers.", rich_help_panel=MODEL)] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.", rich_help_panel=MODEL)] = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Draw a tree from Kingman's coalescent and a table along it.
+    """Simulate a tree from Kingman's coalescent and a table along it.
 
-    The csv has a column of row names, real columns x1, x2, ... and categorical columns c1, c2, ... with the categories s1,
-    s2, ..., all equally frequent. The same seed gives the same table.
+    The csv has a column of row names, real columns x1, x2, ... and categorical columns c1, c2, ... with the equally frequent
+    categories s1, s2, ... The same seed gives the same table.
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)
