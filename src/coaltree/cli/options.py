@@ -165,7 +165,7 @@ ResolutionOption = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="How fine the clusters are, from 0 to 1: higher gives more clusters. Does not change the tree. By default chosen from "
+        help="How fine the clusters are, from 0 to 1; higher gives more. Does not change the tree. By default chosen from "
         "the tree.",
         rich_help_panel=CLUSTERS,
     ),

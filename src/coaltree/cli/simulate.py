@@ -88,7 +88,7 @@ def simulate(
         float,
         typer.Option(
             metavar="X",
-            help="Rate at which real columns return to their mean and categorical columns mutate; two lineages merge at rate 1. For "
+            help="Rate at which real columns return to their mean and categories mutate; two lineages merge at rate 1. For "
             "brownian, the variance per unit of time.",
             rich_help_panel=MODEL,
         ),
