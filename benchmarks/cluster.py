@@ -112,8 +112,8 @@ def measured_constants(client, n):
     X = points(n)
     own = np.ascontiguousarray(X.T, dtype=np.float32)
     rng = np.random.default_rng(0)
-    cut = least_seconds(lambda: neighbours._divided(own, rng))
-    order, bounds = neighbours._divided(own, rng)
+    cut = least_seconds(lambda: neighbours._divide(own, rng))
+    order, bounds = neighbours._divide(own, rng)
     last = int(np.searchsorted(bounds, BLOCK_POINTS, side="right")) - 1
     members, block_bounds = order[: bounds[last]], bounds[: last + 1]
     block = own[:, members]
@@ -130,7 +130,7 @@ def measured_constants(client, n):
 
     # What is left of a search when neighbours are there.
     counts = {"nearest": 0.0, "divisions": 0, "rounds": 0}
-    nearest, divided = neighbours.nearest, neighbours._divided
+    nearest, divided = neighbours.find_nearest, neighbours._divide
 
     def timed(*arguments):
         start = time.perf_counter()
@@ -143,11 +143,11 @@ def measured_constants(client, n):
         counts["divisions"] += 1
         return divided(*arguments)
 
-    neighbours.nearest, neighbours._divided = timed, counted
+    neighbours.find_nearest, neighbours._divide = timed, counted
     try:
         _, whole = searched(X)
     finally:
-        neighbours.nearest, neighbours._divided = nearest, divided
+        neighbours.find_nearest, neighbours._divide = nearest, divided
     return {
         "pair": look / pairs,
         "cut": cut / (n * levels(n)),

@@ -28,10 +28,10 @@ LONGEST = 900  # seconds
 
 
 def cells():
-    from coaltree.inference.neighbours import nearest
+    from coaltree.inference.neighbours import find_nearest
     from coaltree.inference.thread_executor import ThreadExecutor
 
-    return lambda X: nearest(np.ascontiguousarray(X.T), K, ThreadExecutor(N_JOBS), 0)
+    return lambda X: find_nearest(np.ascontiguousarray(X.T), K, ThreadExecutor(N_JOBS), 0)
 
 
 def kd_tree():

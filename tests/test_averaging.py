@@ -53,14 +53,14 @@ def meeting_heights(tree):
 @pytest.mark.parametrize("kind", PROCESSES)
 def test_result_is_a_tree_that_keeps_the_lower_merges(kind, most, missing):
     X, found = table(kind, missing=missing)
-    tree = average_trees(found.tree, X, found.process, most_lineages=most)
+    tree = average_trees(found.tree, X, found.process, max_lineages=most)
     kept = max(len(X) - most, 0)
     assert np.array_equal(tree.children[:kept], found.tree.children[:kept])
     assert np.array_equal(tree.merge_heights[:kept], found.tree.merge_heights[:kept])
     assert np.all(np.diff(tree.merge_heights) >= 0)
     assert tree.n_leaves == len(X)
     assert tree != found.tree
-    assert tree == average_trees(found.tree, X, found.process, most_lineages=most)
+    assert tree == average_trees(found.tree, X, found.process, max_lineages=most)
     # all replicates are like the table: the trees have much in common
     assert np.corrcoef(cophenet(tree.to_linkage()), cophenet(found.tree.to_linkage()))[0, 1] > 0.4
 
@@ -70,7 +70,7 @@ def test_result_is_a_tree_that_keeps_the_lower_merges(kind, most, missing):
 @pytest.mark.parametrize("kind", PROCESSES)
 def test_without_perturbation_the_greedy_tree_comes_back(kind, most, missing):
     X, found = table(kind, missing=missing and kind not in IN_ORDER)
-    tree = average_trees(found.tree, X, found.process, n_trees=2, most_lineages=most, jitter=0.0, drop=0.0)
+    tree = average_trees(found.tree, X, found.process, n_trees=2, max_lineages=most, jitter=0.0, drop=0.0)
     assert tree.merge_heights == pytest.approx(found.tree.merge_heights, abs=1e-7)
     assert meeting_heights(tree) == pytest.approx(meeting_heights(found.tree), abs=1e-7)
     if kind not in ("multinomial", "mixed, one part without noise"):  # of equal rows, any may be the first
@@ -154,7 +154,7 @@ def test_threads_do_not_matter(kind):
 def test_order_of_rows_and_columns_units_and_codes_do_not_matter(kind, missing, most):
     # lower merges are those of the greedy tree
     X, found = table(kind, missing=missing and (most > 60 or kind not in IN_ORDER))
-    tree = average_trees(found.tree, X, found.process, most_lineages=most)
+    tree = average_trees(found.tree, X, found.process, max_lineages=most)
     rng = np.random.default_rng(5)
     rows = rng.permutation(len(X))
     changed = X[rows]
@@ -165,7 +165,7 @@ def test_order_of_rows_and_columns_units_and_codes_do_not_matter(kind, missing, 
     else:
         changed = (1e3 * changed)[:, rng.permutation(X.shape[1])] / 1e3
     again = ct.greedy(changed, PROCESSES[kind])
-    other = average_trees(again.tree, changed, again.process, most_lineages=most)
+    other = average_trees(again.tree, changed, again.process, max_lineages=most)
     assert meeting_heights(other) == pytest.approx(meeting_heights(tree)[np.ix_(rows, rows)], abs=1e-6)
 
 
@@ -241,7 +241,7 @@ def test_equal_rows_and_rows_without_cells(kind):
     for rows in (np.repeat(X, 5, axis=0), np.repeat(X[:1], 12, axis=0), np.vstack([X, np.full((3, 4), np.nan)])):
         found = ct.greedy(rows, PROCESSES[kind])
         for most in (5, 300):
-            tree = average_trees(found.tree, rows, found.process, most_lineages=most)
+            tree = average_trees(found.tree, rows, found.process, max_lineages=most)
             assert np.all(np.isfinite(tree.heights))
 
 
@@ -251,13 +251,13 @@ def test_defaults_do_not_outgrow_the_greedy_search():
         for width in (1, 10, 100):
             for X in (np.zeros((n, width)), np.full((n, width), np.nan)):
                 forest = OU.forest(X, n)
-                m, count = averaging._sizes(forest, n)
+                m, count = averaging._choose_sizes(forest, n)
                 assert 2 <= m <= min(n, 200)
                 assert 5 <= count <= 10
                 assert count * m**2 <= n**2 + 300_000
                 if width == 100 and np.isnan(X).any():
                     assert count * m**2 <= n**2 + 20_000
-    assert averaging._sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 10)
+    assert averaging._choose_sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 10)
 
 
 def test_heights_far_beyond_the_coalescent():

@@ -94,13 +94,13 @@ def points_of(kind, rng):
 def test_neighbours_are_those_of_threads(client, small_blocks, monkeypatch, kind, block):
     monkeypatch.setattr(cluster, "BLOCK_POINTS", block)
     points = points_of(kind, np.random.default_rng(3))
-    expected = neighbours.nearest(points, 16, ThreadExecutor(2), 7)
+    expected = neighbours.find_nearest(points, 16, ThreadExecutor(2), 7)
     sent = []
     submit = client.submit
     monkeypatch.setattr(
         client, "submit", lambda *args, **options: sent.append(len(args[1])) or submit(*args, **options)
     )
-    found = neighbours.nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    found = neighbours.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
     np.testing.assert_array_equal(found, expected)
     assert len(sent) >= neighbours.MIN_DIVISIONS * 700 / block
     assert max(sent) < 20 * block + 2_000  # bytes of three coordinates and the bounds: of its block, not of all points
@@ -109,8 +109,8 @@ def test_neighbours_are_those_of_threads(client, small_blocks, monkeypatch, kind
 def test_few_points_stay_here(client, small_blocks, monkeypatch):
     monkeypatch.setattr(client, "submit", None)
     points = points_of("plain", np.random.default_rng(3))[:, : 3 * 64 - 1]
-    found = neighbours.nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
-    np.testing.assert_array_equal(found, neighbours.nearest(points, 16, ThreadExecutor(1), 7))
+    found = neighbours.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    np.testing.assert_array_equal(found, neighbours.find_nearest(points, 16, ThreadExecutor(1), 7))
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])

@@ -179,7 +179,7 @@ def test_without_noise_the_tree_stays(process):
     result = ct.greedy(X, process)
     assert np.any(result.tree.merge_heights == 0)
     assert expected_heights(result.tree, X, result.process) is result.tree
-    assert expected_heights(result.tree, X, result.process, most_drawn=10) is result.tree
+    assert expected_heights(result.tree, X, result.process, max_sampled_rows=10) is result.tree
 
 
 def test_one_row():
@@ -191,7 +191,7 @@ def test_one_row():
 def test_more_rows_than_are_drawn_get_the_closed_form():
     X = noisy_table()
     result = ct.greedy(X, OU)
-    assert expected_heights(result.tree, X, result.process, most_drawn=59) == spread_heights(result.tree)
+    assert expected_heights(result.tree, X, result.process, max_sampled_rows=59) == spread_heights(result.tree)
 
 
 def test_closed_form_is_the_expectation_of_the_prior():

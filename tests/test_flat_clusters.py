@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.inference.flat_clusters import flat_clusters, natural_cut, smallest_size, stray_rows
+from coaltree.inference.flat_clusters import find_stray_rows, flat_clusters, min_cluster_rows, natural_cut
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, number_clusters
 from coaltree.workflow.processes import height_of
 
@@ -75,15 +75,15 @@ def test_leaves_and_numbers():
 
 
 def test_the_least_size_leaves_room_for_the_number_of_clusters():
-    assert smallest_size(0.02, 1000) == 20
-    assert smallest_size(0.02, 20) == 2
-    assert smallest_size(0.02, 3, 3) == 1
-    assert smallest_size(7, 1000) == 7
-    assert smallest_size(0.0, 1000) == 1
+    assert min_cluster_rows(0.02, 1000) == 20
+    assert min_cluster_rows(0.02, 20) == 2
+    assert min_cluster_rows(0.02, 3, 3) == 1
+    assert min_cluster_rows(7, 1000) == 7
+    assert min_cluster_rows(0.0, 1000) == 1
 
 
 def test_without_a_number_clusters_have_two_rows_at_least():
-    assert smallest_size(0.02, 3) == smallest_size(0.02, 2) == 2
+    assert min_cluster_rows(0.02, 3) == min_cluster_rows(0.02, 2) == 2
     for X in ([[0.0], [0.1], [9.0]], [[0.0], [9.0]]):
         assert set(ct.CoalescentClustering().fit(X).labels_) == {0}
     assert ct.CoalescentClustering(n_clusters=2).fit([[0.0], [0.1], [9.0]]).labels_.tolist() == [0, 0, 1]
@@ -290,15 +290,15 @@ def test_stray_rows_are_those_of_the_definition():
     children = [[0, 1], *([k, n + k - 2] for k in range(2, n))]
     tree = ct.Tree(children, [0.0] * n + list(np.arange(1.0, n)))
     real = np.random.default_rng(0).normal(size=(n, 3))
-    assert stray_rows(tree, real, 2) == {}
+    assert find_stray_rows(tree, real, 2) == {}
     real[[28, 29], 1] = 40.0, -90.0
     real[3, 0] = 50.0  # not at the top
-    assert {column: rows.tolist() for column, rows in stray_rows(tree, real, 2).items()} == {1: [28, 29]}
-    assert stray_rows(tree, real, 1) == {}
+    assert {column: rows.tolist() for column, rows in find_stray_rows(tree, real, 2).items()} == {1: [28, 29]}
+    assert find_stray_rows(tree, real, 1) == {}
     real = np.random.default_rng(0).normal(size=(n, 3))
     real[29] = 100.0  # in all columns alike
-    assert stray_rows(tree, real, 2) == {}
-    assert stray_rows(tree, real[:, :0], 2) == {}
+    assert find_stray_rows(tree, real, 2) == {}
+    assert find_stray_rows(tree, real[:, :0], 2) == {}
 
 
 def test_noise_gives_no_alarm():

@@ -13,7 +13,7 @@ import exact_posterior
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.checkpoint import ChainCheckpoint
-from coaltree.inference.mcmc_result import Topologies, effective_samples, r_hat, warm_up
+from coaltree.inference.mcmc_result import Topologies, effective_samples, find_warmup, r_hat
 from coaltree.process.base import merge_log_likelihoods
 from coaltree.tree.clades import clade_masks
 from named import refused
@@ -255,7 +255,7 @@ def test_arviz_gets_the_chains(sample):
 
 
 def test_too_few_trees_say_so(eight):
-    with pytest.warns(InputWarning, match=r"have not converged: 2 tree\(s\) of each chain are too few to say anything"):
+    with pytest.warns(InputWarning, match=r"have not converged: 2 tree\(s\)"):
         ct.mcmc(*eight, n_samples=3, n_chains=2, warmup=1, random_state=0)
 
 
@@ -372,8 +372,8 @@ def test_convergence_of_made_up_traces():
     assert math.isnan(r_hat(noise[:, :3]))
     late = noise.copy()
     late[:, :100] += np.linspace(30, 0, 100)
-    assert warm_up(noise) <= 100
-    assert 50 <= warm_up(late) <= 150
+    assert find_warmup(noise) <= 100
+    assert 50 <= find_warmup(late) <= 150
 
 
 def test_topologies_against_a_count_by_hand():
@@ -409,7 +409,7 @@ def test_one_chain_cannot_agree_with_others(eight):
     X, process = eight
     found = ct.mcmc(X, process, n_samples=600, n_chains=1, random_state=0)
     assert math.isnan(found.split_deviation)
-    assert found.verdict == "Nothing speaks against the chain, but only several chains can show that they agree."
+    assert "only several chains" in found.verdict
 
 
 # -- tables of all kinds ----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.inference.near_rows import filled_from_near_rows
+from coaltree.inference.near_rows import fill_from_neighbors
 
 
 def mixed_table(n=60, seed=0, missing=0.25):
@@ -49,7 +49,7 @@ def by_definition(X, n_real, n_near):
 def test_cells_are_means_over_the_nearest_rows(n, n_near):
     X = mixed_table(n)
     X[2] = np.nan
-    filled = filled_from_near_rows(X, 3, n_near=n_near)
+    filled = fill_from_neighbors(X, 3, n_neighbors=n_near)
     np.testing.assert_allclose(filled, by_definition(X, 3, n_near), rtol=1e-9)
     assert np.isnan(filled[2]).all()  # nothing is known of it
     assert not np.isnan(np.delete(filled, 2, axis=0)[:, :3]).any()
@@ -59,31 +59,31 @@ def test_cells_are_means_over_the_nearest_rows(n, n_near):
 def test_many_rows_are_taken_block_by_block():
     X = mixed_table(600)
     order = np.random.default_rng(1).permutation(len(X))  # other blocks
-    np.testing.assert_allclose(filled_from_near_rows(X[order], 3), filled_from_near_rows(X, 3)[order], rtol=1e-9)
+    np.testing.assert_allclose(fill_from_neighbors(X[order], 3), fill_from_neighbors(X, 3)[order], rtol=1e-9)
 
 
 def test_order_and_units_do_not_matter():
     X = mixed_table()
-    filled = filled_from_near_rows(X, 3)
+    filled = fill_from_neighbors(X, 3)
     rows, columns = np.random.default_rng(0).permutation(len(X)), [2, 0, 1, 4, 3]
-    np.testing.assert_allclose(filled_from_near_rows(X[rows][:, columns], 3), filled[rows][:, columns], rtol=1e-9)
+    np.testing.assert_allclose(fill_from_neighbors(X[rows][:, columns], 3), filled[rows][:, columns], rtol=1e-9)
     units, shift = np.array([-2.0, 1e3, 1e-3, 1, 1]), np.array([7.0, 0, -1, 0, 0])
-    np.testing.assert_allclose(filled_from_near_rows(X * units + shift, 3), filled * units + shift, rtol=1e-7)
+    np.testing.assert_allclose(fill_from_neighbors(X * units + shift, 3), filled * units + shift, rtol=1e-7)
     renamed = X.copy()
     renamed[:, 3] = 2 - X[:, 3]
-    np.testing.assert_allclose(filled_from_near_rows(renamed, 3)[:, :3], filled[:, :3], rtol=1e-9)
+    np.testing.assert_allclose(fill_from_neighbors(renamed, 3)[:, :3], filled[:, :3], rtol=1e-9)
 
 
 def test_complete_tables_and_tables_of_categories_stay_as_they_are():
     X = mixed_table(missing=0.0)
-    assert filled_from_near_rows(X, 3) is X
+    assert fill_from_neighbors(X, 3) is X
     codes = mixed_table()[:, 3:]
-    assert filled_from_near_rows(codes, 0) is codes
+    assert fill_from_neighbors(codes, 0) is codes
 
 
 def test_rows_without_a_column_in_common_get_the_mean_of_all():
     X = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, 5.0], [np.nan, 9.0]])
-    assert filled_from_near_rows(X, 2, n_near=1).tolist() == [[1, 7], [3, 7], [2, 5], [2, 9]]
+    assert fill_from_neighbors(X, 2, n_neighbors=1).tolist() == [[1, 7], [3, 7], [2, 5], [2, 9]]
 
 
 def test_a_default_fit_with_holes_does_not_depend_on_order_or_units():

@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.inference.neighbours import MAX_CELL_SIZE, nearest
+from coaltree.inference.neighbours import MAX_CELL_SIZE, find_nearest
 from coaltree.inference.thread_executor import ThreadExecutor
 from coaltree.process import base, brownian, gaussian
 
@@ -82,7 +82,7 @@ def test_threads_and_the_order_of_the_rows_do_not_matter(name, few_exact):
 @pytest.mark.parametrize("columns", [1, 8])
 def test_neighbours_are_the_nearest(n, columns):
     points = np.random.default_rng(n).normal(size=(columns, n)).astype(np.float32)
-    found = nearest(points, 10, ThreadExecutor(2), 0)
+    found = find_nearest(points, 10, ThreadExecutor(2), 0)
     _, true = cKDTree(points.T).query(points.T, 11)
     held = np.mean([len(set(a) & set(b)) for a, b in zip(found, true[:, 1:], strict=True)]) / 10
     assert held == 1.0 if n <= MAX_CELL_SIZE else held > 0.95
@@ -93,7 +93,7 @@ def test_neighbours_are_the_nearest(n, columns):
 
 
 def test_fewer_points_than_places_in_the_list():
-    found = nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, ThreadExecutor(1), 0)
+    found = find_nearest(np.array([[0.0, 1.0, 5.0]], dtype=np.float32), 12, ThreadExecutor(1), 0)
     assert found[:, :2].tolist() == [[1, 2], [0, 2], [1, 0]]
     assert np.all(found[:, 2:] == -1)
 
@@ -178,7 +178,7 @@ def test_neighbours_of_rows_with_holes():
     points = 30 * rng.normal(size=(20, 6))[labels] + rng.normal(size=(3000, 6))
     points[rng.random(points.shape) < 0.2] = np.nan
     points[np.isnan(points).all(axis=1), 0] = 0.0
-    found = nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, ThreadExecutor(2), 0)
+    found = find_nearest(np.ascontiguousarray(points.T, dtype=np.float32), 10, ThreadExecutor(2), 0)
     whole = np.isnan(points).sum(axis=1) < 3  # of others one column or two may not tell the cluster
     told = whole[found] & whole[:, None]
     assert np.mean((labels[found] == labels[:, None])[told]) > 0.99

@@ -1,28 +1,28 @@
-"""An average of greedy trees over replicates of the table, more stable than the tree of the table itself.
+"""The average of greedy trees over perturbed replicates of the table, which is more stable than a single greedy tree.
 
-A greedy tree hangs on single cells: with other noise on the same leaves it would often be another one. So its noise is drawn
-again. The merges of a tree are kept until m lineages are left. Of these, replicates are made: what a lineage says of its state is
-moved as noise would move it. Of each replicate the greedy search makes a tree over the m lineages, by the rule ``rate1``, where
-lineages i and j meet at height ``h_ij``. The similarity of two lineages is the mean over the replicates
+A greedy tree depends on single cells: with other noise on the same leaves it would often be different. So the noise is drawn
+again. The merges of the given tree are kept until m lineages are left. Each replicate perturbs the messages of these lineages as
+noise would, and the greedy search with the rule ``rate1`` builds a tree over them, in which lineages i and j meet at height
+``h_ij``. The similarity of two lineages is the mean over the replicates
 
     S_ij = mean exp(-h_ij).
 
-Under Kingman's coalescent ``exp(-h)`` is the probability that a pair has not met by height h: a similarity between 0 and 1,
-evenly spread before anything is seen. Average linkage of S, in which a lineage counts as often as it has rows, makes the tree.
-Two clusters that S joins at the mean similarity s meet at height ``-log s``, as they would in a single tree.
+Under Kingman's coalescent ``exp(-h)`` is the probability that a pair has not met by height h: a similarity between 0 and 1 that
+is uniform under the prior. Average linkage of S, with lineages weighted by their numbers of rows, gives the tree. Clusters that
+are joined at mean similarity s merge at height ``-log s``, as they would in a single tree.
 
 A replicate perturbs messages, see `coaltree.process.kernels.messages`:
 
 *Real columns*
-    A message's mean has a variance given the state at the lineage's top: ``v`` for Brownian motion and ``1 - f^2`` for a
-    stationary column; for a leaf, the noise. The mean is moved by a normal number of `jitter` times that deviation. Where a
-    lineage is the mean of k leaves, that is what moving each of them in this way would do.
+    A message's mean has a variance given the state at the top of the lineage: ``v`` for Brownian motion and ``1 - f^2`` for a
+    stationary column; for a leaf, the noise. The mean moves by a normal deviate with `jitter` times that standard deviation. If
+    a lineage is the mean of k leaves, perturbing each leaf has the same effect.
 *Sites*
-    A message is a mixture of a flat one, with weight ``w = min_k M_k``, and of one that rules a state out; for a leaf, w is the
-    noise. With probability `drop` times w it is made flat.
+    A message is a mixture of a flat one, with weight ``w = min_k M_k``, and one that excludes a state; for a leaf, w is the
+    noise. It becomes flat with probability `drop` times w.
 
-Merges of one tree at equal heights, as noise makes many, count as apart by far less than any difference of interest: without
-perturbation, the tree comes back.
+Noise causes many ties in height. Tied merges keep their order by a negligible difference in similarity, so that without
+perturbation the given tree is returned.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from .thread_executor import thread_count
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MAX_LINEAGES = 200  # above which merges stay as they are
+MAX_LINEAGES = 200  # whose merges are averaged; earlier merges stay
 MIN_TREES, MAX_TREES, MAX_TREES_FILLED = 5, 10, 30
-# Replicates may take a tenth of a second longer than the greedy search, which weighs as many pairs as n^2: that is so many pairs
-# of no columns, and in their time a column takes so much more.
+# Replicates may take a tenth of a second longer than the greedy search, which considers n^2 pairs. The allowance is in pairs
+# without columns, and the costs of columns are relative to such a pair.
 FREE_PAIRS = 300_000
-REAL_COLUMN, COMPLETE_COLUMN, SITE = 0.25, 0.012, 0.016
-JITTER = 0.42  # of the noise's deviation
+REAL_COLUMN_COST, COMPLETE_COLUMN_COST, SITE_COST = 0.25, 0.012, 0.016
+JITTER = 0.42  # of the noise's standard deviation
 DROP = 1.0  # of the noise's probability
-APART = 1e-11  # share of a similarity by which merges at one height differ at the most
-MAX_UNITS = 30.0  # of height in a tree: more are measured in a longer unit, so that similarities do not vanish
+TIE_SPREAD = 1e-11  # largest relative difference in similarity of tied merges
+MAX_SCALED_HEIGHT = 30.0  # heights of higher trees are scaled down, so that similarities do not underflow
 
 
 def average_trees(
@@ -68,52 +68,52 @@ def average_trees(
     process: Process,
     *,
     n_trees: int | None = None,
-    most_lineages: int | None = None,
+    max_lineages: int | None = None,
     jitter: float = JITTER,
     drop: float = DROP,
     filled: bool = False,
     n_jobs: int | None = None,
     random_state: RandomState = 0,
 ) -> Tree:
-    """Return the average of greedy trees over replicates of the table, in which its noise is drawn again.
+    """Return the average of greedy trees over replicates of the table with new noise.
 
     Parameters
     ----------
     tree : Tree
-        That of the greedy search by ``rate1``. Of its merges, those before only `most_lineages` lineages are left stay.
+        The result of the greedy search with the rule ``rate1``. Its merges stay until `max_lineages` lineages are left.
     X : ndarray of shape (n, D)
         Its rows in the order of the leaves; NaN is a missing cell.
     process : Process
-        A resolved one.
+        With all parameters resolved.
     n_trees : int, optional
-        Number of replicates. By default 10, or down to 5 where more would take much longer than the greedy search, or up to 30
-        where that one takes long.
-    most_lineages : int, optional
-        Number of lineages whose merges are averaged, at the most. By default 200, or fewer where even 5 replicates of so many
-        would take much longer than the greedy search.
+        Number of replicates. By default between 5 and 10, or up to 30 for filled tables, such that they take about as long as
+        the greedy search.
+    max_lineages : int, optional
+        Maximum number of lineages whose merges are averaged. By default 200, or fewer if 5 replicates of so many would take
+        much longer than the greedy search.
     jitter : float, default 0.42
-        By which share of the noise's standard deviation real values are moved.
+        Perturbation of real values, as a share of the noise's standard deviation.
     drop : float, default 1.0
-        With which share of the noise's probability categorical values are left out.
+        Probability of dropping a categorical value, as a share of the noise's probability.
     filled : bool, default False
-        Whether missing cells were filled in, so that the greedy search of the table itself would have taken much longer: the
-        numbers by default are larger then.
+        Whether missing cells were filled. The greedy search of the incomplete table would have taken much longer, so the
+        defaults above are larger.
     n_jobs : int, optional
-        Threads. The result does not depend on it.
+        Number of threads. The result does not depend on it.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default 0
-        The same replicates every time, by default.
+        By default a fixed seed.
 
     Returns
     -------
     Tree
-        Its heights are those of the greedy trees, averaged. Without noise on the leaves, or with less than three of them, it is
-        the tree that was given.
+        With average heights of the greedy trees. Without noise on the leaves, or with fewer than three leaves, this is the
+        given tree.
 
     Notes
     -----
-    A replicate takes a time in proportion to the square of the number of lineages, of which there are few however many rows there
-    are. Random numbers are dealt out in an order of the columns and lineages that depends on what they hold, not on where they
-    stand.
+    The time of a replicate is proportional to the square of the number of lineages, which is bounded for any number of rows.
+    Random numbers are assigned to columns and lineages by their contents, so the result does not depend on the order of rows and
+    columns.
 
     Examples
     --------
@@ -128,45 +128,46 @@ def average_trees(
     if n < 3 or not any(own.noisy for own in process.columns(X[:1])):
         return tree
     forest = process.forest(X, n, scan=True)
-    m, count = _sizes(forest, n, filled)
-    if most_lineages is not None:
-        m = min(n, max(most_lineages, 2))
+    m, count = _choose_sizes(forest, n, filled)
+    if max_lineages is not None:
+        m = min(n, max(max_lineages, 2))
     lineages = _last_lineages(tree, forest, m)
-    unit = max(1.0, tree.heights[-1] / MAX_UNITS)
+    unit = max(1.0, tree.heights[-1] / MAX_SCALED_HEIGHT)
     seed = int(as_generator(random_state).integers(2**63))
-    found = Parallel(n_jobs=thread_count(n_jobs), require="sharedmem")(
+    replicates = Parallel(n_jobs=thread_count(n_jobs), require="sharedmem")(
         delayed(_replicate)(lineages, [seed, k], jitter, drop, unit) for k in range(n_trees or count)
     )
-    similarity = np.mean(found, axis=0)
-    children, joined = average_linkage(similarity, tree.leaf_counts[lineages.nodes])
-    return _with_top(tree, lineages, children, -unit * np.log(joined))
+    similarity = np.mean(replicates, axis=0)
+    children, merge_similarity = average_linkage(similarity, tree.leaf_counts[lineages.nodes])
+    return _with_top(tree, lineages, children, -unit * np.log(merge_similarity))
 
 
-def _sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, int]:
-    """Return how many lineages and how many replicates of them take about as long as the greedy search of n rows."""
-    own = 1 + (COMPLETE_COLUMN if forest.complete else REAL_COLUMN) * forest.n_real + SITE * forest.n_sites
-    longer = (1 + REAL_COLUMN * forest.n_real + SITE * forest.n_sites) / own if filled else 1.0
-    pairs = longer * n**2 + FREE_PAIRS / own
+def _choose_sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, int]:
+    """Return numbers of lineages and replicates that take about as long as the greedy search of n rows."""
+    real_cost = COMPLETE_COLUMN_COST if forest.complete else REAL_COLUMN_COST
+    cost = 1 + real_cost * forest.n_real + SITE_COST * forest.n_sites
+    incomplete_cost = 1 + REAL_COLUMN_COST * forest.n_real + SITE_COST * forest.n_sites
+    pairs = (incomplete_cost / cost if filled else 1.0) * n**2 + FREE_PAIRS / cost
     m = min(n, MAX_LINEAGES, max(math.isqrt(int(pairs / MIN_TREES)), 2))
     return m, min(max(int(pairs / m**2), MIN_TREES), MAX_TREES_FILLED if filled else MAX_TREES)
 
 
 class _Lineages(NamedTuple):
-    """Lineages that are left of a tree, youngest last, and what they say.
+    """The last m lineages of a tree, highest last, with their messages.
 
-    Lineages of one age, and columns, are in an order that does not depend on where they stand in the table.
+    Columns, and lineages of equal height, are sorted by content, so that the order of the table does not matter.
     """
 
-    nodes: IntArray  # (m,), numbers in the tree
-    forest: Forest  # of m slots
-    floor: float  # height of the last merge that was made
-    columns: IntArray  # real columns in their order
-    signs: FloatArray  # of real columns, 1 or -1: turned round by them, a column and its negative are the same
-    sites: IntArray  # sites in theirs
+    nodes: IntArray  # (m,), node numbers in the tree
+    forest: Forest  # with m slots
+    floor: float  # height of the last merge below these lineages
+    columns: IntArray  # sorted real columns
+    signs: FloatArray  # of real columns, 1 or -1, which make a column and its negative equal
+    sites: IntArray  # sorted sites
 
 
 def _last_lineages(tree: Tree, forest: Forest, m: int) -> _Lineages:
-    """Climb a tree until m lineages are left; the forest, of its leaves, is used up."""
+    """Climb a tree until m lineages are left. This overwrites the forest with the leaves' messages."""
     n = tree.n_leaves
     slot, unused = np.arange(tree.n_nodes), np.empty(n - 1)
     climb(forest, tree.children, tree.heights, slot, unused, unused, 0, n - m)
@@ -174,23 +175,23 @@ def _last_lineages(tree: Tree, forest: Forest, m: int) -> _Lineages:
     nodes = top[top < 2 * n - m]
     slots = slot[nodes]
     mean, height = np.asarray(forest.mean)[slots], np.asarray(forest.height)[slots]
-    # what is the same however states are numbered
+    # invariant under renumbering of the states
     peaks = _over_states(np.maximum, np.asarray(forest.state)[slots] ** 2, forest)
-    columns, sites = _order_of_columns(mean), _order_of_columns(peaks)
+    columns, sites = _sort_columns(mean), _sort_columns(peaks)
     signs = np.where(np.sort(mean**3, axis=0).sum(axis=0) < 0, -1.0, 1.0)
     order = np.lexsort((*peaks[:, sites].T, *(signs * mean)[:, columns].T, height))
     lineages = _copy_of(forest, slots[order], m)
     return _Lineages(nodes[order], lineages, float(tree.heights[2 * n - m - 1]), columns, signs, sites)
 
 
-def _order_of_columns(values: FloatArray) -> IntArray:
-    """Return the columns in an order that does not depend on where columns and rows stand, unless some are equal."""
-    cubes = np.sort(np.abs(values) ** 3, axis=0)  # squares of standardised columns all have the same sum
+def _sort_columns(values: FloatArray) -> IntArray:
+    """Sort columns by content. The result is independent of the order of columns and rows, except for ties."""
+    cubes = np.sort(np.abs(values) ** 3, axis=0)  # the squares of standardized columns all have the same sum
     return np.argsort(cubes.sum(axis=0), kind="stable")
 
 
 def _over_states(ufunc: np.ufunc, values: FloatArray, forest: Forest) -> FloatArray:
-    """Reduce numbers for all states to numbers for all sites."""
+    """Reduce an array over all states to one over all sites."""
     rank = np.asarray(forest.rank)
     reduced = values[:, : forest.n_sites].copy()  # the first states
     for first, last in pairwise(rank[1:].tolist()):
@@ -200,7 +201,7 @@ def _over_states(ufunc: np.ufunc, values: FloatArray, forest: Forest) -> FloatAr
 
 
 def _copy_of(forest: Forest, slots: IntArray | slice, capacity: int) -> Forest:
-    """Return a forest of `capacity` slots, the first of which hold some of another one's."""
+    """Return a forest with `capacity` slots whose first slots are copies of some slots of another."""
     parameters = Parameters(
         forest.complete,
         forest.noisy,
@@ -239,12 +240,12 @@ def _replicate(lineages: _Lineages, seed: list[int], jitter: float, drop: float,
     _perturb(forest, lineages, np.random.default_rng(seed), jitter, drop)
     set_log_norms(forest, m)
     children, heights = _greedy_merges(forest, m, lineages.floor)
-    # in their order, if at one height
-    return _similarities(children, np.exp(-heights[m:] / unit) * np.linspace(1, 1 - APART, m - 1))
+    # tied merges keep their order
+    return _similarities(children, np.exp(-heights[m:] / unit) * np.linspace(1, 1 - TIE_SPREAD, m - 1))
 
 
 def _perturb(forest: Forest, lineages: _Lineages, rng: np.random.Generator, jitter: float, drop: float) -> None:
-    """Move the messages of the first slots as noise would."""
+    """Perturb the messages in the first slots as noise would."""
     m = len(lineages.nodes)
     if forest.n_real:
         spread = np.asarray(forest.spread)[:m]
@@ -270,61 +271,61 @@ def _perturb(forest: Forest, lineages: _Lineages, rng: np.random.Generator, jitt
 
 
 def _greedy_merges(forest: Forest, m: int, floor: float) -> Merges:
-    """Merge the lineages in the first m slots by the exact search."""
+    """Merge the lineages in the first m slots by exact search."""
     merges = allocate_merges(m)
-    merges.heights[m - 1] = floor  # no merge is below
+    merges.heights[m - 1] = floor  # a lower bound on all merges
     merge_exactly(forest, Partners(forest, m), 0, merges, 1, lambda share, live: None)
     return merges
 
 
 def _similarities(children: IntArray, similarity: FloatArray) -> FloatArray:
-    """Return the similarity of all pairs of leaves: that of the merge where they meet."""
+    """Return the similarities of all pairs of leaves, which are those of the merges where they meet."""
     counts = leaf_counts(children)
     first = first_positions(children, counts)
     n = len(children) + 1
-    # in drawing order a merge's leaves are two stretches side by side
-    drawn = np.zeros((n, n))
+    # In depth-first order, the two sides of a merge are adjacent ranges of leaves.
+    ordered = np.zeros((n, n))
     left, right = first[children[:, 0]], first[children[:, 1]]
     ends = right + counts[children[:, 1]]
     for start, middle, end, own in zip(left.tolist(), right.tolist(), ends.tolist(), similarity.tolist(), strict=True):
-        drawn[start:middle, middle:end] = own
-    drawn += drawn.T
-    return drawn[np.ix_(first[:n], first[:n])]
+        ordered[start:middle, middle:end] = own
+    ordered += ordered.T
+    return ordered[np.ix_(first[:n], first[:n])]
 
 
 def average_linkage(similarity: FloatArray, counts: IntArray) -> tuple[IntArray, FloatArray]:
-    """Join the two clusters that are most similar on average over pairs of their rows, again and again.
+    """Repeatedly merge the two clusters with the largest mean similarity over pairs of their rows.
 
     Parameters
     ----------
     similarity : ndarray of shape (m, m)
-        Of lineages; the diagonal is not read.
+        Of lineages. The diagonal is ignored.
     counts : ndarray of shape (m,)
         Number of rows of each lineage.
 
     Returns
     -------
     children : ndarray of shape (m - 1, 2)
-    joined : ndarray of shape (m - 1,)
-        The similarity at which clusters were joined, in falling order.
+    merge_similarity : ndarray of shape (m - 1,)
+        The mean similarity at each merge, in descending order.
     """
     m = len(counts)
     mean, count, node = similarity.copy(), counts.astype(np.float64), np.arange(m)
     np.fill_diagonal(mean, -np.inf)
-    children, joined = np.empty((m - 1, 2), dtype=np.intp), np.empty(m - 1)
+    children, merge_similarity = np.empty((m - 1, 2), dtype=np.intp), np.empty(m - 1)
     for k in range(m - 1):
         i, j = sorted(divmod(int(np.argmax(mean)), m))
-        children[k], joined[k] = sorted((node[i], node[j])), mean[i, j]
+        children[k], merge_similarity[k] = sorted((node[i], node[j])), mean[i, j]
         share = count[i] / (count[i] + count[j])
         mean[i] = mean[:, i] = share * mean[i] + (1 - share) * mean[j]
         mean[i, i] = mean[j] = mean[:, j] = -np.inf
         count[i] += count[j]
         node[i] = m + k
-    return children, np.minimum.accumulate(joined)  # rounding might turn them round
+    return children, np.minimum.accumulate(merge_similarity)  # despite rounding, never increasing
 
 
 def _with_top(tree: Tree, lineages: _Lineages, children: IntArray, heights: FloatArray) -> Tree:
-    """Return a tree with other merges from the lineages on."""
+    """Replace the merges above the lineages."""
     n, m = tree.n_leaves, len(lineages.nodes)
     number = np.concatenate([lineages.nodes, np.arange(2 * n - m, 2 * n - 1)])
     return Tree(

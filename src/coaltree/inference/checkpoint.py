@@ -1,4 +1,4 @@
-"""Checkpoint files, from which a long computation resumes; complete at any time."""
+"""Checkpoint files, from which long computations resume. They are replaced atomically, so they are always complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .merges import Merges
 
 
 def fingerprint(subject: Any, *settings: object) -> str:
-    """Return a digest of a table, a process and settings; the subject is arrays and numbers in tuples and lists."""
+    """Return a digest of arrays and numbers, in nested tuples and lists, and of settings."""
     digest = hashlib.sha256(repr(settings).encode())
 
     def add(part: Any) -> None:
@@ -37,15 +37,15 @@ def fingerprint(subject: Any, *settings: object) -> str:
 
 
 class CheckpointFile:
-    """A file with arrays of numbers and some facts; nothing in it is pickled.
+    """A file with numeric arrays and JSON facts, without pickles.
 
     Parameters
     ----------
     path : str or Path
     mark : str
-        `fingerprint` of what is computed.
+        `fingerprint` of the input of the computation.
     subject : str
-        What it is the checkpoint of, for messages.
+        The computation, for messages.
     """
 
     def __init__(self, path: str | Path, mark: str, subject: str) -> None:
@@ -54,12 +54,12 @@ class CheckpointFile:
         self._subject = subject
 
     def write(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Write it anew."""
+        """Replace the file."""
         text = np.frombuffer(json.dumps({**facts, "mark": self._mark}).encode(), dtype=np.uint8)
         write_atomic(self.path, lambda file: np.savez(file, allow_pickle=False, facts=text, **arrays))
 
     def read(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
-        """Return facts and arrays, or None if there is no such file."""
+        """Return facts and arrays, or None if the file does not exist."""
         if not self.path.exists():
             return None
         try:
@@ -68,18 +68,18 @@ class CheckpointFile:
             facts = json.loads(arrays.pop("facts").tobytes())
         except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
             raise InputError(
-                f"{self.path} is not a checkpoint of {self._subject}; choose another name, or remove it."
+                f"{self.path} is not a checkpoint of {self._subject}; choose another name, or remove the file."
             ) from None
         if facts.get("mark") != self._mark:
             raise InputError(
-                f"{self.path} is the checkpoint of another table, process or settings; choose another name, or remove it."
+                f"{self.path} is the checkpoint of another table, process or settings; choose another name, or remove the file."
             )
         return facts, arrays
 
 
 @contextlib.contextmanager
 def add_resume_hint(path: str | Path | None = None, *, has_checkpoint: bool = True) -> Iterator[None]:
-    """Add to the message that a cluster was lost where the last checkpoint is, if there is or can be one."""
+    """If a Dask cluster is lost, add to the error message how to resume from the checkpoint."""
     try:
         yield
     except ExecutorError as error:
@@ -97,24 +97,24 @@ def add_resume_hint(path: str | Path | None = None, *, has_checkpoint: bool = Tr
 
 
 class Round(NamedTuple):
-    """How one round began."""
+    """Statistics of one round of the search by neighbours."""
 
-    live: int
-    held: float  # share of the lineages looked at whose list had a partner as good as the best of all
+    live: int  # lineages at the beginning
+    recall: float  # share of probed lineages whose best partner of all is on their list
 
 
 class SearchCheckpoint:
-    """The state of the search after each round, in a file.
+    """A checkpoint of the search by neighbours, written after each round.
 
     Parameters
     ----------
     path : str or Path
     forest : Forest
-        As it is before the first round.
+        Before the first round.
     nodes : ndarray of shape (n,)
-        Numbers in the tree of its lineages.
+        Node numbers of its lineages.
     settings : object
-        All else that decides what the search finds.
+        Everything else that the result depends on.
     """
 
     def __init__(self, path: str | Path, forest: Forest, nodes: NDArray[np.intp], *settings: object) -> None:
@@ -136,7 +136,7 @@ class SearchCheckpoint:
         )
 
     def resume(self, forest: Forest, lists: Lists, merges: Merges) -> tuple[int, list[Round]] | None:
-        """Restore the state after the last saved round; return the number of merges, and the rounds."""
+        """Restore the state after the last saved round; return the number of merges and the rounds, or None."""
         stored = self._file.read()
         if stored is None:
             return None
@@ -151,13 +151,13 @@ class SearchCheckpoint:
 
 
 def _messages(forest: Forest, n: int) -> dict[str, NDArray[np.float64]]:
-    """Return what the first n slots of a forest hold, by name, in the same memory."""
+    """Return views of the messages in the first n slots of a forest, by name."""
     names = ("height", "mean", "spread", "least", "state", "growth", "log_norm")
     return {name: np.asarray(getattr(forest, name))[:n] for name in names}
 
 
 def _parameters(forest: Forest) -> tuple[object, ...]:
-    """Return what all messages of a forest have in common."""
+    """Return the parameters that all messages of a forest share."""
     names = ("complete", "noisy", "log_scale", "root_variance", "group", "rate", "site_rate", "rank", "root_q")
     return tuple(np.asarray(getattr(forest, name)) for name in names)
 
@@ -172,14 +172,14 @@ class ChainRecord(NamedTuple):
     heights: FloatArray  # (chains, samples, merges)
     log_joints: FloatArray  # (chains, samples)
     log_ratios: FloatArray  # (chains, samples, merges)
-    parameters: FloatArray  # (chains, samples, parameters), none where they stay as they are
+    parameters: FloatArray  # (chains, samples, parameters), only those that are sampled
     log_parameter_priors: FloatArray  # (chains, samples)
-    missing_cells: FloatArray  # (chains, samples, cells), those that are drawn
-    done: NDArray[np.intp]  # (1,), samples that there are
+    missing_cells: FloatArray  # (chains, samples, cells), only those that are sampled
+    done: NDArray[np.intp]  # (1,), number of samples so far
 
     @classmethod
     def empty(cls, n_chains: int, n_samples: int, n_leaves: int, n_parameters: int, n_missing: int) -> ChainRecord:
-        """Return empty arrays for samples."""
+        """Allocate arrays for samples."""
         shape = n_chains, n_samples, n_leaves - 1
         return cls(
             np.zeros((*shape, 2), dtype=np.int32),
@@ -192,47 +192,47 @@ class ChainRecord(NamedTuple):
             np.zeros(1, dtype=np.intp),
         )
 
-    def record(self, chain: int, number: int, found: Sample) -> None:
-        """Add a tree of a chain."""
-        self.children[chain, number], self.heights[chain, number] = found.children, found.heights
-        self.log_joints[chain, number], self.log_ratios[chain, number] = found.log_joint, found.log_ratios
-        self.parameters[chain, number] = found.parameters
-        self.log_parameter_priors[chain, number] = found.log_parameter_prior
-        self.missing_cells[chain, number] = found.missing_cells
+    def add(self, chain: int, number: int, sample: Sample) -> None:
+        """Record a sample of a chain."""
+        self.children[chain, number], self.heights[chain, number] = sample.children, sample.heights
+        self.log_joints[chain, number], self.log_ratios[chain, number] = sample.log_joint, sample.log_ratios
+        self.parameters[chain, number] = sample.parameters
+        self.log_parameter_priors[chain, number] = sample.log_parameter_prior
+        self.missing_cells[chain, number] = sample.missing_cells
 
     def by_sample(self) -> dict[str, NDArray[Any]]:
-        """Return all that there is a row of for each sample of each chain."""
+        """Return the arrays with an entry for each sample of each chain, by name."""
         return {name: array for name, array in self._asdict().items() if name != "done"}
 
 
 class ChainCheckpoint:
-    """A file with what has been recorded, whole at any time.
+    """A checkpoint of Markov chains: their samples and states.
 
     Parameters
     ----------
     path : str or Path
     mark : str
-        `fingerprint` of what is sampled.
-    tuned : int
+        `fingerprint` of table, process and settings.
+    n_tuning : int
         Samples during which moves are tuned.
     """
 
-    def __init__(self, path: str | Path, mark: str, tuned: int) -> None:
+    def __init__(self, path: str | Path, mark: str, n_tuning: int) -> None:
         self._file = CheckpointFile(path, mark, "Markov chains")
-        self._tuned = tuned
+        self._n_tuning = n_tuning
 
-    def write(self, recorded: ChainRecord, chains: Sequence[Chain]) -> None:
+    def write(self, record: ChainRecord, chains: Sequence[Chain]) -> None:
         """Write the samples so far, and the states of the chains."""
         states = [chain.state() for chain in chains]
-        done = int(recorded.done[0])
+        done = int(record.done[0])
         facts = {
-            "tuned": self._tuned,
+            "tuned": self._n_tuning,
             "roots": [state.root for state in states],
             "stretches": [state.stretch for state in states],
             "generators": [state.generator for state in states],
         }
         arrays: dict[str, Any] = {
-            **{name: array[:, :done] for name, array in recorded.by_sample().items()},
+            **{name: array[:, :done] for name, array in record.by_sample().items()},
             "state_children": np.stack([state.children for state in states]),
             "state_heights": np.stack([state.heights for state in states]),
             "state_parameters": np.stack([state.parameters for state in states]),
@@ -241,21 +241,22 @@ class ChainCheckpoint:
         }
         self._file.write(facts, arrays)
 
-    def resume(self, recorded: ChainRecord, chains: Sequence[Chain]) -> int:
-        """Resume from the file, if there is one; return the number of samples during which moves are tuned."""
-        found = self._file.read()
-        if found is None:
-            return self._tuned
-        facts, stored = found
-        done, most = stored["log_joints"].shape[1], recorded.log_joints.shape[1]
-        if done > most:
+    def resume(self, record: ChainRecord, chains: Sequence[Chain]) -> int:
+        """Restore samples and states if the file exists; return the number of samples during which moves are tuned."""
+        contents = self._file.read()
+        if contents is None:
+            return self._n_tuning
+        facts, stored = contents
+        done, n_samples = stored["log_joints"].shape[1], record.log_joints.shape[1]
+        if done > n_samples:
             raise InputError(
-                f"{self._file.path} has {done} samples of each chain already, and n_samples is {most}; ask for at least as many."
+                f"{self._file.path} already has {done} samples of each chain, but n_samples is {n_samples}; set n_samples to at "
+                f"least {done}."
             )
-        self._tuned = int(facts["tuned"])
-        for name, array in recorded.by_sample().items():
+        self._n_tuning = int(facts["tuned"])
+        for name, array in record.by_sample().items():
             array[:, :done] = stored[name]
-        recorded.done[0] = done
+        record.done[0] = done
         for c, chain in enumerate(chains):
             chain.restore(
                 State(
@@ -269,4 +270,4 @@ class ChainCheckpoint:
                 )
             )
             chain.tried[:], chain.accepted[:] = stored["counts"][c]
-        return self._tuned
+        return self._n_tuning

@@ -1,16 +1,17 @@
-"""Expected heights: where the merges of a given tree are on average, after all that the data say.
+"""Expected heights: the posterior means of the merge heights of a given tree.
 
-Where leaves have noise, the search puts merges at height 0, or right upon another merge, whose best height would be lower still:
-a dendrogram then shows an order that nothing tells. Given who merges with whom, heights have the posterior density
+If leaves have noise, the search puts many merges at height 0 or at the height of the merge before, because their best height
+would be lower still. A dendrogram then shows an order that the data do not support. Given the clades, the heights have the
+posterior density
 
     p(heights | x, tree) ~ p(x | tree) exp(-sum_i c_i delta_i)
 
-of eq. (1.2) and (2.1), and every merge gets its mean. The tree that is given is *unranked*: which of two merges comes first is
-part of what is averaged over, as long as parents are above their children. The order in which the search made merges that it had
-to cut off says nothing of their heights, and holding on to it would spread them as if it did.
+of eq. (1.2) and (2.1), and every merge gets its mean. The given tree is *unranked*: the mean is also over the order of merges,
+as long as parents are above their children. The search's order of tied merges says nothing about their heights; keeping it
+would spread them as if it did.
 
-The mean is that of draws, see `coaltree.inference.kernels.height_draws`, with random numbers that are always the same. Every draw
-has parents above their children, hence so has the mean. Trees of many rows get a closed form instead, `spread_heights`.
+The mean is estimated by Gibbs sampling with a fixed seed, see `coaltree.inference.kernels.height_draws`. Parents are above their
+children in every draw, hence also in the mean. Trees with many rows get a closed form instead, `spread_heights`.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from .kernels.history import History, log_likelihood_of, set_children, set_heigh
 
 FloatArray = NDArray[np.float64]
 
-MAX_DRAWN_ROWS = 10_000  # rows, up to which drawing heights takes about as long as finding the tree, or less
-SEED = 0  # of the draws, so that they are always the same
+MAX_SAMPLED_ROWS = 10_000  # up to which sampling heights takes no longer than finding the tree
+SEED = 0  # fixed, for reproducible heights
 MIN_SWEEPS, MAX_SWEEPS = 15, 4_000
-WORK = 200_000  # in sweeps beyond the fewest, counted in columns of merges: the larger the table, the fewer sweeps
-MERGE_COLUMNS = 8  # columns that take as long as what a merge takes without any
-COMPLETE_SHARE, SITE_SHARE = 0.125, 0.25  # of the time of a real column: one of the complete layout, and a site
-WARM_UP = 8  # one sweep more for so many that are averaged goes before them
-UNIFORMS_AT_ONCE = 100_000  # so that Ctrl-C gets its turn
+EXTRA_WORK = 200_000  # of sweeps beyond MIN_SWEEPS, in merges x columns: the larger the table, the fewer sweeps
+MERGE_COLUMNS = 8  # the fixed cost of a merge, in columns
+COMPLETE_SHARE, SITE_SHARE = 0.125, 0.25  # cost of a column of the complete layout, and of a site, in real columns
+WARMUP_DIVISOR = 8  # the warm-up has n_sweeps / WARMUP_DIVISOR sweeps
+UNIFORMS_PER_CALL = 100_000  # of a kernel, so that Ctrl-C gets its turn
 
 
 def expected_heights(
@@ -44,7 +45,7 @@ def expected_heights(
     *,
     only_ties: bool = False,
     n_sweeps: int | None = None,
-    most_drawn: int = MAX_DRAWN_ROWS,
+    max_sampled_rows: int = MAX_SAMPLED_ROWS,
 ) -> Tree:
     """Return the tree with its merges at their expected heights.
 
@@ -55,27 +56,26 @@ def expected_heights(
     X : ndarray of shape (n, D)
         Its rows in the order of the leaves; NaN is a missing cell.
     process : Process
-        A resolved one.
+        With all parameters resolved.
     only_ties : bool, default False
-        Whether merges that have a height of their own stay there, and only those at height 0, or at the height of the merge
-        before, get what is expected of them, given the others.
+        Change only merges at height 0 or at the height of the merge before, to their expected heights given the others.
     n_sweeps : int, optional
-        How often heights are drawn and averaged. By default from 15 to 4,000 times, the larger the table the fewer.
-    most_drawn : int, default 10,000
-        Trees of more rows get the closed form of `spread_heights`.
+        Number of Gibbs sweeps to average. By default from 15 to 4,000, fewer for larger tables.
+    max_sampled_rows : int, default 10,000
+        Trees with more rows get the closed form of `spread_heights`.
 
     Returns
     -------
     Tree
-        With the same clades. Merges are numbered by their new heights, which strictly increase. Without noise on the leaves it
-        is the tree that was given.
+        With the same clades. Merges are numbered by their new heights, which strictly increase. Without noise on the leaves,
+        this is the given tree.
 
     Notes
     -----
-    A sweep takes a time in proportion to ``n D``. The result is the same every time.
+    The time of a sweep is proportional to ``n D``. The result is deterministic.
 
-    Mean heights are no most probable ones: of many merges that the data cannot tell apart, height 0 is the most probable, and the
-    log joint density of the tree may well fall.
+    Mean heights are not the most probable heights: for merges that the data cannot order, height 0 is the most probable. The
+    log joint density of the tree may therefore decrease.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def expected_heights(
     if n < 2 or not any(own.noisy for own in process.columns(X[:1])):
         return tree
     spread = spread_heights(tree)
-    if n > most_drawn:
+    if n > max_sampled_rows:
         return spread
     forest = process.forest(X, slots_of(n))
     free = np.ones(n - 1, dtype=bool)
@@ -119,68 +119,68 @@ def spread_heights(tree: Tree) -> Tree:
     """
     heights = tree.heights[tree.n_leaves - 1 :]  # of a leaf, and of the merges
     expected = np.append(0.0, np.cumsum(1 / pair_counts(tree.n_leaves)))
-    kept = np.append(0, 1 + np.flatnonzero(np.diff(heights) > 0))
-    spread = np.interp(expected, expected[kept], heights[kept])
-    last = kept[-1]
+    fixed = np.append(0, 1 + np.flatnonzero(np.diff(heights) > 0))
+    spread = np.interp(expected, expected[fixed], heights[fixed])
+    last = fixed[-1]
     spread[last:] = heights[last] + (expected[last:] - expected[last])
     return Tree(tree.children, np.append(np.zeros(tree.n_leaves), _strict(spread)[1:]), tree.leaf_names)
 
 
 def _strict(heights: FloatArray) -> FloatArray:
-    """Return non-negative heights such that each is greater than the one before, if by the last digit only."""
+    """Return non-negative heights made strictly increasing, with steps of at least one unit in the last place."""
     steps = np.arange(len(heights))
-    bits = (heights + 0.0).view(np.int64) - steps  # of numbers that are not negative, bits are in the same order
+    bits = (heights + 0.0).view(np.int64) - steps  # the bits of non-negative numbers sort like the numbers
     return np.asarray((np.maximum.accumulate(bits) + steps).view(np.float64))
 
 
 def _sweep_count(n: int, forest: Forest) -> int:
-    """Return how many sweeps are averaged by default."""
+    """Return the default number of sweeps."""
     columns = forest.n_real * (COMPLETE_SHARE if forest.complete else 1.0) + forest.n_sites * SITE_SHARE
-    return min(MIN_SWEEPS + int(WORK / (n * (MERGE_COLUMNS + columns))), MAX_SWEEPS)
+    return min(MIN_SWEEPS + int(EXTRA_WORK / (n * (MERGE_COLUMNS + columns))), MAX_SWEEPS)
 
 
 def mean_heights(
     tree: Tree, forest: Forest, n_sweeps: int, free: NDArray[np.bool_] | None = None, seed: int = SEED
 ) -> FloatArray:
-    """Return the mean of draws of every merge's height, given the clades of a tree and the data.
+    """Return the posterior mean of every merge height, given the clades of a tree and the data.
 
     Parameters
     ----------
     tree : Tree
-        Its heights, which must strictly increase, are where the draws begin.
+        Its heights, which must strictly increase, are the initial state.
     forest : Forest
-        Of as many slots as `slots_of` says, the first of which hold the messages of the leaves.
+        With `slots_of(n)` slots. The first hold the messages of the leaves.
     n_sweeps : int
-        How often heights are drawn and averaged.
+        Number of Gibbs sweeps to average.
     free : ndarray of bool, shape (n - 1,), optional
-        Which merges are drawn; the others stay. By default all.
+        Which merges to sample; the others stay fixed. By default all.
     seed : int, default 0
 
     Returns
     -------
     ndarray of shape (n - 1,)
-        In the order of the tree's merges. Parents are not below their children.
+        In the order of the tree's merges. No parent is below its children.
     """
     n = tree.n_leaves
     history = History(n)
     set_children(history, tree.children, tree.root)
     set_heights(forest, history, tree.heights)
     log_likelihood_of(forest, history)
-    rng, warm_up, done = np.random.default_rng(seed), -(-n_sweeps // WARM_UP), 0
-    at_once = max(1, UNIFORMS_AT_ONCE // (2 * n * UNIFORMS))
+    rng, n_warmup, done = np.random.default_rng(seed), -(-n_sweeps // WARMUP_DIVISOR), 0
+    sweeps_per_call = max(1, UNIFORMS_PER_CALL // (2 * n * UNIFORMS))
     totals = np.zeros(n - 1)
-    drawn = np.ones(n - 1, dtype=np.uint8) if free is None else free.astype(np.uint8)
-    for end in (warm_up, warm_up + n_sweeps):
+    flags = np.ones(n - 1, dtype=np.uint8) if free is None else free.astype(np.uint8)
+    for end in (n_warmup, n_warmup + n_sweeps):
         totals[:] = 0.0
         while done < end:
-            count = min(at_once, end - done)
-            sweep_heights(forest, history, drawn, rng.random((count, 2 * (n - 1), UNIFORMS)), totals)
+            count = min(sweeps_per_call, end - done)
+            sweep_heights(forest, history, flags, rng.random((count, 2 * (n - 1), UNIFORMS)), totals)
             done += count
-    return np.where(drawn, totals / n_sweeps, tree.merge_heights)
+    return np.where(flags, totals / n_sweeps, tree.merge_heights)
 
 
 def _with_heights(tree: Tree, merge_heights: FloatArray) -> Tree:
-    """Return the tree with other heights, its merges in their order."""
+    """Return the tree with other heights, and its merges renumbered by height."""
     n = tree.n_leaves
     order = np.argsort(merge_heights, kind="stable")
     number = np.arange(2 * n - 1)

@@ -1,4 +1,4 @@
-"""Flat clusters of a tree and its table: large enough, and every row where it most probably belongs."""
+"""Flat clusters of a tree: where to cut, a minimum size, the assignment of outliers, and rows that one column sets apart."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ from ..tree.tree import Tree
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-FEWEST = 2  # rows of a cluster by default, if the table has that many for each
-# Of successive heights of splits: a ratio that makes it clear which ones part clusters, down to a height below which the data
-# say nothing; and how much higher the first is than the eighth where there is any structure at all, and that of few columns:
-# there it is 1 and so much over the number of columns, as the splits of noise differ more.
-CLEAR_GAP, LOWEST, FLAT, FLAT_AFTER, FLAT_OF_FEW = 2.0, 0.3, 1.5, 8, 2.8
-MOST_SPLITS = 10  # among which a gap is looked for: below, few rows are left for each
+MIN_CLUSTER_SIZE = 2  # by default, if the table has enough rows
+MIN_GAP_RATIO = 2.0  # of successive split heights, for a clear gap between them
+MIN_GAP_HEIGHT = 0.3  # of the split above a gap; below, heights are not informative
+MAX_SPLITS = 10  # among which to search for a gap; lower splits have few rows each
+# A table has no structure if its highest split is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as
+# split number FLAT_SPLIT. With fewer columns the splits of pure noise differ more.
+FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.5, 8, 2.8
+# Rows are stray if one column contributes this share of their squared distance to the others, in standard deviations of the
+# others. Smaller tables have no stray rows.
+MIN_COLUMN_SHARE, MIN_STRAY_TABLE = 0.8, 20
+MAX_STRAY_GROUPS = 10  # to check; each takes a pass over the whole table
 
 
 def flat_clusters(
@@ -33,14 +38,14 @@ def flat_clusters(
     *,
     n_clusters: int | None = None,
     height: float | None = None,
-    otherwise: float = math.inf,
+    default_height: float = math.inf,
     min_cluster_size: float = 0.02,
     assign_outliers: bool = True,
 ) -> IntArray:
-    """Cut a tree into clusters of at least some size, and say where the rows beside them belong.
+    """Cut a tree into clusters with a minimum size, and assign the remaining rows to them.
 
-    A row that is left over joins the cluster c with the largest ``n_c Z``, where ``Z`` is the likelihood ratio of the row and the
-    cluster's rows being one tree, whose lineages meet where the tree is cut, against two.
+    A remaining row joins the cluster c with the largest ``n_c Z``. ``Z`` is the likelihood ratio of one tree, in which the row
+    and the cluster merge at the height of the cut, versus two independent trees.
 
     Parameters
     ----------
@@ -52,55 +57,55 @@ def flat_clusters(
     n_clusters : int, optional
         Number of clusters.
     height : float, optional
-        Clusters meet above this height.
-    otherwise : float, optional
-        If neither is given, the tree is cut where `natural_cut` says, or else at this height.
+        Height of the cut.
+    default_height : float, optional
+        If neither is given, the default height for `natural_cut`.
     min_cluster_size : float or int, default 0.02
-        Rows that a cluster has at least: a share of all rows, or from 1 on a number of them.
+        Minimum size of a cluster: a share of all rows if below 1, else a number of rows.
     assign_outliers : bool, default True
-        Whether rows that are left over join a cluster; else their label is -1.
+        Whether remaining rows join a cluster; otherwise their label is -1.
 
     Returns
     -------
     ndarray of int, shape (n,)
-        Clusters are number_clusters in the order of their first rows.
+        Clusters are numbered in the order of their first rows.
     """
     n = tree.n_leaves
-    min_size = smallest_size(min_cluster_size, n, n_clusters)
+    min_size = min_cluster_rows(min_cluster_size, n, n_clusters)
     if n_clusters is None and height is None:
-        height = natural_cut(tree, min_size, otherwise, X.shape[1]).height
+        height = natural_cut(tree, min_size, default_height, X.shape[1]).height
     clusters = cut_with_min_size(tree, min_size, n_clusters=n_clusters, height=height)
     labels = np.full(n, -1, dtype=np.intp)
     for label, node in enumerate(clusters):
         labels[tree.leaves_below(node)] = label
-    rest = np.flatnonzero(labels < 0)
-    if assign_outliers and len(rest):
-        labels[rest] = _nearest(tree, X, process, clusters, rest)
+    outliers = np.flatnonzero(labels < 0)
+    if assign_outliers and len(outliers):
+        labels[outliers] = _assign_rows(tree, X, process, clusters, outliers)
     return number_clusters(labels)
 
 
 class NaturalCut(NamedTuple):
-    """Where to cut a tree if nobody says, and what decided on it."""
+    """The default height of a cut, and the reason for it."""
 
     height: float
     reason: Literal["gap", "no structure", "default resolution"]
 
 
-def natural_cut(tree: Tree, min_size: int, otherwise: float, n_columns: int = 10) -> NaturalCut:
-    """Return where to cut a tree if nobody says.
+def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int = 10) -> NaturalCut:
+    """Return where to cut a tree by default.
 
-    Merges of at least `min_size` leaves on both sides are splits. Where one of the first ten is at least twice as high as
-    the next, the tree is cut between the two with the largest ratio. Where the first eight are about equally high, as they are
-    of noise without structure, it is not cut at all.
+    Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least twice as high as the
+    next, the tree is cut between the two with the largest ratio. If the first eight are about equally high, as for noise without
+    structure, the tree is not cut at all.
 
     Parameters
     ----------
     tree : Tree
     min_size : int
-    otherwise : float
-        The height to cut at if neither is so.
+    default_height : float
+        The height of the cut in all other cases.
     n_columns : int, default 10
-        Of the table: the splits of noise are the more alike the more columns there are.
+        Columns of the table. The more there are, the more similar are the heights of splits of noise.
 
     Returns
     -------
@@ -114,47 +119,47 @@ def natural_cut(tree: Tree, min_size: int, otherwise: float, n_columns: int = 10
     NaturalCut(height=0.02, reason='gap')
     """
     heights = split_heights(tree, min_size)
-    high = min(int(np.count_nonzero(heights[:-1] >= LOWEST)), MOST_SPLITS)
-    if high:
-        ratios = heights[:high] / np.maximum(heights[1 : high + 1], np.finfo(float).tiny)
-        if ratios.max() >= CLEAR_GAP:
+    n_splits = min(int(np.count_nonzero(heights[:-1] >= MIN_GAP_HEIGHT)), MAX_SPLITS)
+    if n_splits:
+        ratios = heights[:n_splits] / np.maximum(heights[1 : n_splits + 1], np.finfo(float).tiny)
+        if ratios.max() >= MIN_GAP_RATIO:
             return NaturalCut(float(heights[int(ratios.argmax()) + 1]), "gap")
-    flat = max(FLAT, 1 + FLAT_OF_FEW / max(n_columns, 1))
-    if len(heights) >= FLAT_AFTER and heights[0] < flat * heights[FLAT_AFTER - 1]:
+    flat_ratio = max(FLAT_RATIO, 1 + FLAT_COLUMNS / max(n_columns, 1))
+    if len(heights) >= FLAT_SPLIT and heights[0] < flat_ratio * heights[FLAT_SPLIT - 1]:
         return NaturalCut(math.inf, "no structure")
-    return NaturalCut(otherwise, "default resolution")
+    return NaturalCut(default_height, "default resolution")
 
 
-def passed_over(tree: Tree, min_size: int, n_clusters: int) -> IntArray:
-    """Return the sizes of groups that are too small to be clusters, but stand apart more clearly than the clusters do.
+def find_small_groups(tree: Tree, min_size: int, n_clusters: int) -> IntArray:
+    """Return the sizes of groups that are too small for clusters, but more distinct than the clusters are.
 
     Parameters
     ----------
     tree : Tree
     min_size : int
-        Rows of a cluster.
+        Minimum size of a cluster.
     n_clusters : int
         Number of clusters that the tree is cut into.
 
     Returns
     -------
     ndarray of int
-        Of groups of at least two leaves that meet all others at a height at least twice that of the lowest merge that was undone,
-        the largest first.
+        In descending order, of groups of at least two leaves that merge with the others at least twice as high as the lowest
+        split between clusters.
     """
     heights = split_heights(tree, min_size)
     if not 2 <= n_clusters <= len(heights) + 1:
         return np.empty(0, dtype=np.intp)
-    least = tree.leaf_counts[tree.children].min(axis=1)
-    apart = (least >= FEWEST) & (least < min_size) & (tree.merge_heights >= CLEAR_GAP * heights[n_clusters - 2])
-    return np.sort(least[apart])[::-1]
+    sizes = tree.leaf_counts[tree.children].min(axis=1)
+    distinct = tree.merge_heights >= MIN_GAP_RATIO * heights[n_clusters - 2]
+    return np.sort(sizes[(sizes >= MIN_CLUSTER_SIZE) & (sizes < min_size) & distinct])[::-1]
 
 
-def smallest_size(min_cluster_size: float, n_rows: int, n_clusters: int | None = None) -> int:
-    """Return how many rows a cluster has at least: no more than leaves enough for the number of clusters asked for."""
+def min_cluster_rows(min_cluster_size: float, n_rows: int, n_clusters: int | None = None) -> int:
+    """Return the minimum size of a cluster as a number of rows; a share is reduced if `n_clusters` requires it."""
     if min_cluster_size >= 1:
         return int(min_cluster_size)
-    size = max(math.ceil(min_cluster_size * n_rows), FEWEST) if min_cluster_size > 0 else 1
+    size = max(math.ceil(min_cluster_size * n_rows), MIN_CLUSTER_SIZE) if min_cluster_size > 0 else 1
     return max(min(size, n_rows // n_clusters), 1) if n_clusters is not None else size
 
 
@@ -167,8 +172,8 @@ def check_min_cluster_size(value: object) -> None:
         )
 
 
-def _nearest(tree: Tree, X: FloatArray, process: Process, clusters: list[int], rest: IntArray) -> IntArray:
-    """Return the cluster of each row that is left over."""
+def _assign_rows(tree: Tree, X: FloatArray, process: Process, clusters: list[int], rows: IntArray) -> IntArray:
+    """Return the most probable cluster of each row."""
     n = tree.n_leaves
     forest = process.forest(X, 2 * n - 1)
     for first in range(0, n - 1, MERGES_PER_CALL):  # so that Ctrl-C gets its turn
@@ -176,67 +181,61 @@ def _nearest(tree: Tree, X: FloatArray, process: Process, clusters: list[int], r
     nodes = np.array(clusters, dtype=np.intp)
     log_sizes = np.log(tree.leaf_counts[nodes])
     top = float(tree.heights[nodes].max())
-    found = np.empty(len(rest), dtype=np.intp)
-    for first in range(0, len(rest), MERGES_PER_CALL):
+    labels = np.empty(len(rows), dtype=np.intp)
+    for first in range(0, len(rows), MERGES_PER_CALL):
         part = slice(first, first + MERGES_PER_CALL)
-        best_partners(forest, rest[part], nodes, log_sizes, top, found[part])
-    return found
+        best_partners(forest, rows[part], nodes, log_sizes, top, labels[part])
+    return labels
 
 
-# From these on, a few rows that are far out are told: the share of one column in their squared distances over all columns, in
-# standard deviations of the other rows; and the number of rows of the table.
-SHARE, FEWEST_ROWS = 0.8, 20
-MOST_GROUPS = 10  # that are looked at: each costs a look at the whole table
+def find_stray_rows(tree: Tree, real: FloatArray, min_size: int) -> dict[int, IntArray]:
+    """Find small groups that split off at the top of a tree because of a single column.
 
-
-def stray_rows(tree: Tree, real: FloatArray, min_size: int) -> dict[int, IntArray]:
-    """Return rows that hang beside all others at the top of a tree, by the column that they are far out in.
-
-    From the root downwards, as long as one side of a split has fewer than `min_size` leaves. Nothing is returned unless the first
-    of these groups is far out in one column, nor of columns that do not vary otherwise.
+    The search goes down from the root as long as one side of the split has fewer than `min_size` leaves. It ends at once if the
+    first of these groups is not extreme in one column. Columns that are constant in all other rows do not count.
 
     Parameters
     ----------
     tree : Tree
     real : ndarray of shape (n, D)
-        Real columns as the process sees them; NaN is missing.
+        Encoded real columns. NaN is a missing cell.
     min_size : int
-        Leaves of a side that is not a group of stray rows.
+        Larger groups are not stray rows.
 
     Returns
     -------
     dict of int to ndarray of int
-        Rows by column, in order.
+        Sorted rows by column.
     """
     n, node = tree.n_leaves, tree.n_nodes - 1
-    found: dict[int, list[int]] = {}
-    if n < FEWEST_ROWS or not real.shape[1]:
+    stray: dict[int, list[int]] = {}
+    if n < MIN_STRAY_TABLE or not real.shape[1]:
         return {}
-    left = np.ones(n, dtype=bool)  # rows that are not in a group
-    for _ in range(MOST_GROUPS):
+    others = np.ones(n, dtype=bool)  # rows outside of all groups so far
+    for _ in range(MAX_STRAY_GROUPS):
         small, large = sorted(tree.children[node - n].tolist(), key=lambda child: int(tree.leaf_counts[child]))
         if tree.leaf_counts[small] >= min_size or large < n:
             break
         rows, node = tree.leaves_below(small), large
-        left[rows] = False
-        column = _far_column(real[rows], real[left])
+        others[rows] = False
+        column = _find_extreme_column(real[rows], real[others])
         if column is not None:
-            found.setdefault(column, []).extend(rows.tolist())
-        elif not found:
+            stray.setdefault(column, []).extend(rows.tolist())
+        elif not stray:
             break
-    return {column: np.sort(np.array(own, dtype=np.intp)) for column, own in found.items()}
+    return {column: np.sort(np.array(own, dtype=np.intp)) for column, own in stray.items()}
 
 
-def _far_column(group: FloatArray, others: FloatArray) -> int | None:
-    """Return the one column in which a few rows are far from all others, if there is one."""
-    seen = ~np.isnan(others)
-    counts = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, others, 0.0).sum(axis=0) / counts
-    sd = np.sqrt(np.where(seen, (others - mean) ** 2, 0.0).sum(axis=0) / counts)
-    own = ~np.isnan(group)
-    away = np.where(own, group - mean, 0.0).sum(axis=0) / np.maximum(own.sum(axis=0), 1)
-    # a column of two values, as of yes and no, has no scale that one of them could be far out on
-    varies = sd > 1e-9 * np.abs(away)
-    squares = np.divide(away, sd, out=np.zeros_like(sd), where=varies) ** 2
-    far = int(np.argmax(squares))
-    return far if squares[far] >= max(MIN_EXTREME_DISTANCE**2, SHARE * squares.sum()) else None
+def _find_extreme_column(group: FloatArray, others: FloatArray) -> int | None:
+    """Return the column in which a group is far from all other rows, if there is exactly one."""
+    observed = ~np.isnan(others)
+    counts = np.maximum(observed.sum(axis=0), 1)
+    mean = np.where(observed, others, 0.0).sum(axis=0) / counts
+    sd = np.sqrt(np.where(observed, (others - mean) ** 2, 0.0).sum(axis=0) / counts)
+    in_group = ~np.isnan(group)
+    differences = np.where(in_group, group - mean, 0.0).sum(axis=0) / np.maximum(in_group.sum(axis=0), 1)
+    # A column with two values, such as yes and no, has no scale on which one of them could be extreme.
+    varies = sd > 1e-9 * np.abs(differences)
+    squares = np.divide(differences, sd, out=np.zeros_like(sd), where=varies) ** 2
+    largest = int(np.argmax(squares))
+    return largest if squares[largest] >= max(MIN_EXTREME_DISTANCE**2, MIN_COLUMN_SHARE * squares.sum()) else None

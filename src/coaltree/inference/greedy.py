@@ -190,7 +190,7 @@ def greedy(
     result = replace(
         explain(Tree(children, heights, leaf_names), matrix, resolved),
         search=search,
-        neighbors_held=float(np.mean([held for _, held in rounds])) if rounds else None,
+        neighbors_held=float(np.mean([recall for _, recall in rounds])) if rounds else None,
     )
     for remark in resolved.remarks(result.tree, matrix):
         warnings.warn(remark, InputWarning, stacklevel=2)
@@ -289,9 +289,9 @@ def _neighbour_tree(
     order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
     forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
     min_lineages = MIN_LINEAGES_IN_SPACE if _in_space(forest) else MIN_LINEAGES
-    kept = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, min_lineages)
+    file = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, min_lineages)
     lists, done, rounds = merge_neighbours(
-        forest, process, nodes, min_lineages, executor, merges, lambda share, live: report(0.95 * share, live), kept
+        forest, process, nodes, min_lineages, executor, merges, lambda share, live: report(0.95 * share, live), file
     )
     live = int(lists.counts[1])
     partners = Partners(forest, live)

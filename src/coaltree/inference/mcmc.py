@@ -1,8 +1,8 @@
-"""Markov chain Monte Carlo: chains over trees that move by regrafting.
+"""Markov chain Monte Carlo over trees, by regrafting subtrees.
 
-A chain begins at the greedy tree, thrown into disorder in a way of its own. Its moves leave the posterior as it is, eq. (13.1)
-to (13.3), so that in the long run trees are visited in proportion to ``p(tree | x)``; whether the run was long enough, chains
-tell that began at different places. The parameters of the process may be drawn in turn with the tree, eq. (13.4) to (13.10).
+Each chain starts at a different perturbation of the greedy tree. Its moves leave the posterior invariant, eq. (13.1) to
+(13.3), so in the long run it visits trees in proportion to ``p(tree | x)``. Comparing the chains shows whether the run was long
+enough. The parameters of the process can be sampled in turn with the tree, eq. (13.4) to (13.10).
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from .chain import MOVES, Chain, Sample, without_ties
 from .checkpoint import ChainCheckpoint, ChainRecord, add_resume_hint, fingerprint
 from .executors import make_executor, open_client
 from .greedy import greedy
-from .mcmc_result import MCMCResult, effective_samples, r_hat, warm_up
+from .mcmc_result import MCMCResult, effective_samples, find_warmup, r_hat
 from .thread_executor import ThreadExecutor, thread_count
 
 FloatArray = NDArray[np.float64]
-McmcProgress = Callable[
-    [float, float, float], None
-]  # share of the work done, R-hat and effective samples of the log joint
+#: Called with the share of the work done, and R-hat and effective samples of the log joint.
+McmcProgress = Callable[[float, float, float], None]
 
-TUNED = 10  # of so many samples one goes into tuning, at least
-N_REPORTS = 40  # at how it goes, in a run
-SWAPPED_SHARE = 0.1  # of the leaves change places where a chain begins
-HEIGHT_JITTER = 0.5  # standard deviation of the log of what its heights are multiplied by
+TUNING_DIVISOR = 10  # by default moves are tuned during n_samples // TUNING_DIVISOR samples
+N_REPORTS = 40  # per run, of progress and checkpoints
+SWAPPED_SHARE = 0.1  # of the leaves that are permuted in the starting tree of a chain
+HEIGHT_JITTER = 0.5  # standard deviation of the log of the factor by which its heights are scaled
 
 
 class Plan(NamedTuple):
@@ -45,31 +44,31 @@ class Plan(NamedTuple):
 
     n_samples: int
     n_chains: int
-    tuned: int  # samples during which moves are tuned
-    thin: int  # moves from one sample to the next
+    n_tuning: int  # samples during which moves are tuned
+    thin: int  # moves between successive samples
 
 
 def run_chains(
-    chains: list[Chain], plan: Plan, recorded: ChainRecord, executor: ThreadExecutor, look: Callable[[], None]
+    chains: list[Chain], plan: Plan, record: ChainRecord, executor: ThreadExecutor, report: Callable[[], None]
 ) -> None:
-    """Move the chains, and record them, from where they are to the end."""
+    """Run the chains from their present states to the end, and record their samples."""
     bounds = np.linspace(0, plan.n_samples, N_REPORTS + 1).astype(int)
-    for first, last in pairwise(np.unique(np.maximum(bounds, recorded.done[0])).tolist()):
+    for first, last in pairwise(np.unique(np.maximum(bounds, record.done[0])).tolist()):
         tasks = [(chain, plan, first, last) for chain in chains]
         for number, (chain, samples) in enumerate(executor.run(run_chain, tasks)):
             chains[number] = chain
             for k, sample in enumerate(samples, first):
-                recorded.record(number, k, sample)
-        recorded.done[0] = last
-        look()
+                record.add(number, k, sample)
+        record.done[0] = last
+        report()
 
 
 def run_chain(chain: Chain, plan: Plan, first: int, last: int) -> tuple[Chain, list[Sample]]:
-    """Move a chain from one sample to another; return it, and the samples."""
+    """Draw samples first <= k < last from a chain; return the chain and the samples."""
     samples = []
     for k in range(first, last):
         chain.move(plan.thin)
-        if k < plan.tuned:
+        if k < plan.n_tuning:
             chain.tune()
         samples.append(chain.sample())
     return chain, samples
@@ -98,39 +97,38 @@ def mcmc(
     ----------
     X : array-like of shape (n, D)
         Rows are leaves; NaN is a missing cell. Nothing is rescaled. With a full covariance matrix no cell may be missing, unless
-        the noise of an `OrnsteinUhlenbeck` is a matrix too and parameters are drawn: then the cells are drawn as well.
+        the noise of an `OrnsteinUhlenbeck` is a matrix too and parameters are sampled: then missing cells are sampled as well.
     process : Process
         `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
     n_samples : int, default 1000
-        Trees that each chain records, those of the warm-up among them.
+        Trees that each chain records, including the warm-up.
     n_chains : int, default 4
         Independent chains.
     draw_parameters : bool, default False
-        Draw the process's parameters too, in turn with the trees: the sample is from the posterior of both. They begin as the
-        process has them, and their priors are the weak ones of `ct.calibrate`. Covariance matrices of the diffusion and of the
-        noise, where an `OrnsteinUhlenbeck` has both, are shrunk towards diagonal ones.
+        Sample the parameters of the process in turn with the trees, from their joint posterior. The chains start at the
+        values of the process. The priors are the weak priors of `ct.calibrate`. If an `OrnsteinUhlenbeck` has covariance
+        matrices of both diffusion and noise, they are shrunk towards diagonal matrices.
     hold_noise : bool, default False
-        Leave the noise as it is. Noise of 0 always stays; where a real column has none, that of all real columns stays.
+        Keep the noise fixed. Noise of 0 is always fixed; if a real column has none, the noise of all real columns is fixed.
     warmup : int, optional
-        Samples at the beginning of each chain that are left out. By default at least a tenth, and as many more as make the rest
-        worth most.
+        Samples at the beginning of each chain that are discarded. By default at least a tenth, and more if that increases the
+        effective number of the remaining samples.
     thin : int, optional
-        Moves from one sample to the next; by default as many as there are rows.
+        Moves between successive samples; by default the number of rows.
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
-        Threads, as in scikit-learn. The result does not depend on it.
+        Number of threads, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
-        Whose workers move the chains: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for two
-        worker processes on this machine. The result does not depend on it.
+        Distribute the chains over Dask workers: a Dask client, the address of a scheduler such as "tcp://host:8786", or
+        "local:2" for two worker processes on this machine. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
     checkpoint : str or Path, optional
-        A file that is kept up to date. If it is there already, the chains go on from it, to the very trees that they would
-        have found without a break. A run that has ended goes on as well, if more samples are asked for, with its moves as they
-        were tuned: other trees than those of one longer run, as good as them.
+        A file to which the state of the chains is saved regularly. If the file exists, the chains resume from it and sample
+        the same trees as without the interruption. A completed run can be extended with a larger `n_samples`. Its moves stay
+        as they were tuned, so the new trees differ from those of one longer run, but are equally valid.
     progress : callable, optional
-        Called now and then with the share of the work done, and R-hat and the effective number of samples of the log joint
-        density so far.
+        Called regularly with the share of the work done, and R-hat and effective samples of the log joint so far.
 
     Returns
     -------
@@ -154,47 +152,47 @@ def mcmc(
         raise InputError(f"draw_parameters is {draw_parameters!r}; it must be True or False.")
     matrix = as_matrix(X)
     n = len(matrix)
-    plan = _checked_plan(n_samples, n_chains, warmup, n if thin is None else thin)
+    plan = _make_plan(n_samples, n_chains, warmup, n if thin is None else thin)
     if n < 2:
-        raise InputError("The table has 1 row, and its tree is nothing to sample: pass at least 2 rows.")
+        raise InputError("The table has 1 row, so there are no trees to sample; pass at least 2 rows.")
     resolved = process.resolve(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
     samplers = [resolved.sampler(matrix, hold_noise) if draw_parameters else None for _ in seeds]
-    begun = samplers[0].table if samplers[0] else matrix  # with a value in missing cells that are drawn
+    initial = samplers[0].table if samplers[0] else matrix  # missing cells that are sampled have initial values
     with open_client(client) as opened, add_resume_hint(checkpoint):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # they follow below
-            tree = greedy(begun, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
-        chains = [_init_chain(begun, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
+            warnings.simplefilter("ignore", InputWarning)  # issued below
+            tree = greedy(initial, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
+        chains = [_init_chain(initial, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
         n_missing = len(samplers[0].missing_cells()) if samplers[0] else 0
-        recorded = ChainRecord.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
-        kept = None
+        record = ChainRecord.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
+        file = None
         if checkpoint is not None:
-            seeded = None if random_state is None else seeds
-            settings = (plan.n_chains, plan.thin, warmup, seeded, bool(draw_parameters), bool(hold_noise))
-            mark = fingerprint((matrix, resolved.columns(begun)), *settings)
-            kept = ChainCheckpoint(checkpoint, mark, plan.tuned)
-            plan = plan._replace(tuned=kept.resume(recorded, chains))
+            fixed_seeds = None if random_state is None else seeds
+            settings = (plan.n_chains, plan.thin, warmup, fixed_seeds, bool(draw_parameters), bool(hold_noise))
+            mark = fingerprint((matrix, resolved.columns(initial)), *settings)
+            file = ChainCheckpoint(checkpoint, mark, plan.n_tuning)
+            plan = plan._replace(n_tuning=file.resume(record, chains))
 
-        def look() -> None:
-            if kept:
-                kept.write(recorded, chains)
+        def report() -> None:
+            if file:
+                file.write(record, chains)
             if progress:
-                done = int(recorded.done[0])
-                so_far = recorded.log_joints[:, done // 2 : done]
-                progress(done / plan.n_samples, r_hat(so_far), effective_samples(so_far))
+                done = int(record.done[0])
+                second_half = record.log_joints[:, done // 2 : done]
+                progress(done / plan.n_samples, r_hat(second_half), effective_samples(second_half))
 
-        run_chains(chains, plan, recorded, make_executor(opened, n_threads), look)
-    result = _result(recorded, chains, plan, warmup, leaf_names)
-    result.remarks.extend(resolved.remarks(tree, begun))
+        run_chains(chains, plan, record, make_executor(opened, n_threads), report)
+    result = _make_result(record, chains, plan, warmup, leaf_names)
+    result.remarks.extend(resolved.remarks(tree, initial))
     for remark in result.remarks:
         warnings.warn(remark, InputWarning, stacklevel=2)
     return result
 
 
 def _init_chain(X: FloatArray, process: Process, tree: Tree, seed: int, sampler: ParameterSampler[Any] | None) -> Chain:
-    """Return a chain at a tree in disorder: some leaves have changed places, and heights are stretched."""
+    """Return a chain at a perturbed tree: some leaves are permuted, and all heights are scaled."""
     rng = np.random.default_rng(seed)
     n = tree.n_leaves
     swapped = rng.permutation(n)[: max(2, round(SWAPPED_SHARE * n))]
@@ -204,52 +202,52 @@ def _init_chain(X: FloatArray, process: Process, tree: Tree, seed: int, sampler:
     return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng, sampler)
 
 
-def _result(
-    recorded: ChainRecord,
+def _make_result(
+    record: ChainRecord,
     chains: Sequence[Chain],
     plan: Plan,
     warmup: int | None,
     leaf_names: Sequence[str] | None,
 ) -> MCMCResult:
-    n = recorded.children.shape[2] + 1
+    n = record.children.shape[2] + 1
     if warmup is None:
-        first = max(plan.tuned, plan.n_samples // TUNED)  # more than was tuned, if the run was made longer
-        warmup = first + warm_up(recorded.log_joints[:, first:])
+        first = max(plan.n_tuning, plan.n_samples // TUNING_DIVISOR)  # a run that was extended has tuned for less
+        warmup = first + find_warmup(record.log_joints[:, first:])
     live = np.arange(n, 1, -1)
     trees = [
         [
             Tree(children, np.append(np.zeros(n), heights), leaf_names)
-            for children, heights in zip(recorded.children[c, warmup:], recorded.heights[c, warmup:], strict=True)
+            for children, heights in zip(record.children[c, warmup:], record.heights[c, warmup:], strict=True)
         ]
         for c in range(plan.n_chains)
     ]
     traces = {
-        "log_joint": recorded.log_joints,
-        "root_height": recorded.heights[:, :, -1].copy(),
-        "tree_length": np.diff(recorded.heights, prepend=0.0, axis=2) @ live,
+        "log_joint": record.log_joints,
+        "root_height": record.heights[:, :, -1].copy(),
+        "tree_length": np.diff(record.heights, prepend=0.0, axis=2) @ live,
     }
     names = chains[0].parameter_names()
     if names:
-        traces["log_parameter_prior"] = recorded.log_parameter_priors
+        traces["log_parameter_prior"] = record.log_parameter_priors
     tried, accepted = (sum(counts) for counts in zip(*((c.tried, c.accepted) for c in chains), strict=True))
     shares = np.where(tried > 0, accepted / np.maximum(tried, 1), np.nan)
     return MCMCResult(
         trees,
         traces,
-        recorded.log_ratios[:, warmup:].reshape(-1, n - 1),
+        record.log_ratios[:, warmup:].reshape(-1, n - 1),
         warmup,
         dict(zip(MOVES, shares.tolist(), strict=True)),
         chains[0].process,
-        {name: recorded.parameters[:, :, p] for p, name in enumerate(names)},
-        np.concatenate(list(recorded.missing_cells[:, warmup:])),
+        {name: record.parameters[:, :, p] for p, name in enumerate(names)},
+        np.concatenate(list(record.missing_cells[:, warmup:])),
     )
 
 
-def _checked_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:
+def _make_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:
     samples, chains = check_count(n_samples, "n_samples"), check_count(n_chains, "n_chains")
-    tuned = samples // TUNED if warmup is None else check_count(warmup, "warmup", 0)
-    if tuned >= samples:
+    n_tuning = samples // TUNING_DIVISOR if warmup is None else check_count(warmup, "warmup", 0)
+    if n_tuning >= samples:
         raise InputError(
             f"warmup is {warmup} of {samples} samples, which leaves none; it must be smaller than n_samples."
         )
-    return Plan(samples, chains, tuned, check_count(thin, "thin"))
+    return Plan(samples, chains, n_tuning, check_count(thin, "thin"))

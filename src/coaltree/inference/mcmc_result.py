@@ -1,4 +1,4 @@
-"""What Markov chain Monte Carlo returns: a sample of trees, traces of its chains, and whether they have converged."""
+"""Results of Markov chain Monte Carlo: a sample of trees, traces of the chains, and convergence diagnostics."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from ..tree.tree import Tree
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MIN_CLADE_FREQUENCY = 0.1  # clades that no chain has more often are left out of the comparison of chains, as is usual
-N_REFERENCE_TREES = 20  # trees, distances to which are looked at for the effective number of topologies
-MIN_SAMPLES = 4  # samples of a chain, below which nothing can be said
+MIN_CLADE_FREQUENCY = 0.1  # in at least one chain, for clades whose frequencies are compared, as is usual
+N_REFERENCE_TREES = 20  # the effective number of topologies is computed from distances to these trees
+MIN_SAMPLES = 4  # per chain, for any diagnostic
 MAX_WARMUP_SHARE = 0.5  # of the samples
-N_WARMUPS = 11  # that are tried
+N_WARMUPS = 11  # candidates for the length of the warm-up
+MAX_SPLIT_DEVIATION = 0.05  # mean standard deviation of clade frequencies between chains, for convergence
+MAX_R_HAT = 1.05
+MIN_EFFECTIVE_SAMPLES = 100.0
 
 
 def r_hat(trace: FloatArray) -> float:
-    """Return the rank-normalised R-hat of a trace of shape (chains, samples): 1 where all chains are alike.
+    """Return the rank-normalized R-hat of a trace of shape (chains, samples): 1 if the chains cannot be told apart.
 
-    The halves of a single chain stand for two.
+    A single chain is split into halves.
     """
     from arviz_stats.base import array_stats  # type: ignore[attr-defined, unused-ignore]
 
@@ -35,26 +38,26 @@ def r_hat(trace: FloatArray) -> float:
     if len(trace) == 1:
         half = trace.shape[1] // 2
         trace = trace[:, -2 * half :].reshape(2, half)
-    return _number(array_stats.rhat, trace, "rank")
+    return _diagnose(array_stats.rhat, trace, "rank")
 
 
 def effective_samples(trace: FloatArray) -> float:
-    """Return how many independent samples a trace of shape (chains, samples) is worth, in its bulk."""
+    """Return the bulk effective sample size of a trace of shape (chains, samples)."""
     from arviz_stats.base import array_stats  # type: ignore[attr-defined, unused-ignore]
 
     if np.all(trace == trace.flat[0]):
         return float(trace.size)
-    return _number(array_stats.ess, trace, "bulk")
+    return _diagnose(array_stats.ess, trace, "bulk")
 
 
-def _number(diagnostic: Any, trace: FloatArray, method: str) -> float:
+def _diagnose(diagnostic: Any, trace: FloatArray, method: str) -> float:
     return (
         float(diagnostic(trace, chain_axis=0, draw_axis=1, method=method)) if trace.shape[1] >= MIN_SAMPLES else np.nan
     )
 
 
-def warm_up(log_joints: FloatArray) -> int:
-    """Return how many samples at the beginning are best left out: such that what is left is worth most.
+def find_warmup(log_joints: FloatArray) -> int:
+    """Return the length of the warm-up that leaves the most effective samples.
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ class Topologies:
         self._n_chains = n_chains
 
     def split_deviation(self) -> float:
-        """Return the mean over clades of the standard deviation of their frequencies between chains; NaN for one chain."""
+        """Return the standard deviation of clade frequencies between chains, averaged over clades; NaN for one chain."""
         chains = self._numbers.reshape(self._n_chains, -1)
         samples = len(self._numbers) / self._n_chains
         shares = np.array([np.bincount(chain, minlength=self._numbers.max() + 1) / samples for chain in chains])
@@ -88,7 +91,7 @@ class Topologies:
         return float(np.mean(np.std(shares[:, common], axis=0, ddof=1))) if self._n_chains > 1 else np.nan
 
     def effective_topologies(self) -> float:
-        """Return the median, over reference trees, of what the distances to them are worth.
+        """Return the effective sample size of the distances to a reference tree; the median over reference trees.
 
         The distance is the number of clades that only one of two trees has.
         """
@@ -96,15 +99,10 @@ class Topologies:
         return float(np.median([effective_samples(self._distances(k)) for k in np.unique(references)]))
 
     def _distances(self, reference: int) -> FloatArray:
-        there = np.zeros(self._numbers.max() + 1, dtype=bool)
-        there[self._numbers[reference]] = True
-        missing: FloatArray = 2.0 * np.sum(~there[self._numbers], axis=1)
-        return missing.reshape(self._n_chains, -1)
-
-
-MAX_SPLIT_DEVIATION = 0.05  # mean standard deviation of clade frequencies between chains, below which they agree
-MAX_R_HAT = 1.05  # R-hat
-MIN_EFFECTIVE_SAMPLES = 100.0  # effective samples
+        in_reference = np.zeros(self._numbers.max() + 1, dtype=bool)
+        in_reference[self._numbers[reference]] = True
+        distances: FloatArray = 2.0 * np.sum(~in_reference[self._numbers], axis=1)
+        return distances.reshape(self._n_chains, -1)
 
 
 class MCMCResult(TreeSample):
@@ -113,31 +111,31 @@ class MCMCResult(TreeSample):
     Attributes
     ----------
     chains : ndarray of int, shape (n_trees,)
-        Which chain each tree is from.
+        The chain that each tree comes from.
     traces : dict of str to ndarray of shape (n_chains, warmup + n_samples)
-        ``log_joint``, ``root_height`` and ``tree_length`` of all samples, those of the warm-up too; where parameters were drawn,
+        ``log_joint``, ``root_height`` and ``tree_length`` of all samples, including the warm-up. If parameters were sampled,
         also ``log_parameter_prior``, the log density of their prior up to a constant.
     warmup : int
-        Samples at the beginning of each chain that are left out.
+        Samples at the beginning of each chain that are discarded.
     acceptance : dict of str to float
-        Share of each kind of move that was accepted; NaN if none was tried.
+        Acceptance rate of each kind of move; NaN if none was tried.
     r_hat, effective_samples : dict of str to float
-        Rank-normalised R-hat, and what the samples are worth, for each trace without the warm-up.
+        Rank-normalized R-hat and effective sample size of each trace, without the warm-up.
     effective_topologies : float
-        What the topologies are worth: the median, over some reference trees, for the distances to them.
+        Effective number of topologies: the median, over reference trees, of the effective sample size of the distances to them.
     split_deviation : float
-        Mean over clades of the standard deviation of their frequencies between chains; NaN for one chain.
+        Standard deviation of clade frequencies between chains, averaged over clades; NaN for one chain.
     verdict : str
-        In words: converged or not, and what to do.
+        Whether the chains have converged, and what to do if not.
     converged : bool
     process : Process
-        The process used, everything that it left open settled; where parameters were drawn, with their means over the trees.
+        The process, with all parameters resolved. Parameters that were sampled have their posterior means.
     parameters : dict of str to ndarray of shape (n_chains, warmup + n_samples)
-        Where parameters were drawn, each of them by name, for example ``rate[3]`` of column 3, those of the warm-up too.
+        Traces of sampled parameters by name, including the warm-up, for example ``rate[3]`` of column 3.
     missing_cells : ndarray of shape (n_trees, n_cells)
-        Where cells were missing from columns with a covariance of their noise: those cells, row by row, as drawn with each tree.
+        Samples of the missing cells in columns with a noise covariance matrix, row by row, for each tree.
     remarks : list of str
-        What to know about the sample; also given as warnings.
+        Problems of the sample and how to fix them; also issued as warnings.
     """
 
     chains: IntArray
@@ -167,83 +165,83 @@ class MCMCResult(TreeSample):
         missing_cells: FloatArray | None = None,
     ) -> None:
         n_chains, n_samples = len(trees), len(trees[0])
-        every = [tree for chain in trees for tree in chain]
-        kept = {name: trace[:, warmup:] for name, trace in traces.items()}
-        super().__init__(every, log_joints=kept["log_joint"].ravel(), log_ratios=log_ratios)
-        topologies = Topologies(every, n_chains)
+        all_trees = [tree for chain in trees for tree in chain]
+        after_warmup = {name: trace[:, warmup:] for name, trace in traces.items()}
+        super().__init__(all_trees, log_joints=after_warmup["log_joint"].ravel(), log_ratios=log_ratios)
+        topologies = Topologies(all_trees, n_chains)
         self.__dict__.update(
             chains=np.repeat(np.arange(n_chains), n_samples),
             traces=dict(traces),
             warmup=warmup,
             acceptance=dict(acceptance),
-            r_hat={name: r_hat(trace) for name, trace in kept.items()},
-            effective_samples={name: effective_samples(trace) for name, trace in kept.items()},
+            r_hat={name: r_hat(trace) for name, trace in after_warmup.items()},
+            effective_samples={name: effective_samples(trace) for name, trace in after_warmup.items()},
             effective_topologies=topologies.effective_topologies(),
             split_deviation=topologies.split_deviation(),
             process=process,
             parameters=dict(parameters or {}),
-            missing_cells=np.zeros((len(every), 0)) if missing_cells is None else missing_cells,
+            missing_cells=np.zeros((len(all_trees), 0)) if missing_cells is None else missing_cells,
         )
         if self.parameters:
             means = np.array([trace[:, warmup:].mean() for trace in self.parameters.values()])
             self.__dict__["process"] = process.with_parameter_values(means)
-        doubts = self._doubts()
-        self.__dict__.update(converged=not doubts, verdict=self._verdict(doubts))
-        self.__dict__["remarks"] = [self.verdict] if doubts else []
+        problems = self._find_problems()
+        self.__dict__.update(converged=not problems, verdict=self._verdict(problems))
+        self.__dict__["remarks"] = [self.verdict] if problems else []
 
     @property
     def n_chains(self) -> int:
-        """How many chains there are."""
+        """The number of chains."""
         return len(self.traces["log_joint"])
 
     def processes(self) -> list[Process]:
-        """Return the process with which each tree was drawn."""
+        """Return the process of each tree, with the parameters sampled with it."""
         if not self.parameters:
             return [self.process] * len(self)
         values = np.stack([trace[:, self.warmup :] for trace in self.parameters.values()], axis=2)
         return [self.process.with_parameter_values(row) for row in values.reshape(len(self), -1)]
 
     def parameter_diagnostics(self) -> dict[str, tuple[float, float]]:
-        """Return R-hat and what the samples are worth, for each parameter that was drawn, by name."""
-        kept = {name: trace[:, self.warmup :] for name, trace in self.parameters.items()}
-        return {name: (r_hat(trace), effective_samples(trace)) for name, trace in kept.items()}
+        """Return R-hat and effective sample size of each sampled parameter, by name."""
+        after_warmup = {name: trace[:, self.warmup :] for name, trace in self.parameters.items()}
+        return {name: (r_hat(trace), effective_samples(trace)) for name, trace in after_warmup.items()}
 
     @property
-    def least_effective(self) -> float:
-        """What the sample is worth by the trace, or the topologies, that it is worth least by."""
+    def min_effective_samples(self) -> float:
+        """The smallest effective sample size over all traces and the topologies."""
         return min(*self.effective_samples.values(), self.effective_topologies)
 
-    def _doubts(self) -> list[str]:
-        if (kept := len(self) // self.n_chains) < MIN_SAMPLES:
-            return [f"{kept} tree(s) of each chain are too few to say anything"]
-        doubts = []
-        least = self.least_effective
-        if not least >= MIN_EFFECTIVE_SAMPLES:
-            doubts.append(
-                f"the trees are worth only {least:.0f} independent ones, and {MIN_EFFECTIVE_SAMPLES:.0f} is the least to go by"
+    def _find_problems(self) -> list[str]:
+        if (n_trees := len(self) // self.n_chains) < MIN_SAMPLES:
+            return [f"{n_trees} tree(s) per chain are too few for a diagnosis"]
+        problems = []
+        smallest = self.min_effective_samples
+        if not smallest >= MIN_EFFECTIVE_SAMPLES:
+            problems.append(
+                f"the trees are worth only {smallest:.0f} independent ones, fewer than {MIN_EFFECTIVE_SAMPLES:.0f}"
             )
-        if not (most := max(self.r_hat.values())) <= MAX_R_HAT:
-            doubts.append(f"R-hat is {most:.4f}, above {MAX_R_HAT}")
+        if not (largest := max(self.r_hat.values())) <= MAX_R_HAT:
+            problems.append(f"R-hat is {largest:.4f}, above {MAX_R_HAT}")
         if self.split_deviation > MAX_SPLIT_DEVIATION:
-            doubts.append(
+            problems.append(
                 f"clade frequencies of the chains differ by {self.split_deviation:.4f}, above {MAX_SPLIT_DEVIATION}"
             )
-        return doubts
+        return problems
 
-    def _verdict(self, doubts: Sequence[str]) -> str:
-        if doubts:
-            return f"The chains have not converged: {'; '.join(doubts)}. Take more samples."
+    def _verdict(self, problems: Sequence[str]) -> str:
+        if problems:
+            return f"The chains have not converged: {'; '.join(problems)}. Take more samples."
         if self.n_chains == 1:
-            return "Nothing speaks against the chain, but only several chains can show that they agree."
+            return "The chain shows no problem, but only several chains can show convergence."
         return (
             f"The {self.n_chains} chains agree: R-hat is at most {max(self.r_hat.values()):.3f}, clade frequencies differ by "
             f"{self.split_deviation:.3f} on average, and the trees are worth {self.effective_topologies:.0f} independent ones."
         )
 
     def to_xarray(self) -> Any:
-        """Return the scalars of the trees, with the chain that each is from and its parameters; see `TreeSample.to_xarray`."""
-        drawn = {name: ("tree", trace[:, self.warmup :].ravel()) for name, trace in self.parameters.items()}
-        return super().to_xarray().assign(chain=("tree", self.chains), **drawn)
+        """Return scalar summaries of the trees, with the chain and parameters of each tree; see `TreeSample.to_xarray`."""
+        parameters = {name: ("tree", trace[:, self.warmup :].ravel()) for name, trace in self.parameters.items()}
+        return super().to_xarray().assign(chain=("tree", self.chains), **parameters)
 
     def _facts(self) -> dict[str, object]:
         facts = super()._facts() | {"chains": self.n_chains, "warm-up": self.warmup}

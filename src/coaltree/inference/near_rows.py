@@ -1,12 +1,12 @@
-"""Real cells that are missing, filled from rows that are alike, for the search for a tree.
+"""Nearest-neighbour imputation of missing real cells, for the tree search only.
 
-The search weighs complete rows many times faster than rows with holes, and it finds better trees of them: where two rows have few
-columns in common, they look alike by chance, and merge at once. A mean over several rows that are alike in what they have is a
-better guess than nothing. It is only there for the search; likelihoods and predictions know what was observed.
+The search is many times faster on complete rows than on incomplete ones, and it finds better trees: two rows with few common
+columns look similar by chance and merge too early. The mean over several similar rows is a better guess than nothing. Only the
+search uses it; likelihoods and predictions use the observed cells.
 
-The distance of two rows is the mean over the columns that both have of the squared difference, in units of which 2 is the
-expectation for two rows taken at random: squares of standardised values, and for categories 2 over the probability that two rows
-differ. One column more of just that expectation keeps rows with few columns in common from looking alike by chance.
+The distance of two rows is the mean squared difference over the columns that both have, scaled such that its expectation for
+two random rows is 2: real values are standardized, and a difference in category counts 2 over the probability that two rows
+differ. One additional column with just that expectation keeps rows with few common columns from looking similar by chance.
 """
 
 from __future__ import annotations
@@ -18,65 +18,66 @@ from ..process.gaussian_prior import column_moments
 
 FloatArray = NDArray[np.float64]
 
-N_NEAR = 10  # rows that a cell is the mean of, or more where several are equally near
-EXPECTED = 2.0  # squared difference of standardised values of two rows
-ROUNDING = 1e-9  # distances that differ by less are equal: sums run in an order that depends on where rows stand
-BLOCK = 256  # rows whose distances to all others are in memory at the same time
+N_NEIGHBORS = 10  # rows that are averaged; more if several are equally near
+EXPECTED_DISTANCE = 2.0  # squared difference of the standardized values of two random rows
+RELATIVE_TOLERANCE = 1e-9  # smaller differences of distances are ties: rounding depends on the order of rows
+BLOCK_ROWS = 256  # rows whose distances to all others are in memory at the same time
 
 
-def filled_from_near_rows(X: FloatArray, n_real: int, *, n_near: int = N_NEAR) -> FloatArray:
-    """Return a table whose missing real cells are means over the nearest rows that have the column.
+def fill_from_neighbors(X: FloatArray, n_real: int, *, n_neighbors: int = N_NEIGHBORS) -> FloatArray:
+    """Fill missing real cells with the mean over the nearest rows that have the column.
 
     Parameters
     ----------
     X : ndarray of shape (n, D)
-        Real columns first, then codes of categories; NaN is a missing cell.
+        Real columns first, then codes of categories. NaN is a missing cell.
     n_real : int
-        Number of real columns; each has at least one cell.
-    n_near : int, default 10
-        Number of rows, at the most.
+        Number of real columns. Each has at least one observed cell.
+    n_neighbors : int, default 10
+        Number of rows to average; fewer if fewer have the column.
 
     Returns
     -------
     ndarray of shape (n, D)
-        Missing categories stay missing, and so do rows of which nothing is known. The table itself, if no cell was filled.
+        Missing categories stay missing, and so do the cells of rows without any observed cell. If no cell was filled, this is
+        `X` itself.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [0.1, np.nan], [0.2, 3.0], [9.0, 8.0]])
-    >>> filled_from_near_rows(X, 2, n_near=2)[1].tolist()
+    >>> fill_from_neighbors(X, 2, n_neighbors=2)[1].tolist()
     [0.1, 2.0]
     """
-    seen = ~np.isnan(X)
-    holes = ~seen[:, :n_real] & seen.any(axis=1, keepdims=True)
-    with_holes = np.flatnonzero(holes.any(axis=1))
-    if not len(with_holes):
+    observed = ~np.isnan(X)
+    missing = ~observed[:, :n_real] & observed.any(axis=1, keepdims=True)
+    incomplete = np.flatnonzero(missing.any(axis=1))
+    if not len(incomplete):
         return X
-    values, squares = _standardised(X, seen, n_real)
-    both = seen.astype(np.float64)
+    values, squares = _standardize(X, observed, n_real)
+    indicator = observed.astype(np.float64)
     filled = X.copy()
-    for first in range(0, len(with_holes), BLOCK):
-        rows = with_holes[first : first + BLOCK]
-        total = squares[rows] @ both.T + both[rows] @ squares.T - 2 * (values[rows] @ values.T)
-        distances = (np.maximum(total, 0.0) + EXPECTED) / (both[rows] @ both.T + 1)
-        for column in np.flatnonzero(holes[rows].any(axis=0)).tolist():
-            own = np.flatnonzero(holes[rows, column])
-            others = np.flatnonzero(seen[:, column])  # never the row itself, which lacks the cell
-            away = distances[np.ix_(own, others)]
-            last = min(n_near, len(others)) - 1
-            limit = np.partition(away, last, axis=1)[:, last, None]
-            near = (away <= limit * (1 + ROUNDING)).astype(np.float64)
+    for first in range(0, len(incomplete), BLOCK_ROWS):
+        rows = incomplete[first : first + BLOCK_ROWS]
+        total = squares[rows] @ indicator.T + indicator[rows] @ squares.T - 2 * (values[rows] @ values.T)
+        distances = (np.maximum(total, 0.0) + EXPECTED_DISTANCE) / (indicator[rows] @ indicator.T + 1)
+        for column in np.flatnonzero(missing[rows].any(axis=0)).tolist():
+            own = np.flatnonzero(missing[rows, column])
+            others = np.flatnonzero(observed[:, column])  # never the row itself, which lacks the cell
+            to_others = distances[np.ix_(own, others)]
+            last = min(n_neighbors, len(others)) - 1
+            limit = np.partition(to_others, last, axis=1)[:, last, None]
+            near = (to_others <= limit * (1 + RELATIVE_TOLERANCE)).astype(np.float64)
             filled[rows[own], column] = near @ X[others, column] / near.sum(axis=1)
     return filled
 
 
-def _standardised(X: FloatArray, seen: NDArray[np.bool_], n_real: int) -> tuple[FloatArray, FloatArray]:
-    """Return coordinates of rows, 0 where nothing is known, and their squared lengths in each column."""
-    middle, variance = column_moments(X[:, :n_real])
-    real = np.where(seen[:, :n_real], X[:, :n_real] - middle, 0.0) / np.sqrt(np.where(variance > 0, variance, 1.0))
+def _standardize(X: FloatArray, observed: NDArray[np.bool_], n_real: int) -> tuple[FloatArray, FloatArray]:
+    """Return coordinates of rows, 0 for missing cells, and their squared lengths in each column."""
+    mean, variance = column_moments(X[:, :n_real])
+    real = np.where(observed[:, :n_real], X[:, :n_real] - mean, 0.0) / np.sqrt(np.where(variance > 0, variance, 1.0))
     parts, squares = [real], [real**2]
-    for codes, known in zip(X[:, n_real:].T, seen[:, n_real:].T, strict=True):
+    for codes, known in zip(X[:, n_real:].T, observed[:, n_real:].T, strict=True):
         states = np.unique(codes[known])
         indicators = (codes[:, None] == states).astype(np.float64)
         differ = 1 - np.sum((indicators.sum(axis=0) / max(known.sum(), 1)) ** 2)

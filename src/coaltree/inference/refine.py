@@ -1,4 +1,4 @@
-"""Refinement: one tree made better, until no subtree fits better elsewhere."""
+"""Refinement of a tree: hill climbing by regrafting, until no subtree fits better elsewhere."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from ..tree.tree import Tree, check_tree
 from .chain import Chain
 from .greedy import GreedyResult, explain
 
-LEAST_GAIN = 1e-6  # of the log joint density, by a move that is made
-SUBTREES_AT_ONCE = 64  # so that Ctrl-C gets its turn
+MIN_GAIN = 1e-6  # in the log joint, of a move and of a pass
+SUBTREES_PER_CALL = 64  # of a kernel, so that Ctrl-C gets its turn
 
 
 def refine(
     tree: Tree, X: ArrayLike, process: Process, *, progress: Callable[[int, float], None] | None = None
 ) -> GreedyResult:
-    """Hang every subtree where it fits best, again and again, until none fits better elsewhere.
+    """Move every subtree to where it fits best, repeatedly, until none fits better elsewhere.
 
-    The log joint density never falls, and the result is the same every time.
+    The log joint never decreases, and the result is deterministic.
 
     Parameters
     ----------
     tree : Tree
-        Where to begin, for example the tree that `greedy` found.
+        The initial tree, for example from `greedy`.
     X : array-like of shape (n, D)
         Its rows in the order of the leaves; NaN is a missing cell.
     process : Process
     progress : callable, optional
-        Called after each pass over all subtrees with the number of those that moved, and the log joint density.
+        Called after each pass over all subtrees with the number of subtrees that moved, and the log joint.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def refine(
 
     Notes
     -----
-    A pass looks at ``2 n`` subtrees and ``2 n`` branches for each.
+    A pass considers ``2 n`` branches for each of ``2 n`` subtrees.
 
     Examples
     --------
@@ -57,24 +57,26 @@ def refine(
     check_process(process)
     matrix = as_matrix(X)
     if len(matrix) != tree.n_leaves:
-        raise InputError(f"X has {len(matrix)} rows and the tree {tree.n_leaves} leaves; they must be the same.")
+        raise InputError(
+            f"X has {len(matrix)} rows and the tree has {tree.n_leaves} leaves; the numbers must be equal."
+        )
     resolved = process.resolve(matrix)
     before = explain(tree, matrix, resolved)
     if tree.n_leaves < 2:
         return before
     n_nodes = 2 * tree.n_leaves - 1
     chain = Chain(matrix, resolved, tree)
-    gained = math.inf
-    while gained > LEAST_GAIN:
+    gain = math.inf
+    while gain > MIN_GAIN:
         log_joint = chain.log_joint
-        moved = sum(
-            chain.climb(first, min(first + SUBTREES_AT_ONCE, n_nodes), LEAST_GAIN)
-            for first in range(0, n_nodes, SUBTREES_AT_ONCE)
+        n_moved = sum(
+            chain.climb(first, min(first + SUBTREES_PER_CALL, n_nodes), MIN_GAIN)
+            for first in range(0, n_nodes, SUBTREES_PER_CALL)
         )
-        gained = chain.log_joint - log_joint
+        gain = chain.log_joint - log_joint
         if progress:
-            progress(moved, chain.log_joint)
-    found = chain.sample()
-    heights = np.append(np.zeros(tree.n_leaves), found.heights)
-    after = explain(Tree(found.children, heights, tree.leaf_names), matrix, resolved)
+            progress(n_moved, chain.log_joint)
+    sample = chain.sample()
+    heights = np.append(np.zeros(tree.n_leaves), sample.heights)
+    after = explain(Tree(sample.children, heights, tree.leaf_names), matrix, resolved)
     return after if after.log_joint > before.log_joint else before

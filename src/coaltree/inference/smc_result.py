@@ -1,4 +1,4 @@
-"""What sequential Monte Carlo returns: a sample of trees, the evidence, and whether to trust them."""
+"""Results of sequential Monte Carlo: a weighted sample of trees, the evidence, and diagnostics."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ FloatArray = NDArray[np.float64]
 
 
 class FinishedParticles(NamedTuple):
-    """What is left of the particles of a run, in plain arrays, which travel between processes."""
+    """The particles at the end of a run, as plain arrays, which can be sent between processes."""
 
     children: NDArray[np.intp]  # (particles, merges, 2)
     heights: FloatArray  # (particles, merges)
     log_z: FloatArray  # (particles, merges), local likelihoods
-    log_ratios: FloatArray  # (particles, merges), one tree below the merge against two independent ones
+    log_ratios: FloatArray  # (particles, merges), one tree below the merge versus two independent trees
     log_weights: FloatArray  # (particles,)
-    ancestor: NDArray[np.intp]  # (particles,), the first particle that this one descends from
+    ancestor: NDArray[np.intp]  # (particles,), index of the initial particle that this one descends from
 
     @classmethod
     def of(cls, particles: Particles) -> FinishedParticles:
-        """Return what is worth keeping of particles."""
+        """Copy the results out of particles."""
         return cls(*(np.asarray(getattr(particles, name)) for name in cls._fields))
 
 
 class Run(NamedTuple):
     """One run of the sampler."""
 
-    particles: FinishedParticles  # complete, with their weights since the last resampling
+    particles: FinishedParticles  # with their weights since the last resampling
     log_evidence: float
-    log_evidences: FloatArray  # (merges,), as they were after each
+    log_evidences: FloatArray  # (merges,), estimates after each merge
     ess: FloatArray  # (merges,)
     resampled: NDArray[np.bool_]  # (merges,)
 
 
 def normalize(log_weights: FloatArray) -> tuple[FloatArray, float]:
-    """Return the weights with sum 1, and the log of their mean."""
-    top = float(log_weights.max())
-    weights = np.exp(log_weights - top)
+    """Return the weights normalized to sum 1, and the log of their mean."""
+    largest = float(log_weights.max())
+    weights = np.exp(log_weights - largest)
     total = float(weights.sum())
-    return weights / total, top + math.log(total / len(weights))
+    return weights / total, largest + math.log(total / len(weights))
 
 
 class SMCResult(TreeSample):
@@ -60,24 +60,24 @@ class SMCResult(TreeSample):
     log_evidence : float
         Log of an unbiased estimate of ``p(x)``, the mean over all runs.
     log_evidence_se : float
-        Its standard error: the standard deviation of the runs' log evidences over the root of their number; NaN for a
-        single run. Where it is above 1, the mean is that of its largest runs.
+        Its standard error: the standard deviation of the runs' log evidences over the square root of their number; NaN for
+        a single run. Above 1, a few runs dominate the mean.
     run_log_evidences : ndarray of shape (n_runs,)
     log_evidence_traces : ndarray of shape (n_runs, n - 1)
-        Log evidence of each run so far, after each merge.
+        Estimate of the log evidence in each run after each merge.
     ess : ndarray of shape (n - 1,)
-        Effective sample size, eq. (8.7), after each merge, before any resampling, added up over the runs.
+        Effective sample size, eq. (8.7), after each merge and before resampling, summed over the runs.
     run_ess : ndarray of shape (n_runs, n - 1)
     resampled : ndarray of bool, shape (n_runs, n - 1)
         After which merges the particles were resampled.
     n_ancestors : ndarray of int, shape (n_runs,)
-        How many of the first particles have descendants at the end.
+        How many of the initial particles have descendants at the end.
     runs : ndarray of int, shape (n_trees,)
-        The run that each tree is from.
+        The run that each tree comes from.
     process : Process
-        The process used, everything that it left open settled.
+        The process, with all parameters resolved.
     remarks : list of str
-        What to know about the sample; also given as warnings.
+        Problems of the sample and how to fix them; also issued as warnings.
     """
 
     log_evidence: float
@@ -93,7 +93,7 @@ class SMCResult(TreeSample):
     remarks: list[str]
 
     def __init__(self, trees: Sequence[Tree], runs: Sequence[Run], X: FloatArray, process: Process) -> None:
-        # a run counts by its evidence, a particle by its weight in the run
+        # A run is weighted by its evidence, a particle by its weight within the run.
         shares, log_evidence = normalize(np.array([run.log_evidence for run in runs]))
         weights = [share * normalize(run.particles.log_weights)[0] for share, run in zip(shares, runs, strict=True)]
         leaves = math.fsum(process.leaf_log_likelihoods(X))
@@ -125,33 +125,33 @@ class SMCResult(TreeSample):
         self.remarks.extend(self._judgement())
 
     def _judgement(self) -> list[str]:
-        """Say in words what the diagnostics mean, if it is bad."""
+        """Describe the problems that the diagnostics show, and how to fix them."""
         total, n_runs = len(self.weights), len(self.n_ancestors)
         if self.n_leaves < 3:
             return []
-        sentences = []
+        problems = []
         if total == n_runs:
-            sentences.append("Each run had one particle, which says nothing about uncertainty: take 50 or more.")
+            problems.append("Each run had one particle, which says nothing about uncertainty: use 50 or more.")
         elif self.effective_size < max(0.1 * total, 5):
-            sentences.append(
+            problems.append(
                 f"The sample has collapsed: its {total} particles are worth {self.effective_size:.1f} trees of equal weight. "
-                "Take more particles or another proposal (race or post-post); where rows are nearly the same, noise helps."
+                "Use more particles or another proposal (race or post-post); if rows are nearly equal, noise helps."
             )
         elif np.all(self.n_ancestors == 1):
-            sentences.append(
-                f"All {total // n_runs} particles of {'each run' if n_runs > 1 else 'the run'} descend from one: the most recent "
-                "merges are the same in all, and their support is too sure of itself. Take more particles, or more runs, "
-                "which are independent."
+            problems.append(
+                f"All {total // n_runs} particles of {'each run' if n_runs > 1 else 'the run'} descend from one: the lowest "
+                "merges are the same in all trees, so their support is too high. Use more particles, or more runs, which are "
+                "independent."
             )
         if self.log_evidence_se > 1:
-            sentences.append(
-                f"The runs disagree on the evidence (standard error {self.log_evidence_se:.2g} of its logarithm), so that few of "
-                "them carry the sample: take more particles."
+            problems.append(
+                f"The runs disagree on the evidence (standard error {self.log_evidence_se:.2g} of its logarithm), so few of "
+                "them dominate the sample: use more particles."
             )
-        return sentences
+        return problems
 
     def to_xarray(self) -> Any:
-        """Return the scalars of the trees, with the run that each is from; see `TreeSample.to_xarray`."""
+        """Return scalar summaries of the trees, with the run of each tree; see `TreeSample.to_xarray`."""
         facts = {"log_evidence": self.log_evidence, "log_evidence_se": self.log_evidence_se}
         return super().to_xarray().assign(run=("tree", self.runs)).assign_attrs(facts)
 

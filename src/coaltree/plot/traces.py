@@ -67,7 +67,7 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
         ax.margins(x=0.01)
         hide_spines(ax, "top", "right")
         ax.locator_params(axis="x", integer=True)
-    least = found.least_effective
+    least = found.min_effective_samples
     if np.isfinite(least):  # NaN if there are too few samples
         title = f"R-hat {max(found.r_hat.values()):.3f}, {least:,.0f} effective samples"
         panels["log_joint"].set_title(title, loc="left", fontsize=FONT + 1)

@@ -14,11 +14,11 @@ from ..errors import InputWarning
 from ..inference.averaging import average_trees
 from ..inference.executors import open_client
 from ..inference.expected_heights import expected_heights
-from ..inference.flat_clusters import smallest_size, stray_rows
+from ..inference.flat_clusters import find_stray_rows, min_cluster_rows
 from ..inference.greedy import GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
 from ..inference.mcmc_result import MCMCResult
-from ..inference.near_rows import filled_from_near_rows
+from ..inference.near_rows import fill_from_neighbors
 from ..inference.refine import refine
 from ..inference.smc import smc
 from ..inference.smc_result import SMCResult
@@ -131,8 +131,8 @@ def _find_stray_rows(tree: Tree, encoded: EncodedTable, settings: Settings) -> d
     """Return rows that the top of the tree sets apart because of one column, by its name."""
     if not isinstance(settings, ClusterSettings):  # only clusters have a smallest size
         return {}
-    min_size = smallest_size(settings.min_cluster_size, tree.n_leaves, settings.n_clusters)
-    return {encoded.real_names[j]: rows for j, rows in stray_rows(tree, encoded.real, min_size).items()}
+    min_size = min_cluster_rows(settings.min_cluster_size, tree.n_leaves, settings.n_clusters)
+    return {encoded.real_names[j]: rows for j, rows in find_stray_rows(tree, encoded.real, min_size).items()}
 
 
 def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult | SMCResult | MCMCResult:
@@ -157,7 +157,7 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
     averages = settings.rule == "rate1" and not settings.refine and has_columns
     searched = matrix
     if averages and settings.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
-        searched = filled_from_near_rows(matrix, n_real)
+        searched = fill_from_neighbors(matrix, n_real)
     found = greedy(
         searched,
         process,

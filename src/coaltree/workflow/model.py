@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parameters import check_parameter
-from ..inference.flat_clusters import flat_clusters, natural_cut, passed_over, smallest_size
+from ..inference.flat_clusters import find_small_groups, flat_clusters, min_cluster_rows, natural_cut
 from ..inference.greedy import GreedyResult
 from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
@@ -157,7 +157,7 @@ class FittedModel:
             return "likelihood ratio"
         if settings.resolution is not None:
             return "resolution"
-        min_size = smallest_size(settings.min_cluster_size, self.tree.n_leaves)
+        min_size = min_cluster_rows(settings.min_cluster_size, self.tree.n_leaves)
         return natural_cut(self.tree, min_size, height_of(RESOLUTION), self.matrix.shape[1]).reason
 
     def cut(
@@ -188,7 +188,7 @@ class FittedModel:
             self.process,
             n_clusters=n_clusters,
             height=height,
-            otherwise=height_of(RESOLUTION),
+            default_height=height_of(RESOLUTION),
             min_cluster_size=min_cluster_size,
             assign_outliers=settings.assign_outliers,
         )
@@ -198,8 +198,8 @@ class FittedModel:
         min_cluster_size = self.cluster_settings.min_cluster_size if min_cluster_size is None else min_cluster_size
         if n_clusters is None or min_cluster_size >= 1 or self.sample is not None:
             return []
-        min_size = smallest_size(min_cluster_size, self.tree.n_leaves, n_clusters)
-        sizes = passed_over(self.tree, min_size, n_clusters)
+        min_size = min_cluster_rows(min_cluster_size, self.tree.n_leaves, n_clusters)
+        sizes = find_small_groups(self.tree, min_size, n_clusters)
         if not len(sizes):
             return []
         groups = count(len(sizes), "group stands", "groups stand")
