@@ -50,7 +50,7 @@ MIN_DRAWN_SHARE = 1e-12  # of a state; equilibria with less are not drawn
 class Multinomial(Process):
     r"""Independent categorical columns that mutate along the branches.
 
-    Column :math:`d` mutates at rate :math:`\lambda_d`, and a mutation draws its state anew from the equilibrium
+    Column :math:`d` mutates at rate :math:`\lambda_d`, and a mutation draws a new state from the equilibrium
     :math:`q_d`, which is also the distribution at the root: eq. (5.1). Messages merge by eq. (5.3) and eq. (5.4).
 
     Parameters
@@ -421,20 +421,20 @@ def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
 
 
 def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> FloatArray:
-    """Return for each observed cell the probability that it shows a draw from the equilibrium; 0 for missing ones.
+    """Return the probability of each observed cell to be noise, a draw from the equilibrium; 0 for missing cells.
 
-    A leaf's own message is ``(1 - noise) [k observed] / q + noise``. With b the belief in the observed state without that cell,
-    the cell shows it by noise in proportion to ``noise q`` and otherwise in proportion to ``(1 - noise) b``.
+    The message of a leaf is ``(1 - noise) [k observed] / q + noise``. Let b be the belief in the observed state without that
+    cell. The cell is noise with probability proportional to ``noise q``, and its state with ``(1 - noise) b``.
     """
     assert process.equilibrium is not None
     chances = np.zeros(X.shape)
-    shown = beliefs.nodes().take(slice(0, len(X)))  # the leaves' states, their own cells among what is known
+    leaves = beliefs.nodes().take(slice(0, len(X)))  # given all cells, including their own
     noises = np.broadcast_to(process.noise, X.shape[1])
     for d, (q, noise) in enumerate(zip(process.equilibrium, noises, strict=True)):
         rows = np.flatnonzero(~np.isnan(X[:, d]))
         codes = X[rows, d].astype(np.intp)
-        own = shown.probability[rows, shown.start[d] + codes]
-        # a lineage in another state cannot have shown the observed one itself
+        own = leaves.probability[rows, leaves.start[d] + codes]
+        # a leaf in another state shows the observed one only by noise
         chances[rows, d] = (1 - own) + own * noise * q[codes] / (noise * q[codes] + 1 - noise)
     return chances
 
@@ -597,9 +597,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
 def _draw_rates(
     rate: FloatArray, redrawn: NDArray[np.bool_], lengths: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw rates, given on which branches states were drawn anew, eq. (13.6).
+    """Draw rates, given the branches with mutations, eq. (13.6).
 
-    There it happened at least once: first after an exponential time that the branch is long enough for, then as often as it may.
+    Such a branch has at least one mutation. The time of the first is exponential, truncated at the length of the branch; the
+    number of further mutations is Poisson.
     """
     x = np.broadcast_to(rate, len(redrawn))[:, None] * lengths
     first = -np.log1p(rng.random(x.shape) * np.expm1(-x))
