@@ -1,7 +1,7 @@
-"""Many new rows against many places in a tree.
+"""Likelihoods and predictions of many new rows at many attachment points.
 
-Places come in groups, a row looks at some of them: pair p is a row and a group, its numbers stand in row p of an array that
-is as wide as a group may be. Places of group g are those from starts[g] to stops[g].
+Attachment points ("places" in names) come in groups, and each row evaluates some of the groups. Pair p is a row and a group;
+row p of an array holds its numbers, one for each point of the group. Group g has the points from starts[g] to stops[g].
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from ... import _constants as const
 from ... import _math as math
 
 BINS_A_NAT, BINS = 8, 1024  # of the logarithms of bounds
-TOGETHER = 8  # rows that look at a group at a time
+TOGETHER = 8  # rows that are evaluated at a group in one pass
 LEAST_SHARE = 1e-14
-PLACES = 64  # next to each other, at which missing cells are conditioned at a time
+PLACES = 64  # adjacent points at which missing cells are conditioned in one pass
 
 
 class Stretches:
-    """Stretches of branches, each with a constant density of the height at which a row attaches."""
+    """Segments of branches, each with a constant density of the height at which a row attaches."""
 
     def __init__(self, most):
         self.begin, self.end, self.density = np.empty((3, most))
-        # those that are left in the search for a quantile
+        # segments that remain in the search for a quantile
         self.left_begin, self.left_end, self.left_density = np.empty((3, most))
 
 
 class Conditional:
-    """Scratch for cells that are given others of their row: of a blend of some columns, at some places next to each other."""
+    """Scratch memory for conditioning missing cells on the observed cells of their row, at some adjacent points."""
 
     def __init__(self, n_columns):
-        self.holes = np.empty(n_columns, dtype=np.intp)  # the columns whose cells are missing
-        self.lower, self.inverse = np.empty((2, n_columns, n_columns))  # of their precision matrix at a place
-        self.gains = np.empty((n_columns, n_columns, PLACES))  # of each missing cell, by the gap of each component
+        self.holes = np.empty(n_columns, dtype=np.intp)  # columns of the missing cells
+        self.lower, self.inverse = np.empty((2, n_columns, n_columns))  # Cholesky factor of their precision
+        self.gains = np.empty((n_columns, n_columns, PLACES))  # of each missing cell, by residual of each component
         self.variances, self.gaps, self.shifts = np.empty((3, n_columns, PLACES))
         self.constants, self.squares = np.empty((2, PLACES))
 
@@ -59,10 +59,10 @@ def add_logs(
     least,
     logs,
 ):
-    """Fill logs[p] for chosen pairs with the log of prior times likelihood, not below `least`, at the places of a slot each.
+    """Fill logs[p] for chosen pairs with the log of prior times likelihood, at least `least`, at the points of their slots.
 
-    Places of system s see the rows as x[s], where known[s] says what they know; systems[p] is that of a pair.
-    whole_masses are masses with all constants, for rows that know every column.
+    x[s] holds the rows in the coordinates of system s, and known[s] which coordinates are known. systems[p] is the system of a
+    pair. whole_masses are masses plus all constants, for rows without missing cells.
     """
     n_chosen = chosen.shape[0]
     with cython.nogil:
@@ -112,9 +112,9 @@ def sum_logs(
     tops,
     sums,
 ):
-    """Fill for chosen pairs what `find_tops` and `put_exps` would after `add_logs`, in memory for a few pairs only.
+    """Do `add_logs`, `find_tops` and `put_exps` for chosen pairs, with memory for a few pairs only.
 
-    row_tops are those of the pairs before, and are kept up. A pair that is more than `far` below has no sum.
+    row_tops are the maxima over earlier pairs, and are updated. A pair more than `far` below its row's maximum gets sum 0.
     """
     n_chosen = chosen.shape[0]
     logs = np.empty((TOGETHER, masses.shape[1]))
@@ -152,7 +152,7 @@ def sum_logs(
 
 
 def _end_of_run(slots, first):
-    """Return where a run of pairs of one slot ends, a few at the most."""
+    """Return the end of a run of pairs with the same slot, of limited length."""
     last = first + 1
     while last < slots.shape[0] and last < first + TOGETHER and slots[last] == slots[first]:
         last += 1
@@ -237,7 +237,7 @@ def _is_whole(known, s, row):
 
 
 def find_tops(logs, tops):
-    """Fill the largest number of each row of logs."""
+    """Fill tops with the maximum of each row of logs."""
     with cython.nogil:
         for p in range(logs.shape[0]):
             tops[p] = _top(logs, p)
@@ -258,7 +258,7 @@ def _top(logs, p):
 
 
 def put_exps(logs, row_tops, far, tops, sums):
-    """Put ``exp(log - top)`` in place of each row of logs, and fill their sums; 0 for those more than `far` below row_tops."""
+    """Replace each row of logs by ``exp(log - top)``, and fill sums; 0 for rows more than `far` below row_tops."""
     with cython.nogil:
         for p in range(logs.shape[0]):
             if tops[p] >= row_tops[p] - far:
@@ -317,11 +317,11 @@ def whiten(x, basis, origin, out):
 def add_partial_logs(
     chosen, slots, pair_rows, x, patterns, missing, real, basis, means, halves, constants, least, logs
 ):
-    """Add to logs[p] for chosen pairs the log density of the cells of a blend that a row has, if it lacks others of them.
+    """Add to logs[p] for chosen pairs the log density of the observed cells of a whitening, for rows that lack some of them.
 
-    The blend is of the columns `real`; missing[patterns[row]] says what a row lacks. x are the rows in the coordinates of the
-    blend, with any value for missing cells. Pairs are ordered by slot, then by pattern: those that agree in both share what
-    depends on the place only.
+    The whitening is of the columns `real`; missing[patterns[row]] are the missing cells of a row. x are whitened rows, with any
+    value for missing cells. Pairs are sorted by slot, then by pattern: pairs that agree in both share everything that depends on
+    the point only.
     """
     n, n_chosen, size = logs.shape[1], chosen.shape[0], real.shape[0]
     own = Conditional(size)
@@ -369,9 +369,10 @@ def add_partial_moments(
     mean,
     square,
 ):
-    """Add chosen pairs to mixtures, one for each missing cell of a blend: weight, mean and squares about it.
+    """Add chosen pairs to the moments of missing cells of a whitening: weight, mean, and sum of squares about the mean.
 
-    As `add_partial_logs`; `fill` is what stands for missing cells in x. Where places have next to no share they are passed over.
+    Arguments are those of `add_partial_logs`; `fill` are the values of missing cells in x. Points with a negligible share are
+    skipped.
     """
     n, n_chosen, size = shares.shape[1], chosen.shape[0], real.shape[0]
     own = Conditional(size)
@@ -414,7 +415,7 @@ def add_partial_moments(
 
 
 def _end_of_pattern(chosen, slots, pair_rows, patterns, first):
-    """Return where a run of pairs of one slot and pattern ends."""
+    """Return the end of a run of pairs with the same slot and pattern."""
     last, pattern = first + 1, patterns[pair_rows[chosen[first]]]
     while last < chosen.shape[0] and slots[last] == slots[first] and patterns[pair_rows[chosen[last]]] == pattern:
         last += 1
@@ -422,7 +423,7 @@ def _end_of_pattern(chosen, slots, pair_rows, patterns, first):
 
 
 def _find_holes(own, missing, pattern, real):
-    """Find which columns of a blend a pattern lacks; return how many."""
+    """Find the missing columns of a whitening in a pattern; return their number."""
     count = 0
     for k in range(real.shape[0]):
         if missing[pattern, real[k]]:
@@ -432,10 +433,10 @@ def _find_holes(own, missing, pattern, real):
 
 
 def _condition(own, count, basis, halves, slot, place, real, i):
-    """Fill for a place gains and variances of missing cells, and the constant that is half the log of their determinant.
+    """Fill gains and variances of missing cells at a point, and half the log determinant of their covariance.
 
-    The precision matrix of all cells is ``basis @ diag(precisions) @ basis.T``; that of the missing ones given the others is
-    their part of it.
+    The precision matrix of all cells is ``basis @ diag(precisions) @ basis.T``. Its block of missing cells is their conditional
+    precision given the others.
     """
     size = real.shape[0]
     own.constants[i] = 0.0
@@ -475,7 +476,7 @@ def _condition(own, count, basis, halves, slot, place, real, i):
 
 
 def _solve(own, count, basis, x, row, means, halves, slot, start, width, real):
-    """Find by how much the missing cells of a row exceed what they are expected to be, and half the square that is left."""
+    """Fill the differences of missing cells in x from their conditional means, and half the remaining squared distance."""
     size = real.shape[0]
     for k in range(size):
         value = x[row, real[k]]
@@ -566,9 +567,9 @@ def bound_groups(
     least,
     out,
 ):
-    """Fill out[row, group] with what the log of prior times likelihood, added up over the group, cannot exceed.
+    """Fill out[row, group] with an upper bound on the log of prior times likelihood, summed over the group.
 
-    Groups of system s, from first_groups[s] to first_groups[s + 1], see the rows as x[s].
+    Groups first_groups[s] to first_groups[s + 1] belong to system s, in whose coordinates the rows are x[s].
     """
     gaps, densities = np.empty((2, out.shape[1]))
     with cython.nogil:
@@ -611,7 +612,7 @@ def bound_groups(
 
 
 def find_needed(bounds, log_totals, log_neglected, needed):
-    """Say for each row which groups have to be looked at: the others' bounds add up to a negligible share of its total."""
+    """Find the groups that each row must evaluate: the bounds of the others sum to a negligible share of its total."""
     sums = np.empty(BINS)
     n = bounds.shape[1]
     with cython.nogil:
@@ -637,7 +638,7 @@ def _bin(below):
 def add_moments(
     chosen, slots, pair_rows, shares, means, halves, probabilities, weight, mean, square, unknown, probability
 ):
-    """Add chosen pairs to mixtures, one for each row: weight, mean, squares about it, share of what is unknown, probabilities."""
+    """Add chosen pairs to the moments of rows: weight, mean, sum of squares about it, share of flat messages, probabilities."""
     width = shares.shape[1]
     with cython.nogil:
         for k in range(chosen.shape[0]):
@@ -675,7 +676,7 @@ def add_moments(
 def attach(first_pairs, groups, shares, starts, stops, branches, heights, low, high, shortest, tails, sums, found):
     """Fill found[row] with the most probable branch, its probability, the mean height, and quantiles of the height.
 
-    branches says for each place on which branch it counts, -1 on none. sums is 0 for each branch, and is left so.
+    branches[point] is the branch that a point counts for, or -1. sums is scratch, 0 for each branch before and after.
     """
     most_pairs = 0
     for row in range(first_pairs.shape[0] - 1):
@@ -716,9 +717,9 @@ def attach(first_pairs, groups, shares, starts, stops, branches, heights, low, h
 
 
 def _quantile(stretches, n, tail):
-    """Return the height that has so much of the first n stretches below it, halving what it may be among.
+    """Return the height with mass `tail` of the first n segments below it, by bisection over their ends.
 
-    Stretches that go over all of the interval left only count by their slope.
+    Segments that cover all of the remaining interval only contribute to the slope.
     """
     low, high = math.inf, -math.inf
     for k in range(n):
@@ -759,11 +760,12 @@ def _quantile(stretches, n, tail):
 def add_merge_heights(
     groups, shares, starts, stops, ranks, heights, parent, size, own_heights, first_leaf, leaf_order, scratch, out
 ):
-    """Add for each leaf the expected height at which a row merges with it, over the groups given, which are of one tree.
+    """Add to each leaf the expected height of its merge with a row, over groups of one tree.
 
-    Above a place all leaves below it are as near; with others the row merges where they do. Where a clade has no share its
-    leaves are all as far. ranks are the nodes' places in depth-first order; parent, size (nodes at and below), own_heights and
-    first_leaf are in it. scratch is (3, nodes): share below, height, expected height; its first two rows are 0, and are left so.
+    A row merges with the leaves below its attachment point there, and with other leaves where these meet that point's branch. All
+    leaves of a clade without share have the same height. ranks are depth-first positions of nodes; parent, size (nodes in the
+    subtree), own_heights and first_leaf are in this order. scratch is (3, nodes): share below, height, expected height; its first
+    two rows are 0 before and after.
     """
     n = size.shape[0]
     with cython.nogil:
@@ -794,7 +796,7 @@ def add_merge_heights(
 
 
 def find_clusters(labels, size, first_leaf, leaf_order, clusters):
-    """Fill for each node, in depth-first order, in which cluster all leaves below it are, -1 for none."""
+    """Fill clusters with the common cluster of all leaves below each node, in depth-first order; -1 if there is none."""
     with cython.nogil:
         for i in range(size.shape[0] - 1, -1, -1):
             if size[i] == 1:
@@ -807,10 +809,10 @@ def find_clusters(labels, size, first_leaf, leaf_order, clusters):
 def add_to_clusters(
     first_pairs, groups, shares, first_group, last_group, starts, stops, ranks, size, clusters, mixed, scratch, out
 ):
-    """Add for each row its share of each cluster: a place counts for all leaves below it in equal parts.
+    """Add the share of each row in each cluster: a point counts equally for all leaves below it.
 
-    The tree has the groups from first_group to last_group. mixed are the nodes of several clusters; like ranks and clusters
-    it is in depth-first order. scratch is 0 for each node, and is left so.
+    The tree has the groups from first_group to last_group. mixed are the nodes with leaves of several clusters; like ranks and
+    clusters they are in depth-first order. scratch is 0 for each node before and after.
     """
     with cython.nogil:
         for row in range(first_pairs.shape[0] - 1):
