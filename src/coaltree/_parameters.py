@@ -66,7 +66,9 @@ class Integer:
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is such a whole number."""
-        whole = isinstance(value, numbers.Integral) and not is_bool(value)
+        if is_bool(value):
+            return False
+        whole = isinstance(value, numbers.Integral)
         whole = whole or (self.as_float and isinstance(value, numbers.Real) and float(value).is_integer())
         return whole and int(value) >= self.low
 
