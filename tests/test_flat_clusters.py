@@ -14,7 +14,7 @@ import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.inference.flat_clusters import find_stray_rows, flat_clusters, min_cluster_rows, natural_cut
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, number_clusters
-from coaltree.workflow.processes import height_of
+from coaltree.workflow.processes import resolution_to_height
 
 
 def blobs(n=120, centres=3, columns=4, seed=0):
@@ -168,7 +168,7 @@ def test_more_resolution_splits_clusters():
         finest = labels
     assert set(finest) == {0}
     np.testing.assert_array_equal(model.cut(), model.labels_)
-    np.testing.assert_array_equal(model.cut(height_threshold=height_of(0.3)), model.cut(resolution=0.3))
+    np.testing.assert_array_equal(model.cut(height_threshold=resolution_to_height(0.3)), model.cut(resolution=0.3))
     assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 

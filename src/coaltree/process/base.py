@@ -233,7 +233,7 @@ class Process(ABC):
     # -- reports ---------------------------------------------------------------------------------------
 
     def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
-        """Return how much each column owes to descent, from 0 to 1; NaN where that is not known, as by default.
+        """Return how strongly each column is inherited along the tree, from 0 to 1; NaN where that is not known, as by default.
 
         It is the correlation, over rows, of a cell with the same cell of the row's nearest relative on the tree.
         """

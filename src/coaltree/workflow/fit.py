@@ -136,7 +136,7 @@ def _find_stray_rows(tree: Tree, encoded: EncodedTable, settings: Settings) -> d
 
 
 def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult | SMCResult | MCMCResult:
-    """Find one tree or sample trees, with fixed parameters; only Markov chains can draw parameters too."""
+    """Find one tree or sample trees, with fixed parameters; MCMC may also sample the parameters."""
     settings = run.settings
     runs_chains = settings.inference == "mcmc" and len(matrix) > 1  # one row has one tree
     make_process = sampling_process if runs_chains and settings.draw_parameters else structure_process
@@ -154,12 +154,12 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
     """Find one tree: a search, then refinement or the average over replicates of the noise."""
     settings, n_real = run.settings, encoded.real.shape[1]
     has_columns = n_real + encoded.codes.shape[1] > 0  # otherwise all rows merge at height 0
-    averages = settings.rule == "rate1" and not settings.refine and has_columns
-    searched = matrix
-    if averages and settings.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
-        searched = fill_from_neighbors(matrix, n_real)
+    should_average = settings.rule == "rate1" and not settings.refine and has_columns
+    search_matrix = matrix
+    if should_average and settings.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
+        search_matrix = fill_from_neighbors(matrix, n_real)
     found = greedy(
-        searched,
+        search_matrix,
         process,
         settings.rule,
         settings.search,
@@ -176,9 +176,9 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
             found.process,
             progress=lambda moved, log_joint: run.report(1.0, f"refining, log joint {log_joint:.1f}"),
         )
-    elif averages:
-        is_filled = searched is not matrix
-        tree = average_trees(found.tree, searched, found.process, filled=is_filled, n_jobs=settings.n_jobs)
+    elif should_average:
+        is_filled = search_matrix is not matrix
+        tree = average_trees(found.tree, search_matrix, found.process, filled=is_filled, n_jobs=settings.n_jobs)
         better = explain(expected_heights(tree, matrix, found.process, only_ties=True), matrix, found.process)
     else:
         return found

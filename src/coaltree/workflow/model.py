@@ -37,10 +37,10 @@ from .processes import (
     Templates,
     column_signals,
     encoded_of,
-    height_of,
     matrix_of,
     parameters_by_name,
     prediction_process,
+    resolution_to_height,
 )
 from .settings import ClusterSettings, Settings
 
@@ -158,7 +158,7 @@ class FittedModel:
         if settings.resolution is not None:
             return "resolution"
         min_size = min_cluster_rows(settings.min_cluster_size, self.tree.n_leaves)
-        return natural_cut(self.tree, min_size, height_of(RESOLUTION), self.matrix.shape[1]).reason
+        return natural_cut(self.tree, min_size, resolution_to_height(RESOLUTION), self.matrix.shape[1]).reason
 
     def cut(
         self,
@@ -181,14 +181,14 @@ class FittedModel:
         if self.sample is not None:
             return cut_by_agreement(self.sample.co_clustering(n_clusters=n_clusters, height=height), n_clusters)
         if n_clusters is None and height is None and resolution is not None:
-            height = height_of(resolution)
+            height = resolution_to_height(resolution)
         return flat_clusters(
             self.tree,
             self.matrix,
             self.process,
             n_clusters=n_clusters,
             height=height,
-            default_height=height_of(RESOLUTION),
+            default_height=resolution_to_height(RESOLUTION),
             min_cluster_size=min_cluster_size,
             assign_outliers=settings.assign_outliers,
         )
@@ -221,7 +221,7 @@ class FittedModel:
 
     def draw_trees(self, progress: Progress | None = None) -> None:
         """Draw the trees that predictions are averaged over, unless they have been drawn."""
-        with _DRAWING:  # threads that ask at the same time draw one sample
+        with _PREDICTOR_LOCK:  # threads that ask at the same time draw one sample
             if self.known_predictor is None:
                 self.known_predictor = self._draw_predictor(progress)
 
@@ -234,7 +234,7 @@ class FittedModel:
     def prediction_rows(self) -> IntArray:
         """The rows over which trees are drawn for predictions.
 
-        Some leaves of a coalescent have a coalescent of their own, with the same clock.
+        A random subset of the leaves of a coalescent is again a coalescent, with the same clock.
         """
         n_rows, most = len(self.matrix), max_rows(self.matrix.shape[1])
         if n_rows <= most or self.uses_sample:
@@ -242,7 +242,7 @@ class FittedModel:
         return np.sort(np.random.default_rng(self.prediction_seed).permutation(n_rows)[:most])
 
     def _draw_predictor(self, progress: Progress | None) -> Predictor:
-        """Draw trees with parameters for predictions: those that show clusters see too much noise."""
+        """Draw trees with parameters for predictions: the process that shows clusters overstates the noise."""
         matrix, tree, settings = self.matrix, self.tree, self.settings
         if len(matrix) == 1 or not self.encoding.informative.any():
             return Predictor.of_trees([tree], np.ones(1), matrix, self.process, settings.n_jobs)
@@ -287,9 +287,8 @@ class FittedModel:
         n_rows, n_columns = self.matrix.shape
         signals = column_signals(draws, n_columns) if n_rows > 1 else np.zeros((1, len(parameters)))
         names = (*encoded.real_names, *encoded.categorical_names)
-        for name, signal in zip(
-            names, signals.T, strict=False
-        ):  # a table without columns in use has one without a name
+        # strict=False: a table without columns in use has one signal without a name
+        for name, signal in zip(names, signals.T, strict=False):
             if np.isnan(signal).any():  # the process does not tell
                 continue
             parameters[name]["signal"] = float(signal.mean())
@@ -381,7 +380,7 @@ class FittedModel:
         return map_rows(self.predictor, question, matrix, *arguments, client=client)
 
 
-_DRAWING = Lock()
+_PREDICTOR_LOCK = Lock()
 
 
 def print_progress(name: str) -> Progress:

@@ -66,7 +66,7 @@ def matrix_of(encoded: EncodedTable) -> FloatArray:
     return matrix
 
 
-def height_of(resolution: float) -> float:
+def resolution_to_height(resolution: float) -> float:
     """Return the height below which rows merge whose correlation, noise aside, is at least so much, eq. (4.1)."""
     return -math.log(resolution) / (2 * RATE) if resolution > 0 else math.inf
 
