@@ -94,16 +94,14 @@ def test_new_leaves_merge_where_they_were_put(case):
     grown = with_leaves(tree, nodes, heights, positions)
     n = grown.n_leaves
     assert n == tree.n_leaves + len(nodes)
-    node_of, resolution_to_height = np.empty(n, dtype=int), np.zeros(n)
+    node_of, height_of = np.empty(n, dtype=int), np.zeros(n)
     others = [leaf for leaf in range(n) if leaf not in positions]
     node_of[others] = range(tree.n_leaves)
-    node_of[positions], resolution_to_height[positions] = nodes, heights
+    node_of[positions], height_of[positions] = nodes, heights
     found = reference.common_heights(grown)
     for i in range(n):
         for j in range(i):
-            expected = max(
-                resolution_to_height[i], resolution_to_height[j], common_height(tree, node_of[i], node_of[j])
-            )
+            expected = max(height_of[i], height_of[j], common_height(tree, node_of[i], node_of[j]))
             assert found[i, j] == expected, (i, j)
 
 

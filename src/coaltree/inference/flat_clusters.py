@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
 from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..table.column_warnings import MIN_EXTREME_DISTANCE
@@ -161,15 +160,6 @@ def min_cluster_rows(min_cluster_size: float, n_rows: int, n_clusters: int | Non
         return int(min_cluster_size)
     size = max(math.ceil(min_cluster_size * n_rows), MIN_CLUSTER_SIZE) if min_cluster_size > 0 else 1
     return max(min(size, n_rows // n_clusters), 1) if n_clusters is not None else size
-
-
-def check_min_cluster_size(value: object) -> None:
-    """Raise unless a value says how many rows a cluster has at least."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not (0 <= value < 1 or (value >= 1 and value == int(value))):  # type: ignore[operator, call-overload]
-        raise InputError(
-            f"min_cluster_size is {value!r}; it must be a whole number of rows, or a share of all rows from 0 to 1."
-        )
 
 
 def _assign_rows(tree: Tree, X: FloatArray, process: Process, clusters: list[int], rows: IntArray) -> IntArray:
