@@ -10,7 +10,7 @@ from coaltree.process.kernels import messages as op
 def decayed(rates, g):
     """What columns of some rates keep and lose over a path, by a forest of such columns."""
     X = np.zeros((1, len(rates)))
-    forest = ct.Multinomial(rates, [[0.5, 0.5]] * len(rates)).forest(X, 1)
+    forest = ct.Multinomial(rates, [[0.5, 0.5]] * len(rates)).forest(X, 1, patterns=False)
     scratch = op.Rows(len(rates))
     op.set_decay(forest, scratch, g, 1, 2)
     rows = np.asarray(scratch.rows)

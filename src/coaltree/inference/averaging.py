@@ -127,7 +127,7 @@ def average_trees(
     n = tree.n_leaves
     if n < 3 or not any(own.noisy for own in process.columns(X[:1])):
         return tree
-    forest = process.forest(X, n, scan=True)
+    forest = process.forest(X, n, scan=True, patterns=False)  # columns are perturbed one by one
     m, count = _choose_sizes(forest, n, filled)
     if max_lineages is not None:
         m = min(n, max(max_lineages, 2))
@@ -213,6 +213,8 @@ def _copy_of(forest: Forest, slots: IntArray | slice, capacity: int) -> Forest:
         forest.common_rate,
         np.asarray(forest.rank),
         np.asarray(forest.root_q),
+        np.asarray(forest.site_weight),
+        np.asarray(forest.real_weight),
     )
 
     def copied(own: FloatArray) -> FloatArray:

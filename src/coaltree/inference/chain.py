@@ -56,10 +56,11 @@ class State(NamedTuple):
     draws: FloatArray  # what their draws go on from beside them
 
 
-def room_for_chain(X: FloatArray, process: Process) -> tuple[Any, Any, Any]:
+def room_for_chain(X: FloatArray, process: Process, power: float = 1.0) -> tuple[Any, Any, Any]:
     """Return a forest with the messages of the rows, and room for a tree over them and its places."""
     n = len(X)
     forest = process.forest(X, slots_of(n))
+    forest.set_power(power)
     return forest, History(n), BranchSegments(forest, 2 * n - 1)
 
 
@@ -83,6 +84,9 @@ class Chain:
         Of the moves.
     sampler : ParameterSampler, optional
         Draws the parameters of the process in turn with the tree; without it they stay as they are.
+    power : float, default 1.0
+        To which the likelihood is raised: trees are drawn from ``p(x | tree)^power p(tree)``. Other powers than 1 need parameters
+        that stay as they are.
     """
 
     def __init__(
@@ -92,8 +96,10 @@ class Chain:
         tree: Tree,
         rng: np.random.Generator | None = None,
         sampler: ParameterSampler[Any] | None = None,
+        power: float = 1.0,
     ) -> None:
         n = len(X)
+        self._power = power
         self._X, self._sampler = sampler.table if sampler else X, sampler
         self.process = sampler.initial_process(process) if sampler else process
         self._rng = rng or np.random.default_rng(0)
@@ -106,8 +112,8 @@ class Chain:
     def _make_messages(self, process: Process, children: IntArray, root: int, heights: FloatArray) -> None:
         """Make all messages of a tree anew; its children and heights are by slot."""
         self._message_process = process  # the chain's own, but for a chain that has not moved yet
-        self._forest, self._history, self._segments = room_for_chain(self._X, process)
-        self._leaves = math.fsum(process.leaf_log_likelihoods(self._X))
+        self._forest, self._history, self._segments = room_for_chain(self._X, process, self._power)
+        self._leaves = self._power * math.fsum(process.leaf_log_likelihoods(self._X))
         set_children(self._history, children[len(self._X) :], root)
         set_heights(self._forest, self._history, heights)
         self._update_log_joint()
@@ -133,7 +139,7 @@ class Chain:
 
     @property
     def log_joint(self) -> float:
-        """Log joint density of the tree and the data."""
+        """Log joint density of the tree and the data, whose likelihood is raised to the power of the chain."""
         return self._log_joint + self._leaves
 
     @property

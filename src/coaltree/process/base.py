@@ -143,9 +143,9 @@ class Process(ABC):
         """Number of declarations that `columns` returns."""
         return 1
 
-    def forest(self, X: FloatArray, capacity: int, *, scan: bool = False) -> Forest:
+    def forest(self, X: FloatArray, capacity: int, *, scan: bool = False, patterns: bool = True) -> Forest:
         """Return a forest of `capacity` slots whose first ones hold the messages of the rows of X; see `make_forest`."""
-        return make_forest(self.columns(X), capacity, scan)
+        return make_forest(self.columns(X), capacity, scan, patterns)
 
     def subprocesses(self, n_columns: int) -> tuple[tuple[Process, tuple[int, ...]], ...]:
         """Return the independent processes that make up this one, with their columns: by default itself."""

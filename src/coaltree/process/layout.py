@@ -3,6 +3,10 @@
 A process says of which kind its columns are, Gaussian or sites with states, what the leaves' messages are and which parameters
 the kind has. `make_forest` puts the declarations of all parts of a table side by side, in the order that
 `coaltree.process.kernels.messages` wants, and `read_messages` gives each part its own messages back.
+
+Columns with the same states, rate and equilibrium say the same of every tree, also if their states are numbered otherwise: such a
+*site pattern* is one site of the forest, whose weight is the number of columns. States of a column that have the same messages
+in all rows, such as those that nobody has, are one state of the site. What is asked of columns finds the site of each.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from .kernels.messages import Forest
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+MAX_PATTERNS = 0.75  # of all states: if more of them differ, each column is a site of its own
+
 
 class GaussianColumns(NamedTuple):
     """Real columns that diffuse alike, in units of the diffusion; see `coaltree.process.kernels.messages`."""
@@ -33,6 +39,7 @@ class GaussianColumns(NamedTuple):
     log_scale: FloatArray | None = None  # (columns,), log of the units, for Brownian motion
     root_variance: float = 1.0  # of the proper root that flat clusters are compared with, for Brownian motion
     center: FloatArray | None = None  # (columns,), what was taken off every row
+    weight: FloatArray | None = None  # (columns,), powers to which their likelihoods are raised; 1 if not given
 
 
 class SiteColumns(NamedTuple):
@@ -42,6 +49,7 @@ class SiteColumns(NamedTuple):
     equilibrium: Sequence[FloatArray]  # of each column
     rate: FloatArray  # (columns,)
     noisy: bool
+    weight: FloatArray | None = None  # (columns,), powers to which their likelihoods are raised; 1 if not given
 
 
 Columns: TypeAlias = GaussianColumns | SiteColumns
@@ -76,6 +84,7 @@ class _Part:
     start: IntArray
     q: FloatArray
     rate: FloatArray
+    share: FloatArray  # of each state in the probability of all states that are lumped with it
 
 
 class Parameters(NamedTuple):
@@ -91,6 +100,8 @@ class Parameters(NamedTuple):
     common_rate: float
     rank: IntArray
     root_q: FloatArray
+    site_weight: FloatArray
+    real_weight: FloatArray
 
 
 @dataclass(frozen=True)
@@ -98,10 +109,11 @@ class Layout:
     """Which columns of a table are where in a forest."""
 
     parts: tuple[_Part, ...]
-    sites: IntArray  # (sites,), the column of each, counted over all columns with states
+    sites: IntArray  # (sites,), the column of each, or the first of them, counted over all columns with states
+    site_of: IntArray  # (columns with states,), the site of each
 
 
-def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False) -> Forest:
+def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, patterns: bool = True) -> Forest:
     """Return a forest of `capacity` slots whose first ones hold the messages of the leaves.
 
     Parameters
@@ -111,9 +123,11 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False) -
     capacity : int
     scan : bool, default False
         Whether partners of a slot are looked for among many: messages then hold what makes that fast.
+    patterns : bool, default True
+        Whether equal columns with states may be one site; if not, each column has its own.
     """
     real = _RealColumns.of(columns)
-    sites = _Sites.of([own for own in columns if isinstance(own, SiteColumns)])
+    sites = _Sites.of([own for own in columns if isinstance(own, SiteColumns)], patterns)
     mean, spread, least = real.messages(capacity)
     state = sites.messages(capacity)
     growth = np.ones((capacity, len(sites.order) if scan else 0))
@@ -128,10 +142,14 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False) -
         sites.common_rate,
         sites.rank,
         sites.root_q,
+        sites.weight,
+        np.concatenate([np.zeros(0), *map(_weight_of, real.brownian + real.stationary)]),
     )
     real_parts, site_parts = iter(real.parts()), iter(sites.parts())
     parts = tuple(next(real_parts if isinstance(own, GaussianColumns) else site_parts) for own in columns)
-    return Forest(np.zeros(capacity), mean, spread, least, state, growth, parameters, Layout(parts, sites.order))
+    return Forest(
+        np.zeros(capacity), mean, spread, least, state, growth, parameters, Layout(parts, sites.order, sites.site_of)
+    )
 
 
 @dataclass(frozen=True)
@@ -151,6 +169,7 @@ class _RealColumns:
         stationary = [own for own in declared if own.rate > 0]
         widths = [own.mean.shape[1] for own in brownian + stationary]
         complete = len(columns) == 1 and len(declared) == 1 and declared[0].complete
+        complete = complete and len(np.unique(_weight_of(declared[0]))) == 1  # that layout has one weight for all
         return cls(declared, brownian, stationary, np.cumsum([0, *widths]).astype(np.intp), complete)
 
     def messages(self, capacity: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -176,7 +195,75 @@ class _RealColumns:
             at = order.index(id(own))
             center = np.zeros(own.mean.shape[1]) if own.center is None else own.center
             none = np.zeros(0)
-            yield _Part(slice(self.starts[at], self.starts[at + 1]), center, np.zeros(1, dtype=np.intp), none, none)
+            yield _Part(
+                slice(self.starts[at], self.starts[at + 1]), center, np.zeros(1, dtype=np.intp), none, none, none
+            )
+
+
+def _weight_of(own: Columns) -> FloatArray:
+    """Return the weights of declared columns."""
+    n_columns = own.mean.shape[1] if isinstance(own, GaussianColumns) else len(own.equilibrium)
+    return np.ones(n_columns) if own.weight is None else own.weight
+
+
+def _find_patterns(declared: list[SiteColumns], start: IntArray, q: FloatArray, rate: FloatArray) -> IntArray:
+    """Find states and columns that say the same; return, for every state, the one that stands for it.
+
+    States of one column that have the same messages, such as those that nobody has, are lumped: they have the same messages on
+    every tree. Columns with the same rate, and with the same messages and probabilities of all lumps up to their order, are one
+    pattern. Messages are compared by their hashes first, then in full.
+    """
+    table = declared[0].message if len(declared) == 1 else np.hstack([own.message for own in declared])
+    hashes = _hash_columns(np.ascontiguousarray(table, dtype=np.float64).view(np.uint64))
+    lump = np.arange(len(q))
+    for _, states in _same_widths(start):
+        states = np.take_along_axis(states, np.argsort(hashes[states], axis=1, kind="stable"), axis=1)
+        same = np.zeros(states.shape, dtype=np.bool_)
+        for k in range(1, states.shape[1]):
+            same[:, k] = _equal(table, hashes, states[:, k - 1], states[:, k])
+        first = np.maximum.accumulate(np.where(same, 0, np.arange(states.shape[1])), axis=1)
+        lump[states] = np.take_along_axis(states, first, axis=1)
+    own_states = np.flatnonzero(lump == np.arange(len(q)))
+    total = np.bincount(lump, weights=q, minlength=len(q))
+    pattern = np.arange(len(q))
+    for columns, places in _same_widths(np.searchsorted(own_states, start)):
+        states = own_states[places]
+        order = np.lexsort((hashes[states], total[states]), axis=1)
+        states = np.take_along_axis(states, order, axis=1)
+        keys = np.hstack([rate[columns, None].view(np.uint64), total[states].view(np.uint64), hashes[states]])
+        keys = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1] * 8))).ravel()
+        _, firsts, members = np.unique(keys, return_index=True, return_inverse=True)
+        first = states[firsts[members]]
+        all_same = np.ones(len(states), dtype=np.bool_)
+        for k in range(states.shape[1]):
+            all_same &= _equal(table, hashes, first[:, k], states[:, k])
+        pattern[states[all_same]] = first[all_same]
+    return np.asarray(pattern[lump])
+
+
+def _same_widths(start: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield, for each number of states, the columns that have it, and where their states are, a row for each column."""
+    widths = np.diff(start)
+    for width in np.unique(widths).tolist():
+        columns = np.flatnonzero(widths == width)
+        yield columns, start[columns, None] + np.arange(width)
+
+
+def _equal(table: FloatArray, hashes: NDArray[np.uint64], one: IntArray, other: IntArray) -> NDArray[np.bool_]:
+    """Return which pairs of columns of a table are equal."""
+    same = hashes[one] == hashes[other]
+    differing = np.flatnonzero(same & (one != other))  # in their numbers
+    same[differing] = np.all(table[:, one[differing]] == table[:, other[differing]], axis=0)
+    return np.asarray(same)
+
+
+def _hash_columns(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a hash of each column: the sum of its bits times odd numbers, modulo 2^64."""
+    factors = np.random.default_rng(0).integers(2**63, size=len(values), dtype=np.uint64)
+    total = np.zeros(values.shape[1], dtype=np.uint64)
+    for row, factor in zip(values, factors, strict=True):
+        total += (row ^ (row >> np.uint64(29))) * (2 * factor + np.uint64(1))
+    return total
 
 
 @dataclass(frozen=True)
@@ -184,25 +271,46 @@ class _Sites:
     """All sites of a table in the order of a forest: those with the most states first, states by their rank."""
 
     declared: list[SiteColumns]
-    q: FloatArray  # (states,), column by column
-    places: IntArray  # (states,), where each is in a row of the forest
-    order: IntArray  # (sites,), the column of each
+    q: FloatArray  # (states of all columns,), column by column
+    share: FloatArray  # (states of all columns,), of each in the probability of all that are lumped with it
+    places: IntArray  # (states of all columns,), where each is in a row of the forest
+    order: IntArray  # (sites,), the first column of each
+    site_of: IntArray  # (columns,)
     rank: IntArray  # (ranks + 1,)
     rate: FloatArray  # (sites,), in the order of the forest
+    weight: FloatArray  # (sites,)
 
     @classmethod
-    def of(cls, declared: list[SiteColumns]) -> _Sites:
+    def of(cls, declared: list[SiteColumns], patterns: bool) -> _Sites:
         equilibria = [q for own in declared for q in own.equilibrium]
-        counts = np.array([len(q) for q in equilibria], dtype=np.intp)
-        start = np.cumsum([0, *counts]).astype(np.intp)
-        order = np.argsort(-counts, kind="stable").astype(np.intp)
-        ranks = [order[counts[order] > rank] for rank in range(int(counts.max(initial=0)))]
-        states = np.concatenate([np.zeros(0, dtype=np.intp), *(start[own] + rank for rank, own in enumerate(ranks))])
-        places = np.empty(len(states), dtype=np.intp)
-        places[states] = np.arange(len(states))
+        start = np.cumsum([0, *map(len, equilibria)]).astype(np.intp)
         q = np.concatenate([np.zeros(0), *equilibria])
-        rate = np.concatenate([np.zeros(0), *(own.rate for own in declared)])[order]
-        return cls(declared, q, places, order, np.cumsum([0, *map(len, ranks)]).astype(np.intp), rate)
+        rate = np.concatenate([np.zeros(0), *(own.rate for own in declared)])
+        weight = np.concatenate([np.zeros(0), *map(_weight_of, declared)])
+        state = np.arange(len(q))  # that stands for each
+        if patterns and len(q):
+            found = _find_patterns(declared, start, q, rate)
+            if np.count_nonzero(found == state) <= MAX_PATTERNS * len(q):
+                state = found
+        column = np.repeat(np.arange(len(rate)), np.diff(start))  # of each state
+        own_states = np.flatnonzero(state == np.arange(len(q)))
+        counts = np.bincount(column[own_states], minlength=len(rate))
+        own_start = np.searchsorted(own_states, start)
+        own_columns = np.flatnonzero(counts)
+        order = own_columns[np.argsort(-counts[own_columns], kind="stable")].astype(np.intp)
+        ranks = [order[counts[order] > rank] for rank in range(int(counts.max(initial=0)))]
+        in_order = np.concatenate([np.zeros(0, np.intp), *(own_start[own] + rank for rank, own in enumerate(ranks))])
+        places = np.empty(len(q), dtype=np.intp)
+        places[own_states[in_order]] = np.arange(len(in_order))
+        site_of = np.empty(len(rate), dtype=np.intp)
+        site_of[order] = np.arange(len(order))
+        site_of = site_of[column[state[start[:-1]]]]
+        total = np.zeros(len(order))
+        np.add.at(total, site_of, weight)
+        rank = np.cumsum([0, *map(len, ranks)]).astype(np.intp)
+        _, lump = np.unique(column * len(q) + state, return_inverse=True)  # states of one column that one stands for
+        share = q / np.bincount(lump, weights=q)[lump] if len(q) else q
+        return cls(declared, q, share, places[state], order, site_of, rank, rate[order], total)
 
     @property
     def common_rate(self) -> float:
@@ -212,18 +320,21 @@ class _Sites:
     @property
     def root_q(self) -> FloatArray:
         """Square roots of the equilibria, in the order of the forest."""
-        root_q = np.empty(len(self.q))
-        root_q[self.places] = np.sqrt(self.q)
+        root_q = np.empty(self.rank[-1])
+        root_q[self.places] = np.sqrt(self.q / self.share)
         return root_q
 
     def messages(self, capacity: int) -> FloatArray:
         """Return the messages of all slots."""
-        state = np.zeros((capacity, len(self.q)))
+        state, root_q = np.zeros((capacity, self.rank[-1])), self.root_q
+        own_states = np.unique(self.places, return_index=True)[1]  # of the first column of each site
         first = 0
         for own in self.declared:
-            for message in own.message.T:  # state by state: no second table in memory
-                state[: len(message), self.places[first]] = message * math.sqrt(self.q[first])
-                first += 1
+            last = first + own.message.shape[1]
+            for k in own_states[(own_states >= first) & (own_states < last)].tolist():
+                # state by state: no second table in memory
+                state[: len(own.message), self.places[k]] = own.message[:, k - first] * root_q[self.places[k]]
+            first = last
         return state
 
     def parts(self) -> Iterator[_Part]:
@@ -232,7 +343,7 @@ class _Sites:
         for own in self.declared:
             start = np.cumsum([0, *(len(q) for q in own.equilibrium)]).astype(np.intp)
             here = slice(first, first + int(start[-1]))
-            yield _Part(self.places[here], np.zeros(0), start, self.q[here], own.rate)
+            yield _Part(self.places[here], np.zeros(0), start, self.q[here], own.rate, self.share[here])
             first = here.stop
 
 

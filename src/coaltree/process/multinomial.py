@@ -158,11 +158,13 @@ class Multinomial(Process):
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the log probability of each row's states at equilibrium."""
         assert self.equilibrium is not None, "leaf_log_likelihoods is called on a resolved process"
-        total = np.zeros(len(X))
-        for d, q in enumerate(self.equilibrium):
-            rows = ~np.isnan(X[:, d])
-            total[rows] += np.log(q[X[rows, d].astype(np.intp)])
-        return total
+        start = np.cumsum([0, *map(len, self.equilibrium)]).astype(np.intp)
+        columns, rows = np.nonzero(~np.isnan(X.T))
+        logs = np.zeros(X.T.shape)
+        logs[columns, rows] = np.log(np.concatenate(self.equilibrium))[
+            start[columns] + X[rows, columns].astype(np.intp)
+        ]
+        return np.asarray(logs.sum(axis=0))
 
     def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
         """Draw a table of state codes: row i is leaf i.
@@ -405,11 +407,11 @@ def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
     draws, noise_draws = np.zeros(sum(len(q) for q in process.equilibrium)), np.zeros(n_columns)
     for k, (tree, weight) in enumerate(zip(trees.trees, trees.weights, strict=True)):
         beliefs = Beliefs(tree, trees.X, process)
-        of_tree, own = np.empty_like(draws), np.empty((n_columns, n_edges))
+        of_tree, own = np.empty(beliefs.forest.state.shape[1]), np.empty((beliefs.forest.n_sites, n_edges))
         expected_redraws(beliefs.forest, tree.children, tree.heights, beliefs.turn, lengths[k], own, of_tree)
         layout = beliefs.forest.layout
-        shares[layout.sites, k] = own
-        draws += weight * of_tree[layout.parts[0].at]
+        shares[:, k] = own[layout.site_of]
+        draws += weight * (of_tree[layout.parts[0].at] * layout.parts[0].share)
         if process.noise.any():
             by_noise = _noise_chances(process, beliefs, trees.X)
             noise_draws += weight * by_noise.sum(axis=0)
@@ -534,7 +536,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         """Draw the states at all nodes, and given them rates, equilibria and noise."""
         assert process.equilibrium is not None
         n_columns, n_nodes = self.table.shape[1], tree.n_nodes
-        forest = process.forest(self.table, n_nodes)
+        forest = process.forest(self.table, n_nodes, patterns=False)  # states of each column are drawn by themselves
         sites = forest.layout.sites
         found, found_states = (
             np.empty((n_columns, n_nodes), dtype=np.uint8),

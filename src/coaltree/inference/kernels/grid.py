@@ -73,7 +73,7 @@ def _peak_by_newton(forest, pair, c, lowest, path_low):
 
 def _peak_of_complete_brownian(forest, pair, c, path_low):
     """Return log path and width of the peak of ``path f``: with s for the path, ``c s^2 + (D - 2) s = d2``."""
-    b = forest.n_real - 2.0
+    b = forest.total_weight - 2.0
     root = math.sqrt(b * b + 4 * c * pair.d2[0])
     s = 2 * pair.d2[0] / (root + b) if b > 0 else (root - b) / (2 * c)
     s = max(s, path_low)

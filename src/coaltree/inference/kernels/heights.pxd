@@ -21,22 +21,23 @@ cdef double _next_width(double low, double guess, double goal, double heights, d
 @cython.locals(_=Py_ssize_t, low=double, high=double, x=double, new=double)
 cpdef double best_path(double n_columns, double rate, double d2, double product, double c) noexcept nogil
 @cython.locals(d=Py_ssize_t)
-cdef (double, double) _slope_and_bend(op.Pair pair, Py_ssize_t n, double a, double w) noexcept nogil
+cdef (double, double) _slope_and_bend(op.Forest forest, op.Pair pair, Py_ssize_t n, double a, double w) noexcept nogil
 @cython.locals(d=Py_ssize_t)
-cdef (double, double) _slope_and_bend_in_u(op.Pair pair, Py_ssize_t n, double a, double u) noexcept nogil
+cdef (double, double) _slope_and_bend_in_u(op.Forest forest, op.Pair pair, Py_ssize_t n, double a, double u) noexcept nogil
 @cython.locals(d=Py_ssize_t)
-cdef void _set_squares(op.Pair pair, Py_ssize_t n) noexcept nogil
-cdef bint _rises(op.Pair pair, Py_ssize_t n, double a, double x) noexcept nogil
+cdef void _set_squares(op.Forest forest, op.Pair pair, Py_ssize_t n) noexcept nogil
+cdef bint _rises(op.Forest forest, op.Pair pair, Py_ssize_t n, double a, double x) noexcept nogil
 @cython.locals(_=Py_ssize_t, low=double, high=double, w=double, slope=double, bend=double)
-cdef double _best_w(op.Pair pair, Py_ssize_t n, double a, double lowest) noexcept nogil
+cdef double _best_w(op.Forest forest, op.Pair pair, Py_ssize_t n, double a, double lowest) noexcept nogil
 @cython.locals(_=Py_ssize_t, low=double, high=double, u=double, slope=double, bend=double)
-cdef double _best_u(op.Pair pair, Py_ssize_t n, double a, double highest) noexcept nogil
+cdef double _best_u(op.Forest forest, op.Pair pair, Py_ssize_t n, double a, double highest) noexcept nogil
 @cython.locals(d=Py_ssize_t, apart=double)
-cdef double _first_u(op.Pair pair, Py_ssize_t n, double a) noexcept nogil
+cdef double _first_u(op.Forest forest, op.Pair pair, Py_ssize_t n, double a) noexcept nogil
 @cython.locals(d=Py_ssize_t)
-cdef double _differing(op.Pair pair, Py_ssize_t n) noexcept nogil
+cdef double _differing(op.Forest forest, op.Pair pair, Py_ssize_t n) noexcept nogil
 @cython.locals(n=Py_ssize_t)
 cdef double _best_site_height(op.Forest forest, op.Pair pair, double c, double lowest, double limit) noexcept nogil
+@cython.locals(n=double)
 cpdef double best_height(
     op.Forest forest, op.Pair pair, double shift, double c, double lowest, double limit
 ) noexcept nogil

@@ -166,47 +166,50 @@ def best_path(n_columns, rate, d2, product, c):
 # -- sites of one rate -----------------------------------------------------------------------------------------------------
 
 
-def _slope_and_bend(pair, n, a, w):
+def _slope_and_bend(forest, pair, n, a, w):
     """Return the slope of F and minus its derivative; a is ``c / (2 rate)``."""
     for d in range(n):
         b = 1 - pair.rows[0, d]
         pair.rows[1, d] = b / ((1 - b) + b * w)
-    _set_squares(pair, n)
+    _set_squares(forest, pair, n)
     return op.sum_of_row(pair, 1, n) - a / (1 - w), op.sum_of_row(pair, 2, n) + a / ((1 - w) * (1 - w))
 
 
-def _slope_and_bend_in_u(pair, n, a, u):
+def _slope_and_bend_in_u(forest, pair, n, a, u):
     """Return the slope of F in ``u = 1 - w``, which has all its digits where w is near 1, and minus its derivative."""
     for d in range(n):
         b = 1 - pair.rows[0, d]
         pair.rows[1, d] = b / (1 - b * u)
-    _set_squares(pair, n)
+    _set_squares(forest, pair, n)
     return a / u - op.sum_of_row(pair, 1, n), op.sum_of_row(pair, 2, n) + a / (u * u)
 
 
-def _set_squares(pair, n):
+def _set_squares(forest, pair, n):
+    """Put the squares of row 1 into row 2, and weigh both."""
     for d in range(n):
         pair.rows[2, d] = pair.rows[1, d] * pair.rows[1, d]
+    op.weigh_sites(forest, pair, 1)
+    op.weigh_sites(forest, pair, 2)
 
 
-def _rises(pair, n, a, x):
+def _rises(forest, pair, n, a, x):
     """Return whether F rises with the height where ``x = rate g``."""
     if x == math.inf:
         return False
     if x < HALF:
-        return _slope_and_bend(pair, n, a, -math.expm1(-x))[0] > 0
-    return _slope_and_bend_in_u(pair, n, a, math.exp(-x))[0] < 0
+        return _slope_and_bend(forest, pair, n, a, -math.expm1(-x))[0] > 0
+    return _slope_and_bend_in_u(forest, pair, n, a, math.exp(-x))[0] < 0
 
 
-def _best_w(pair, n, a, lowest):
+def _best_w(forest, pair, n, a, lowest):
     """Return where F is largest between `lowest`, where it rises, and a half: Newton's method in a bracket."""
-    differing = _differing(pair, n)
+    differing = _differing(forest, pair, n)
     low, high = lowest, 0.5
     w = differing / (differing + a)
     for _ in range(100):
         if not low < w < high:
             w = 0.5 * (low + high)
-        slope, bend = _slope_and_bend(pair, n, a, w)
+        slope, bend = _slope_and_bend(forest, pair, n, a, w)
         if slope > 0:
             low = w
         else:
@@ -218,14 +221,14 @@ def _best_w(pair, n, a, lowest):
     return min(max(w, low), high)
 
 
-def _best_u(pair, n, a, highest):
+def _best_u(forest, pair, n, a, highest):
     """Return the u where F is largest, below a half and below `highest`."""
-    low, high = 0.5 * a / _differing(pair, n), highest
-    u = _first_u(pair, n, a)
+    low, high = 0.5 * a / _differing(forest, pair, n), highest
+    u = _first_u(forest, pair, n, a)
     if not low < u < high:
         u = low
     for _ in range(200):
-        slope, bend = _slope_and_bend_in_u(pair, n, a, u)
+        slope, bend = _slope_and_bend_in_u(forest, pair, n, a, u)
         if slope > 0:
             low = u
         else:
@@ -239,18 +242,19 @@ def _best_u(pair, n, a, highest):
     return min(max(u, low), high)
 
 
-def _first_u(pair, n, a):
+def _first_u(forest, pair, n, a):
     """Return the u where F would be largest if its slope were ``a / u - sum_d b_d (1 + b_d u)``."""
     for d in range(n):
         pair.rows[1, d] = 1 - pair.rows[0, d]
-    _set_squares(pair, n)
+    _set_squares(forest, pair, n)
     apart = op.sum_of_row(pair, 1, n)
     return 2 * a / (apart + math.sqrt(apart * apart + 4 * a * op.sum_of_row(pair, 2, n)))
 
 
-def _differing(pair, n):
+def _differing(forest, pair, n):
     for d in range(n):
         pair.rows[1, d] = max(1 - pair.rows[0, d], 0.0)
+    op.weigh_sites(forest, pair, 1)
     return op.sum_of_row(pair, 1, n)
 
 
@@ -260,14 +264,14 @@ def _best_site_height(forest, pair, c, lowest, limit):
     rate, n = forest.common_rate, forest.n_sites
     a = 0.5 * c / rate
     x_low = rate * max(2 * lowest - pair.heights, 0.0)
-    if not _rises(pair, n, a, x_low):
+    if not _rises(forest, pair, n, a, x_low):
         return lowest
-    if _rises(pair, n, a, rate * (2 * limit - pair.heights)):
+    if _rises(forest, pair, n, a, rate * (2 * limit - pair.heights)):
         return math.inf
-    if x_low < HALF and not _rises(pair, n, a, HALF):
-        x = -math.log1p(-_best_w(pair, n, a, -math.expm1(-x_low)))
+    if x_low < HALF and not _rises(forest, pair, n, a, HALF):
+        x = -math.log1p(-_best_w(forest, pair, n, a, -math.expm1(-x_low)))
     else:
-        x = -math.log(_best_u(pair, n, a, min(math.exp(-x_low), 0.5)))
+        x = -math.log(_best_u(forest, pair, n, a, min(math.exp(-x_low), 0.5)))
     h = max(0.5 * (x / rate + pair.heights), lowest)
     return h if h < limit else math.inf
 
@@ -278,11 +282,12 @@ def _best_site_height(forest, pair, c, lowest, limit):
 def best_height(forest, pair, shift, c, lowest, limit):
     """Return the best height at or above `lowest`, or infinity once it is certain not to be below `limit`."""
     if forest.complete and forest.n_brownian:
-        s = 2 * pair.d2[0] / (math.sqrt(forest.n_real * forest.n_real + 4 * c * pair.d2[0]) + forest.n_real)
+        n = forest.total_weight
+        s = 2 * pair.d2[0] / (math.sqrt(n * n + 4 * c * pair.d2[0]) + n)
         h = max(0.5 * (s - pair.lost[0] + pair.heights), lowest)
         return h if h < limit else math.inf
     if forest.complete and pair.product[0] >= 0:
-        x = best_path(forest.n_real, forest.rate[0], pair.d2[0], pair.product[0], c)
+        x = best_path(forest.total_weight, forest.rate[0], pair.d2[0], pair.product[0], c)
         path = (x + math.log1p(-pair.lost[0])) / forest.rate[0] if pair.lost[0] < 1 else -math.inf
         h = max(0.5 * (path + pair.heights), lowest)
         return h if h < limit else math.inf

@@ -7,12 +7,14 @@ cdef double LEAST, MARGIN, LARGEST, LARGEST_EXPONENT
 
 cdef class Sketch:
     cdef readonly Py_ssize_t n_sites
+    cdef readonly double total_weight
     cdef readonly float[:, ::1] rows
 
 
 cdef class Glance:
     cdef readonly float[::1] one
     cdef readonly float[::1] term
+    cdef readonly float[::1] weight
 
 
 @cython.locals(d=Py_ssize_t, first=Py_ssize_t, growth=double, z=double)

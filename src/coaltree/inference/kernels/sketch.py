@@ -13,8 +13,8 @@ its slope there is ``2 rate sum_d (1 / p_d - 1) - 1``, where ``p_d = 1 + u z_d z
 
 Sketches prove that a pair rises, and nothing else. No p is taken to be below `LEAST`, which makes the sum smaller. With a unit
 roundoff of e = 2^-24, p is off by at most ``4 e |p - 1| + e p``, 1 / p by a share of at most ``4 e / LEAST + e``, and the sum, as
-it is added up below, by a share of 20 e more: less than `MARGIN` in all. What cannot be sketched is not a number, and proves
-nothing.
+it is added up below, by a share of 30 e more, rounded weights included: less than `MARGIN` in all. What cannot be sketched is
+not a number, and proves nothing.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Sketch:
         if forest.n_real == 0 and forest.common_rate > 0 and forest.n_ranks == 2:
             n_sites = int(forest.rank[2] - forest.rank[1])
         self.n_sites = n_sites
+        self.total_weight = float(np.asarray(forest.site_weight)[:n_sites].sum())
         self.rows = np.full((capacity if n_sites else 0, n_sites), np.nan, dtype=np.float32)
 
 
@@ -47,6 +48,7 @@ class Glance:
         n_sites = forest.n_sites if forest.n_real == 0 else 0
         self.one = np.empty(n_sites, dtype=np.float32)  # the sketch that others are held against
         self.term = np.empty(n_sites, dtype=np.float32)
+        self.weight = np.asarray(forest.site_weight, dtype=np.float32)[:n_sites]
 
 
 def enter(forest, sketch, slot):
@@ -91,15 +93,20 @@ def slope(forest, sketch, slot, glance):
     for d in range(n):
         p = one + glance.one[d] * sketch.rows[slot, d]
         glance.term[d] = least if p < least else p  # not a number stays what it is
-    # four terms by one division: 1 / p + 1 / q + 1 / r + 1 / s
-    for d in range(quarter):
-        p, q = glance.term[d], glance.term[quarter + d]
-        r, s = glance.term[2 * quarter + d], glance.term[3 * quarter + d]
-        pq, rs = p * q, r * s
-        glance.term[d] = ((p + q) * rs + (r + s) * pq) / (pq * rs)
     total = 0.0
-    for d in range(4 * quarter, n):
-        total += 1 / float(glance.term[d])
+    if forest.weighted_sites:
+        for d in range(n):
+            glance.term[d] = glance.weight[d] / glance.term[d]
+        quarter = n
+    else:
+        # four terms by one division: 1 / p + 1 / q + 1 / r + 1 / s
+        for d in range(quarter):
+            p, q = glance.term[d], glance.term[quarter + d]
+            r, s = glance.term[2 * quarter + d], glance.term[3 * quarter + d]
+            pq, rs = p * q, r * s
+            glance.term[d] = ((p + q) * rs + (r + s) * pq) / (pq * rs)
+        for d in range(4 * quarter, n):
+            total += 1 / float(glance.term[d])
     while quarter > 8:
         half = (quarter + 1) // 2
         for d in range(quarter - half):
@@ -107,4 +114,4 @@ def slope(forest, sketch, slot, glance):
         quarter = half
     for d in range(quarter):
         total += glance.term[d]
-    return 2 * forest.common_rate * (total * (1 - MARGIN) - n)
+    return 2 * forest.common_rate * (total * (1 - MARGIN) - sketch.total_weight)

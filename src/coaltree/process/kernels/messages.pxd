@@ -18,6 +18,14 @@ cdef class Forest:
     cdef readonly Py_ssize_t n_brownian
     cdef readonly double[::1] log_scale
     cdef readonly double total_log_scale
+    cdef readonly double[::1] site_weight
+    cdef readonly double[::1] real_weight
+    cdef readonly bint weighted_sites
+    cdef readonly bint weighted_real
+    cdef readonly double total_weight
+    cdef readonly double common_weight
+    cdef object _site_weight
+    cdef object _real_weight
     cdef readonly double[::1] root_variance
     cdef readonly Py_ssize_t[::1] group
     cdef readonly Py_ssize_t n_groups
@@ -43,6 +51,7 @@ cdef class Pair(Rows):
     cdef readonly double[::1] kept
     cdef readonly double[::1] lost
     cdef readonly double[::1] term
+    cdef readonly double[::1] weight
     cdef readonly Py_ssize_t[::1] end
     cdef public double heights
     cdef public double log_scale
@@ -75,6 +84,8 @@ cdef double _lost_of(double precision) noexcept nogil
     sum_one=double, sum_two=double, sum_three=double, sum_four=double,
 )
 cdef double _half_total(Rows scratch, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+@cython.locals(d=Py_ssize_t, total=double)
+cdef double _half_weighted_total(Rows scratch, double[::1] weight, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 @cython.locals(d=Py_ssize_t)
 cpdef void set_decay(Forest forest, Rows scratch, double g, Py_ssize_t kept, Py_ssize_t lost) noexcept nogil
@@ -82,13 +93,19 @@ cpdef void set_decay(Forest forest, Rows scratch, double g, Py_ssize_t kept, Py_
 cdef double _sum_of_each_log(Rows scratch, Py_ssize_t values, Py_ssize_t n) noexcept nogil
 @cython.locals(d=Py_ssize_t, half=Py_ssize_t, left=Py_ssize_t, _=Py_ssize_t, total=double, product=double)
 cpdef double sum_of_logs(Rows scratch, Py_ssize_t values, Py_ssize_t folded, Py_ssize_t n) noexcept nogil
+@cython.locals(
+    d=Py_ssize_t, n=Py_ssize_t, outside=Py_ssize_t, total=double, log=double, k=double, m=double, s=double, z=double, p=double
+)
+cpdef double log_of_sites(Forest forest, Rows scratch, Py_ssize_t values, Py_ssize_t folded) noexcept nogil
+@cython.locals(d=Py_ssize_t)
+cdef void weigh_sites(Forest forest, Rows scratch, Py_ssize_t row) noexcept nogil
 @cython.locals(d=Py_ssize_t, half=Py_ssize_t, total=double)
 cdef double sum_of_row(Rows scratch, Py_ssize_t values, Py_ssize_t n) noexcept nogil
 cpdef double _lambert_above(double z) noexcept nogil
 @cython.locals(d=Py_ssize_t, r=Py_ssize_t, first=Py_ssize_t)
 cdef void _set_agreements(Forest forest, Py_ssize_t i, Py_ssize_t j, Rows scratch, Py_ssize_t row) noexcept nogil
 
-@cython.locals(d=Py_ssize_t, k=Py_ssize_t, count=Py_ssize_t, d2=double, product=double, log_scale=double)
+@cython.locals(d=Py_ssize_t, k=Py_ssize_t, count=Py_ssize_t, d2=double, product=double, log_scale=double, weight=double)
 cpdef void load_pair(Forest forest, Py_ssize_t i, Py_ssize_t j, Pair pair) noexcept nogil
 cpdef double pair_shift(Forest forest, Py_ssize_t i, Py_ssize_t j) noexcept nogil
 @cython.locals(d=Py_ssize_t, k=Py_ssize_t, group=Py_ssize_t, total=double)

@@ -23,6 +23,9 @@ Columns are independent given the tree, eq. (2.3), so that every operation adds 
 Real columns have one of two layouts. In the *general* one each has its own spread (``v`` or ``lost``). In the *complete* one,
 without missing cells and with the same noise in every column, all columns of a lineage share one.
 
+Columns have *weights*, by which their ``log Z`` and all that is derived from it is multiplied; messages merge as ever. A site of
+weight w stands for w equal columns. With all weights multiplied by a power b, the likelihood of a table is raised to it.
+
 The slope of ``log Z`` is the difference of two decreasing functions of h: the *rise*, from cells that disagree and want a longer
 path, which is convex, and the *drop*, from cells that agree. The search for the best height rests on that and on the bounds
 below, see `coaltree.inference.kernels.heights`:
@@ -66,7 +69,6 @@ class Forest:
         self.n_real = mean.shape[1]
         self.n_brownian = len(parameters.log_scale)  # the first of the real columns; the others are stationary
         self.log_scale = parameters.log_scale  # (Brownian columns,), log of the unit of each
-        self.total_log_scale = parameters.log_scale.sum()
         self.root_variance = parameters.root_variance  # (Brownian columns,), of a proper root
         self.group = parameters.group  # (groups + 1,), where stationary columns of one rate begin
         self.n_groups = len(parameters.group) - 1
@@ -79,6 +81,18 @@ class Forest:
         self.rank = parameters.rank  # (ranks + 1,), where the states of each rank begin
         self.root_q = parameters.root_q  # (states,), sqrt(q)
         self.over_root_q = 1 / parameters.root_q
+        self._site_weight, self._real_weight = parameters.site_weight, parameters.real_weight
+        self.set_power(1.0)
+
+    def set_power(self, power):
+        """Raise the likelihood of all columns to a power: their weights are those of the layout, times the power."""
+        self.site_weight = power * self._site_weight  # (sites,)
+        self.real_weight = power * self._real_weight  # (real columns,), all the same in the complete layout
+        self.weighted_sites = bool(np.any(np.asarray(self.site_weight) != 1))
+        self.weighted_real = bool(np.any(np.asarray(self.real_weight) != 1))
+        self.total_weight = np.asarray(self.real_weight).sum()  # of the real columns
+        self.common_weight = self.real_weight[0] if self.n_real else 1.0  # of the complete layout
+        self.total_log_scale = self.common_weight * np.asarray(self.log_scale).sum()  # of the complete layout
 
 
 class Rows:
@@ -100,6 +114,7 @@ class Pair(Rows):
         self.kept = np.empty(max(forest.n_real, 1))  # f_i f_j
         self.lost = np.empty(max(forest.n_real, 1))  # 1 - f_i f_j, or v_i + v_j
         self.term = np.empty(max(forest.n_real, 1))
+        self.weight = np.empty(max(forest.n_real, 1))  # squares and products are multiplied by it
         self.end = np.zeros(forest.n_groups + 1, dtype=np.intp)  # of the Brownian columns, then of each group
         self.heights = 0.0  # of both together
         self.log_scale = 0.0  # of the Brownian columns that both have
@@ -245,6 +260,16 @@ def _half_total(scratch, first, last):
     return 0.5 * total
 
 
+def _half_weighted_total(scratch, weight, first, last):
+    """Return `_half_total` with each logarithm multiplied by a weight, as row 1 already is."""
+    total = 0.0
+    for d in range(first, last):
+        total += scratch.real[1, d]
+        if weight[d] > 0:
+            total -= weight[d] * (math.log(scratch.real[0, d]) if scratch.real[0, d] > 0 else -math.inf)
+    return 0.5 * total
+
+
 # -- rows of sites ---------------------------------------------------------------------------------------------------------
 
 
@@ -313,6 +338,51 @@ def sum_of_logs(scratch, values, folded, n):
     return total + math.log(product)
 
 
+def log_of_sites(forest, scratch, values, folded):
+    """Return the sum of the logarithms of a row of sites, each times the weight of its site; row `folded` is used up.
+
+    With ``x = 2^k m`` and m between the roots of 1/2 and 2, ``log x = k log 2 + 2 artanh(s)`` with ``s = (m - 1) / (m + 1)``, by
+    the series of artanh. A call of ``log`` for each site would not be vectorised.
+    """
+    n = forest.n_sites
+    if not forest.weighted_sites:
+        return sum_of_logs(scratch, values, folded, n)
+    outside = 0
+    for d in range(n):
+        outside += not const.SMALLEST < scratch.rows[values, d] < const.LARGEST
+    if outside:
+        total = 0.0
+        for d in range(n):
+            if forest.site_weight[d] > 0:
+                log = math.log(scratch.rows[values, d]) if scratch.rows[values, d] > 0 else -math.inf
+                total += forest.site_weight[d] * log
+        return total
+    for d in range(n):
+        k, m = math.exponent_of(scratch.rows[values, d]), math.mantissa_of(scratch.rows[values, d])
+        s = (m - 1) / (m + 1)
+        z = s * s
+        p = 1 / 21.0
+        p = p * z + 1 / 19.0
+        p = p * z + 1 / 17.0
+        p = p * z + 1 / 15.0
+        p = p * z + 1 / 13.0
+        p = p * z + 1 / 11.0
+        p = p * z + 1 / 9.0
+        p = p * z + 1 / 7.0
+        p = p * z + 1 / 5.0
+        p = p * z + 1 / 3.0
+        log = k * const.LN2_HIGH + (k * const.LN2_LOW + 2 * (s + s * z * p))
+        scratch.rows[folded, d] = forest.site_weight[d] * log
+    return sum_of_row(scratch, folded, n)
+
+
+def weigh_sites(forest, scratch, row):
+    """Multiply a row by the weights of the sites."""
+    if forest.weighted_sites:
+        for d in range(forest.n_sites):
+            scratch.rows[row, d] *= forest.site_weight[d]
+
+
 def sum_of_row(scratch, values, n):
     """Return the sum of a row, which is used up: halves are added to each other, in loops that are vectorised."""
     while n > 8:
@@ -353,7 +423,7 @@ def load_pair(forest, i, j, pair):
             gap = forest.mean[i, d] - forest.mean[j, d]
             d2 += gap * gap
             product += forest.mean[i, d] * forest.mean[j, d]
-        pair.d2[0], pair.product[0] = d2, product
+        pair.d2[0], pair.product[0] = forest.common_weight * d2, forest.common_weight * product
         if forest.n_brownian:
             pair.lost[0] = forest.spread[i, 0] + forest.spread[j, 0]
         else:
@@ -365,8 +435,9 @@ def load_pair(forest, i, j, pair):
         width = forest.spread[i, d] + forest.spread[j, d]
         if width < math.inf:
             gap = forest.mean[i, d] - forest.mean[j, d]
-            pair.d2[count], pair.lost[count] = gap * gap, width
-            log_scale += forest.log_scale[d]
+            weight = forest.real_weight[d]
+            pair.d2[count], pair.lost[count], pair.weight[count] = weight * (gap * gap), width, weight
+            log_scale += weight * forest.log_scale[d]
             count += 1
     pair.end[0], pair.log_scale = count, log_scale
     for k in range(forest.n_groups):
@@ -375,7 +446,9 @@ def load_pair(forest, i, j, pair):
             kept = (1 - lost_i) * (1 - lost_j)
             if kept > 0:
                 gap = forest.mean[i, d] - forest.mean[j, d]
-                pair.d2[count], pair.product[count] = gap * gap, forest.mean[i, d] * forest.mean[j, d]
+                weight = forest.real_weight[d]
+                pair.d2[count], pair.weight[count] = weight * (gap * gap), weight
+                pair.product[count] = weight * (forest.mean[i, d] * forest.mean[j, d])
                 pair.kept[count], pair.lost[count] = kept, lost_i + (1 - lost_i) * lost_j
                 count += 1
         pair.end[k + 1] = count
@@ -399,7 +472,7 @@ def log_z(forest, pair, h):
         total = -pair.log_scale
         for k in range(pair.end[0]):
             s = pair.lost[k] + g
-            total -= 0.5 * (const.LOG_2PI + math.log(s) + pair.d2[k] / s)
+            total -= 0.5 * (pair.weight[k] * (const.LOG_2PI + math.log(s)) + pair.d2[k] / s)
     for group in range(forest.n_groups):
         kept, gone = _decay(forest.rate[group] * g)
         for k in range(pair.end[group], pair.end[group + 1]):
@@ -407,22 +480,26 @@ def log_z(forest, pair, h):
             one = (pair.lost[k] + pair.kept[k] * gone) * (1 + rho)
             pair.real[0, k] = one
             pair.real[1, k] = 2 * pair.product[k] * rho / (1 + rho) - pair.d2[k] * rho * rho / one
-        total += _half_total(pair, pair.end[group], pair.end[group + 1])
+        if forest.weighted_real:
+            total += _half_weighted_total(pair, pair.weight, pair.end[group], pair.end[group + 1])
+        else:
+            total += _half_total(pair, pair.end[group], pair.end[group + 1])
     if forest.n_sites:
         set_decay(forest, pair, g, 1, 2)
         for d in range(forest.n_sites):
             pair.rows[1, d] = pair.rows[0, d] * pair.rows[1, d] + pair.rows[2, d]
-        total += sum_of_logs(pair, 1, 3, forest.n_sites)
+        total += log_of_sites(forest, pair, 1, 3)
     return total
 
 
 def _complete_log_z(forest, pair, g):
     if forest.n_brownian:
         s = pair.lost[0] + g
-        return -0.5 * forest.n_real * (const.LOG_2PI + math.log(s)) - forest.total_log_scale - pair.d2[0] / (2 * s)
+        normal = const.LOG_2PI + math.log(s)
+        return -0.5 * forest.total_weight * normal - forest.total_log_scale - pair.d2[0] / (2 * s)
     kept, gone = _decay(forest.rate[0] * g)
     rho, gap = pair.kept[0] * kept, pair.lost[0] + pair.kept[0] * gone
-    return _log_ratio(forest.n_real, pair.d2[0], pair.product[0], rho, gap)
+    return _log_ratio(forest.total_weight, pair.d2[0], pair.product[0], rho, gap)
 
 
 def set_log_norm(forest, i, pair):
@@ -440,9 +517,9 @@ def set_log_norm(forest, i, pair):
         for group in range(forest.n_groups):
             for k in range(pair.end[group], pair.end[group + 1]):
                 if pair.lost[k] > 1e-12:  # more than what keeps the density of identical cells finite
-                    total += _log_ratio(1, 0.0, pair.product[k], pair.kept[k], pair.lost[k])
+                    total += _log_ratio(pair.weight[k], 0.0, pair.product[k], pair.kept[k], pair.lost[k])
         if forest.n_sites:
-            total += sum_of_logs(pair, 0, 3, forest.n_sites)
+            total += log_of_sites(forest, pair, 0, 3)
     forest.log_norm[i] = 0.5 * total
 
 
@@ -469,15 +546,16 @@ def slopes(forest, pair, h):
         term = pair.d2[k] * r * r
         rise += term
         rise_falls += 4 * term * r
-        drop += r
-        drop_falls += 2 * r * r
+        drop += pair.weight[k] * r
+        drop_falls += 2 * pair.weight[k] * r * r
     for group in range(forest.n_groups):
         rate = forest.rate[group]
         kept, gone = _decay(rate * g)
         one = two = three = four = 0.0
         for k in range(pair.end[group], pair.end[group + 1]):
             rho = pair.kept[k] * kept
-            own = _stationary_slopes(1, pair.d2[k], pair.product[k], rho, pair.lost[k] + pair.kept[k] * gone)
+            gap = pair.lost[k] + pair.kept[k] * gone
+            own = _stationary_slopes(pair.weight[k], pair.d2[k], pair.product[k], rho, gap)
             one += own[0]
             two += own[1]
             three += own[2]
@@ -494,6 +572,8 @@ def slopes(forest, pair, h):
             slope = 2 * forest.site_rate[d] * (1 - pair.rows[0, d]) * pair.rows[1, d] * over_z
             pair.rows[3, d] = slope
             pair.rows[4, d] = 2 * forest.site_rate[d] * slope * over_z
+        weigh_sites(forest, pair, 3)
+        weigh_sites(forest, pair, 4)
         for d in range(forest.n_sites):
             rise += max(pair.rows[3, d], 0.0)
             drop -= min(pair.rows[3, d], 0.0)
@@ -505,12 +585,12 @@ def slopes(forest, pair, h):
 def _complete_slopes(forest, pair, g):
     if forest.n_brownian:
         s = pair.lost[0] + g
-        rise, drop = pair.d2[0] / (s * s), forest.n_real / s
+        rise, drop = pair.d2[0] / (s * s), forest.total_weight / s
         return rise, drop, 4 * rise / s, 2 * drop / s
     twice = 2 * forest.rate[0]
     kept, gone = _decay(forest.rate[0] * g)
     rho, gap = pair.kept[0] * kept, pair.lost[0] + pair.kept[0] * gone
-    own = _stationary_slopes(forest.n_real, pair.d2[0], pair.product[0], rho, gap)
+    own = _stationary_slopes(forest.total_weight, pair.d2[0], pair.product[0], rho, gap)
     return twice * own[0], twice * own[1], twice * twice * own[2], twice * twice * own[3]
 
 
@@ -527,7 +607,7 @@ def least_slope(forest, pair, low, high, shift):
         return _complete_least_slope(forest, pair, g_low, g_high, ratio)
     for k in range(pair.end[0]):
         r_low, r_high = 1 / (pair.lost[k] + g_low), 1 / (pair.lost[k] + g_high)
-        total += pair.d2[k] * min(ratio * r_low * r_low, r_high * r_high) - r_high
+        total += pair.d2[k] * min(ratio * r_low * r_low, r_high * r_high) - pair.weight[k] * r_high
     for group in range(forest.n_groups):
         rate = forest.rate[group]
         kept_low, gone_low = _decay(rate * g_low)
@@ -535,7 +615,7 @@ def least_slope(forest, pair, low, high, shift):
         for k in range(pair.end[group], pair.end[group + 1]):
             f, lost = pair.kept[k], pair.lost[k]
             own = _stationary_least_slope(
-                1,
+                pair.weight[k],
                 pair.d2[k],
                 pair.product[k],
                 ratio,
@@ -550,6 +630,7 @@ def least_slope(forest, pair, low, high, shift):
         set_decay(forest, pair, g_low, 1, 2)
         set_decay(forest, pair, g_high, 3, 4)
         _set_site_least_slopes(forest, pair, g_low, g_high, shift)
+        weigh_sites(forest, pair, 5)
         total += sum_of_row(pair, 5, forest.n_sites)
     return total
 
@@ -576,12 +657,12 @@ def _set_site_least_slopes(forest, pair, g_low, g_high, shift):
 def _complete_least_slope(forest, pair, g_low, g_high, ratio):
     if forest.n_brownian:
         r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
-        return pair.d2[0] * min(ratio * r_low * r_low, r_high * r_high) - forest.n_real * r_high
+        return pair.d2[0] * min(ratio * r_low * r_low, r_high * r_high) - forest.total_weight * r_high
     rate, f, lost = forest.rate[0], pair.kept[0], pair.lost[0]
     kept_low, gone_low = _decay(rate * g_low)
     kept_high, gone_high = _decay(rate * g_high)
     own = _stationary_least_slope(
-        forest.n_real,
+        forest.total_weight,
         pair.d2[0],
         pair.product[0],
         ratio,
@@ -599,19 +680,19 @@ def drop_falls_range(forest, pair, low, high):
     least = most = 0.0
     if forest.complete and forest.n_brownian:
         r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
-        return 2 * forest.n_real * r_high * r_high, 2 * forest.n_real * r_low * r_low
+        return 2 * forest.total_weight * r_high * r_high, 2 * forest.total_weight * r_low * r_low
     if forest.complete:
         twice, f, lost = 2 * forest.rate[0], pair.kept[0], pair.lost[0]
         kept_low, gone_low = _decay(forest.rate[0] * g_low)
         kept_high, gone_high = _decay(forest.rate[0] * g_high)
         own = _stationary_drop_falls(
-            forest.n_real, pair.product[0], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
+            forest.total_weight, pair.product[0], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
         )
         return twice * twice * own[0], twice * twice * own[1]
     for k in range(pair.end[0]):
         r_low, r_high = 1 / (pair.lost[k] + g_low), 1 / (pair.lost[k] + g_high)
-        least += 2 * r_high * r_high
-        most += 2 * r_low * r_low
+        least += 2 * pair.weight[k] * r_high * r_high
+        most += 2 * pair.weight[k] * r_low * r_low
     for group in range(forest.n_groups):
         rate = forest.rate[group]
         kept_low, gone_low = _decay(rate * g_low)
@@ -619,7 +700,7 @@ def drop_falls_range(forest, pair, low, high):
         for k in range(pair.end[group], pair.end[group + 1]):
             f, lost = pair.kept[k], pair.lost[k]
             own = _stationary_drop_falls(
-                1, pair.product[k], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
+                pair.weight[k], pair.product[k], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
             )
             least += 4 * rate * rate * own[0]
             most += 4 * rate * rate * own[1]
@@ -633,8 +714,8 @@ def drop_falls_range(forest, pair, low, high):
             y_high = max(pair.rows[0, d] - 1, 0.0) * pair.rows[3, d]
             at_low = 4 * rate * rate * y_low / ((1 + y_low) * (1 + y_low))
             at_high = 4 * rate * rate * y_high / ((1 + y_high) * (1 + y_high))
-            least += min(at_low, at_high)
-            most += rate * rate if y_high < 1 < y_low else max(at_low, at_high)
+            least += forest.site_weight[d] * min(at_low, at_high)
+            most += forest.site_weight[d] * (rate * rate if y_high < 1 < y_low else max(at_low, at_high))
     return least, most
 
 
@@ -672,7 +753,7 @@ def highest(forest, pair, c):
     if forest.n_sites:
         disagreement = 0.0
         for d in range(forest.n_sites):
-            disagreement += max(1 - pair.rows[0, d], 0.0)
+            disagreement += forest.site_weight[d] * max(1 - pair.rows[0, d], 0.0)
         top = max(top, 0.5 * (2 * disagreement / share + pair.heights))  # since rate b / (exp(rate g) - b) <= b / g
     return top
 
@@ -707,7 +788,8 @@ def scan_slope(forest, i, j, low, high, shift, pair):
         gap = forest.mean[j, d] - forest.mean[i, d]
         width = forest.spread[j, d] + forest.spread[i, d]  # infinite where one is flat: both reciprocals are then 0
         r_low, r_high = 1 / (width + g_low), 1 / (width + g_high)
-        pair.term[d] = gap * gap * min(ratio * r_low * r_low, r_high * r_high) - r_high
+        term = gap * gap * min(ratio * r_low * r_low, r_high * r_high) - r_high
+        pair.term[d] = forest.real_weight[d] * term
     for k in range(forest.n_groups):
         rate = forest.rate[k]
         kept_low, gone_low = _decay(rate * g_low)
@@ -731,11 +813,14 @@ def scan_slope(forest, i, j, low, high, shift, pair):
                     lost + f * gone_high,
                 )
             )
+    for d in range(forest.n_brownian, forest.n_real):
+        pair.term[d] *= forest.real_weight[d]
     for d in range(forest.n_real):
         total += pair.term[d]
     if forest.n_sites:
         _set_agreements(forest, i, j, pair, 0)
         _set_scanned_slopes(forest, j, max(g_low, const.SHORTEST), max(g_high, const.SHORTEST), shift, pair)
+        weigh_sites(forest, pair, 5)
         total += sum_of_row(pair, 5, forest.n_sites)
     return total
 
@@ -781,6 +866,7 @@ def _slope_of_sites(forest, j, pair):
     for d in range(forest.n_sites):
         bu = u - pair.rows[0, d] * u
         pair.rows[5, d] = bu / max(1 - bu, const.POLE)
+    weigh_sites(forest, pair, 5)
     return 2 * forest.common_rate * sum_of_row(pair, 5, forest.n_sites)
 
 
@@ -933,14 +1019,14 @@ def root_log_density(forest, i):
         variance, d2 = forest.spread[i, 0] + forest.root_variance[0], 0.0
         for d in range(forest.n_real):
             d2 += forest.mean[i, d] * forest.mean[i, d]
-        return (
-            -0.5 * forest.n_real * (const.LOG_2PI + math.log(variance)) - forest.total_log_scale - d2 / (2 * variance)
-        )
+        normal, d2 = const.LOG_2PI + math.log(variance), forest.common_weight * d2
+        return -0.5 * forest.total_weight * normal - forest.total_log_scale - d2 / (2 * variance)
     for d in range(forest.n_brownian):
         if forest.spread[i, d] < math.inf:
             variance = forest.spread[i, d] + forest.root_variance[d]
             d2 = forest.mean[i, d] * forest.mean[i, d]
-            total -= 0.5 * (const.LOG_2PI + math.log(variance) + d2 / variance) + forest.log_scale[d]
+            own = 0.5 * (const.LOG_2PI + math.log(variance) + d2 / variance) + forest.log_scale[d]
+            total -= forest.real_weight[d] * own
     return total
 
 
@@ -965,8 +1051,13 @@ def load_place(forest, below, beyond, turn, third, place):
             below_third += x * z
             beyond_third += y * z
             third_third += z * z
-        place.below_below, place.below_beyond, place.beyond_beyond = below_below, below_beyond, beyond_beyond
-        place.below_third, place.beyond_third, place.third_third = below_third, beyond_third, third_third
+        w = forest.common_weight
+        place.below_below, place.below_beyond, place.beyond_beyond = (
+            w * below_below,
+            w * below_beyond,
+            w * beyond_beyond,
+        )
+        place.below_third, place.beyond_third, place.third_third = w * below_third, w * beyond_third, w * third_third
     if forest.n_sites:
         _load_site_place(forest, place)
 
@@ -1022,7 +1113,8 @@ def log_z_at(forest, place, h):
         )
         if v < math.inf:
             s, gap = v + forest.spread[third, d] + across, y - forest.mean[third, d]
-            total -= 0.5 * (const.LOG_2PI + math.log(s) + gap * gap / s) + forest.log_scale[d]
+            own = 0.5 * (const.LOG_2PI + math.log(s) + gap * gap / s) + forest.log_scale[d]
+            total -= forest.real_weight[d] * own
     for k in range(forest.n_groups):
         total += _stationary_log_z_at(forest, k, place, up, down, across)
     if forest.n_sites:
@@ -1059,6 +1151,10 @@ def _stationary_log_z_at(forest, group, place, up, down, across):
         gap = a - n * place.real[1, d]
         place.real[0, d] = variance
         place.real[1, d] = a * a - gap * gap / variance
+    if forest.weighted_real:
+        for d in range(first, last):
+            place.real[1, d] *= forest.real_weight[d]
+        return _half_weighted_total(place, forest.real_weight, first, last)
     return _half_total(place, first, last)
 
 
@@ -1069,7 +1165,8 @@ def _complete_log_z_at(forest, place, up, down, across):
         d2 = share * share * place.below_below + 2 * share * other * place.below_beyond
         d2 = max(d2 + other * other * place.beyond_beyond, 0.0)
         s = share * w_below + forest.spread[place.third, 0] + across
-        return -0.5 * forest.n_real * (const.LOG_2PI + math.log(s)) - forest.total_log_scale - d2 / (2 * s)
+        normal = const.LOG_2PI + math.log(s)
+        return -0.5 * forest.total_weight * normal - forest.total_log_scale - d2 / (2 * s)
     rate = forest.rate[0]
     kept_up, gone_up = _decay(rate * up)
     kept_down, gone_down = _decay(rate * down)
@@ -1086,7 +1183,7 @@ def _complete_log_z_at(forest, place, up, down, across):
     product = below * place.below_third + beyond * place.beyond_third + (1 + more) * place.third_third
     lost, third = _lost_of(precision), forest.spread[place.third, 0]
     f, both = (1 - lost) * (1 - third), lost + (1 - lost) * third
-    return _log_ratio(forest.n_real, max(d2, 0.0), product, f * kept, both + f * gone)
+    return _log_ratio(forest.total_weight, max(d2, 0.0), product, f * kept, both + f * gone)
 
 
 def _site_log_z_at(forest, place, up, down, across):
@@ -1106,7 +1203,7 @@ def _site_log_z_at(forest, place, up, down, across):
                 + two * place.rows[2, d]
                 + both * place.rows[3, d]
             )
-        return sum_of_logs(place, 6, 7, n)
+        return log_of_sites(forest, place, 6, 7)
     set_decay(forest, place, down, 4, 5)
     for d in range(n):
         place.rows[6, d] = place.rows[5, d] * place.rows[0, d] + place.rows[4, d] * place.rows[2, d]
@@ -1118,4 +1215,4 @@ def _site_log_z_at(forest, place, up, down, across):
     set_decay(forest, place, across, 4, 5)
     for d in range(n):
         place.rows[6, d] = place.rows[5, d] + place.rows[4, d] * place.rows[6, d]
-    return sum_of_logs(place, 6, 7, n)
+    return log_of_sites(forest, place, 6, 7)
