@@ -36,8 +36,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import coaltree as ct
+from coaltree._cut import DEFAULT_RESOLUTION
 from coaltree.metrics import dendrogram_purity
 from coaltree.tree.cut import cut_by_count
+from coaltree.workflow import model as fitted_model
 from coaltree.workflow import processes as modelling
 from published_tables import LABELLED, labelled_table, names_in
 
@@ -299,6 +301,7 @@ def choose_defaults(chosen):
                     2 * rate,
                     site_noise,
                 )
+                fitted_model.RATE = rate  # for cuts
                 if setting[:3] not in fitted:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
@@ -307,6 +310,7 @@ def choose_defaults(chosen):
                 scores[setting].append(adjusted_rand_score(classes, labels))
         print(name, flush=True)
     modelling.RATE, modelling.NOISE, modelling.SITE_RATE, modelling.SITE_NOISE = kept
+    fitted_model.RATE = modelling.RATE
     table = np.array([scores[setting] for setting in tried])
     print("rate, noise, noise of categories, resolution: mean ARI of all tables; on even and odd tables")
     halves = np.arange(table.shape[1]) // 2 % 2 == 0
@@ -314,7 +318,7 @@ def choose_defaults(chosen):
         print(f"  {setting}: {own.mean():.3f}; {own[halves].mean():.3f} {own[~halves].mean():.3f}")
     for half in (halves, ~halves):
         best = int(table[:, half].mean(axis=1).argmax())
-        ours_at = tried.index((0.5, 0.5, 0.2, modelling.RESOLUTION))
+        ours_at = tried.index((0.5, 0.5, 0.2, DEFAULT_RESOLUTION))
         print(
             f"best on one half: {tried[best]}, ARI {table[best, half].mean():.3f}; on the other "
             f"{table[best, ~half].mean():.3f}, where the defaults have {table[ours_at, ~half].mean():.3f}"

@@ -234,3 +234,17 @@ def test_many_leaves_and_clades():
 def test_unknown_heights_are_refused():
     with pytest.raises(InputError, match="heights is 'keep'"):
         related_sample(4, 3, 0).ccd0("keep")
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(3, 6), st.integers(2, 10), seeds)
+def test_weights_act_like_repetitions(n, n_trees, seed):
+    rng = np.random.default_rng(seed)
+    trees, counts = [ct.simulate_tree(n, rng) for _ in range(n_trees)], rng.integers(0, 4, size=n_trees)
+    counts[0] = 1
+    weighted = TreeSample(trees, counts)
+    repeated = TreeSample([tree for tree, count in zip(trees, counts, strict=True) for _ in range(count)])
+    assert ConditionalClades(weighted).entropy() == pytest.approx(ConditionalClades(repeated).entropy(), abs=1e-12)
+    assert clades_of(weighted.ccd0()) == clades_of(repeated.ccd0())
+    expected = probabilities_by_enumeration(weighted)
+    assert expected[clades_of(weighted.ccd0())] == pytest.approx(max(expected.values()))

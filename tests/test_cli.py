@@ -196,7 +196,7 @@ def test_options_reach_the_table_and_the_model(fit, tmp_path):
     assert [(c["name"], c["kind"]) for c in facts["columns"]] == [
         ("x", "categorical"), ("y", "real"), ("c", "categorical"),
     ]  # fmt: skip
-    assert (facts["rule"], facts["clusters_chosen_by"]) == ("max-prob", "height")
+    assert (facts["rule"], facts["clusters_chosen_by"]) == ("max-prob", "height_threshold")
     assert facts["settings"]["noise"] == 0.1
     assert facts["settings"]["standardize"] is False
     assert "numbered from 0" in err

@@ -142,7 +142,7 @@ FACTS = {
     "missing_share": 0.0, "tree_height": 1.0, "log_joint": -3.0, "inference": "greedy", "n_clusters": 1,
     "clusters_chosen_by": "n_clusters", "cluster_sizes": [9], "zero_heights": None, "n_rows": 9,
     "columns": [{"used": True}], "search": "exact", "neighbors_held": None, "parameters": {},
-    "resolution": 0.2, "n_outliers": 0,
+    "clusters_chosen_in_words": "as requested", "n_outliers": 0,
 }  # fmt: skip
 
 
@@ -224,8 +224,8 @@ def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
     assert (facts["n_missing"], facts["missing_share"]) == (1, 1 / 50)
     assert [column["n_missing"] for column in facts["columns"]] == [1, 0, 25, 0]
     assert "1 missing cell in the columns in use." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    outliers = {"clusters_chosen_by": "resolution", "n_outliers": 2}
-    assert closing_line("clusters", outliers, tmp_path) == "1, at resolution 0.2, of 9 rows; 2 outliers"
+    outliers = {"clusters_chosen_in_words": "at a resolution of 0.2", "n_outliers": 2}
+    assert closing_line("clusters", outliers, tmp_path) == "1, at a resolution of 0.2, of 9 rows; 2 outliers"
     assert closing_line("missing", {"columns": [{"used": False}]}, tmp_path) is None
 
 

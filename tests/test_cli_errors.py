@@ -263,7 +263,7 @@ CASES = [
     Case("cut model.coaltree --n-clusters 2 --height-threshold 1", "--n-clusters --height-threshold"),
     Case("cut model.coaltree --n-clusters 0", "--n-clusters 0 1"),
     Case("cut model.coaltree --n-clusters 9", "--n-clusters 9 5"),
-    Case("cut model.coaltree --height-threshold -1", "--height-threshold -1 0"),
+    Case("cut model.coaltree --height-threshold -1", "--height-threshold -1.0 0"),
     Case("cut t.nwk", "--n-clusters --height-threshold"),
     Case("cut t.nwk --n-clusters 4", "--n-clusters 4 3 leaves"),
     Case("cut t.csv --n-clusters 2", "t.csv linkage"),

@@ -166,9 +166,9 @@ def test_a_file_of_many_trees_is_summed_up(command, tmp_path):
     (tmp_path / "s.trees").write_text(sample.to_nexus())
     code, _, err = command("convert", "s.trees", "t.json")
     assert code == 0
-    assert re.search("s.trees has 3 trees.*maximum clade credibility", err)
+    assert re.search("s.trees has 3 trees.*CCD0", err)
     found = tree_from_json((tmp_path / "t.json").read_bytes())
-    np.testing.assert_array_equal(found.support, sample.mcc().support)
+    np.testing.assert_array_equal(found.support, sample.ccd0().support)
 
 
 def test_through_standard_streams(piped, tmp_path):

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
+from coaltree._cut import Cut, check_cut
 from coaltree.errors import InputError
-from coaltree.tree.cut import check_cut, cut_by_count, cut_by_height, cut_by_ratio, cut_tree
+from coaltree.tree.cut import cut_by_count, cut_by_height, cut_by_ratio, cut_tree
 from named import refused
 
 
@@ -84,10 +85,10 @@ def test_deep_trees():
 def test_one_of_the_ways():
     tree = ct.Tree([(0, 1), (2, 3), (4, 5)], [0, 0, 0, 0, 1.0, 2.0, 3.0])
     ratios = [1.0, -1.0, -1.0]
-    assert cut_tree(tree, ratios).tolist() == [0, 0, 1, 2]
-    assert cut_tree(tree, ratios, n_clusters=2).tolist() == [0, 0, 1, 1]
-    assert cut_tree(tree, ratios, height=0.5).tolist() == [0, 1, 2, 3]
-    assert cut_tree(tree, (), height=3).tolist() == [0, 0, 0, 0]
+    assert cut_tree(tree, Cut(), ratios).tolist() == [0, 0, 1, 2]
+    assert cut_tree(tree, Cut(n_clusters=2), ratios).tolist() == [0, 0, 1, 1]
+    assert cut_tree(tree, Cut(height_threshold=0.5), ratios).tolist() == [0, 1, 2, 3]
+    assert cut_tree(tree, Cut(height_threshold=3), ()).tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -95,11 +96,11 @@ def test_one_of_the_ways():
     [
         (2, 1.0, "n_clusters height_threshold"),
         (5, None, "n_clusters 5 1 4 rows"),
-        (True, None, "n_clusters True 1 4 rows"),
+        (True, None, "n_clusters True 1"),
         (None, -1, "height_threshold -1 0"),
         (None, "high", "height_threshold high 0"),
     ],
 )
 def test_ways_that_make_no_sense(n_clusters, height, sentence):
     with refused(sentence):
-        check_cut(n_clusters, height, 4)
+        check_cut(Cut(n_clusters=n_clusters, height_threshold=height), 4)

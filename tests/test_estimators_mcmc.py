@@ -96,7 +96,7 @@ def test_noise_that_is_given_stays(table):
 
 
 def test_the_tree_stands_for_the_sample(fitted, table):
-    assert fitted.tree_ == fitted.sample_.mcc()
+    assert fitted.tree_ == fitted.sample_.ccd0()
     assert fitted.tree_.leaf_names == tuple(NAMES)
     clades = fitted.sample_.clade_probabilities()
     for k, share in enumerate(fitted.tree_.support):

@@ -45,7 +45,7 @@ def test_labels_are_those_that_most_trees_agree_on(fitted):
 def test_the_tree_stands_for_the_sample(fitted, table):
     sample = fitted.sample_
     assert len(sample) == 120
-    assert fitted.tree_ == sample.mcc()
+    assert fitted.tree_ == sample.ccd0()
     assert fitted.tree_.leaf_names == tuple(table.index)
     assert fitted.log_evidence_ == sample.log_evidence
     clades = sample.clade_probabilities()
@@ -182,9 +182,11 @@ def test_support_is_written_on_the_dendrogram(fitted):
         ct.plot_dendrogram(plain, support="all")
 
 
-def test_the_ccd0_tree_as_summary(tmp_path):
+def test_another_summary(tmp_path):
     X = np.random.default_rng(0).normal(size=(7, 2))
-    model = ct.CoalescentClustering(inference="smc", n_particles=20, summary="ccd0", random_state=0).fit(X)
-    assert model.tree_ == model.sample_.ccd0()
+    model = ct.CoalescentClustering(inference="smc", n_particles=20, random_state=0)
+    model.set_params(summary="mcc", summary_heights="median").fit(X)
+    assert model.tree_ == model.sample_.mcc("median")
+    assert model.tree_ != model.sample_.mcc()
     model.save(tmp_path / "m.coaltree")
     assert ct.load_model(tmp_path / "m.coaltree").tree_ == model.tree_

@@ -18,6 +18,7 @@ LAYERS = [
     [
         "_validation",
         "_parameters",
+        "_cut",
         "_optional",
         "_html",
         "_random",

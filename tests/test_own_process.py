@@ -23,7 +23,7 @@ ROUNDING = 1 / 12  # variance of a score within its state
 class OrderedStates(ct.Process):
     """Ordered states 0, 1, 2, ...: a hidden score diffuses around the middle, and a cell shows the nearest state."""
 
-    kind = "ordered-states"
+    kind = "test-ordered-states"
 
     def __init__(self, n_states=None, rate=0.5, noise=0.3):
         self.n_states, self.rate, self.noise = n_states, rate, noise
@@ -262,7 +262,7 @@ def test_a_file_with_an_unknown_process_says_what_to_import(frame, tmp_path):
     ct.CoalescentClustering(categorical_process=OrderedStates(), random_state=0).fit(frame).save(path)
     program = f"import coaltree as ct; ct.load_model({str(path)!r})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "'ordered-states'" in done.stderr
+    assert "'test-ordered-states'" in done.stderr
     assert "import the module that defines it first" in done.stderr
 
 

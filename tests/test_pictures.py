@@ -337,7 +337,7 @@ def test_co_clustering_in_the_order_of_the_tree(sampled):
 def test_co_clustering_of_a_sample_alone(sampled):
     axes = ct.plot_co_clustering(sampled.sample_, n_clusters=2)
     (mesh,) = (c for c in axes["matrix"].collections if isinstance(c, QuadMesh))
-    order = sampled.sample_.mcc().leaf_order
+    order = sampled.sample_.ccd0().leaf_order
     expected = sampled.sample_.co_clustering(n_clusters=2)[np.ix_(order, order)]
     np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(12, 12), expected)
 

@@ -219,7 +219,7 @@ class _Fitted:
         (_Fitted(tree_=None, fit=None), r"model\.tree_"),
         (_Fitted(fit=None), r"fit it first.*model\.tree_"),
         (_Fitted(tree=None), r"result\.tree"),
-        (_Fitted(mcc=None), r"sample\.mcc\(\)"),
+        (_Fitted(ccd0=None), r"sample\.ccd0\(\)"),
         (np.eye(4), r"Tree\.from_linkage\(Z\)"),
         ([[0, 1, 1.0, 2]], r"Tree\.from_linkage\(Z\)"),
         ("(a:1,b:1);", r"Tree\.from_newick\(text\)"),

@@ -18,7 +18,8 @@ INFERENCES = ("greedy", "smc", "mcmc")
 RULES = ("rate1", "max-prob", "min-duration")
 SEARCHES = ("auto", "exact", "neighbors")
 PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
-SUMMARIES = ("mcc", "ccd0", "consensus")
+SUMMARIES = ("ccd0", "mcc", "consensus")
+SUMMARY_HEIGHTS = ("mean", "median")
 REAL_PROCESSES = ("ornstein-uhlenbeck", "brownian")
 COVARIANCES = ("spherical", "diagonal", "full")
 UNSEEN_CATEGORIES = ("missing", "error")
@@ -151,18 +152,12 @@ PARAMETERS: dict[str, Constraint] = {
     "n_samples": Integer(1),
     "draw_parameters": FLAG,
     "summary": Choices(SUMMARIES),
+    "summary_heights": Choices(SUMMARY_HEIGHTS),
     "real_process": Choices(REAL_PROCESSES),
     "covariance": Choices((None, *COVARIANCES)),
     "noise": optional(Interval(0, 1, open_high=True, meaning="the share of the columns' variance that is noise")),
     "unseen_categories": Choices(UNSEEN_CATEGORIES),
     "standardize": Choices((True, False, "power")),
-    "resolution": optional(Interval(0, 1, meaning="where 0 is one cluster and 1 the finest ones")),
-    "n_clusters": optional(Integer(1)),
-    "height_threshold": optional(Interval(0)),
-    "min_cluster_size": AnyOf(
-        (Integer(1, "rows", as_float=True), Interval(0, 1, open_high=True, meaning="the share of all rows"))
-    ),
-    "assign_outliers": FLAG,
     "add_indicator": FLAG,
     "n_nearest": Integer(0),
     "level": Interval(0, 1, open_low=True, open_high=True),

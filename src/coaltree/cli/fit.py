@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._cut import CUT_PARAMETERS
 from ..errors import InputError
 from ..table.messages import count
 from .app import app
@@ -16,20 +18,20 @@ from .io import draw_trees, locate_table, print_json, read_table, reading_settin
 from .messages import describe_fit, explain_kinds, parameter_listing, print_dry_run, print_table
 from .options import (
     MODEL,
+    NO_RULES,
     OUTPUT,
     SAMPLERS,
     STANDARD_STREAM,
     TABLE,
     CategoricalOption,
     ChainsOption,
-    ClusterCountOption,
     CovarianceOption,
+    CutRules,
     DaskOption,
     DebugOption,
     DrawParametersOption,
     DropOption,
     FormatOption,
-    HeightThresholdOption,
     IdColumnOption,
     Inference,
     JsonOption,
@@ -43,20 +45,21 @@ from .options import (
     RealOption,
     RealProcessOption,
     RefineOption,
-    ResolutionOption,
     RunsOption,
     SamplesOption,
     SearchOption,
     Standardize,
     StandardizeOption,
     VerboseOption,
-    check_cut,
+    check_cut_rows,
     check_dask,
     check_inference_options,
     check_jobs,
     check_options,
     keep_given,
     parse_path,
+    read_cut,
+    with_cut_rules,
 )
 
 if TYPE_CHECKING:
@@ -71,16 +74,12 @@ _SUMMARY_PARAMETERS = (
     "covariance",
     "noise",
     "standardize",
-    "resolution",
-    "n_clusters",
-    "height_threshold",
-    "min_cluster_size",
-    "assign_outliers",
+    *CUT_PARAMETERS,
 )
 _SUMMARY_PARAMETERS_OF = {
     "greedy": ("rule", "search", "refine"),
-    "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "random_state"),
-    "mcmc": ("inference", "n_chains", "n_samples", "draw_parameters", "summary", "random_state"),
+    "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "summary_heights", "random_state"),
+    "mcmc": ("inference", "n_chains", "n_samples", "draw_parameters", "summary", "summary_heights", "random_state"),
 }
 
 
@@ -104,12 +103,20 @@ class Proposal(StrEnum):
 class Summary(StrEnum):
     """Tree that represents a sample."""
 
-    mcc = "mcc"
     ccd0 = "ccd0"
+    mcc = "mcc"
     consensus = "consensus"
 
 
+class SummaryHeights(StrEnum):
+    """Heights of the clades of a summary tree."""
+
+    mean = "mean"
+    median = "median"
+
+
 @app.command(epilog="Example: coaltree fit examples/animals.csv -o results --report")
+@with_cut_rules()
 def fit(
     table: Annotated[
         Path,
@@ -141,9 +148,7 @@ def fit(
         bool,
         typer.Option("--dry-run", help="Show how the columns are read, and stop.", rich_help_panel=TABLE),
     ] = False,
-    resolution: ResolutionOption = None,
-    n_clusters: ClusterCountOption = None,
-    height_threshold: HeightThresholdOption = None,
+    cut_rules: CutRules = NO_RULES,
     min_cluster_size: MinClusterSizeOption = None,
     label_outliers: LabelOutliersOption = False,
     inference: Annotated[
@@ -180,7 +185,15 @@ def fit(
         Summary | None,
         typer.Option(
             metavar="TREE",
-            help="smc, mcmc: the summary tree of the sample, mcc (default), ccd0 or consensus.",
+            help="smc, mcmc: the summary tree of the sample, ccd0 (default), mcc or consensus.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    heights: Annotated[
+        SummaryHeights | None,
+        typer.Option(
+            metavar="WHICH",
+            help="smc, mcmc: heights of the summary tree's clades, mean (default) or median of the sample.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -222,7 +235,7 @@ def fit(
     with mcmc also trace_1.log and so on (for Tracer); with --report also report.html.
     """
     with report_errors(debug):
-        check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
+        cut = read_cut(cut_rules, min_cluster_size, label_outliers)
         if no_standardize and standardize not in (None, Standardize.no):
             raise InputError(
                 f"--no-standardize and --standardize {standardize} exclude each other; leave one of them out."
@@ -234,7 +247,7 @@ def fit(
         check_inference_options(inference, [Inference.smc], particle_options)
         chain_options = {"--chains": chains, "--samples": samples, "--draw-parameters": draw_parameters or None}
         check_inference_options(inference, [Inference.mcmc], chain_options)
-        check_inference_options(inference, SAMPLERS, {"--summary": summary, "--seed": seed})
+        check_inference_options(inference, SAMPLERS, {"--summary": summary, "--heights": heights, "--seed": seed})
         greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
         check_inference_options(inference, [Inference.greedy], greedy_options)
         numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
@@ -250,8 +263,7 @@ def fit(
         file, rows = read_table(located_table, settings, notes)
         reasons, source = explain_kinds(file), located_table.name
         del file, located_table  # frees memory during the fit: `rows` has the cells too
-        if n_clusters is not None and n_clusters > rows.n_rows:
-            raise InputError(f"--n-clusters is {n_clusters}, but {source} has {count(rows.n_rows, 'row')}.")
+        check_cut_rows(cut, rows.n_rows, f"{source} has {count(rows.n_rows, 'row')}")
         if dry_run:
             print_dry_run(rows, source, reasons, as_json, notes, how.parameter)
             return
@@ -271,16 +283,13 @@ def fit(
                 "n_chains": chains,
                 "n_samples": samples,
                 "summary": summary,
+                "summary_heights": heights,
                 "random_state": 0 if seed is None and inference in SAMPLERS else seed,
                 "draw_parameters": draw_parameters or None,
                 "real_process": real_process,
                 "covariance": covariance,
                 "noise": noise,
-                "resolution": resolution,
-                "n_clusters": n_clusters,
-                "height_threshold": height_threshold,
-                "min_cluster_size": min_cluster_size,
-                "assign_outliers": False if label_outliers else None,
+                **asdict(cut),
             }
         )
         chosen = ClusterSettings(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._cut import CUT_RULES, Cut, given_rule
 from ..errors import InputError
 from ..table.messages import count
 from .console import Notes, progress_bar
-from .options import STANDARD_STREAM, TREE, TableKind, parse_id_column, parse_path, split_column_names
+from .options import (
+    STANDARD_STREAM,
+    TREE,
+    TableKind,
+    check_cut_rows,
+    parse_id_column,
+    parse_path,
+    spell_option,
+    split_column_names,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -253,17 +263,15 @@ def find_tree_kind(path: Path, given: TreeKind | None, option: str, allowed: Seq
     )
 
 
-def cut_leaves(tree: Tree, n_clusters: int | None, height_threshold: float | None) -> NDArray[np.intp]:
-    """Return flat clusters of the leaves, by one of the two options."""
+def cut_leaves(tree: Tree, cut: Cut) -> NDArray[np.intp]:
+    """Return flat clusters of the leaves of a tree alone."""
     from ..tree.cut import cut_tree
 
-    if n_clusters is None and height_threshold is None:
-        raise InputError(
-            "A tree alone does not say where to cut it: give --n-clusters or --height-threshold, or use a model.coaltree."
-        )
-    if n_clusters is not None and n_clusters > tree.n_leaves:
-        raise InputError(f"--n-clusters is {n_clusters}, but the tree has {count(tree.n_leaves, 'leaf', 'leaves')}.")
-    return cut_tree(tree, (), n_clusters=n_clusters, height=height_threshold)
+    if given_rule(cut, for_trees=True) is None:
+        options = " or ".join(spell_option(name) for name, rule in CUT_RULES.items() if rule.for_trees)
+        raise InputError(f"A tree alone does not say where to cut it: give {options}, or use a model.coaltree.")
+    check_cut_rows(cut, tree.n_leaves, f"the tree has {count(tree.n_leaves, 'leaf', 'leaves')}")
+    return cut_tree(tree, cut, ())
 
 
 def read_tree_file(path: Path, kind: str, notes: Notes) -> Tree:

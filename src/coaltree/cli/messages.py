@@ -196,19 +196,9 @@ def _ties(facts: dict[str, Any]) -> str:
 def _clusters(facts: dict[str, Any]) -> str:
     """Return the number of clusters, the rule that chose them, and their sizes."""
     from ..report.messages import MIN_ROWS, describe_few_rows
-    from ..workflow.processes import RESOLUTION
 
-    reasons = {
-        "n_clusters": "as requested",
-        "height": "cut at the height",
-        "resolution": f"at resolution {facts['resolution']}",
-        "gap": "separated by a gap in the heights of the tree",
-        "no structure": "as the heights of the tree show no structure",
-        "default resolution": f"at the default resolution {RESOLUTION:g}, as no gap in the heights is clear",
-        "likelihood ratio": "chosen by the model",
-    }
     found = (
-        f"{facts['n_clusters']}, {reasons[facts['clusters_chosen_by']]}, of {join_limited(facts['cluster_sizes'], 12)} "
+        f"{facts['n_clusters']}, {facts['clusters_chosen_in_words']}, of {join_limited(facts['cluster_sizes'], 12)} "
         f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}"
     )
     if facts["n_outliers"]:

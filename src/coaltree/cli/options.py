@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from .._cut import CUT_RULES, Cut, CutRule, change_cut, check_cut
 from .._parameters import check_option
 from ..errors import InputError
 
@@ -147,29 +150,44 @@ NaValueOption = Annotated[
     ),
 ]
 
-ClusterCountOption = Annotated[
-    int | None,
-    typer.Option(
-        "--n-clusters",
-        metavar="N",
-        help="Number of clusters. By default chosen by the model.",
-        rich_help_panel=CLUSTERS,
-    ),
-]
-HeightThresholdOption = Annotated[
-    float | None,
-    typer.Option("--height-threshold", metavar="H", help="Cut the tree at this height.", rich_help_panel=CLUSTERS),
-]
+CutRules = dict[str, Any]
+"""The parameter of a command that `with_cut_rules` replaces: the value of each rule for clusters, None if not given."""
+NO_RULES: CutRules = {}
 
-ResolutionOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X",
-        help="How fine the clusters are, from 0 to 1; higher gives more. Does not change the tree. By default chosen from "
-        "the tree.",
-        rich_help_panel=CLUSTERS,
-    ),
-]
+
+def with_cut_rules(for_trees: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each rule of `CUT_RULES`, in place of its parameter ``cut_rules``.
+
+    Parameters
+    ----------
+    for_trees : bool, default False
+        Whether to leave out the rules that need a fitted model.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        rules = {name: rule for name, rule in CUT_RULES.items() if rule.for_trees or not for_trees}
+
+        @functools.wraps(command)
+        def run(**arguments: Any) -> None:
+            command(cut_rules={name: arguments.pop(name) for name in rules}, **arguments)
+
+        signature = inspect.signature(command, eval_str=True)
+        own = list(signature.parameters.values())
+        at = next(i for i, parameter in enumerate(own) if parameter.name == "cut_rules")
+        own[at : at + 1] = [_rule_option(name, rule) for name, rule in rules.items()]
+        run.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _rule_option(name: str, rule: CutRule) -> inspect.Parameter:
+    """Return the parameter of a command for a rule."""
+    option = typer.Option(spell_option(name), metavar=rule.metavar, help=rule.help, rich_help_panel=CLUSTERS)
+    kind = Annotated[rule.kind | None, option]  # type: ignore[name-defined]
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=kind)
+
+
 MinClusterSizeOption = Annotated[
     float | None,
     typer.Option(
@@ -361,20 +379,21 @@ def check_inference_options(
             raise InputError(f"{option} is an option of --inference {' or '.join(owners)}; {advice}.")
 
 
-def check_cut(
-    n_clusters: int | None,
-    height_threshold: float | None,
-    resolution: float | None = None,
-    min_cluster_size: float | None = None,
-) -> None:
-    """Refuse invalid ways to cut a tree, before any work is done."""
-    given = {"--resolution": resolution, "--n-clusters": n_clusters, "--height-threshold": height_threshold}
-    ways = [option for option, value in given.items() if value is not None]
-    if len(ways) > 1:
-        raise InputError(
-            f"{' and '.join(ways)} exclude each other, because each cuts the tree; give one of them, or none."
-        )
-    check_options(given | {"--min-cluster-size": min_cluster_size})
+def read_cut(rules: CutRules, min_cluster_size: float | None = None, label_outliers: bool = False) -> Cut:
+    """Return the cut that the options ask for; refuse one that is not allowed, before any work is done."""
+    cut = change_cut(Cut(), **rules, min_cluster_size=min_cluster_size, assign_outliers=not label_outliers)
+    check_cut(cut, spell=spell_option)
+    return cut
+
+
+def check_cut_rows(cut: Cut, n_rows: int, limit: str) -> None:
+    """Refuse a cut that a table or tree has too few rows for; `limit` says how many it has."""
+    check_cut(cut, n_rows, limit=limit, spell=spell_option)
+
+
+def spell_option(parameter: str) -> str:
+    """Return the option of a parameter."""
+    return f"--{parameter.replace('_', '-')}"
 
 
 def check_one_reader(sources: Mapping[str, Path | None]) -> None:

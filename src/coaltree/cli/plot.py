@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._cut import given_rule
 from .._parameters import Integer, check_option
 from ..errors import InputError
 from ..table.messages import count
@@ -28,16 +29,17 @@ from .io import (
     write_results,
 )
 from .options import (
+    NO_RULES,
     OUTPUT,
     STANDARD_STREAM,
-    ClusterCountOption,
+    CutRules,
     DebugOption,
-    HeightThresholdOption,
     ModelArgument,
     QuietOption,
     VerboseOption,
-    check_cut,
     parse_path,
+    read_cut,
+    with_cut_rules,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Side(StrEnum):
 
 
 @app.command(epilog="Example: coaltree plot results/model.coaltree -o animals.svg --n-clusters 4")
+@with_cut_rules(for_trees=True)
 def plot(
     tree: TreeArgument,
     output: Annotated[
@@ -87,8 +90,7 @@ def plot(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    n_clusters: ClusterCountOption = None,
-    height_threshold: HeightThresholdOption = None,
+    cut_rules: CutRules = NO_RULES,
     collapse: Annotated[
         int | None,
         typer.Option(
@@ -128,7 +130,7 @@ def plot(
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)
-        check_cut(n_clusters, height_threshold)
+        cut = read_cut(cut_rules)
         check_option("--collapse", collapse, Integer(1))
         for option, inches in (("--width", width), ("--height", height)):
             if inches is not None and not _SMALLEST <= inches <= _LARGEST:
@@ -138,8 +140,8 @@ def plot(
         from_name, to_name = find_tree_kind(tree, from_kind, "--from", READABLE_KINDS), _picture_kind(output, to_kind)
         check_output(output, {"the tree": tree})
         found, labels = _read_labelled_tree(tree, from_name, notes)
-        if n_clusters is not None or height_threshold is not None:
-            labels = cut_leaves(found, n_clusters, height_threshold)
+        if given_rule(cut) is not None:
+            labels = cut_leaves(found, cut)
         from ..plot.dendrogram import dendrogram_bytes
 
         with notes.time_step("drawing"):

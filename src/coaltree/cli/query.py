@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from .._cut import Cut, change_cut
 from ..table.messages import count
 from .app import app
 from .console import Notes, report_errors, suppress_output
@@ -32,13 +32,13 @@ from .io import (
 )
 from .messages import describe_rows, join_limited
 from .options import (
+    NO_RULES,
     OUTPUT,
-    ClusterCountOption,
     CsvOption,
+    CutRules,
     DebugOption,
     DropOption,
     FormatOption,
-    HeightThresholdOption,
     IdColumnOption,
     JsonOption,
     MinClusterSizeOption,
@@ -47,15 +47,16 @@ from .options import (
     NewTableArgument,
     NoIdOption,
     QuietOption,
-    ResolutionOption,
     TableKind,
     Unseen,
     UnseenOption,
     VerboseOption,
-    check_cut,
+    check_cut_rows,
     check_one_reader,
     check_one_writer,
     check_options,
+    read_cut,
+    with_cut_rules,
 )
 
 if TYPE_CHECKING:
@@ -185,13 +186,12 @@ def _write_answer(
 
 
 @app.command(epilog="Example: coaltree cut results/model.coaltree --n-clusters 5 -o five.csv")
+@with_cut_rules()
 def cut(
     tree: TreeArgument,
     output: CsvOption = None,
     from_kind: FromOption = None,
-    resolution: ResolutionOption = None,
-    n_clusters: ClusterCountOption = None,
-    height_threshold: HeightThresholdOption = None,
+    cut_rules: CutRules = NO_RULES,
     min_cluster_size: MinClusterSizeOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -206,18 +206,12 @@ def cut(
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)
-        check_cut(n_clusters, height_threshold, resolution, min_cluster_size)
-        cut_as = {
-            "resolution": resolution,
-            "n_clusters": n_clusters,
-            "height_threshold": height_threshold,
-            "min_cluster_size": min_cluster_size,
-        }
+        read_cut(cut_rules, min_cluster_size)
         kind = find_tree_kind(tree, from_kind, "--from", READABLE_KINDS)
         check_one_writer(as_json, {"--output -": output})
         check_output(output, {"the tree": tree})
         with suppress_output(quiet):
-            names, labels = _cut_labels(tree, kind, cut_as, notes)
+            names, labels = _cut_labels(tree, kind, cut_rules | {"min_cluster_size": min_cluster_size}, notes)
         from ..persist.results import clusters_csv
 
         if output is not None or not as_json:
@@ -238,16 +232,14 @@ def cut(
         notes.say(f"{count(len(sizes), 'cluster')} of {join_limited(sizes, 12)} {'row' if sizes == [1] else 'rows'}")
 
 
-def _cut_labels(path: Path, kind: str, cut_as: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
+def _cut_labels(path: Path, kind: str, given: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
     """Return the names of the rows and their clusters."""
-    n_clusters = cut_as["n_clusters"]
     if kind != TreeKind.model:
         tree = read_tree_file(path, kind, notes)
-        return tree.leaf_names, cut_leaves(tree, n_clusters, cut_as["height_threshold"])
+        return tree.leaf_names, cut_leaves(tree, change_cut(Cut(), **given))
     with notes.time_step("loading"):
         model = load_clustering(path)
-    names = model.tree.leaf_names
-    if n_clusters is not None and n_clusters > len(names):
-        raise InputError(f"--n-clusters is {n_clusters}, but the model has {count(len(names), 'row')}.")
-    notes.add(model.describe_cut(n_clusters, cut_as["min_cluster_size"]))
-    return names, model.cut(**cut_as)
+    cut = change_cut(model.cluster_settings, **given)
+    check_cut_rows(cut, model.tree.n_leaves, f"the model has {count(model.tree.n_leaves, 'row')}")
+    notes.add(model.describe_small_groups(cut))
+    return model.tree.leaf_names, model.cut(cut)

@@ -51,9 +51,11 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Predictions are then averaged
         over up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, which short chains draw with
         parameters of their own.
-    summary : {"mcc", "ccd0", "consensus"}, default "mcc"
-        The tree that represents a sample: the sampled tree of maximum clade credibility, the best tree of the conditional clade
-        distribution CCD0, or the majority-rule consensus.
+    summary : {"ccd0", "mcc", "consensus"}, default "ccd0"
+        The tree that represents a sample: the best tree of the conditional clade distribution CCD0, the sampled tree of
+        maximum clade credibility, or the majority-rule consensus.
+    summary_heights : {"mean", "median"}, default "mean"
+        The height of a clade of that tree: its mean or its median over the sampled trees that have it.
     real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
         How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
         the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.

@@ -12,6 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._atomic import check_path, check_writable, write_atomic
+from .._cut import change_cut
 from .._parameters import check_parameter
 from ..errors import InputWarning
 from ..predict.placements import Placements
@@ -133,13 +134,15 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         [0, 0, 0, 0]
         """
         check_is_fitted(self)
-        labels = self._model.cut(
+        cut = change_cut(
+            self._model.cluster_settings,
             resolution=resolution,
             n_clusters=n_clusters,
             height_threshold=height_threshold,
             min_cluster_size=min_cluster_size,
         )
-        for remark in self._model.describe_cut(n_clusters, min_cluster_size):
+        labels = self._model.cut(cut)
+        for remark in self._model.describe_small_groups(cut):
             warnings.warn(remark, InputWarning, stacklevel=2)
         return labels
 

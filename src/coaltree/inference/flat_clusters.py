@@ -8,10 +8,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._cut import Cut
 from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..table.column_warnings import MIN_EXTREME_DISTANCE
-from ..tree.cut import cut_with_min_size, number_clusters, split_heights
+from ..tree.cut import cut_nodes, label_leaves, number_clusters, split_heights
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -30,17 +31,7 @@ MIN_COLUMN_SHARE, MIN_STRAY_TABLE = 0.8, 20
 MAX_STRAY_GROUPS = 10  # to check; each takes a pass over the whole table
 
 
-def flat_clusters(
-    tree: Tree,
-    X: FloatArray,
-    process: Process,
-    *,
-    n_clusters: int | None = None,
-    height: float | None = None,
-    default_height: float = math.inf,
-    min_cluster_size: float = 0.02,
-    assign_outliers: bool = True,
-) -> IntArray:
+def flat_clusters(tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float) -> IntArray:
     """Cut a tree into clusters with a minimum size, and assign the remaining rows to them.
 
     A remaining row joins the cluster c with the largest ``n_c Z``. ``Z`` is the likelihood ratio of one tree, in which the row
@@ -53,32 +44,20 @@ def flat_clusters(
         Its rows, in the order of the leaves.
     process : Process
         A resolved one.
-    n_clusters : int, optional
-        Number of clusters.
-    height : float, optional
-        Height of the cut.
-    default_height : float, optional
-        If neither is given, the default height for `natural_cut`.
-    min_cluster_size : float or int, default 0.02
-        Minimum size of a cluster: a share of all rows if below 1, else a number of rows.
-    assign_outliers : bool, default True
-        Whether remaining rows join a cluster; otherwise their label is -1.
+    cut : Cut
+        With one rule.
+    rate : float
+        Rate of the process that a resolution refers to.
 
     Returns
     -------
     ndarray of int, shape (n,)
-        Clusters are numbered in the order of their first rows.
+        Clusters are numbered in the order of their first rows; -1 for rows that stay outside.
     """
-    n = tree.n_leaves
-    min_size = min_cluster_rows(min_cluster_size, n, n_clusters)
-    if n_clusters is None and height is None:
-        height = natural_cut(tree, min_size, default_height, X.shape[1]).height
-    clusters = cut_with_min_size(tree, min_size, n_clusters=n_clusters, height=height)
-    labels = np.full(n, -1, dtype=np.intp)
-    for label, node in enumerate(clusters):
-        labels[tree.leaves_below(node)] = label
+    clusters = cut_nodes(tree, cut, min_cluster_rows(cut.min_cluster_size, tree.n_leaves, cut.n_clusters), rate)
+    labels = label_leaves(tree, clusters)
     outliers = np.flatnonzero(labels < 0)
-    if assign_outliers and len(outliers):
+    if cut.assign_outliers and len(outliers):
         labels[outliers] = _assign_rows(tree, X, process, clusters, outliers)
     return number_clusters(labels)
 
@@ -159,7 +138,7 @@ def min_cluster_rows(min_cluster_size: float, n_rows: int, n_clusters: int | Non
     if min_cluster_size >= 1:
         return int(min_cluster_size)
     size = max(math.ceil(min_cluster_size * n_rows), MIN_CLUSTER_SIZE) if min_cluster_size > 0 else 1
-    return max(min(size, n_rows // n_clusters), 1) if n_clusters is not None else size
+    return max(min(size, n_rows // int(n_clusters)), 1) if n_clusters is not None else size
 
 
 def _assign_rows(tree: Tree, X: FloatArray, process: Process, clusters: list[int], rows: IntArray) -> IntArray:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from .._atomic import check_path, write_atomic
+from .._cut import CUT_RULES, DEFAULT_WORDS
 from ..errors import InputError
 from ..inference.greedy import explain
 from ..inference.mcmc_result import MCMCResult
@@ -77,7 +78,7 @@ FORMAT = "coaltree model"
 FORMAT_VERSION = 4  # files end with a digest since version 3
 _ABOUT = "A coaltree model, fitted to a table. Read it with coaltree.load_model(path)."
 _MAX_JSON_BYTES = 2**30
-_CUT_RULES = ("n_clusters", "height", "resolution", "gap", "no structure", "default resolution", "likelihood ratio")
+_CUT_RULES = (*CUT_RULES, *DEFAULT_WORDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,7 @@ class ModelState:
     labels : ndarray of int or None
         Flat clusters of the rows, if the estimator has them.
     clusters_chosen_by : str or None
-        The rule for them: "n_clusters", "height", "resolution", "tree" or "likelihood ratio".
+        The rule for them, see `FittedModel.clusters_chosen_by`.
     search : str or None
         How greedy inference searched for partners.
     neighbors_held : float or None
@@ -154,7 +155,8 @@ class ModelState:
         """The tree, or the summary of the sample of trees."""
         if not isinstance(self.found, TreeSample):
             return self.found
-        return self.found.summarize(self.parameters.get("summary", "mcc"))
+        of_file = self.parameters
+        return self.found.summarize(of_file.get("summary", "ccd0"), of_file.get("summary_heights", "mean"))
 
     def to_bytes(self) -> bytes:
         """Return the content of a model file; the same for the same model."""
@@ -305,7 +307,7 @@ def _restore(settings: Settings, state: ModelState) -> FittedModel:
             found if isinstance(found, TreeSample) else explain(found, state.matrix, state.process),
             state.matrix,
             state.process,
-            settings.summary,
+            settings,
         ),
         sample=found if isinstance(found, TreeSample) else None,
         log_evidence=state.log_evidence if is_sample else None,

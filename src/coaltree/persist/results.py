@@ -115,6 +115,7 @@ def fit_summary(
         "zero_heights": describe_zero_heights(tree),
         "n_clusters": model.n_clusters,
         "clusters_chosen_by": model.clusters_chosen_by,
+        "clusters_chosen_in_words": model.cut_words,
         "resolution": model.cluster_settings.resolution,
         "cluster_sizes": np.bincount(labels[labels >= 0], minlength=model.n_clusters).tolist(),
         "n_outliers": int(np.count_nonzero(labels < 0)),
@@ -123,7 +124,7 @@ def fit_summary(
         "settings": dict(settings or {}),
     }
     if (sample := model.sample) is not None:
-        facts |= {"n_trees": len(sample), "n_distinct_trees": sample.n_distinct}
+        facts |= {"n_trees": len(sample), "n_distinct_trees": sample.n_distinct, "topology_ess": sample.topology_ess()}
     if isinstance(sample, MCMCResult):
         facts |= _chain_facts(sample)
     elif isinstance(sample, SMCResult):

@@ -208,8 +208,8 @@ def _from_nexus(data: bytes, source: str) -> tuple[Tree, list[str]]:
     sample = TreeSample.from_nexus(data.decode())
     if len(sample) == 1:
         return sample.trees[0], []
-    remark = f"{source} has {len(sample)} trees; their maximum clade credibility tree was used."
-    return sample.mcc(), [remark]
+    remark = f"{source} has {len(sample)} trees; their CCD0 tree was used."
+    return sample.ccd0(), [remark]
 
 
 def _linkage_csv(tree: Tree) -> str:

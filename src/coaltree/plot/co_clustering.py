@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._cut import Cut
 from ..errors import InputError
-from ..tree.sample import TreeSample
+from ..tree.sample import TreeSample, co_clustering_matrix
 from .panels import draw_color_bar, draw_dendrogram_panels, tip_edges
 from .style import require_matplotlib
 from .visible_tree import select_visible
@@ -29,7 +30,7 @@ def plot_co_clustering(
     Parameters
     ----------
     sample : TreeSample, or CoalescentClustering fitted with ``inference="smc"`` or ``"mcmc"``
-        A sample is drawn next to its maximum clade credibility tree, a model next to its tree with the colours of its
+        A sample is drawn next to its CCD0 tree, a model next to its tree with the colours of its
         clusters. At most 3,000 rows.
     n_clusters, height : optional
         How to cut the sampled trees, see :meth:`TreeSample.co_clustering`; by default as the model does, or by likelihood
@@ -66,11 +67,12 @@ def plot_co_clustering(
             f"The sample has {trees.n_leaves:,} rows; the matrix of all pairs is limited to {MAX_ROWS:,} rows. Draw the tree "
             "with plot_dendrogram instead."
         )
-    if n_clusters is None and height is None:
-        n_clusters, height = getattr(sample, "n_clusters", None), getattr(sample, "height_threshold", None)
-    together = trees.co_clustering(n_clusters=n_clusters, height=height)
+    if isinstance(sample, Cut) and n_clusters is None and height is None:
+        together = co_clustering_matrix(trees, sample)
+    else:
+        together = trees.co_clustering(n_clusters=n_clusters, height=height)
     labels = getattr(sample, "labels_", None)
-    visible = select_visible(trees.mcc() if trees is sample else sample.tree_, None)
+    visible = select_visible(trees.ccd0() if trees is sample else sample.tree_, None)
     require_matplotlib()
 
     panels = draw_dendrogram_panels(visible, labels, None, axes, "matrix", 0.0, (), {})

@@ -133,7 +133,7 @@ def plot_dendrogram(
     )
     if n < tree.n_leaves:
         _draw_wedges(ax, visible, [shades[k] for k in of_nodes[:n].tolist()], width, sideways)
-    _frame(ax, visible, orientation, height_label)
+    frame_dendrogram(ax, visible, orientation, height_label)
     draw_names(ax, visible, names, orientation, points, insist=leaf_names is True)
     if shares is not None and (names or not isinstance(support, str)):
         _draw_support(ax, visible, shares, orientation)
@@ -186,7 +186,7 @@ def extent(visible: VisibleTree, max_inches: float = math.inf) -> float:
     return float(np.clip(pitch * visible.n_tips, 1.1, max_inches))
 
 
-def _frame(ax: Axes, visible: VisibleTree, orientation: Orientation, height_label: str) -> None:
+def frame_dendrogram(ax: Axes, visible: VisibleTree, orientation: Orientation, height_label: str) -> None:
     """Set limits, the axis of heights and the spines."""
     root = float(visible.heights[-1]) or 1.0
     limits = (-0.01 * root, 1.02 * root)
@@ -301,7 +301,7 @@ def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
             raise InputError(f"support is {support!r}; it must be True, False, 'auto' or one number per merge.")
         if not isinstance(tree, SummaryTree):
             raise InputError(
-                "support=True needs a tree with support values, as of TreeSample.mcc(); pass the values instead."
+                "support=True needs a tree with support values, as of TreeSample.ccd0(); pass the values instead."
             )
         return tree.support
     shares = np.asarray(list(support), dtype=np.float64)

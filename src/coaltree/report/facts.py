@@ -238,9 +238,10 @@ class ReportFacts:
         Flat clusters; the last one stands for outliers, if there are any.
     outliers : bool
         Whether some rows are in no cluster.
-    clusters_chosen_by : {"n_clusters", "height", "resolution", "gap", "no structure", "default resolution", "likelihood ratio"}
-    resolution : float or None
-        The resolution of the clusters, if they were chosen by it.
+    clusters_chosen_by : str
+        The rule that decided on the clusters, see `FittedModel.clusters_chosen_by`.
+    cut_words : str
+        That rule in words.
     columns : tuple of RealFacts or CategoricalFacts
         The columns in use, real ones first.
     unused : tuple of str
@@ -266,7 +267,7 @@ class ReportFacts:
     labels: IntArray
     outliers: bool
     clusters_chosen_by: str
-    resolution: float | None
+    cut_words: str
     columns: tuple[ColumnFacts, ...]
     unused: tuple[str, ...]
     holes: IntArray

@@ -200,15 +200,6 @@ def _round_difference(column: ColumnFacts, mean: float) -> float:
 
 MAX_LINE_POINTS = 300  # points of a line, which is as many units wide
 _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "search.js", "page.js")
-_CHOICES = {
-    "n_clusters": "as requested",
-    "height": "by cutting the tree at the requested height",
-    "resolution": "at a resolution of {}",
-    "gap": "where a gap in the heights of the tree is clear",
-    "no structure": "as the heights of the tree show no structure",
-    "default resolution": "at the default resolution, as no gap in the heights of the tree is clear",
-    "likelihood ratio": "where the model prefers one tree to two",
-}
 
 
 def check_packages() -> None:
@@ -262,7 +253,7 @@ def page(facts: ReportFacts) -> str:
         enough=facts.tree.n_leaves >= MIN_ROWS,
         too_few_rows=describe_few_rows(facts.tree.n_leaves),
         n_missing=sum(int(column.missing.sum()) for column in facts.columns),
-        choice=_CHOICES[facts.clusters_chosen_by].format(facts.resolution),
+        choice=facts.cut_words,
         n_tips=len(drawing["names"]),
         searched=drawing["members"] is not None,
         clusters=clusters,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from .clades import clade_masks
 from .newick import describe_name_differences
 from .summary import ROUNDING, SummaryTree
 from .tree import Tree, check_tree
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
 
 class WeightedTrees(Protocol):
@@ -70,23 +74,25 @@ class ConditionalClades:
     def __init__(self, sample: WeightedTrees) -> None:
         self._leaf_names = sample.trees[0].leaf_names
         n = len(self._leaf_names)
-        self._root = (1 << n) - 1
         weights: dict[int, float] = {}
         for tree, weight in zip(sample.trees, sample.weights.tolist(), strict=True):
             if weight > 0:
                 for mask in clade_masks(tree):
                     weights[mask] = weights.get(mask, 0.0) + weight
+        # Nodes are numbered as in a tree: leaves first, then clades, smaller ones first.
+        clades = sorted(weights, key=int.bit_count)
+        self._masks = [1 << leaf for leaf in range(n)] + clades
         # All trees have the root, so its weight is the total, summed in the same order.
-        self._log_shares = {mask: math.log(weight / weights[self._root]) for mask, weight in weights.items()}
-        self._splits = _find_splits(n, sorted(weights, key=int.bit_count))
-        self._log_sums = {1 << leaf: 0.0 for leaf in range(n)}
-        for mask, splits in self._splits.items():
-            self._log_sums[mask] = self._log_shares[mask] + _log_add([self._score(split) for split in splits])
+        total = weights[clades[-1]] if clades else 1.0
+        self._log_shares = np.log([1.0] * n + [weights[mask] / total for mask in clades])
+        self._log_share_of = dict(zip(clades, self._log_shares[n:].tolist(), strict=True))
+        self._splits = _find_splits(n, clades)
+        self._log_sums = self._sweep(_log_add)
 
     @property
     def n_clades(self) -> int:
         """Number of distinct clades of at least two leaves."""
-        return len(self._splits)
+        return len(self._log_share_of)
 
     def log_probability(self, tree: Tree) -> float:
         """Return the log probability of a topology.
@@ -114,8 +120,8 @@ class ConditionalClades:
             tree = tree.reorder(self._leaf_names)
         if isinstance(tree, SummaryTree) and np.any(np.isnan(tree.support)):
             raise InputError("The tree has polytomies; only binary trees have a probability.")
-        logs = [self._log_shares.get(mask, -math.inf) for mask in clade_masks(tree)]
-        return math.fsum(logs) - self._log_sums[self._root]
+        logs = [self._log_share_of.get(mask, -math.inf) for mask in clade_masks(tree)]
+        return math.fsum(logs) - float(self._log_sums[-1])
 
     def best_tree(self) -> Tree:
         """Return the most probable topology, the CCD0 tree.
@@ -127,60 +133,81 @@ class ConditionalClades:
             heights of the sample. If several splits of a clade are equally good, compare their parts without the first
             row of the clade: the split whose part has fewer leaves is taken, then the one whose part has the earlier rows.
         """
-        best: dict[int, float] = {1 << leaf: 0.0 for leaf in range(len(self._leaf_names))}
+        n = len(self._leaf_names)
+        best = self._sweep(np.maximum.reduceat)
+        found = [len(best) - 1] if n > 1 else []
         choice: dict[int, tuple[int, int]] = {}
-        for mask, splits in self._splits.items():
-            scores = [best[a] + best[b] for a, b in splits]
-            highest = max(scores)
+        for node in found:  # grows while it is read
+            own = slice(*self._splits.bounds[node - n : node - n + 2])
+            parts = np.column_stack([self._splits.first[own], self._splits.second[own]])
+            scores = best[parts].sum(axis=1)
             # Equal products of shares differ by rounding.
-            equal = [split for split, score in zip(splits, scores, strict=True) if score > highest - ROUNDING]
-            choice[mask] = equal[0] if len(equal) == 1 else min(equal, key=_rank)
-            best[mask] = self._log_shares[mask] + highest
-        return self._build(choice)
+            equal = parts[scores > scores.max() - ROUNDING].tolist()
+            choice[node] = min(equal, key=lambda split: _rank(self._masks[split[0]], self._masks[split[1]]))
+            found.extend(part for part in choice[node] if part >= n)
+        # Order by size, then by rows, so that the numbers of the merges do not depend on the order of the sample.
+        found.sort(key=lambda node: (self._masks[node].bit_count(), _rows(self._masks[node])))
+        numbers = {leaf: leaf for leaf in range(n)} | {node: n + k for k, node in enumerate(found)}
+        children = np.array([sorted(numbers[part] for part in choice[node]) for node in found], dtype=np.intp)
+        return Tree(children.reshape(-1, 2), [0.0] * n + [float(k) for k in range(1, n)], self._leaf_names)
 
     def entropy(self) -> float:
-        """Return the entropy of the distribution over topologies, in nats."""
-        entropies: dict[int, float] = {1 << leaf: 0.0 for leaf in range(len(self._leaf_names))}
-        for mask, splits in self._splits.items():
-            log_sum = self._log_sums[mask] - self._log_shares[mask]
-            total = 0.0
-            for a, b in splits:
-                log_p = self._score((a, b)) - log_sum
-                total += math.exp(log_p) * (entropies[a] + entropies[b] - log_p)
-            entropies[mask] = total
-        return entropies[self._root]
+        """Return the entropy of the distribution over topologies, in nats.
+
+        Its exponential is the number of equally probable topologies that would be as uncertain.
+        """
+        first, second, bounds, levels = self._splits
+        entropies = np.zeros(len(self._masks))
+        n = len(self._leaf_names)
+        log_sums = self._log_sums - self._log_shares
+        for begin, end in levels:
+            own = slice(bounds[begin], bounds[end])
+            a, b = first[own], second[own]
+            of_clade = np.repeat(log_sums[n + begin : n + end], np.diff(bounds[begin : end + 1]))
+            log_p = self._log_sums[a] + self._log_sums[b] - of_clade
+            terms = np.exp(log_p) * (entropies[a] + entropies[b] - log_p)
+            entropies[n + begin : n + end] = np.add.reduceat(terms, bounds[begin:end] - bounds[begin])
+        return max(float(entropies[-1]), 0.0)
 
     def n_trees(self) -> int:
         """Return the number of topologies with positive probability."""
-        counts: dict[int, int] = {1 << leaf: 1 for leaf in range(len(self._leaf_names))}
-        for mask, splits in self._splits.items():
-            counts[mask] = sum(counts[a] * counts[b] for a, b in splits)
-        return counts[self._root]
+        first, second, bounds = (array.tolist() for array in self._splits[:3])
+        counts = [1] * len(self._leaf_names)
+        for begin, end in pairwise(bounds):
+            counts.append(sum(counts[first[k]] * counts[second[k]] for k in range(begin, end)))
+        return counts[-1]
 
     def __repr__(self) -> str:
         return f"<ConditionalClades: {self.n_clades} clades of {len(self._leaf_names)} leaves>"
 
-    def _score(self, split: tuple[int, int]) -> float:
-        return self._log_sums[split[0]] + self._log_sums[split[1]]
-
-    def _build(self, choice: dict[int, tuple[int, int]]) -> Tree:
-        """Return the tree in which every clade is split as chosen."""
+    def _sweep(self, combine: Callable[[FloatArray, IntArray], FloatArray]) -> FloatArray:
+        """Return a log value of every leaf and clade: its log share, plus the combined sums of the values of its splits."""
+        first, second, bounds, levels = self._splits
         n = len(self._leaf_names)
-        found = [self._root] if n > 1 else []
-        for mask in found:  # grows while it is read
-            found.extend(part for part in choice[mask] if part in choice)
-        # Order by size, then by rows, so that the numbers of the merges do not depend on the order of the sample.
-        found.sort(key=lambda mask: (mask.bit_count(), _rows(mask)))
-        numbers = {1 << leaf: leaf for leaf in range(n)} | {mask: n + k for k, mask in enumerate(found)}
-        children = np.array([sorted(numbers[part] for part in choice[mask]) for mask in found], dtype=np.intp)
-        return Tree(children.reshape(-1, 2), [0.0] * n + [float(k) for k in range(1, n)], self._leaf_names)
+        values = self._log_shares.copy()
+        for begin, end in levels:
+            own = slice(bounds[begin], bounds[end])
+            scores = values[first[own]] + values[second[own]]
+            values[n + begin : n + end] += combine(scores, bounds[begin:end] - bounds[begin])
+        return values
 
 
-def _find_splits(n_leaves: int, clades: list[int]) -> dict[int, list[tuple[int, int]]]:
+class _Splits(NamedTuple):
+    """The splits of all clades, clade by clade; smaller clades first."""
+
+    first: IntArray  # node of one part: a leaf, or the number of leaves plus that of a clade
+    second: IntArray
+    bounds: IntArray  # the splits of clade k are those from bounds[k] to bounds[k + 1]
+    levels: list[tuple[int, int]]  # ranges of clades of the same size, whose parts are in earlier ranges
+
+
+def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
     """Find all pairs of clades or leaves that partition a clade, for every clade.
 
     Exactly one part of a split has the clade's rarest leaf, the one in the fewest clades. It is the rarest leaf of that
-    part too, so only clades with the same rarest leaf are compared.
+    part too, so only clades with the same rarest leaf are compared. Every leaf has a random key and every clade the sum of
+    its keys modulo 2^64, so the other part has the difference of two sums. Two bit tables rule out almost all differences
+    that no clade has; what is left is compared leaf by leaf, so the result is exact.
 
     Parameters
     ----------
@@ -190,23 +217,75 @@ def _find_splits(n_leaves: int, clades: list[int]) -> dict[int, list[tuple[int, 
 
     Returns
     -------
-    dict of int to list of tuple
-        Keys are in the order of ``clades``. The first part of a split has the clade's rarest leaf.
+    _Splits
+        The first part of a split has the clade's rarest leaf.
     """
-    counts = [0] * n_leaves
-    rows = {mask: _rows(mask) for mask in clades}
-    for members in rows.values():
-        for leaf in members:
-            counts[leaf] += 1
-    rank = {leaf: k for k, leaf in enumerate(sorted(range(n_leaves), key=counts.__getitem__))}
-    known = {1 << leaf for leaf in range(n_leaves)}.union(clades)
-    earlier: list[list[int]] = [[1 << leaf] for leaf in range(n_leaves)]
-    splits: dict[int, list[tuple[int, int]]] = {}
-    for mask in clades:
-        group = earlier[min(rows[mask], key=rank.__getitem__)]
-        splits[mask] = [(part, mask ^ part) for part in group if part & mask == part and mask ^ part in known]
-        group.append(mask)
-    return splits
+    n_bytes = (n_leaves + 7) // 8
+    nodes = [1 << leaf for leaf in range(n_leaves)] + clades
+    packed = np.frombuffer(b"".join(mask.to_bytes(n_bytes, "little") for mask in nodes), np.uint8)
+    packed = packed.reshape(-1, n_bytes)
+    sizes = np.array([mask.bit_count() for mask in nodes])
+    sums, rarest = _sum_keys(packed, n_leaves)
+
+    by_sum = np.argsort(sums, kind="stable")
+    sorted_sums = sums[by_sum]
+    shift = np.uint64(64 - max(10, int(16 * len(nodes)).bit_length()))
+    low_bits = np.uint64((1 << (64 - int(shift))) - 1)
+    high_table, low_table = np.zeros((2, int(low_bits) + 1), dtype=np.bool_)
+    high_table[sums >> shift] = True
+    low_table[sums & low_bits] = True
+
+    found = []
+    groups = np.argsort(rarest, kind="stable")  # of the nodes with the same rarest leaf, smaller ones first
+    ends = np.cumsum(np.bincount(rarest, minlength=n_leaves)).tolist()
+    for begin, end in pairwise([0, *ends]):
+        group = groups[begin:end]
+        keys = sums[group]
+        n_rows = max(1, _BLOCK // len(group))
+        for k in range(1, len(group), n_rows):  # the first is the leaf itself, which has no parts
+            last = min(k + n_rows, len(group))
+            differences = keys[k:last, None] - keys[None, : last - 1]
+            # Indices as signed numbers that need no check are looked up three times as fast.
+            hit = np.flatnonzero(high_table.take((differences >> shift).view(np.intp), mode="wrap"))
+            rest = differences.ravel()[hit]
+            kept = low_table[rest & low_bits]
+            hit, rest = hit[kept], rest[kept]
+            at = np.minimum(np.searchsorted(sorted_sums, rest), len(nodes) - 1)
+            kept = sorted_sums[at] == rest
+            row, column = np.divmod(hit[kept], last - 1)
+            found.append((group[k + row], group[column], by_sum[at[kept]]))
+    none = np.zeros(0, dtype=np.intp)
+    whole, first, second = (np.concatenate(parts) for parts in zip((none, none, none), *found, strict=True))
+    exact = np.all((packed[first] ^ packed[second]) == packed[whole], axis=1)
+    exact &= sizes[first] + sizes[second] == sizes[whole]
+    order = np.flatnonzero(exact)
+    order = order[np.argsort(whole[order], kind="stable")]
+    whole, first, second = whole[order], first[order], second[order]
+    bounds = np.searchsorted(whole, np.arange(n_leaves, len(nodes) + 1))
+    starts = np.flatnonzero(np.diff(sizes[n_leaves:], prepend=0)).tolist()
+    return _Splits(first, second, bounds, list(pairwise([*starts, len(clades)])))
+
+
+# Pairs of clades that are compared at once, so that they stay in the processor's cache.
+_BLOCK = 1 << 16
+
+
+def _sum_keys(packed: NDArray[np.uint8], n_leaves: int) -> tuple[NDArray[np.uint64], IntArray]:
+    """Return the sum of the keys of each clade's leaves, and its rarest leaf."""
+    keys = np.random.default_rng(0).integers(0, 2**64, size=n_leaves, dtype=np.uint64)
+    blocks = [slice(k, k + _CLADES) for k in range(0, len(packed), _CLADES)]
+
+    def unpack(block: slice) -> NDArray[np.uint8]:
+        return np.unpackbits(packed[block], axis=1, count=n_leaves, bitorder="little")
+
+    counts = sum((unpack(block).sum(axis=0, dtype=np.intp) for block in blocks), np.zeros(n_leaves, dtype=np.intp))
+    order = np.argsort(counts, kind="stable")
+    sums = [unpack(block).astype(np.uint64) @ keys for block in blocks]
+    rarest = [order[np.argmax(unpack(block)[:, order], axis=1)] for block in blocks]
+    return np.concatenate(sums), np.concatenate(rarest)
+
+
+_CLADES = 4096  # that are unpacked at once
 
 
 def _rows(mask: int) -> list[int]:
@@ -216,15 +295,16 @@ def _rows(mask: int) -> list[int]:
     return rows
 
 
-def _rank(split: tuple[int, int]) -> tuple[int, list[int]]:
+def _rank(a: int, b: int) -> tuple[int, list[int]]:
     """Return the size and the rows of the part without the first row; see :meth:`ConditionalClades.best_tree`."""
-    a, b = split
     first = (a | b) & -(a | b)
     part = b if a & first else a
     return part.bit_count(), _rows(part)
 
 
-def _log_add(logs: list[float]) -> float:
-    """Return the log of a sum of exponentials."""
-    highest = max(logs)
-    return highest + math.log(math.fsum(math.exp(value - highest) for value in logs))
+def _log_add(logs: FloatArray, starts: IntArray) -> FloatArray:
+    """Return the logs of sums of exponentials, of each stretch of the array."""
+    highest = np.maximum.reduceat(logs, starts)
+    lengths = np.diff(starts, append=len(logs))
+    sums: FloatArray = np.add.reduceat(np.exp(logs - np.repeat(highest, lengths)), starts)
+    return highest + np.log(sums)

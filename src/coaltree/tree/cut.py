@@ -5,9 +5,14 @@ Clusters are numbered 0, 1, ... in the order of their first rows.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._cut import Cut, given_rule
 from ..errors import InputError
 from .tree import Tree
 
@@ -18,29 +23,60 @@ IntArray = NDArray[np.intp]
 ROUNDING = 1e-9
 
 
-def cut_tree(
-    tree: Tree, log_ratios: ArrayLike, *, n_clusters: int | None = None, height: float | None = None
-) -> IntArray:
-    """Cut a tree by number of clusters, by height, or by likelihood ratio if neither is given.
+def cut_tree(tree: Tree, cut: Cut, log_ratios: ArrayLike) -> IntArray:
+    """Cut a tree by the rule of a cut, or by likelihood ratio if it has none. Clusters can have any size.
 
     Parameters
     ----------
     tree : Tree
+    cut : Cut
+        Rules that need a fitted model are ignored.
     log_ratios : array-like of shape (n_leaves - 1,)
-        Log likelihood ratio of each merge; ignored if `n_clusters` or `height` is given.
-    n_clusters : int, optional
-        See `cut_by_count`.
-    height : float, optional
-        See `cut_by_height`.
+        Log likelihood ratio of each merge; ignored if there is a rule.
 
     Returns
     -------
     ndarray of int, shape (n_leaves,)
         Cluster of each leaf.
     """
-    if n_clusters is not None:
-        return cut_by_count(tree, n_clusters)
-    return cut_by_ratio(tree, log_ratios) if height is None else cut_by_height(tree, height)
+    rule = given_rule(cut, for_trees=True)
+    if rule is None:
+        return cut_by_ratio(tree, log_ratios)
+    return number_clusters(label_leaves(tree, _RULES[rule](tree, getattr(cut, rule), 1, math.nan)))
+
+
+def cut_nodes(tree: Tree, cut: Cut, min_size: int, rate: float) -> list[int]:
+    """Cut a tree by the rule of a cut, with a minimum size.
+
+    Parameters
+    ----------
+    tree : Tree
+    cut : Cut
+        With one rule.
+    min_size : int
+        Minimum number of leaves of a cluster.
+    rate : float
+        Rate of the process: rows that merge at height h have the correlation ``exp(-2 rate h)``, noise aside.
+
+    Returns
+    -------
+    list of int
+        The nodes of the tree that are the clusters. Leaves below none of them are unassigned.
+    """
+    rule = given_rule(cut)
+    assert rule is not None
+    return _RULES[rule](tree, getattr(cut, rule), min_size, rate)
+
+
+def label_leaves(tree: Tree, nodes: Sequence[int]) -> IntArray:
+    """Label the leaves by the position in `nodes` of the node above them, -1 if there is none; no node is above another."""
+    where, first = np.array(nodes, dtype=np.intp), np.arange(1, len(nodes) + 1)
+    changes = np.zeros(tree.n_leaves + 1, dtype=np.intp)
+    np.add.at(changes, tree.first_positions[where], first)
+    np.add.at(changes, tree.first_positions[where] + tree.leaf_counts[where], -first)
+    labels = np.empty(tree.n_leaves, dtype=np.intp)
+    labels[tree.leaf_order] = np.cumsum(changes[:-1]) - 1
+    return labels
 
 
 def cut_by_ratio(tree: Tree, log_ratios: ArrayLike) -> IntArray:
@@ -95,21 +131,6 @@ def check_cluster_count(n_clusters: object, n_rows: int) -> None:
         raise InputError(
             f"n_clusters is {n_clusters!r}; it must be a whole number from 1 to {n_rows}, the number of rows."
         )
-
-
-def check_cut(n_clusters: object, height_threshold: object, n_rows: int, resolution: object = None) -> None:
-    """Raise unless at most one way to cut is given, and it is valid for this number of rows."""
-    ways = {"resolution": resolution, "n_clusters": n_clusters, "height_threshold": height_threshold}
-    given = [name for name, value in ways.items() if value is not None]
-    if len(given) > 1:
-        raise InputError(
-            f"{' and '.join(given)} were {'both' if len(given) == 2 else 'all'} given, which are ways to cut the same tree; "
-            "give one of them, or none."
-        )
-    if n_clusters is not None:
-        check_cluster_count(n_clusters, n_rows)
-    if height_threshold is not None and not _is_height(height_threshold):
-        raise InputError(f"height_threshold is {height_threshold!r}; it must be a number of at least 0.")
 
 
 def cut_by_height(tree: Tree, height: float) -> IntArray:
@@ -212,6 +233,21 @@ def cut_with_min_size(
     before = np.cumsum(meets)  # undone merges whose sides meet before each position
     undivided = before[first + tree.leaf_counts[sides]] == before[first + 1]
     return sorted(sides[undivided].tolist())
+
+
+def resolution_to_height(resolution: float, rate: float) -> float:
+    """Return the height below which rows merge whose correlation, noise aside, is at least so much, eq. (4.1)."""
+    return -math.log(resolution) / (2 * rate) if resolution > 0 else math.inf
+
+
+# By name of the rule: of a tree, the value, the minimum size and the rate, see `cut_nodes`.
+_RULES: dict[str, Callable[[Tree, Any, int, float], list[int]]] = {
+    "resolution": lambda tree, value, min_size, rate: cut_with_min_size(
+        tree, min_size, height=resolution_to_height(value, rate)
+    ),
+    "n_clusters": lambda tree, value, min_size, _: cut_with_min_size(tree, min_size, n_clusters=int(value)),
+    "height_threshold": lambda tree, value, min_size, _: cut_with_min_size(tree, min_size, height=value),
+}
 
 
 def split_heights(tree: Tree, min_size: int) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._cut import Cut, check_cut, given_rule
 from .._html import facts_html
 from ..errors import InputError
 from . import convert, newick, nexus
@@ -135,7 +136,7 @@ class TreeSample:
         if self._log_joints is None:
             raise InputError(
                 "The sample has no log_joints, so no tree is known to be the best; pass log_joints, or summarise the sample "
-                "with mcc()."
+                "with ccd0()."
             )
         return self._trees[int(np.argmax(self._log_joints))]
 
@@ -183,6 +184,35 @@ class TreeSample:
             distances /= 2 * (n_merges - 1)
         result: FloatArray = distances[np.ix_(self._which, self._which)]
         return result
+
+    def topology_ess(self) -> float:
+        r"""Return the effective sample size of the topologies, from the entropy of their clades.
+
+        Divide the sample, in its order, into :math:`B` batches. What the batch says of whether a tree has a clade is their
+        mutual information :math:`J`: the entropy of the clade in the whole sample, minus its mean entropy in the batches.
+        Of :math:`m` independent trees it is :math:`(B - 1) / 2m` nats on average. The effective sample size is the
+        :math:`m` with the mean :math:`J` of all clades with a share from 10 to 90 %. Batches are few and long
+        if trees resemble those shortly before them, so that batches differ only if the whole chain moves slowly.
+
+        Returns
+        -------
+        float
+            At most the number of trees of equal weight that the weights allow, :math:`1 / \sum w^2`, which is returned for
+            fewer than 16 trees and if no clade has such a share. Chains or runs follow one another, so disagreement between
+            them counts.
+
+        Examples
+        --------
+        Independent trees, and the same number of trees of which ten successive ones are equal:
+
+        >>> from coaltree import simulate_tree
+        >>> trees = [simulate_tree(4, seed) for seed in range(400)]
+        >>> round(TreeSample(trees).topology_ess())
+        386
+        >>> round(TreeSample([tree for tree in trees[:40] for _ in range(10)]).topology_ess())
+        34
+        """
+        return _topology_ess(self)
 
     # -- summaries -----------------------------------------------------------------------------
 
@@ -239,16 +269,16 @@ class TreeSample:
         """
         return _ccd0(self, heights)
 
-    def summarize(self, summary: str = "mcc") -> SummaryTree:
-        """Return the summary tree of a name: "mcc", "ccd0" or "consensus"; see the methods of these names."""
-        summaries: dict[str, Callable[[], SummaryTree]] = {
-            "mcc": self.mcc,
+    def summarize(self, summary: str = "ccd0", heights: Literal["mean", "median"] = "mean") -> SummaryTree:
+        """Return the summary tree of a name: "ccd0", "mcc" or "consensus"; see the methods of these names."""
+        summaries: dict[str, Callable[..., SummaryTree]] = {
             "ccd0": self.ccd0,
+            "mcc": self.mcc,
             "consensus": self.consensus,
         }
         if summary not in summaries:
             raise InputError(f"summary is {summary!r}; it must be {' or '.join(map(repr, summaries))}.")
-        return summaries[summary]()
+        return summaries[summary](heights=heights)
 
     # -- pairs of rows -------------------------------------------------------------------------
 
@@ -292,7 +322,14 @@ class TreeSample:
         -------
         ndarray of float, shape (n_leaves, n_leaves)
         """
-        return _co_clustering(self, n_clusters, height)
+        cut = Cut(n_clusters=n_clusters, height_threshold=height)
+        check_cut(
+            cut,
+            self.n_leaves,
+            limit=f"the trees have {self.n_leaves:,} leaves",
+            spell=lambda name: name.removesuffix("_threshold"),
+        )
+        return co_clustering_matrix(self, cut)
 
     # -- exchange ------------------------------------------------------------------------------
 
@@ -429,14 +466,55 @@ class TreeSample:
         return facts_html(type(self).__name__, self._facts())
 
 
-def _co_clustering(sample: TreeSample, n_clusters: int | None, height: float | None) -> FloatArray:
+# Of the effective sample size of topologies: clades of these shares, batches, and effective trees that a batch needs.
+_SHARES_OF_CLADES = (0.1, 0.9)
+_N_BATCHES = (20, 10, 5)
+_MIN_TREES_PER_BATCH = 4
+
+
+def _topology_ess(sample: TreeSample) -> float:
+    """Return the effective sample size of the topologies; see :meth:`TreeSample.topology_ess`."""
+    weights = sample.weights
+    largest = float(1 / np.sum(weights**2))
+    low, high = _SHARES_OF_CLADES
+    shares = sample._clade_shares
+    wanted = np.flatnonzero((shares >= low - ROUNDING) & (shares <= high + ROUNDING))
+    if len(sample) < _MIN_TREES_PER_BATCH**2 or not len(wanted):
+        return largest
+    n_merges = sample.n_leaves - 1
+    index = np.full(len(shares), len(wanted))
+    index[wanted] = np.arange(len(wanted))
+    clades = index[sample._clades][sample._which]
+    found = largest
+    for n_batches in (count for count in _N_BATCHES if count * _MIN_TREES_PER_BATCH <= len(sample)):
+        batches = np.arange(len(sample)) * n_batches // len(sample)
+        totals = np.bincount(batches, weights=weights, minlength=n_batches)
+        cells = batches[:, None] * (len(wanted) + 1) + clades
+        sums = np.bincount(cells.ravel(), np.repeat(weights, n_merges), n_batches * (len(wanted) + 1))
+        used = totals > 0
+        within = sums.reshape(n_batches, -1)[used, :-1] / totals[used, None]
+        information = float(np.sum(_binary_entropy(shares[wanted]) - totals[used] @ _binary_entropy(within)))
+        expected = (np.count_nonzero(used) - 1) * len(wanted) / 2
+        found = min(expected / information, largest) if information > expected / largest else largest
+        if found >= _MIN_TREES_PER_BATCH * n_batches:
+            break
+    return max(found, 1.0)
+
+
+def _binary_entropy(shares: FloatArray) -> FloatArray:
+    """Return the entropy of events of given probabilities, in nats."""
+    from scipy.special import entr
+
+    p = np.clip(shares, 0.0, 1.0)  # sums of weights are rounded
+    return np.asarray(entr(p) + entr(1 - p), dtype=np.float64)
+
+
+def co_clustering_matrix(sample: TreeSample, cut: Cut) -> FloatArray:
     """Return the probability that two rows are together; see :meth:`TreeSample.co_clustering`."""
-    if n_clusters is not None and height is not None:
-        raise InputError("Both n_clusters and height were given; give only one of them.")
     together = np.zeros((sample.n_leaves, sample.n_leaves))
     total = 0.0
-    for tree, ratios, weight in _cases_to_cut(sample, by_ratio=n_clusters is None and height is None):
-        labels = cut_tree(tree, ratios, n_clusters=n_clusters, height=height)
+    for tree, ratios, weight in _cases_to_cut(sample, by_ratio=given_rule(cut, for_trees=True) is None):
+        labels = cut_tree(tree, cut, ratios)
         total += weight
         rows = np.argsort(labels, kind="stable")
         sizes = np.bincount(labels)

@@ -328,8 +328,8 @@ def check_tree(value: object, what: str = "tree") -> Tree:
             advice = "pass its attribute tree_, as in model.tree_"
         elif hasattr(value, "tree"):
             advice = "pass its attribute tree, as in result.tree"
-        elif hasattr(value, "mcc"):
-            advice = "pass one of its trees, or their summary, as in sample.mcc()"
+        elif hasattr(value, "ccd0"):
+            advice = "pass one of its trees, or their summary, as in sample.ccd0()"
         elif hasattr(value, "fit"):
             advice = "fit it first, then pass its attribute tree_, as in model.tree_"
         elif isinstance(value, str):

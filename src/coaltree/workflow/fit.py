@@ -92,7 +92,7 @@ def fit_model(
         encoding=encoding,
         process=found.process,
         matrix=matrix,
-        result=summarize(found, matrix, found.process, settings.summary),
+        result=summarize(found, matrix, found.process, settings),
         sample=found if isinstance(found, TreeSample) else None,
         log_evidence=found.log_evidence if isinstance(found, SMCResult) else None,
         search=None if isinstance(found, TreeSample) else found.search,
@@ -106,20 +106,18 @@ def fit_model(
     )
     model.remarks += found.remarks if isinstance(found, TreeSample) else found.process.remarks(found.tree, matrix)
     if isinstance(settings, ClusterSettings):
-        model.remarks += model.describe_cut(settings.n_clusters)
-        model.labels = model.cut(
-            resolution=settings.resolution,
-            n_clusters=settings.n_clusters,
-            height_threshold=settings.height_threshold,
-        )
+        model.remarks += model.describe_small_groups(settings)
+        model.labels = model.cut(settings)
     return model
 
 
-def summarize(found: GreedyResult | TreeSample, matrix: FloatArray, process: Process, summary: str) -> GreedyResult:
+def summarize(
+    found: GreedyResult | TreeSample, matrix: FloatArray, process: Process, settings: Settings
+) -> GreedyResult:
     """Return the tree that was found, or the summary of a sample, with its log joint and log ratios."""
     if not isinstance(found, TreeSample):
         return found
-    return explain(found.summarize(summary), matrix, process)
+    return explain(found.summarize(settings.summary, settings.summary_heights), matrix, process)
 
 
 def share_progress(progress: Progress | None, low: float, high: float) -> Progress | None:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._parameters import check_parameter
-from ..inference.flat_clusters import find_small_groups, flat_clusters, min_cluster_rows, natural_cut
+from .._cut import DEFAULT_RESOLUTION, Cut, change_cut, check_cut, describe_cut, given_rule
+from ..inference.flat_clusters import NaturalCut, find_small_groups, flat_clusters, min_cluster_rows, natural_cut
 from ..inference.greedy import GreedyResult
 from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
@@ -28,19 +28,18 @@ from ..table.cells import Category
 from ..table.columns import RealColumn, Table
 from ..table.encoding import Encoding, encode, read_new_rows
 from ..table.messages import count
-from ..tree.cut import check_cut, cut_by_agreement
+from ..tree.cut import cut_by_agreement, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
-from ..tree.sample import TreeSample
+from ..tree.sample import TreeSample, co_clustering_matrix
 from ..tree.tree import Tree
 from .processes import (
-    RESOLUTION,
+    RATE,
     Templates,
     column_signals,
     encoded_of,
     matrix_of,
     parameters_by_name,
     prediction_process,
-    resolution_to_height,
 )
 from .settings import ClusterSettings, Settings
 
@@ -145,60 +144,38 @@ class FittedModel:
     def clusters_chosen_by(self) -> str:
         """The rule that decided on the clusters.
 
-        "n_clusters", "height" or "resolution" if the user gave one; "likelihood ratio" for a sample; otherwise "gap" if the
-        heights of the tree show a clear one, "no structure", or "default resolution".
+        One of `CUT_RULES` if the user gave it; "likelihood ratio" for a sample; otherwise "gap" if the heights of the tree show
+        a clear one, "no structure", or "default resolution".
         """
-        settings = self.cluster_settings
-        if settings.n_clusters is not None:
-            return "n_clusters"
-        if settings.height_threshold is not None:
-            return "height"
+        rule = given_rule(self.cluster_settings, for_trees=self.sample is not None)
+        if rule is not None:
+            return rule
+        return "likelihood ratio" if self.sample is not None else self._natural_cut(self.cluster_settings).reason
+
+    @property
+    def cut_words(self) -> str:
+        """Where the tree was cut, as the end of the sentence "5 clusters, ..."."""
+        return describe_cut(self.cluster_settings, self.clusters_chosen_by)
+
+    def cut(self, cut: Cut) -> IntArray:
+        """Return flat clusters: a cut of one tree, or what most trees of a sample agree on."""
+        check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
-            return "likelihood ratio"
-        if settings.resolution is not None:
-            return "resolution"
-        min_size = min_cluster_rows(settings.min_cluster_size, self.tree.n_leaves)
-        return natural_cut(self.tree, min_size, resolution_to_height(RESOLUTION), self.matrix.shape[1]).reason
+            return cut_by_agreement(co_clustering_matrix(self.sample, cut), cut.n_clusters)
+        if given_rule(cut) is None:
+            cut = change_cut(cut, height_threshold=self._natural_cut(cut).height)
+        return flat_clusters(self.tree, self.matrix, self.process, cut, RATE)
 
-    def cut(
-        self,
-        *,
-        resolution: float | None = None,
-        n_clusters: int | None = None,
-        height_threshold: float | None = None,
-        min_cluster_size: float | None = None,
-    ) -> IntArray:
-        """Return flat clusters: a cut of one tree, or what most trees of a sample agree on.
+    def _natural_cut(self, cut: Cut) -> NaturalCut:
+        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
+        return natural_cut(self.tree, min_size, resolution_to_height(DEFAULT_RESOLUTION, RATE), self.matrix.shape[1])
 
-        The default of `resolution` and `min_cluster_size` is that of the fit.
-        """
-        check_cut(n_clusters, height_threshold, self.tree.n_leaves, resolution)
-        settings, height = self.cluster_settings, height_threshold
-        resolution = settings.resolution if resolution is None else resolution
-        min_cluster_size = settings.min_cluster_size if min_cluster_size is None else min_cluster_size
-        check_parameter("resolution", resolution)
-        check_parameter("min_cluster_size", min_cluster_size)
-        if self.sample is not None:
-            return cut_by_agreement(self.sample.co_clustering(n_clusters=n_clusters, height=height), n_clusters)
-        if n_clusters is None and height is None and resolution is not None:
-            height = resolution_to_height(resolution)
-        return flat_clusters(
-            self.tree,
-            self.matrix,
-            self.process,
-            n_clusters=n_clusters,
-            height=height,
-            default_height=resolution_to_height(RESOLUTION),
-            min_cluster_size=min_cluster_size,
-            assign_outliers=settings.assign_outliers,
-        )
-
-    def describe_cut(self, n_clusters: int | None, min_cluster_size: float | None = None) -> list[str]:
+    def describe_small_groups(self, cut: Cut) -> list[str]:
         """Return a remark if groups that stand apart are too small to be among the clusters of a cut."""
-        min_cluster_size = self.cluster_settings.min_cluster_size if min_cluster_size is None else min_cluster_size
-        if n_clusters is None or min_cluster_size >= 1 or self.sample is not None:
+        n_clusters = cut.n_clusters
+        if n_clusters is None or cut.min_cluster_size >= 1 or self.sample is not None:
             return []
-        min_size = min_cluster_rows(min_cluster_size, self.tree.n_leaves, n_clusters)
+        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, n_clusters)
         sizes = find_small_groups(self.tree, min_size, n_clusters)
         if not len(sizes):
             return []

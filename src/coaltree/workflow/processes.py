@@ -5,7 +5,6 @@ The tree is found with fixed parameters. Predictions draw theirs, beginning at t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +30,6 @@ FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # of categorical columns, where dr
 # these on the other.
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
-RESOLUTION = 0.18  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
 MAX_CORRELATED = 100  # real columns with covariance matrices in predictions: the work grows as the cube of their number
 
 
@@ -64,11 +62,6 @@ def matrix_of(encoded: EncodedTable) -> FloatArray:
     matrix[:, n_real:] = encoded.codes
     matrix[:, n_real:][encoded.codes < 0] = np.nan
     return matrix
-
-
-def resolution_to_height(resolution: float) -> float:
-    """Return the height below which rows merge whose correlation, noise aside, is at least so much, eq. (4.1)."""
-    return -math.log(resolution) / (2 * RATE) if resolution > 0 else math.inf
 
 
 def encoded_of(encoding: Encoding, matrix: FloatArray) -> EncodedTable:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
+from .._cut import Cut, check_cut
 from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_parameter, optional
 from .._random import as_generator
 from ..errors import InputError
 from ..inference.thread_executor import thread_count
 from ..process.base import Process
-from ..tree.cut import check_cut
 
 _PROCESS = Instance(Process, "a process")
 CONSTRAINTS: dict[str, Constraint] = PARAMETERS | {
@@ -32,7 +32,8 @@ class Settings:
     n_runs: int = 1
     n_chains: int = 4
     n_samples: int = 1000
-    summary: str = "mcc"
+    summary: str = "ccd0"
+    summary_heights: Literal["mean", "median"] = "mean"
     draw_parameters: bool = False
     real_process: str | Process = "ornstein-uhlenbeck"
     categorical_process: Process | None = None
@@ -50,16 +51,10 @@ class Settings:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ClusterSettings(Settings):
+class ClusterSettings(Settings, Cut):
     """Settings of a tree with flat clusters."""
 
     _estimator = "CoalescentClustering"
-
-    resolution: float | None = None
-    n_clusters: int | None = None
-    height_threshold: float | None = None
-    min_cluster_size: float = 0.02
-    assign_outliers: bool = True
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -87,7 +82,7 @@ def parameter_names(kind: type[Settings]) -> list[str]:
 def check_settings(settings: Settings, n_rows: int) -> None:
     """Raise unless all parameters are allowed, each and together, for a table of so many rows."""
     for name, value in parameter_values(settings).items():
-        if name in CONSTRAINTS and name != "n_clusters":  # whose limit is the number of rows
+        if name in CONSTRAINTS:
             check_parameter(name, value, CONSTRAINTS[name])
     for name, owner, purpose in (
         ("refine", "greedy", "the tree can be refined"),
@@ -98,7 +93,7 @@ def check_settings(settings: Settings, n_rows: int) -> None:
                 f"{name} is True, and inference is {settings.inference!r}; {purpose} only with inference {owner!r}."
             )
     if isinstance(settings, ClusterSettings):
-        check_cut(settings.n_clusters, settings.height_threshold, n_rows, settings.resolution)
+        check_cut(settings, n_rows)
     if settings.client is not None:
         from ..inference.dask_executor import check_client  # imports Dask
 
