@@ -365,6 +365,8 @@ def test_convergence_of_made_up_traces():
     assert r_hat(noise) < 1.02
     assert effective_samples(noise) > 1500
     assert r_hat(noise + 3 * np.arange(4)[:, None]) > 1.5
+    assert r_hat(np.repeat([[0.0], [1.0]], 10, axis=1)) == np.inf  # each chain stays where it began
+    assert r_hat(np.repeat([0.0, 1.0], 10)[None]) == np.inf
     assert r_hat(noise[:1]) < 1.02
     assert r_hat(np.sort(noise[:1])) > 1.5  # the halves differ
     assert r_hat(np.ones((4, 10))) == 1

@@ -51,9 +51,10 @@ def effective_samples(trace: FloatArray) -> float:
 
 
 def _diagnose(diagnostic: Any, trace: FloatArray, method: str) -> float:
-    return (
-        float(diagnostic(trace, chain_axis=0, draw_axis=1, method=method)) if trace.shape[1] >= MIN_SAMPLES else np.nan
-    )
+    if trace.shape[1] < MIN_SAMPLES:
+        return np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):  # constant but different chains have an infinite R-hat
+        return float(diagnostic(trace, chain_axis=0, draw_axis=1, method=method))
 
 
 def find_warmup(log_joints: FloatArray) -> int:
