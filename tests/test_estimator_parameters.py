@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
+from coaltree.workflow.processes import scale_to_range
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
@@ -64,6 +65,32 @@ def test_noise_that_the_user_gave_is_held(frame):
         ]  # in units of the diffusion, whatever its variance
         assert np.ptp(ratio) == 0
         assert {float(own.process.parts[1][0].noise[0]) for own in model._model.predictor.ensemble.draws} == {0.2}
+
+
+def test_real_columns_count_by_their_range(frame):
+    """By default the variance of every column is the same share of its squared range; the mean precision is kept."""
+    for real_process in ("brownian", "ornstein-uhlenbeck"):
+        model = ct.CoalescentClustering(real_process=real_process).fit(frame)
+        real = frame[["length", "weight"]]
+        sizes = np.array([model.parameters_[name]["sd"] ** 2 for name in real])
+        assert np.ptp(sizes / (real.max() - real.min()) ** 2) == pytest.approx(0, abs=1e-12)
+    noise = np.array([model.parameters_[name]["noise_sd"] ** 2 for name in real])
+    assert np.mean(real.var(ddof=0) / (2 * noise)) == pytest.approx(1)
+
+
+def test_a_stray_cell_makes_its_column_count_less():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4))
+    before = scale_to_range(X, X.var(axis=0))
+    X[3, 0] = 1e6
+    X[5, 1] = np.nan
+    after = scale_to_range(X, np.nanvar(X, axis=0))
+    weight = np.nanvar(X, axis=0) / after
+    assert weight[0] < 0.5 * weight[1:].min()
+    assert weight.mean() == pytest.approx(1)
+    assert np.all(np.abs(np.log(before)) < 0.7)
+    constant = np.column_stack([X[:, 2], np.ones(100)])
+    assert scale_to_range(constant, np.array([2.0, 1.0])).tolist() == [2.0, 1.0]
 
 
 def test_parameters_have_the_names_and_units_of_the_columns(fitted, frame):

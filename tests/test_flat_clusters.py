@@ -176,7 +176,7 @@ def test_more_resolution_splits_clusters():
 
 def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
     X, classes = blobs()
-    X[:2] += 60 * np.eye(4)[:2]  # two rows far from all others, each in a direction of its own
+    X[:2] += 20 * np.array([[1, -1, 1, -1], [-1, 1, -1, 1]])  # two rows far from all others and from each other
     model = ct.CoalescentClustering(n_clusters=3).fit(X)
     assert np.bincount(model.labels_).min() >= 0.02 * len(X)
     assert adjusted_rand_score(classes[2:], model.labels_[2:]) > 0.9

@@ -68,7 +68,8 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         matrices, and one variance each instead. The tree itself is found without matrices.
     noise : float, optional
         Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and drawn for
-        predictions. With 0, categorical columns have no noise either.
+        predictions. With 0, categorical columns have no noise either. If it is given, real columns count for the tree by their
+        variance, otherwise by their range.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"

@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MIN_CLUSTER_SIZE = 2  # by default, if the table has enough rows
-MIN_GAP_RATIO = 2.0  # of successive split heights, for a clear gap between them
+MIN_GAP_RATIO = 2.5  # of successive split heights, for a clear gap between them
 MIN_GAP_HEIGHT = 0.3  # of the split above a gap; below, heights are not informative
 MAX_SPLITS = 10  # among which to search for a gap; lower splits have few rows each
 # A table has no structure if its highest split is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as
@@ -72,9 +72,9 @@ class NaturalCut(NamedTuple):
 def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int = 10) -> NaturalCut:
     """Return where to cut a tree by default.
 
-    Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least twice as high as the
-    next, the tree is cut between the two with the largest ratio. If the first eight are about equally high, as for noise without
-    structure, the tree is not cut at all.
+    Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least 2.5 times as high as
+    the next, the tree is cut between the two with the largest ratio. If the first eight are about equally high, as for noise
+    without structure, the tree is not cut at all.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def find_small_groups(tree: Tree, min_size: int, n_clusters: int) -> IntArray:
     Returns
     -------
     ndarray of int
-        In descending order, of groups of at least two leaves that merge with the others at least twice as high as the lowest
+        In descending order, of groups of at least two leaves that merge with the others at least 2.5 times as high as the lowest
         split between clusters.
     """
     heights = split_heights(tree, min_size)

@@ -90,8 +90,11 @@ def structure_process(
 ) -> Process:
     """Return the process that trees and clusters are found with: every column has its own variance, part of it noise.
 
-    Brownian motion has the variance that makes rows differ as under the stationary process where they are close.
+    By default variances are the same share of every column's squared range, see `scale_to_range`. If the noise is given, it is a
+    share of the variance of the column's cells. Brownian motion has the variance that makes rows differ as under the stationary
+    process where they are close.
     """
+    scales_to_range = noise is None and covariance != "spherical"
     share = NOISE if noise is None else noise
     own = share / (1 - share)
     covariance = (
@@ -100,12 +103,51 @@ def structure_process(
     states = 0.0 if noise == 0 else SITE_NOISE
 
     def real(middle: FloatArray, spread: FloatArray) -> Process:
-        rest = (1 - share) * spread
+        rest = (1 - share) * (scale_to_range(encoded.real, spread) if scales_to_range else spread)
         if templates.real == "brownian":
             return Brownian(_shaped(2 * RATE * rest, covariance), own / (2 * RATE))
         return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, covariance), own)
 
     return _process_of(matrix, encoded, templates, real, SITE_RATE, states)
+
+
+def scale_to_range(cells: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return variances that are all the same share of the squared range of their column, as if all columns had one range.
+
+    Columns in which a few cells are far from all others have a small variance for their range. They count less for the tree, and
+    columns with two groups of values count more. Clusters of many published tables are recovered better than with equal variances
+    (Milligan and Cooper, 1988, "A study of standardization of variables in cluster analysis"; `benchmarks/clusters.py`).
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n, D)
+        NaN is a missing cell.
+    variance : ndarray of shape (D,)
+        Of the observed cells.
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        The mean of ``variance`` over it is 1. Constant columns keep their variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cells = np.array([[0.0, 0.0], [0.0, 1.0], [2.0, 1.0], [2.0, 8.0]])
+    >>> scale_to_range(cells, cells.var(axis=0)).round(2).tolist()
+    [0.82, 13.12]
+    """
+    if not len(cells):
+        return variance
+    low = np.where(np.isnan(cells), np.inf, cells).min(axis=0)
+    high = np.where(np.isnan(cells), -np.inf, cells).max(axis=0)
+    varies = high > low
+    if not varies.any():
+        return variance
+    weight = np.ones(len(variance))
+    weight[varies] = (np.sqrt(variance[varies]) / (high[varies] - low[varies])) ** 2
+    weight[varies] /= weight[varies].mean()
+    return variance / weight
 
 
 def prediction_process(
