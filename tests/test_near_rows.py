@@ -21,6 +21,8 @@ def mixed_table(n=60, seed=0, missing=0.25):
 def by_definition(X, n_real, n_near):
     """Return the filled table, one pair of rows and one cell at a time."""
     n, filled = len(X), X.copy()
+    squared_range = (np.nanmax(X, axis=0) - np.nanmin(X, axis=0)) ** 2
+    unit = np.mean((np.nanvar(X, axis=0) / squared_range)[:n_real])  # mean variance of a column with a range of 1
     distance = np.full((n, n), np.nan)
     for i in range(n):
         for j in range(n):
@@ -31,7 +33,7 @@ def by_definition(X, n_real, n_near):
                     continue
                 columns += 1
                 if d < n_real:
-                    total += (a - b) ** 2 / np.var(own)
+                    total += (a - b) ** 2 / (unit * squared_range[d])
                 elif a != b:
                     shares = np.unique(own, return_counts=True)[1] / len(own)
                     total += 2 / (1 - np.sum(shares**2))

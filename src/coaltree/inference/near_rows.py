@@ -5,8 +5,9 @@ columns look similar by chance and merge too early. The mean over several simila
 search uses it; likelihoods and predictions use the observed cells.
 
 The distance of two rows is the mean squared difference over the columns that both have, scaled such that its expectation for
-two random rows is 2: real values are standardized, and a difference in category counts 2 over the probability that two rows
-differ. One additional column with just that expectation keeps rows with few common columns from looking similar by chance.
+two random rows is 2: real columns are scaled to the same range, as for the tree, and a difference in category counts 2 over the
+probability that two rows differ. One additional column with just that expectation keeps rows with few common columns from
+looking similar by chance.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.gaussian_prior import column_moments
+from ..process.gaussian_prior import column_moments, scale_to_range
 
 FloatArray = NDArray[np.float64]
 
@@ -75,7 +76,8 @@ def fill_from_neighbors(X: FloatArray, n_real: int, *, n_neighbors: int = N_NEIG
 def _standardize(X: FloatArray, observed: NDArray[np.bool_], n_real: int) -> tuple[FloatArray, FloatArray]:
     """Return coordinates of rows, 0 for missing cells, and their squared lengths in each column."""
     mean, variance = column_moments(X[:, :n_real])
-    real = np.where(observed[:, :n_real], X[:, :n_real] - mean, 0.0) / np.sqrt(np.where(variance > 0, variance, 1.0))
+    unit = np.sqrt(scale_to_range(X[:, :n_real], variance))
+    real = np.where(observed[:, :n_real], X[:, :n_real] - mean, 0.0) / unit
     parts, squares = [real], [real**2]
     for codes, known in zip(X[:, n_real:].T, observed[:, n_real:].T, strict=True):
         states = np.unique(codes[known])

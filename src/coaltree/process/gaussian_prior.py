@@ -138,6 +138,45 @@ def column_moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     return middle, np.where(spread > 0, spread, 1.0)
 
 
+def scale_to_range(cells: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return variances that are all the same share of the squared range of their column, as if all columns had one range.
+
+    Columns in which a few cells are far from all others have a small variance for their range. They count less for the tree, and
+    columns with two groups of values count more. Clusters of many published tables are recovered better than with equal variances
+    (Milligan and Cooper, 1988, "A study of standardization of variables in cluster analysis"; `benchmarks/clusters.py`).
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n, D)
+        NaN is a missing cell.
+    variance : ndarray of shape (D,)
+        Of the observed cells.
+
+    Returns
+    -------
+    ndarray of shape (D,)
+        The mean of ``variance`` over it is 1. Constant columns keep their variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cells = np.array([[0.0, 0.0], [0.0, 1.0], [2.0, 1.0], [2.0, 8.0]])
+    >>> scale_to_range(cells, cells.var(axis=0)).round(2).tolist()
+    [0.82, 13.12]
+    """
+    if not len(cells):
+        return variance
+    low = np.where(np.isnan(cells), np.inf, cells).min(axis=0)
+    high = np.where(np.isnan(cells), -np.inf, cells).max(axis=0)
+    varies = high > low
+    if not varies.any():
+        return variance
+    weight = np.ones(len(variance))
+    weight[varies] = (np.sqrt(variance[varies]) / (high[varies] - low[varies])) ** 2
+    weight[varies] /= weight[varies].mean()
+    return variance / weight
+
+
 def noise_log_prior(noise: FloatArray | float) -> float:
     """Return the log density of a noise, or of the noises of all columns, up to a constant."""
     if np.any(np.asarray(noise) <= 0):
