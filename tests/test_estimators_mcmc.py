@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import coaltree as ct
 from coaltree.cli import app
+from coaltree.errors import InputError
 from coaltree.persist.results import trace_log
 from coaltree.predict.predictor import Predictor
 from named import refused
@@ -288,6 +289,24 @@ def test_fit_samples_trees(table, fitted, tmp_path):
     }
     assert fit(tmp_path).exit_code == 0
     assert {path.name for path in out.iterdir()} == FILES | {"trace_mine.log"}
+
+
+def test_samples_are_cut_at_a_resolution_and_have_clusters_of_a_minimum_size():
+    rng = np.random.default_rng(0)
+    X = np.repeat([-6.0, 0.0, 6.0], 10)[:, None] + rng.normal(size=(30, 3))
+    settings = {"inference": "mcmc", "n_samples": 60, "n_chains": 1, "random_state": 0}
+    model = ct.CoalescentClustering(**settings).fit(X)
+    counts = [len(set(model.cut(resolution=resolution, min_cluster_size=1))) for resolution in (0.0, 0.3, 0.999)]
+    assert counts[0] == 1 < counts[1] <= counts[2] == 30
+    height = -np.log(0.3)  # of a resolution of 0.3, eq. (4.1)
+    assert model.cut(resolution=0.3).tolist() == model.cut(height_threshold=height).tolist()
+    sizes = np.bincount(model.cut(resolution=0.6, min_cluster_size=4))
+    assert sizes.min() >= 4
+    drawn = ct.CoalescentClustering(**settings, draw_parameters=True).fit(X)
+    with pytest.raises(InputError, match=r"resolution.*0\.3.*draw_parameters"):
+        drawn.cut(resolution=0.3)
+    with pytest.raises(InputError, match="draw_parameters"):
+        ct.CoalescentClustering(**settings, draw_parameters=True, resolution=0.3).fit(X)
 
 
 def test_fit_of_one_row(tmp_path):

@@ -119,6 +119,13 @@ def test_cut_by_agreement():
     assert cut_by_agreement(together, 1).tolist() == [0, 0, 0]
     assert cut_by_agreement(together, 3).tolist() == [0, 1, 2]
     assert cut_by_agreement([[1.0]]).tolist() == [0]
+    pairs = np.full((5, 5), 0.2) + 0.8 * np.eye(5)
+    pairs[0, 1] = pairs[1, 0] = pairs[2, 3] = pairs[3, 2] = 0.9
+    pairs[4, :4] = pairs[:4, 4] = [0.0, 0.0, 0.1, 0.1]
+    assert cut_by_agreement(pairs).tolist() == [0, 0, 1, 1, 2]
+    assert cut_by_agreement(pairs, min_size=2).tolist() == [0, 0, 1, 1, 1]
+    assert cut_by_agreement(pairs, min_size=2, assign_outliers=False).tolist() == [0, 0, 1, 1, -1]
+    assert cut_by_agreement(pairs, 2, min_size=2).tolist() == [0, 0, 1, 1, 1]
 
 
 # -- the command line ----------------------------------------------------------------------------------------------

@@ -156,7 +156,9 @@ def _is_height(height: object) -> bool:
     return isinstance(height, (int, float, np.integer, np.floating)) and bool(height >= 0)
 
 
-def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> IntArray:
+def cut_by_agreement(
+    similarity: ArrayLike, n_clusters: int | None = None, *, min_size: int = 1, assign_outliers: bool = True
+) -> IntArray:
     """Cluster rows by their co-clustering probabilities, with average linkage.
 
     Parameters
@@ -165,11 +167,15 @@ def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> In
         Probability that two rows are in one cluster.
     n_clusters : int, optional
         From 1 to n. By default clusters merge while the average probability between them is above 1/2.
+    min_size : int, default 1
+        Minimum size of a cluster, if any cluster is that large.
+    assign_outliers : bool, default True
+        Whether the rows of smaller groups join the cluster they are most probably in.
 
     Returns
     -------
     ndarray of int, shape (n,)
-        Cluster of each row.
+        Cluster of each row; -1 for rows that stay outside.
     """
     apart = 1 - np.asarray(similarity, dtype=np.float64)
     if len(apart) == 1:
@@ -178,7 +184,19 @@ def cut_by_agreement(similarity: ArrayLike, n_clusters: int | None = None) -> In
     from scipy.spatial.distance import squareform
 
     tree = Tree.from_linkage(linkage(np.clip(squareform(apart, checks=False), 0.0, 1.0), "average"))
-    return cut_by_height(tree, 0.5) if n_clusters is None else cut_by_count(tree, n_clusters)
+    if n_clusters is None:
+        labels = cut_by_height(tree, 0.5)
+        sizes = np.bincount(labels)
+        if np.any(sizes >= min_size):
+            labels[sizes[labels] < min_size] = -1
+    else:
+        labels = label_leaves(tree, cut_with_min_size(tree, min_size, n_clusters=n_clusters))
+    outliers = labels < 0
+    if assign_outliers and outliers.any():
+        clusters = np.unique(labels[~outliers])
+        members = labels[:, None] == clusters
+        labels[outliers] = clusters[np.argmin(apart[outliers] @ members / members.sum(axis=0), axis=1)]
+    return number_clusters(labels)
 
 
 def cut_with_min_size(

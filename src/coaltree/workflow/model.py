@@ -41,7 +41,7 @@ from .processes import (
     parameters_by_name,
     prediction_process,
 )
-from .settings import ClusterSettings, Settings
+from .settings import ClusterSettings, Settings, refuse_resolution
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -147,7 +147,7 @@ class FittedModel:
         One of `CUT_RULES` if the user gave it; "likelihood ratio" for a sample; otherwise "gap" if the heights of the tree show
         a clear one, "no structure", or "default resolution".
         """
-        rule = given_rule(self.cluster_settings, for_trees=self.sample is not None)
+        rule = given_rule(self.cluster_settings)
         if rule is not None:
             return rule
         return "likelihood ratio" if self.sample is not None else self._natural_cut(self.cluster_settings).reason
@@ -161,10 +161,21 @@ class FittedModel:
         """Return flat clusters: a cut of one tree, or what most trees of a sample agree on."""
         check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
-            return cut_by_agreement(co_clustering_matrix(self.sample, cut), cut.n_clusters)
+            return self._cut_sample(self.sample, cut)
         if given_rule(cut) is None:
             cut = change_cut(cut, height_threshold=self._natural_cut(cut).height)
         return flat_clusters(self.tree, self.matrix, self.process, cut, RATE)
+
+    def _cut_sample(self, sample: TreeSample, cut: Cut) -> IntArray:
+        """Return what most trees of a sample agree on."""
+        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
+        rule = cut
+        if cut.resolution is not None:
+            if self.uses_sample:
+                refuse_resolution(cut)
+            rule = change_cut(cut, height_threshold=resolution_to_height(cut.resolution, RATE))
+        together = co_clustering_matrix(sample, rule)
+        return cut_by_agreement(together, cut.n_clusters, min_size=min_size, assign_outliers=cut.assign_outliers)
 
     def _natural_cut(self, cut: Cut) -> NaturalCut:
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)

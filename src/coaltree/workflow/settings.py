@@ -94,9 +94,20 @@ def check_settings(settings: Settings, n_rows: int) -> None:
             )
     if isinstance(settings, ClusterSettings):
         check_cut(settings, n_rows)
+        if settings.draw_parameters:
+            refuse_resolution(settings)
     if settings.client is not None:
         from ..inference.dask_executor import check_client  # imports Dask
 
         check_client(settings.client)
     as_generator(settings.random_state)
     thread_count(settings.n_jobs)
+
+
+def refuse_resolution(cut: Cut) -> None:
+    """Raise if a sample of trees with drawn parameters is to be cut at a resolution."""
+    if cut.resolution is not None:
+        raise InputError(
+            f"resolution is {cut.resolution:g}, but draw_parameters=True gives every tree its own rate, and with it another "
+            "height of that resolution; give n_clusters or height_threshold, or no rule."
+        )
