@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -70,6 +71,8 @@ class BuildKernels(build_ext):
     def run(self) -> None:
         """Compile; where that fails, say so and go on."""
         self.in_checkout = bool(self.inplace or self.editable_mode)  # setuptools takes the first of them back meanwhile
+        if self.in_checkout and has_avx2() and not os.environ.get("COALTREE_ALL_BUILDS"):
+            self.leave_out_plain_builds()
         try:
             super().run()
         except Exception as error:  # whatever a missing or broken compiler raises
@@ -84,8 +87,27 @@ class BuildKernels(build_ext):
                 file=sys.stderr,
             )
 
+    def leave_out_plain_builds(self) -> None:
+        """Compile for AVX2 only, in half the time: a source checkout runs where it was built."""
+        plain = [
+            extension for extension in self.extensions if extension.name != UTILITY and ".avx2." not in extension.name
+        ]
+        for extension in plain:
+            self.place_in_source(extension).unlink(missing_ok=True)  # it would go stale
+        self.extensions = [extension for extension in self.extensions if extension not in plain]
+
+    def place_in_source(self, extension: Extension) -> Path:
+        """Return where a module's build lies in a source checkout."""
+        return SOURCE / self.get_ext_filename(extension.name)
+
     def build_extension(self, extension: Extension) -> None:
-        """Compile one module with the flags of its variant."""
+        """Compile one module with the flags of its variant; in a source checkout, only if its C code is new."""
+        earlier, target = self.place_in_source(extension), Path(self.get_ext_fullpath(extension.name))
+        if self.in_checkout and is_newer(earlier, [*map(Path, extension.sources), Path("setup.py")]):
+            if earlier.resolve() != target.resolve():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(earlier, target)
+            return
         flags = MSVC_FLAGS if self.compiler.compiler_type == "msvc" else UNIX_FLAGS
         avx2 = ["/arch:AVX2"] if self.compiler.compiler_type == "msvc" else ["-mavx2"]
         if ".avx2." in extension.name:
@@ -98,6 +120,17 @@ class BuildKernels(build_ext):
     def is_seldom_run(self, extension: Extension) -> bool:
         """Return whether to compile in half the time: what Cython adds, and in source checkouts what AVX2 code replaces."""
         return extension.name == UTILITY or (X86 and self.in_checkout)
+
+
+def is_newer(file: Path, sources: list[Path]) -> bool:
+    """Return whether a file exists and is newer than all that it is made of."""
+    return file.exists() and all(file.stat().st_mtime > source.stat().st_mtime for source in sources)
+
+
+def has_avx2() -> bool:
+    """Return whether this processor is known to have AVX2."""
+    facts = Path("/proc/cpuinfo")  # of Linux; elsewhere both variants are built
+    return X86 and facts.exists() and re.search(r"^flags\b.*\bavx2\b", facts.read_text(), re.MULTILINE) is not None
 
 
 def extensions() -> list[Extension]:

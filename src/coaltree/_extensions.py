@@ -1,8 +1,8 @@
 """Which build of the kernels is loaded: for processors with AVX2, for any processor, or the Python source.
 
 The files of a ``kernels`` folder are Python, with the types of a ``.pxd`` file beside each. Cython compiles them when the
-package is installed, twice where the processor's vectors differ: the second build lies in the folder ``avx2``. Without a C
-compiler there is no build, and Python runs the same files.
+package is installed, twice where the processor's vectors differ: the second build lies in the folder ``avx2``. A source
+checkout has only the one that its processor runs. Without a C compiler there is no build, and Python runs the same files.
 """
 
 from __future__ import annotations
@@ -31,17 +31,19 @@ def kernel_path(path: Iterable[str]) -> list[str]:
         The ``__path__`` of the package.
     """
     folders = list(path)
-    if not _are_built(folders):
-        _warn_uncompiled()
     if _has_avx2():
         folders = [str(Path(folder, "avx2")) for folder in folders if Path(folder, "avx2").is_dir()] + folders
+    if not _are_built(folders):
+        _warn_uncompiled()
     return folders
 
 
 def say_uncompiled(say: Callable[[str], None]) -> None:
     """Say it in another way than by a warning if the kernels are not compiled."""
     global _warned
-    if not _warned and not _are_built([str(Path(__file__).parent / "process" / "kernels")]):
+    folder = Path(__file__).parent / "process" / "kernels"
+    builds = [folder / "avx2", folder] if _has_avx2() else [folder]
+    if not _warned and not _are_built(str(build) for build in builds if build.is_dir()):
         _warned = True
         say(UNCOMPILED)
 
