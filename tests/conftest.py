@@ -40,16 +40,18 @@ def pytest_configure(config):
 def short_chains():
     """Draw few trees for predictions, by short chains: for tests of what is done with them, not of how good they are."""
     from coaltree.inference import posterior_draws
+    from coaltree.report import held_out
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (
-            ("DRAWS_PER_CHAIN", 4),
-            ("MIN_SWEEPS", 12),
-            ("MAX_SWEEPS", 12),
+            ("DRAWS_PER_CHAIN", 2),
+            ("MIN_SWEEPS", 8),
+            ("MAX_SWEEPS", 8),
             ("N_TREE_SWEEPS", 2),
-            ("N_CELL_DRAWS", 3),
+            ("N_CELL_DRAWS", 2),
         ):
             patch.setattr(posterior_draws, name, value)
+        patch.setattr(held_out, "MAX_DRAWS", 1)  # of those that rows are left out of
         yield
 
 

@@ -51,6 +51,7 @@ def fitted(frame):
     return ct.CoalescentClustering().fit(frame)
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_noise_that_the_user_gave_is_held(frame):
     """As a share of each column's variance."""
     for real_process in ("brownian", "ornstein-uhlenbeck"):

@@ -174,6 +174,7 @@ def test_more_resolution_splits_clusters():
     assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
     X, classes = blobs()
     X[:2] += 20 * np.array([[1, -1, 1, -1], [-1, 1, -1, 1]])  # two rows far from all others and from each other
@@ -199,6 +200,7 @@ def test_no_two_merges_share_a_height():
     assert model.log_joint_ == pytest.approx(ct.log_joint(model.tree_, model._model.matrix, model.process_))
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_questions_have_parameters_of_their_own():
     X, _ = blobs(60)
     model = ct.CoalescentClustering().fit(X)

@@ -124,6 +124,7 @@ X = [0.0, 0.1, 0.2, 5.0, 5.1, 5.2]
     ],
     ids=["polars duration", "arrow duration", "arrow date", "pandas arrow date", "pandas arrow duration"],
 )
+@pytest.mark.usefixtures("short_chains")
 def test_durations_and_arrow_dates(frame):
     filled = ct.CoalescentImputer(noise=0.1).fit_transform(frame)
     assert type(filled) is type(frame)

@@ -923,6 +923,7 @@ def test_processes_come_back_to_the_last_bit(process):
     assert again.log_likelihood(FOUR, X) == process.log_likelihood(FOUR, X)
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_models_with_noise_in_all_columns(tmp_path):
     """A stored model has the noise of each column, in its own units, and gives the same answers bit for bit."""
     rng = np.random.default_rng(16)

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
+from coaltree.inference import posterior_draws
 from coaltree.predict.predictor import Predictor
+from coaltree.report import held_out
 from coaltree.report.build import report_facts
 from coaltree.report.facts import Examined, RealFacts
 from coaltree.report.held_out import leave_out
@@ -68,7 +70,10 @@ def test_rows_are_taken_off_one_at_a_time(model):
                 assert found.cells.probability[row, own] == pytest.approx(cells.probability[0, own], rel=1e-9)
 
 
-def test_an_odd_row_and_an_odd_cell_are_found(frame):
+def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
+    for name, value in (("DRAWS_PER_CHAIN", 4), ("MIN_SWEEPS", 12), ("MAX_SWEEPS", 12)):  # to tell what is odd
+        monkeypatch.setattr(posterior_draws, name, value)
+    monkeypatch.setattr(held_out, "MAX_DRAWS", 3)
     table = frame.copy()
     table.loc["row 30", ["mass", "length"]] = [70.0, 12.0]
     table.loc["row 22", "flies"] = "no"  # of a group that flies

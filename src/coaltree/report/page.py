@@ -6,8 +6,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,9 @@ from .sections import (
     tally,
 )
 from .verdicts import verdicts
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -227,26 +231,15 @@ def page(facts: ReportFacts) -> str:
         Self-contained: styles, scripts and plotly.js are included, and nothing is loaded from outside.
     """
     check_packages()
-    from jinja2 import DictLoader, Environment, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    environment = Environment(
-        loader=DictLoader({"report.html": _template("report.html")}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["format_odds"] = format_odds
-    environment.filters["shorten_name"] = shorten_name
-    environment.filters["format_number"] = lambda value: format_number(round_significant(value))
     theme_script, plotly = _template("theme.js"), get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
     page_script = '"use strict";\n(() => {\n' + "\n".join(map(_template, _SCRIPTS)) + "\n})();\n"
     drawing = picture(facts)
     rows, cells = odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
     clusters, sizes = cluster_views(facts, drawing["colors"]), np.bincount(facts.labels)
-    return environment.get_template("report.html").render(
+    return _page_template().render(
         facts=facts,
         names=facts.tree.leaf_names,
         counted=count,
@@ -276,6 +269,24 @@ def page(facts: ReportFacts) -> str:
         policy=content_security_policy([theme_script, plotly, page_script]),
         picture=Markup(embedded_json(drawing)),
     )
+
+
+@cache
+def _page_template() -> Template:
+    """Return the template of the page; to compile it takes longer than to fill it in."""
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    environment = Environment(
+        loader=DictLoader({"report.html": _template("report.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["format_odds"] = format_odds
+    environment.filters["shorten_name"] = shorten_name
+    environment.filters["format_number"] = lambda value: format_number(round_significant(value))
+    return environment.get_template("report.html")
 
 
 def content_security_policy(scripts: Sequence[str]) -> str:
