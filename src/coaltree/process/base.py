@@ -11,6 +11,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -309,7 +310,7 @@ class Process(ABC):
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor, by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in _argument_names(type(self))}
 
     # -- likelihood ------------------------------------------------------------------------------------
 
@@ -335,6 +336,12 @@ class Process(ABC):
         resolved = self.resolve(matrix)
         merges = merge_log_likelihoods(resolved, tree, matrix)
         return math.fsum(resolved.leaf_log_likelihoods(matrix)) + float(np.sum(merges.log_z))
+
+
+@cache
+def _argument_names(kind: type[Process]) -> tuple[str, ...]:
+    """Return the names of the arguments of a constructor; chains make a process at every step."""
+    return tuple(inspect.signature(kind).parameters)
 
 
 def _to_plain(value: Any) -> Any:

@@ -25,6 +25,7 @@ from .kernels.messages import Forest
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+HASHED_ROWS = 64  # at once: no second table in memory
 MAX_PATTERNS = 0.75  # of all states: if more of them differ, each column is a site of its own
 
 
@@ -259,10 +260,11 @@ def _equal(table: FloatArray, hashes: NDArray[np.uint64], one: IntArray, other: 
 
 def _hash_columns(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a hash of each column: the sum of its bits times odd numbers, modulo 2^64."""
-    factors = np.random.default_rng(0).integers(2**63, size=len(values), dtype=np.uint64)
+    factors = 2 * np.random.default_rng(0).integers(2**63, size=len(values), dtype=np.uint64) + np.uint64(1)
     total = np.zeros(values.shape[1], dtype=np.uint64)
-    for row, factor in zip(values, factors, strict=True):
-        total += (row ^ (row >> np.uint64(29))) * (2 * factor + np.uint64(1))
+    for first in range(0, len(values), HASHED_ROWS):
+        rows = values[first : first + HASHED_ROWS]
+        total += ((rows ^ (rows >> np.uint64(29))) * factors[first : first + HASHED_ROWS, None]).sum(axis=0)
     return total
 
 
@@ -282,6 +284,8 @@ class _Sites:
 
     @classmethod
     def of(cls, declared: list[SiteColumns], patterns: bool) -> _Sites:
+        if not declared:
+            return _NO_SITES
         equilibria = [q for own in declared for q in own.equilibrium]
         start = np.cumsum([0, *map(len, equilibria)]).astype(np.intp)
         q = np.concatenate([np.zeros(0), *equilibria])
@@ -326,6 +330,8 @@ class _Sites:
 
     def messages(self, capacity: int) -> FloatArray:
         """Return the messages of all slots."""
+        if not self.declared:
+            return np.zeros((capacity, 0))
         state, root_q = np.zeros((capacity, self.rank[-1])), self.root_q
         own_states = np.unique(self.places, return_index=True)[1]  # of the first column of each site
         first = 0
@@ -345,6 +351,14 @@ class _Sites:
             here = slice(first, first + int(start[-1]))
             yield _Part(self.places[here], np.zeros(0), start, self.q[here], own.rate, self.share[here])
             first = here.stop
+
+
+def _no_sites() -> _Sites:
+    none, nothing = np.zeros(0, dtype=np.intp), np.zeros(0)
+    return _Sites([], nothing, nothing, none, none, none, np.zeros(1, dtype=np.intp), nothing, nothing)
+
+
+_NO_SITES = _no_sites()  # of tables of numbers, for which chains make a forest again and again
 
 
 def read_messages(forest: Forest, slots: IntArray | slice) -> Messages:
