@@ -346,21 +346,24 @@ def check_children(children: ArrayLike) -> NDArray[np.intp]:
         given = np.empty((0, 2), dtype=np.intp)
     if given.ndim != 2 or given.shape[1] != 2:
         raise InputError(f"children has shape {given.shape}; it must be (n - 1, 2), two nodes for each merge.")
-    with np.errstate(invalid="ignore"):
+    if given.dtype == np.intp:  # as they come from the library itself, tree after tree
         kids = given.astype(np.intp)
-    if not np.array_equal(kids, given):
-        raise InputError("children must hold whole numbers: the numbers of the nodes that merge.")
+    else:
+        with np.errstate(invalid="ignore"):
+            kids = given.astype(np.intp)
+        if not np.array_equal(kids, given):
+            raise InputError("children must hold whole numbers: the numbers of the nodes that merge.")
     n_merges = len(kids)
     limit = np.arange(n_merges + 1, 2 * n_merges + 1)[:, None]
-    wrong = np.argwhere((kids < 0) | (kids >= limit))
-    if len(wrong):
-        k, side = wrong[0]
+    wrong = (kids < 0) | (kids >= limit)
+    if wrong.any():
+        k, side = np.argwhere(wrong)[0]
         raise InputError(
             f"Merge {k} joins node {kids[k, side]}, but only nodes 0 to {limit[k, 0] - 1} exist by then; "
             "order the merges from the most recent to the oldest."
         )
     uses = np.bincount(kids.ravel(), minlength=2 * n_merges)
-    if n_merges and np.any(uses != 1):
+    if n_merges and (uses != 1).any():
         node = int(np.argmax(uses != 1))
         raise InputError(
             f"Node {node} is a child {uses[node]} times; every node but the root must be one exactly once."
@@ -378,14 +381,14 @@ def check_heights(heights: ArrayLike, children: NDArray[np.intp]) -> NDArray[np.
             f"heights has shape {ages.shape}; a tree of {n_leaves} leaves has {2 * n_leaves - 1} nodes, "
             "leaves first, each with a height."
         )
-    if not np.all(np.isfinite(ages)):
+    if not np.isfinite(ages).all():
         node = int(np.argmax(~np.isfinite(ages)))
         raise InputError(f"The height of node {node} is {ages[node]}; heights must be finite numbers.")
-    if np.any(ages[:n_leaves] != 0):
+    if ages[:n_leaves].any():
         leaf = int(np.argmax(ages[:n_leaves] != 0))
         raise InputError(f"Leaf {leaf} has height {ages[leaf]:g}; every leaf must be at height 0.")
-    steps = np.diff(ages[n_leaves - 1 :])
-    if np.any(steps < 0):
+    steps = ages[n_leaves:] - ages[n_leaves - 1 : -1]
+    if (steps < 0).any():
         k = int(np.argmax(steps < 0))
         before = "the leaves" if k == 0 else f"merge {k - 1}"
         raise InputError(
