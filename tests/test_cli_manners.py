@@ -25,7 +25,10 @@ TEXT = "id,x,y,c\na,1.0,2.0,u\nb,1.5,,u\nc,9.0,8.0,v\nd,8.5,NA,v\nf,?,7.5,u\n"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model.coaltree"
-    ct.CoalescentClustering().fit(pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).drop("id")).save(path)
+    frame = pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).drop("id")
+    model = ct.CoalescentClustering().fit(frame)
+    model.score_samples(frame)  # the file then has the draws, which other processes would make by long chains
+    model.save(path)
     return path
 
 

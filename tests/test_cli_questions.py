@@ -287,9 +287,11 @@ def test_files_that_are_not_written(command, tmp_path, monkeypatch, question):
     assert contents(tmp_path) == before
 
 
-def test_standard_output_is_utf_8(folder, tmp_path):
+def test_standard_output_is_utf_8(fitted, tmp_path):
     (tmp_path / "n.csv").write_text("id,x,y,c,z\n" + "".join(f"Ω{i},1,2,u,007\n" for i in range(3)), encoding="utf-8")
-    command = [sys.executable, "-m", "coaltree", "score", str(folder / "out" / "model.coaltree"), "n.csv"]
+    fitted.score_samples(pl.DataFrame({"x": [1.0], "y": [2.0], "c": ["u"], "z": ["007"]}))
+    fitted.save(tmp_path / "model.coaltree")  # with the draws, which the process would make by long chains
+    command = [sys.executable, "-m", "coaltree", "score", "model.coaltree", "n.csv"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, timeout=300, check=True,
         env=ENVIRONMENT | {"PYTHONIOENCODING": "latin-1"},

@@ -60,6 +60,9 @@ for process, X in (
     print(ct.mcmc(X, process, 3, 1, warmup=1, thin=5, random_state=0).trees[-1].to_newick())
 found = ct.greedy(real, ct.Brownian(noise=0.1))
 print(ct.refine(found.tree, real, found.process).log_joint)
+from coaltree.inference import posterior_draws
+posterior_draws.MIN_SWEEPS = posterior_draws.MAX_SWEEPS = 4  # as plain Python they take seconds
+posterior_draws.DRAWS_PER_CHAIN = 2
 print(ct.CoalescentClustering().fit(real).score_samples(real[:2] + 0.1).tolist())
 print(ct.greedy(np.repeat(real, 12, axis=0) + rng.normal(size=(72, 2)), ct.Brownian(noise=0.1), search="neighbors").log_joint)
 print(ct.baselines.BayesianHierarchicalClustering().fit(real).tree_.to_newick())

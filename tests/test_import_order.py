@@ -115,6 +115,8 @@ def test_dask_is_for_those_who_ask_for_it():
         "import coaltree as ct\n"
         "for name in ct.__all__: getattr(ct, name)\n"
         "import coaltree.cli.fit\n"
+        "from coaltree.inference import posterior_draws\n"
+        "posterior_draws.MIN_SWEEPS = posterior_draws.MAX_SWEEPS = 4\n"
         "ct.CoalescentClustering().fit([[0.0], [1.0], [3.0]]).score_samples([[0.5]])\n"
         "import sys; print([m for m in ('dask', 'distributed') if m in sys.modules])"
     )
@@ -132,6 +134,11 @@ def test_every_public_name_is_there():
 
 
 @pytest.fixture(scope="module")
+def modules(codebase):
+    return codebase.read_modules()
+
+
+@pytest.fixture(scope="module")
 def codebase():
     """The script that measures the structure of the package."""
     spec = importlib.util.spec_from_file_location("codebase", PACKAGE.parents[1] / "tools" / "codebase.py")
@@ -141,9 +148,9 @@ def codebase():
     return module
 
 
-def test_imports_have_no_cycles(codebase):
+def test_imports_have_no_cycles(codebase, modules):
     """Imports in functions and for types count as well."""
-    assert codebase.find_cycles(codebase.read_modules()) == []
+    assert codebase.find_cycles(modules) == []
 
 
 def test_cycles_are_found(codebase):
@@ -154,11 +161,11 @@ def test_cycles_are_found(codebase):
     assert codebase.find_cycles(modules) == [["b", "c"]]
 
 
-def test_processes_are_asked_not_told_apart(codebase):
-    assert codebase.process_checks(codebase.read_modules()) == []
+def test_processes_are_asked_not_told_apart(codebase, modules):
+    assert codebase.process_checks(modules) == []
 
 
-def test_the_module_map_is_up_to_date(codebase):
+def test_the_module_map_is_up_to_date(codebase, modules):
     """Run ``python tools/codebase.py --map`` after a change of modules or of their first lines."""
-    for path, text in codebase.generated_texts(codebase.read_modules()).items():
+    for path, text in codebase.generated_texts(modules).items():
         assert path.read_text() == text

@@ -199,14 +199,13 @@ def test_clades_are_those_of_sequential_monte_carlo(eight, sample):
         warnings.simplefilter("ignore", InputWarning)
         runs = [ct.smc(X, process, n_particles=200, random_state=k, leaf_names=list("abcdefgh")) for k in range(12)]
     shares = np.exp([run.log_evidence for run in runs])
+    found_by_runs = [run.clade_probabilities() for run in runs]
+    of_trees = [named_clades(tree) for tree in sample.trees]
     for clade, probability in sample.clade_probabilities().items():
         if probability > 0.02:
-            found = np.array([run.clade_probabilities().get(clade, 0.0) for run in runs])
+            found = np.array([own.get(clade, 0.0) for own in found_by_runs])
             expected = np.average(found, weights=shares)
-            chains = [
-                np.mean([clade in named_clades(sample.trees[k]) for k in np.flatnonzero(sample.chains == c)])
-                for c in range(4)
-            ]
+            chains = [np.mean([clade in of_trees[k] for k in np.flatnonzero(sample.chains == c)]) for c in range(4)]
             error = math.hypot(found.std(ddof=1) / math.sqrt(12), np.std(chains, ddof=1) / 2)
             assert abs(probability - expected) < max(BOUND * error, 0.01), clade
 

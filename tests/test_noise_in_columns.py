@@ -792,7 +792,7 @@ def test_rounds_of_fitting_end_at_the_best_noise(kind):
         process = ct.Brownian([1.0] * 3, [0.1] * 3)
         if kind == "stationary":
             process = ct.OrnsteinUhlenbeck(0.5, X.mean(axis=0), [1.0] * 3, [0.1] * 3)
-    for _ in range(25):
+    for _ in range(12):
         process = ct.calibrate(process, tree, X)
     best = objective(process, [tree], X, [1.0])
     for d, factor in product(range(3), (0.5, 0.9, 1.1, 2.0)):

@@ -17,7 +17,6 @@ pytestmark = [
 @parametrize_with_checks(
     [
         CoalescentClustering(**QUICK),
-        CoalescentClustering(inference="smc", proposal="race", n_particles=5, random_state=0, **QUICK),
         CoalescentClustering(inference="mcmc", n_chains=2, n_samples=10, random_state=0, **QUICK),
         CoalescentImputer(**QUICK),
     ]
@@ -27,6 +26,12 @@ def test_check_estimator(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([CoalescentClustering(), CoalescentClustering(refine=True, **QUICK)])
-def test_check_estimator_with_all_that_is_done_by_default(estimator, check):
+@parametrize_with_checks(
+    [
+        CoalescentClustering(),
+        CoalescentClustering(refine=True, **QUICK),
+        CoalescentClustering(inference="smc", proposal="race", n_particles=5, random_state=0, **QUICK),
+    ]
+)
+def test_check_other_estimators(estimator, check):
     check(estimator)

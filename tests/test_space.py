@@ -103,7 +103,7 @@ def test_boxes_are_used_where_they_rule_pairs_out(kind, worthwhile):
     assert bool(partners.space.boxes) == worthwhile
 
 
-def hard_for_single_precision(kind, n=400):
+def hard_for_single_precision(kind, n=300):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(n, 7))
     if kind == "tight clusters":  # far from one another: distances within them have few digits in single precision

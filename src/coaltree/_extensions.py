@@ -41,9 +41,10 @@ def kernel_path(path: Iterable[str]) -> list[str]:
 def say_uncompiled(say: Callable[[str], None]) -> None:
     """Say it in another way than by a warning if the kernels are not compiled."""
     global _warned
-    folder = Path(__file__).parent / "process" / "kernels"
-    builds = [folder / "avx2", folder] if _has_avx2() else [folder]
-    if not _warned and not _are_built(str(build) for build in builds if build.is_dir()):
+    folder = (
+        Path(__file__).parent / "process" / "kernels"
+    )  # whether this processor runs the build is seen when it is loaded
+    if not _warned and not _are_built(str(build) for build in (folder, folder / "avx2") if build.is_dir()):
         _warned = True
         say(UNCOMPILED)
 
