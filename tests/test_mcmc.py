@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -155,11 +156,19 @@ def roots_of_redrawn_data(rng, process, moving, n=6, count=1500):
 
 def check_roots(roots, n=6):
     """Compare mean and quantiles with those of the prior, whose waiting times are exponential."""
+    check_mean(roots, 2 * (1 - 1 / n), "mean")
+    for share, height in zip(SHARES, quantiles_of_roots(n), strict=True):
+        check_mean(roots < height, share, share)
+
+
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@cache
+def quantiles_of_roots(n):
     live = np.arange(n, 1, -1)
     drawn = np.random.default_rng(0).exponential(2 / (live * (live - 1)), size=(1_000_000, n - 1)).sum(axis=1)
-    check_mean(roots, 2 * (1 - 1 / n), "mean")
-    for share in (0.05, 0.25, 0.5, 0.75, 0.95):
-        check_mean(roots < np.quantile(drawn, share), share, share)
+    return np.quantile(drawn, SHARES)
 
 
 class TestDataAndTreeInTurn:

@@ -4,6 +4,7 @@ Brute force is the Gaussian of all cells of the table and of the new row togethe
 """
 
 import pickle
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -49,6 +50,7 @@ CASES = {
 }
 
 
+@cache
 def meeting_heights(tree):
     """The height at which each two leaves meet; 0 for a leaf and itself."""
     below = reference.leaves_below(tree)
@@ -61,6 +63,7 @@ def meeting_heights(tree):
     )
 
 
+@cache
 def covariance_of(process, tree):
     """Covariance of all cells of a table, row by row."""
     variance = np.diag(process.variance) if process.variance.ndim < 2 else process.variance
