@@ -62,8 +62,8 @@ from .thread_executor import ThreadExecutor, thread_count
 IntArray = NDArray[np.intp]
 
 MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = 1_000, 10_000  # below which the neighbour search leaves the rest to the exact one
-ROWS_PER_SCAN = 100  # that a thread takes at a time, on average
-MAX_ROWS_OF_ONE_THREAD = 500  # more threads would take longer to start than the work takes
+ROWS_PER_SCAN, SCANS_PER_THREAD = 100, 4  # so many rows at a time, on average, or fewer if each thread then has too few turns
+MAX_NUMBERS_OF_ONE_THREAD = 2_500_000  # in the messages of all pairs: threads would take longer to start than the work takes
 ROWS_PER_BLOCK = 100_000  # compared at a time to find equal ones
 
 FloatArray = NDArray[np.float64]
@@ -253,6 +253,11 @@ def _in_space(forest: Forest) -> bool:
     return bool(forest.complete and forest.n_brownian)
 
 
+def _message_length(forest: Forest) -> int:
+    """Return how many numbers the message of a lineage has."""
+    return int(np.asarray(forest.mean).shape[1] + np.asarray(forest.state).shape[1])
+
+
 def merge_exactly(
     forest: Forest, partners: Partners, done: int, merges: Merges, n_threads: int, report: Progress
 ) -> None:
@@ -264,9 +269,10 @@ def merge_exactly(
     enter_all(forest, partners, scratch)
     # near ones in turn, while they are at hand
     order = np.argsort(np.asarray(partners.space.bucket)[:n], kind="stable")
+    n_threads = n_threads if n**2 * _message_length(forest) > MAX_NUMBERS_OF_ONE_THREAD else 1
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
-    bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + min(n, max(1, n // ROWS_PER_SCAN))))).astype(int)
-    n_threads = n_threads if n > MAX_ROWS_OF_ONE_THREAD else 1
+    n_scans = min(n, max(SCANS_PER_THREAD * n_threads, n // ROWS_PER_SCAN))
+    bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + n_scans))).astype(int)
     scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
         delayed(find_partners)(forest, partners, order[first:last], Scratch(forest)) for first, last in pairwise(bounds)
     )
