@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,47 @@ def fingerprint(subject: Any, *settings: object) -> str:
     return digest.hexdigest()
 
 
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_CHUNK = 1 << 20
+
+
+class _DigestWriter(io.RawIOBase):
+    """Writes to a file and computes the digest on the way; it cannot seek, so that no byte is written twice."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def append_digest(self) -> None:
+        """Write the digest of what has been written."""
+        self._file.write(self._digest.digest())
+
+
+def _has_valid_digest(file: BinaryIO) -> bool:
+    """Return whether a file ends with the digest of all its bytes before; the file is at its beginning afterwards."""
+    rest = file.seek(0, 2) - _DIGEST_BYTES
+    file.seek(0)
+    digest = hashlib.sha256()
+    while rest > 0:
+        piece = file.read(min(_CHUNK, rest))
+        if not piece:
+            return False
+        digest.update(piece)
+        rest -= len(piece)
+    valid = file.read(_DIGEST_BYTES) == digest.digest()
+    file.seek(0)
+    return valid
+
+
 class CheckpointFile:
-    """A file with numeric arrays and JSON facts, without pickles.
+    """A file with numeric arrays and JSON facts, without pickles, that ends with a digest of all its bytes.
 
     Parameters
     ----------
@@ -56,19 +96,28 @@ class CheckpointFile:
     def write(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Replace the file."""
         text = np.frombuffer(json.dumps({**facts, "mark": self._mark}).encode(), dtype=np.uint8)
-        write_atomic(self.path, lambda file: np.savez(file, allow_pickle=False, facts=text, **arrays))
+
+        def save(file: BinaryIO) -> None:
+            writer = _DigestWriter(file)
+            np.savez(writer, allow_pickle=False, facts=text, **arrays)
+            writer.append_digest()
+
+        write_atomic(self.path, save)
 
     def read(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
         """Return facts and arrays, or None if the file does not exist."""
         if not self.path.exists():
             return None
         try:
-            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            with self.path.open("rb") as opened:
+                if not _has_valid_digest(opened):
+                    raise ValueError
+                with np.load(opened, allow_pickle=False) as file:
+                    arrays = {name: file[name] for name in file.files}
             facts = json.loads(arrays.pop("facts").tobytes())
         except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
             raise InputError(
-                f"{self.path} is not a checkpoint of {self._subject}; choose another name, or remove the file."
+                f"{self.path} is not a checkpoint of {self._subject}, or it is damaged; choose another name, or remove the file."
             ) from None
         if facts.get("mark") != self._mark:
             raise InputError(

@@ -1,0 +1,126 @@
+"""The fault campaign: hostile input and interruptions, as many as wanted, each repeatable by its seed.
+
+    python tools/campaign.py tables 3000 --seed 0
+    python tools/campaign.py all --scale 0.1
+    python tools/campaign.py tables --only 1234
+
+Every case is *answered* (a result that passes its checks), *rejected* (a message of ours, exit code 2, nothing changed) or
+*failed* (anything else: a traceback, a warning of a library, a wrong or damaged result, a minute of processor time). The table
+that is printed counts them, and failures are listed with their numbers, by which one can be run again with ``--only``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from faults import models, trees
+from faults.outcome import ANSWERED, FAILED, REJECTED, Case, Outcome, run_case
+
+
+class Kind(NamedTuple):
+    """A kind of cases."""
+
+    case: Case
+    number: int  # of them, by default and before a release
+    words: str
+
+
+KINDS: dict[str, Kind] = {
+    "trees": Kind(trees.case, 10_000, "files with trees: Newick, NEXUS, linkage, JSON"),
+    "models": Kind(models.case, 10_000, "model files that are damaged or forged"),
+    "checkpoints": Kind(models.checkpoint_case, 500, "damaged checkpoints of chains and of searches"),
+}
+
+MAX_LISTED = 20  # failures
+CASES_PER_TASK = 20
+
+
+class Tally(NamedTuple):
+    """The outcomes of the cases of one kind."""
+
+    tried: int
+    counts: Mapping[str, int]
+    failures: list[tuple[int, str]]  # number of the case and what happened
+    seconds: float
+
+
+def shorten_chains() -> None:
+    """Draw few trees for predictions, by short chains: the campaign is about input, not about the quality of predictions."""
+    from coaltree.inference import posterior_draws
+
+    for name, value in {
+        "DRAWS_PER_CHAIN": 4,
+        "MIN_SWEEPS": 12,
+        "MAX_SWEEPS": 12,
+        "N_TREE_SWEEPS": 2,
+        "N_CELL_DRAWS": 3,
+    }.items():
+        setattr(posterior_draws, name, value)
+
+
+def run_cases(kind: str, numbers: Iterable[int], seed: int) -> list[tuple[int, Outcome]]:
+    """Run the cases with some numbers."""
+    return [(number, run_case(KINDS[kind].case, [seed, number, *kind.encode()])) for number in numbers]
+
+
+def run_campaign(kind: str, numbers: range, seed: int, n_jobs: int = 1) -> Tally:
+    """Run many cases of one kind, by several processes if wanted."""
+    begin = time.perf_counter()
+    found: list[tuple[int, Outcome]] = []
+    if n_jobs == 1:
+        found = run_cases(kind, numbers, seed)
+    else:
+        pieces = [numbers[k : k + CASES_PER_TASK] for k in range(0, len(numbers), CASES_PER_TASK)]
+        with ProcessPoolExecutor(n_jobs, initializer=shorten_chains) as pool:
+            for done in pool.map(run_cases, *zip(*((kind, piece, seed) for piece in pieces), strict=True)):
+                found += done
+    counts = Counter(outcome.kind for _, outcome in found)
+    failures = [(number, outcome.words) for number, outcome in found if outcome.kind == FAILED]
+    return Tally(len(found), counts, failures, time.perf_counter() - begin)
+
+
+def main() -> int:
+    """Run the campaign that the arguments name, and print its table."""
+    parser = argparse.ArgumentParser(description="Run the fault campaign.")
+    parser.add_argument(
+        "kind", choices=[*KINDS, "all"], help="; ".join(f"{k}: {own.words}" for k, own in KINDS.items())
+    )
+    parser.add_argument("number", nargs="?", type=int, help="number of cases; by default that of a release")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scale", type=float, default=1.0, help="multiply the default numbers of cases")
+    parser.add_argument(
+        "--only", type=int, metavar="NUMBER", help="run one case, by its number, and say what came of it"
+    )
+    parser.add_argument("--n-jobs", type=int, default=1, help="processes")
+    given = parser.parse_args()
+    shorten_chains()
+    if given.only is not None:
+        print(*run_cases(given.kind, [given.only], given.seed)[0][1])
+        return 0
+    kinds = list(KINDS) if given.kind == "all" else [given.kind]
+    n_failed = 0
+    print(f"{'kind':<16}{'tried':>8}{'rejected':>10}{'answered':>10}{'failed':>8}{'seconds':>9}", flush=True)
+    for kind in kinds:
+        number = given.number or max(1, round(given.scale * KINDS[kind].number))
+        tally = run_campaign(kind, range(number), given.seed, given.n_jobs)
+        counts = [tally.counts.get(own, 0) for own in (REJECTED, ANSWERED, FAILED)]
+        print(f"{kind:<16}{tally.tried:>8}{counts[0]:>10}{counts[1]:>10}{counts[2]:>8}{tally.seconds:>9.0f}")
+        for case, words in tally.failures[:MAX_LISTED]:
+            print(f"  --seed {given.seed} --only {case}: {words}", flush=True)
+        n_failed += len(tally.failures)
+    return 1 if n_failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
