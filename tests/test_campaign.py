@@ -1,15 +1,18 @@
 """The fault campaign in small: a few hundred cases with fixed seeds; ``tools/campaign.py`` runs thousands."""
 
+import campaign
 import numpy as np
 import pytest
-
-import campaign
-from coaltree.errors import InputError
 from faults.outcome import FAILED, Failure, Outcome, Run, classify, run_case, try_call
 
-pytestmark = [pytest.mark.usefixtures("short_chains"), pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")]
+from coaltree.errors import InputError
 
-NUMBERS = {"trees": 150, "models": 100, "checkpoints": 30}
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
+
+NUMBERS = {"tables": 60, "python-inputs": 120, "trees": 150, "models": 100, "checkpoints": 30}
 N_PIECES = 2  # so that several processes can share the cases of a kind
 
 

@@ -5,13 +5,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from faults.damage import ARCHIVE_DAMAGES, alter_array, mix_two_archives, unpack
 
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.load import to_estimator
 from coaltree.persist.archive import array_to_bytes, pack
 from coaltree.persist.model import ModelState
-from faults.damage import ARCHIVE_DAMAGES, alter_array, mix_two_archives, unpack
 from model_files import model_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import os
 from decimal import Decimal
 
 import dask.array as da
@@ -13,14 +14,14 @@ import pytest
 import xarray as xr
 
 import coaltree as ct
-from coaltree.errors import InputError
+from coaltree._validation import quote
+from coaltree.errors import InputError, InputWarning
 from coaltree.table import limits
 from coaltree.table import read_file as files
 from coaltree.table.columns import read_columns
 from coaltree.table.encoding import fit_encoding, read_new_rows
 from coaltree.table.fill import fill_cells
 from coaltree.table.fill_file import fill_file
-from coaltree.table.messages import quote
 from coaltree.table.read_file import read_file
 from named import refused
 
@@ -93,17 +94,22 @@ def test_damaged_parquet_files(tmp_path):
     assert all(("bad.parquet" in message or "Column" in message) and len(message) < 1000 for message in messages)
 
 
-def test_a_panic_of_polars_is_a_message(tmp_path, monkeypatch):
+def test_a_panic_of_polars_is_a_message(tmp_path, monkeypatch, capfd):
     class PanicException(BaseException):
         pass
 
     def panic(data):
+        os.write(2, b"thread panicked at x.rs\nstack backtrace:\n")
         raise PanicException("index out of bounds")
 
     monkeypatch.setattr(pl, "read_parquet", panic)
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     with refused("t.parquet damaged"):
         read_file(tmp_path / "t.parquet")
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr(pl, "read_parquet", lambda data: os.write(2, b"a warning\n") and pl.DataFrame({"x": [1.0]}))
+    read_file(tmp_path / "t.parquet")
+    assert capfd.readouterr().err == "a warning\n"
 
 
 # --------------------------------------------------------------------------------- dates and durations
@@ -213,6 +219,61 @@ def test_long_texts_are_shortened():
         read_columns([[1.0]], LONG)
     assert len(str(error.value)) < 600
     assert quote(LONG).startswith("'yyy")
+
+
+def test_odd_values_of_parameters_are_quoted_briefly():
+    for value in (LONG, Unprintable(), [LONG]):
+        with pytest.raises(InputError) as error:
+            ct.CoalescentClustering(noise=value).fit([[1.0], [2.0]])
+        assert len(str(error.value)) < 600
+    with refused("process 1"):
+        ct.log_joint(ct.simulate_tree(2, random_state=0), [[1.0], [2.0]], 1)
+
+
+class NotANumber:
+    def __float__(self):
+        raise RuntimeError("no number")
+
+
+def test_cells_whose_conversion_fails():
+    with refused("numbers"):
+        ct.greedy([[1.0], [NotANumber()]], ct.Brownian())
+
+
+def test_durations_and_empty_texts_as_categories(tmp_path):
+    frame = pl.DataFrame({"d": [dt.timedelta(1), None, dt.timedelta(2)], "t": ["u", "", "v"]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    found = read_file(tmp_path / "t.parquet", categorical=["d", "t"], id_column="").frame
+    assert found["t"].to_list() == ["u", None, "v"]
+    assert found["d"].null_count() == 1
+    assert found["d"].n_unique() == 3
+
+
+def test_labels_that_cannot_be_hashed():
+    labels = pd.Index([Decimal("sNaN"), "a"], dtype=object)
+    with refused("names text", TypeError):
+        read_columns(pd.DataFrame(np.ones((2, 2)), columns=labels))
+
+
+def test_half_precision_as_categories():
+    (column,) = read_columns(np.array([[1], [2], [1]], dtype=np.float16), [0]).columns
+    assert column.categories == (1, 2)
+
+
+def test_a_model_of_one_row_is_loaded(tmp_path):
+    with pytest.warns(InputWarning, match="one row"):
+        model = ct.CoalescentClustering().fit([[1.0, 2.0]])
+    density = model.score_samples([[1.0, 2.5]])
+    model.save(tmp_path / "m.coaltree")
+    assert ct.load_model(tmp_path / "m.coaltree").score_samples([[1.0, 2.5]]).tolist() == density.tolist()
+
+
+def test_deviations_of_the_largest_numbers():
+    table = np.array([[1e308 * (-1) ** i, i] for i in range(6)])
+    table[0, 0] = np.nan
+    imputer = ct.CoalescentImputer(random_state=0).fit(table)
+    cells = imputer.predictive(table)["x0"]
+    assert np.isfinite([*cells.interval(0.9), cells.sd]).all()
 
 
 # ---------------------------------------------------------------------------------------------- limits

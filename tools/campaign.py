@@ -24,7 +24,7 @@ from typing import NamedTuple
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faults import models, trees
+from faults import models, python_inputs, tables, trees
 from faults.outcome import ANSWERED, FAILED, REJECTED, Case, Outcome, run_case
 
 
@@ -37,12 +37,14 @@ class Kind(NamedTuple):
 
 
 KINDS: dict[str, Kind] = {
+    "tables": Kind(tables.case, 3_000, "hostile table files, for fit, impute, score, place and cut"),
+    "python-inputs": Kind(python_inputs.case, 2_000, "odd objects as tables and parameters of the Python interface"),
     "trees": Kind(trees.case, 10_000, "files with trees: Newick, NEXUS, linkage, JSON"),
     "models": Kind(models.case, 10_000, "model files that are damaged or forged"),
     "checkpoints": Kind(models.checkpoint_case, 500, "damaged checkpoints of chains and of searches"),
 }
 
-MAX_LISTED = 20  # failures
+MAX_LISTED = 40  # failures
 CASES_PER_TASK = 20
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias
 
+from ._validation import quote
 from .errors import InputError
 
 Content: TypeAlias = str | bytes | Callable[[BinaryIO], object]
@@ -28,7 +29,7 @@ def check_path(path: object) -> Path:
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if isinstance(name, str) and "\0" not in name:
         return Path(name)
-    raise InputError(f"path is {path!r}; it must be the name of a file, for example 'model.coaltree', or a Path.")
+    raise InputError(f"path is {quote(path)}; it must be the name of a file, for example 'model.coaltree', or a Path.")
 
 
 def write_atomic(path: str | Path, data: Content) -> None:

@@ -12,6 +12,7 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ._validation import quote
 from .errors import InputError
 
 INFERENCES = ("greedy", "smc", "mcmc")
@@ -193,7 +194,7 @@ def check_parameter(name: str, value: Any, constraint: Constraint | None = None)
     """
     constraint = PARAMETERS[name] if constraint is None else constraint
     if not constraint.accepts(value):
-        raise InputError(f"{name} is {value!r}; it must be {constraint.allowed}.")
+        raise InputError(f"{name} is {quote(value)}; it must be {constraint.allowed}.")
 
 
 def check_option(option: str, value: Any, constraint: Constraint | None = None) -> None:

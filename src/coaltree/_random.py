@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._validation import quote
 from .errors import InputError
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -31,6 +32,6 @@ def as_generator(random_state: object) -> np.random.Generator:
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         return np.random.default_rng(int(random_state))
     raise InputError(
-        f"random_state is {random_state!r}; it must be None, a non-negative integer, "
+        f"random_state is {quote(random_state)}; it must be None, a non-negative integer, "
         "a numpy Generator or a numpy RandomState."
     )

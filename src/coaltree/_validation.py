@@ -1,10 +1,36 @@
-"""Checks of arguments that several packages share."""
+"""Checks of arguments that several packages share, and how messages quote them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .errors import InputError
+
+MAX_QUOTE_LENGTH = 80
+"""Characters of a value that a message quotes."""
+
+
+def quote(value: object) -> str:
+    """Return the repr of a value, shortened to `MAX_QUOTE_LENGTH` characters.
+
+    Examples
+    --------
+    >>> quote("a")
+    "'a'"
+    >>> len(quote("a" * 1000))
+    80
+    """
+    if isinstance(value, str) and len(value) > MAX_QUOTE_LENGTH:
+        value = value[:MAX_QUOTE_LENGTH]  # repr of a long text is slow
+    try:
+        return shorten(repr(value))
+    except Exception:  # a class of the user's
+        return f"a {type(value).__name__}"
+
+
+def shorten(text: str) -> str:
+    """Shorten a text to `MAX_QUOTE_LENGTH` characters."""
+    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
 
 
 def check_count(value: object, name: str, minimum: int = 1) -> int:
@@ -34,5 +60,5 @@ def check_count(value: object, name: str, minimum: int = 1) -> int:
     coaltree.errors.InputError: n_draws is 2.5; it must be a whole number of at least 1.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
-        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {minimum}.")
+        raise InputError(f"{name} is {quote(value)}; it must be a whole number of at least {minimum}.")
     return int(value)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._validation import quote
 from .errors import InputError
 from .tree.tree import Tree, check_tree
 
@@ -55,7 +56,7 @@ def dendrogram_purity(
     """
     tree = check_tree(tree)
     if weighting not in ("pairs", "leaves"):
-        raise InputError(f"weighting is {weighting!r}; it must be 'pairs' or 'leaves'.")
+        raise InputError(f"weighting is {quote(weighting)}; it must be 'pairs' or 'leaves'.")
     codes, n_classes = encode_labels(labels, tree.n_leaves)
     members = np.bincount(codes, minlength=n_classes).astype(np.float64)
     if not np.any(members > 1):
@@ -234,7 +235,7 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
         if _is_missing(label):
             leaf = int(np.argmax(codes == code))
             raise InputError(
-                f"The label of leaf {leaf} is missing ({label!r}); every leaf needs one, so leave such rows out first."
+                f"The label of leaf {leaf} is missing ({quote(label)}); every leaf needs one, so leave such rows out first."
             )
     return codes, len(number)
 

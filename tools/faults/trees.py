@@ -19,8 +19,10 @@ KINDS = {"newick": "nwk", "nexus": "nex", "linkage": "csv", "npy": "npy", "json"
 # Pieces that mean something to one parser or another.
 TOKENS = (
     *"(),:;[]'\"_ \t\n\\/#=&%{}0123456789eE.-+",
-    "nan", "inf", "-1", "1e308", "1e-320", "1e999", "0x1", "''", "[&R]", "[&U]", "[&&NHX:S=x]", "[", "]]", "((", "))", ",,", "::",
-    "#NEXUS", "BEGIN TREES;", "END;", "TREE t = ", "TRANSLATE", "Begin taxa;", "DIMENSIONS NTAX=3;", "\0", "\r\n", "\ufeff", "é",
+    "nan", "inf", "-1", "1e308", "1e-320", "1e999", "0x1", "''", "[&R]", "[&U]", "[&&NHX:S=x]", "[", "]]", "((",
+    "))", ",,", "::",
+    "#NEXUS", "BEGIN TREES;", "END;", "TREE t = ", "TRANSLATE", "Begin taxa;", "DIMENSIONS NTAX=3;", "\0", "\r\n",
+    "\ufeff", "é",
     "漢字", "\u202e", "<script>", "=1+1", "null", "true", "[]", "{}", "1_000", "٣", "()", "a:b", "A" * 300,
 )  # fmt: skip
 NAMES = (

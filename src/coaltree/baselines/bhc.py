@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from .._validation import quote
 from ..errors import InputError
 from ..table.columns import RealColumn, Table, missing_cells, read_columns
 from ..table.encoding import encode, fit_encoding
@@ -198,20 +199,20 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         if self.model not in MODELS:
-            raise InputError(f"model is {self.model!r}; it must be {' or '.join(map(repr, MODELS))}.")
+            raise InputError(f"model is {quote(self.model)}; it must be {' or '.join(map(repr, MODELS))}.")
         if not isinstance(self.optimize, (bool, np.bool_)):
-            raise InputError(f"optimize is {self.optimize!r}; it must be True or False.")
+            raise InputError(f"optimize is {quote(self.optimize)}; it must be True or False.")
         for name in ("concentration", "state_strength", "mean_strength", "degrees_of_freedom"):
             value: Any = getattr(self, name)
             optional = name in ("mean_strength", "degrees_of_freedom")
             if not (value is None and optional) and not (_is_number(value) and MIN_PARAMETER <= value <= MAX_PARAMETER):
                 raise InputError(
-                    f"{name} is {value!r}; it must be a finite number above 0 (from {MIN_PARAMETER:g} to {MAX_PARAMETER:g})"
+                    f"{name} is {quote(value)}; it must be a finite number above 0 (from {MIN_PARAMETER:g} to {MAX_PARAMETER:g})"
                     f"{', or None' if optional else ''}."
                 )
         if not (_is_number(self.within) and MIN_PARAMETER <= self.within < 1):
             raise InputError(
-                f"within is {self.within!r}; it must be a number between 0 and 1: the share of the columns' variance that "
+                f"within is {quote(self.within)}; it must be a number between 0 and 1: the share of the columns' variance that "
                 "is expected within clusters."
             )
 
@@ -257,7 +258,7 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
         freedom = self.degrees_of_freedom if self.degrees_of_freedom is not None else n_real + 2
         if freedom <= n_real + 1:
             raise InputError(
-                f"degrees_of_freedom is {freedom!r}; of {count(n_real, 'real column')} that vary it must be more than "
+                f"degrees_of_freedom is {quote(freedom)}; of {count(n_real, 'real column')} that vary it must be more than "
                 f"{n_real + 1}."
             )
         mean_strength = self.mean_strength if self.mean_strength is not None else _strength_from_within(self.within)
@@ -358,7 +359,7 @@ def _binary_codes(codes: IntArray, categories: Sequence[object], name: str) -> I
     other = [value for value in categories if value not in (0, 1)]
     if other:
         raise InputError(
-            f"Column {name!r} holds {other[0]!r}, and model='bernoulli' accepts only 0 and 1: recode the column, or use "
+            f"Column {name!r} holds {quote(other[0])}, and model='bernoulli' accepts only 0 and 1: recode the column, or use "
             "model='multinomial'."
         )
     return np.array([int(value == 1) for value in categories], dtype=np.intp)[codes]

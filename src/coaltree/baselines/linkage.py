@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..process.validation import as_matrix
 from ..tree.tree import Tree
@@ -108,9 +109,9 @@ def linkage_tree(
     '(c:4.5,(a:1.0,b:1.0):3.5);'
     """
     if method not in METHODS:
-        raise InputError(f"method is {method!r}; it must be {' or '.join(map(repr, METHODS))}.")
+        raise InputError(f"method is {quote(method)}; it must be {' or '.join(map(repr, METHODS))}.")
     if metric not in METRICS:
-        raise InputError(f"metric is {metric!r}; it must be {' or '.join(map(repr, METRICS))}.")
+        raise InputError(f"metric is {quote(metric)}; it must be {' or '.join(map(repr, METRICS))}.")
     if metric == "hamming" and method == "ward":
         raise InputError("method='ward' is for Euclidean distances; use another method, or metric='euclidean'.")
     table = as_matrix(X)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
-from .._validation import check_count
+from .._validation import check_count, quote
 from ..errors import InputError
 from ..process.validation import as_matrix
 
@@ -58,7 +58,7 @@ class ProbabilisticPCA:
         self.n_components = check_count(n_components, "n_components")
         self.max_rounds = check_count(max_rounds, "max_rounds")
         if not 0 <= tolerance < math.inf:
-            raise InputError(f"tolerance is {tolerance!r}; it must be a number of at least 0.")
+            raise InputError(f"tolerance is {quote(tolerance)}; it must be a number of at least 0.")
         self.tolerance = tolerance
 
     def fit(self, X: ArrayLike) -> Self:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._optional import require_package
+from .._validation import quote
 from ..errors import ExecutorError, InputError
 from .kernels.neighbours import keep_found, neighbours_in_cells, neighbours_with_holes
 from .thread_executor import Division, ThreadExecutor, is_cluster_address
@@ -50,7 +51,7 @@ def check_client(client: object) -> None:
     if isinstance(client, str) and is_cluster_address(client):
         return
     if not isinstance(client, Client):
-        raise InputError(f"client is {client!r}; {ALLOWED}.")
+        raise InputError(f"client is {quote(client)}; {ALLOWED}.")
     if client.asynchronous or client.status != "running":
         state = "asynchronous" if client.asynchronous else client.status
         raise InputError(f"client is a distributed.Client that is {state}; pass one that is running, or an address.")

@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._html import facts_html
 from .._parameters import check_parameter
+from .._validation import quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process, merge_log_likelihoods
 from ..process.kernels.messages import Forest, set_log_norms
@@ -206,11 +207,14 @@ def _check_arguments(process: Process, rule: str, search: str, progress: object)
     check_parameter("rule", rule)
     check_parameter("search", search)
     if search == "neighbors" and rule != "rate1":
-        raise InputError(f"search is 'neighbors', and rule is {rule!r}: only 'rate1' can be searched by neighbours.")
+        raise InputError(
+            f"search is 'neighbors', and rule is {quote(rule)}: only 'rate1' can be searched by neighbours."
+        )
     check_process(process)
     if progress is not None and not callable(progress):
         raise InputError(
-            f"progress is {progress!r}; it must be a function of the share of work done and the number of live lineages, or None."
+            f"progress is {quote(progress)}; it must be a function of the share of work done and the number of live lineages, or "
+            "None."
         )
 
 

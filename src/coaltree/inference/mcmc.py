@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import check_count
+from .._validation import check_count, quote
 from ..errors import InputError, InputWarning
 from ..process.base import ParameterSampler, Process, check_process
 from ..process.validation import as_matrix
@@ -146,10 +146,10 @@ def mcmc(
     check_process(process)
     if progress is not None and not callable(progress):
         raise InputError(
-            f"progress is {progress!r}; it must be a function of share, R-hat and effective samples, or None."
+            f"progress is {quote(progress)}; it must be a function of share, R-hat and effective samples, or None."
         )
     if not isinstance(draw_parameters, bool | np.bool_):
-        raise InputError(f"draw_parameters is {draw_parameters!r}; it must be True or False.")
+        raise InputError(f"draw_parameters is {quote(draw_parameters)}; it must be True or False.")
     matrix = as_matrix(X)
     n = len(matrix)
     plan = _make_plan(n_samples, n_chains, warmup, n if thin is None else thin)

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import Choices, check_parameter
 from .._random import RandomState, as_generator
-from .._validation import check_count
+from .._validation import check_count, quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process
 from ..process.kernels.messages import Forest
@@ -301,7 +301,9 @@ def smc(
     True
     """
     if progress is not None and not callable(progress):
-        raise InputError(f"progress is {progress!r}; it must be a function of share, ESS and log evidence, or None.")
+        raise InputError(
+            f"progress is {quote(progress)}; it must be a function of share, ESS and log evidence, or None."
+        )
     settings = _check_settings(process, proposal, n_particles, threshold, resampling, regrafts)
     n_runs = check_count(n_runs, "n_runs")
     matrix = as_matrix(X)
@@ -371,7 +373,7 @@ def _check_settings(
     check_parameter("proposal", proposal)
     check_parameter("resampling", resampling, Choices(tuple(SCHEMES)))
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.floating)) or not 0 <= threshold <= 1:
-        raise InputError(f"threshold is {threshold!r}; it must be a number from 0 (never resample) to 1.")
+        raise InputError(f"threshold is {quote(threshold)}; it must be a number from 0 (never resample) to 1.")
     regrafts = check_count(regrafts, "regrafts", 0)
     if regrafts and proposal == "race":
         raise InputError(

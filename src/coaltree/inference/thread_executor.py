@@ -14,6 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from .kernels.neighbours import neighbours_in_cells, neighbours_with_holes
 
@@ -28,7 +29,7 @@ def thread_count(n_jobs: object) -> int:
     """Return the number of threads, as scikit-learn reads ``n_jobs``: None is 1, -1 all processors, -2 all but one."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or n_jobs == 0):
         raise InputError(
-            f"n_jobs is {n_jobs!r}; it must be None, a whole number of threads, or -1 for as many as there are processors."
+            f"n_jobs is {quote(n_jobs)}; it must be None, a whole number of threads, or -1 for as many as there are processors."
         )
     return min(int(effective_n_jobs(n_jobs)), MAX_THREADS)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from .._atomic import check_path, write_atomic
 from .._cut import CUT_RULES, DEFAULT_WORDS
+from .._validation import quote
 from ..errors import InputError
 from ..inference.greedy import explain
 from ..inference.mcmc_result import MCMCResult
@@ -484,7 +485,7 @@ def _read_prediction(
     """Return the rows and the draws that predictions are averaged over, if the file has them."""
     if written is None:
         return None, ()
-    n_rows = read_integer(read_field(written, "n_rows", "draws"), "n_rows", 2)
+    n_rows = read_integer(read_field(written, "n_rows", "draws"), "n_rows", 1)
     rows = archive.read_array("draw_rows.npy", "<i4", (n_rows,)).astype(np.intp)
     if rows[0] < 0 or rows[-1] >= len(names) or np.any(np.diff(rows) <= 0):
         raise InputError("its draw_rows.npy does not name rows of the table in their order")
@@ -501,7 +502,7 @@ def _read_texts(value: Any, what: str) -> tuple[str, ...]:
 
 def _read_cut_rule(value: Any) -> str:
     if value not in _CUT_RULES:
-        raise InputError(f"clusters_chosen_by is {value!r}, not one of {', '.join(_CUT_RULES)}")
+        raise InputError(f"clusters_chosen_by is {quote(value)}, not one of {', '.join(_CUT_RULES)}")
     return str(value)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..process import brownian, mixed, multinomial, ornstein_uhlenbeck  # noqa: F401  whose classes files may name
 from ..process.base import Process
@@ -55,7 +56,7 @@ def _written(value: Any, name: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [_written(entry, name) for entry in value]
     raise InputError(
-        f"{name} is {value!r}, which cannot be stored; parameters must be numbers, strings, booleans, processes or lists."
+        f"{name} is {quote(value)}, which cannot be stored; parameters must be numbers, strings, booleans, processes or lists."
     )
 
 
@@ -169,7 +170,7 @@ def _category(value: Any, kind: Any, what: str) -> Category:
     if kind in ("str", "int", "bool") and type(value).__name__ == kind:
         category: Category = value
         return category
-    raise InputError(f"{what} has a category {value!r} that is not of the type {kind!r}")
+    raise InputError(f"{what} has a category {quote(value)} that is not of the type {kind!r}")
 
 
 def count_states(encoding: Encoding) -> tuple[int, list[int]]:

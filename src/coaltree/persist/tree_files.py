@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..tree import newick, nexus
 from ..tree.sample import TreeSample
@@ -238,7 +239,7 @@ def _from_linkage_csv(data: bytes) -> Tree:
         )
     bad = [cell for row in body for cell in row[:4] if not _is_number(cell)]
     if bad:
-        raise InputError(f"{bad[0]!r} is not a number")
+        raise InputError(f"{quote(bad[0])} is not a number")
     matrix = np.array([row[:4] for row in body], dtype=np.float64)
     names = None if width == 4 else _leaf_names(matrix, [row[4:] for row in body])
     return Tree.from_linkage(matrix, names)

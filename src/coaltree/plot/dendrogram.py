@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, check_tree
@@ -98,13 +99,13 @@ def plot_dendrogram(
     """
     tree = check_tree(tree)
     if orientation not in ("left", "right", "top", "bottom"):
-        raise InputError(f"orientation is {orientation!r}; it must be 'left', 'right', 'top' or 'bottom'.")
+        raise InputError(f"orientation is {quote(orientation)}; it must be 'left', 'right', 'top' or 'bottom'.")
     if leaf_names not in (True, False, "auto"):
-        raise InputError(f"leaf_names is {leaf_names!r}; it must be True, False or 'auto'.")
+        raise InputError(f"leaf_names is {quote(leaf_names)}; it must be True, False or 'auto'.")
     if not _is_number(max_leaf_names) or math.isnan(max_leaf_names):
-        raise InputError(f"max_leaf_names is {max_leaf_names!r}; it must be a number of leaves.")
+        raise InputError(f"max_leaf_names is {quote(max_leaf_names)}; it must be a number of leaves.")
     if linewidth is not None and not (_is_number(linewidth) and 0 <= linewidth < math.inf):
-        raise InputError(f"linewidth is {linewidth!r}; it must be a number of points of at least 0, or None.")
+        raise InputError(f"linewidth is {quote(linewidth)}; it must be a number of points of at least 0, or None.")
     check_axes(ax)
     shares = _check_support(tree, support)
     visible = select_visible(tree, collapse)
@@ -298,7 +299,7 @@ def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
         return None
     if support is True or isinstance(support, str):
         if support is not True and not automatic:
-            raise InputError(f"support is {support!r}; it must be True, False, 'auto' or one number per merge.")
+            raise InputError(f"support is {quote(support)}; it must be True, False, 'auto' or one number per merge.")
         if not isinstance(tree, SummaryTree):
             raise InputError(
                 "support=True needs a tree with support values, as of TreeSample.ccd0(); pass the values instead."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..process.likelihood import Beliefs
 from ..table.messages import listing
@@ -77,7 +78,7 @@ def plot_density(
     check_axes(ax)
     points: Any = resolution
     if isinstance(points, bool) or not isinstance(points, int | np.integer) or not 2 <= points <= 1000:
-        raise InputError(f"resolution is {resolution!r}; it must be a whole number of points from 2 to 1000.")
+        raise InputError(f"resolution is {quote(resolution)}; it must be a whole number of points from 2 to 1000.")
     inside = _check_shares(shares)
     table = fitted.matrix
     require_matplotlib()
@@ -178,10 +179,10 @@ def _check_columns_xy(
     for what, name in (("x", x), ("y", y)):
         if name not in real:
             raise InputError(
-                f"{what} is {name!r}; it must name one of the real columns in use: {listing(real) or 'none'}."
+                f"{what} is {quote(name)}; it must name one of the real columns in use: {listing(real) or 'none'}."
             )
     if x == y:
-        raise InputError(f"x and y are both {x!r}; they must be different columns.")
+        raise InputError(f"x and y are both {quote(x)}; they must be different columns.")
     return real[x], real[y]
 
 
@@ -191,5 +192,5 @@ def _check_shares(shares: Sequence[float]) -> FloatArray:
     except (TypeError, ValueError):
         found = np.empty(0)
     if found.ndim != 1 or not len(found) or not np.all((found > 0) & (found < 1)):
-        raise InputError(f"shares is {shares!r}; it must hold numbers between 0 and 1.")
+        raise InputError(f"shares is {quote(shares)}; it must hold numbers between 0 and 1.")
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..table.messages import listing
 from ..workflow.model import FittedModel
@@ -82,7 +83,7 @@ def plot_heatmap(
     """
     fitted = check_fitted_model(model)
     if missing not in ("mark", "fill"):
-        raise InputError(f"missing is {missing!r}; it must be 'mark' or 'fill'.")
+        raise InputError(f"missing is {quote(missing)}; it must be 'mark' or 'fill'.")
     wanted = _check_columns(columns, encoded_columns(fitted.encoding))
     if isinstance(labels, str) and labels == "auto":
         labels = fitted.labels

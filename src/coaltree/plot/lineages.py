@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._validation import quote
 from ..errors import InputError
 from ..tree.coalescent import Band, expected_lineages, live_lineages, prior_band, sample_band
 from ..tree.sample import TreeSample
@@ -69,7 +70,7 @@ def plot_lineages(
     >>> ax = ct.plot_lineages(ct.simulate_tree(100, random_state=0))  # doctest: +SKIP
     """
     if not (isinstance(level, int | float | np.floating) and 0 < level < 1):
-        raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
+        raise InputError(f"level is {quote(level)}; it must be a number between 0 and 1.")
     check_axes(ax)
     members = _list_trees(trees)
     n = members[0].n_leaves

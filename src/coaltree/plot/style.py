@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._optional import require_package
+from .._validation import quote
 from ..errors import InputError
 from ..metrics import encode_labels
 from ..tree.tree import Tree
@@ -137,7 +138,7 @@ def _palette(clusters: list[Any], ordered: NDArray[np.intp], colors: Any) -> dic
     if isinstance(colors, Mapping):
         lacking = [cluster for cluster in clusters if cluster not in colors]
         if lacking:
-            raise InputError(f"colors has no colour for the cluster {lacking[0]!r}.")
+            raise InputError(f"colors has no colour for the cluster {quote(lacking[0])}.")
         return {code: colors[cluster] for code, cluster in enumerate(clusters)}
     choice = PALETTE if colors is None else [colors] if isinstance(colors, str) else list(colors)
     if not choice:

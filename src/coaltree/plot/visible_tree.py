@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..tree.edit import tree_top
 from ..tree.layout import display_name, display_width, node_positions
@@ -118,7 +119,8 @@ def _check_collapse(collapse: Any, n_leaves: int) -> int:
         or collapse != collapse // 1
     ):
         raise InputError(
-            f"collapse is {collapse!r}; it must be a whole number of clades of at least 1, 'auto', or None to draw all leaves."
+            f"collapse is {quote(collapse)}; it must be a whole number of clades of at least 1, 'auto', or None to draw "
+            "all leaves."
         )
     return min(int(float(collapse)), n_leaves)
 

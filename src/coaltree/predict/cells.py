@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._html import first_rows, rows_html, shorten_value
+from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
+from ..table.scaling import LARGEST
 
 FloatArray = NDArray[np.float64]
 
@@ -59,10 +61,14 @@ class RealCells:
         from the imputer's `sample` follow the clusters.
         """
         if not 0 < level < 1:
-            raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
+            raise InputError(f"level is {quote(level)}; it must be a number between 0 and 1.")
         quantile = float(ndtri(0.5 + 0.5 * level))
         if self.codes is None:
-            return self.mean - quantile * self.sd, self.mean + quantile * self.sd
+            with np.errstate(over="ignore"):
+                low, high = (self.mean + sign * quantile * self.sd for sign in (-1, 1))
+            # Of the largest numbers an end may be beyond all numbers, although the standard deviation is known.
+            known = np.isfinite(self.sd)
+            return np.where(known, np.maximum(low, -LARGEST), low), np.where(known, np.minimum(high, LARGEST), high)
         low, high = (self.codes.decode(self.codes.mean + sign * quantile * self.codes.sd) for sign in (-1, 1))
         return np.where(self.missing, low, self.mean), np.where(self.missing, high, self.mean)
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._html import facts_html, shorten_value
 from .._random import RandomState
+from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
@@ -76,7 +77,9 @@ class Process(ABC):
         known = Process._classes.get(kind)
         own, known_own = (one is not None and one.__module__.startswith("coaltree.") for one in (cls, known))
         if known is not None and known_own and not own:
-            raise TypeError(f"kind is {kind!r}, which is that of coaltree's {known.__name__}; choose another name.")
+            raise TypeError(
+                f"kind is {quote(kind)}, which is that of coaltree's {known.__name__}; choose another name."
+            )
         Process._classes[kind] = cls
 
     # -- the model: what every process defines ---------------------------------------------------------
@@ -446,7 +449,7 @@ def merge_log_likelihoods(process: Process, tree: Tree, X: FloatArray) -> MergeL
 def check_process(process: object) -> None:
     """Raise unless an argument is a process."""
     if not isinstance(process, Process):
-        raise InputError(f"process is {process!r}; it must be a process, for example Brownian() or Multinomial().")
+        raise InputError(f"process is {quote(process)}; it must be a process, for example Brownian() or Multinomial().")
 
 
 def indexed_names(name: str, ndim: int, columns: Sequence[int]) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
+from .._validation import quote
 from ..errors import InputError
 from ..tree.tree import Tree, check_tree
 from .base import ParameterSampler, WeightedTrees
@@ -227,7 +228,7 @@ def _checked_root(root: ArrayLike, width: int) -> FloatArray:
     try:
         state = np.asarray(root, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"root is {root!r}; it must be one number, or one a column.") from None
+        raise InputError(f"root is {quote(root)}; it must be one number, or one a column.") from None
     if state.shape not in ((), (width,)) or not np.all(np.isfinite(state)):
-        raise InputError(f"root is {root!r}; it must be one finite number, or one for each of {width} column(s).")
+        raise InputError(f"root is {quote(root)}; it must be one finite number, or one for each of {width} column(s).")
     return state

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from .layout import GaussianColumns
 
@@ -91,7 +92,7 @@ def check_noise(noise: ArrayLike) -> FloatArray:
     allowed = (checked == 0) | ((checked >= MIN_NOISE) & (checked <= MAX_NOISE))
     if checked.ndim > 1 or checked.size == 0 or not np.all(allowed):
         raise InputError(
-            f"noise is {noise!r}; it must be 0 or a number from {MIN_NOISE:g} to {MAX_NOISE:g}, the variance of the "
+            f"noise is {quote(noise)}; it must be 0 or a number from {MIN_NOISE:g} to {MAX_NOISE:g}, the variance of the "
             "noise in units of the diffusion: one for all columns, or one a column. With a covariance matrix of the diffusion it "
             "may be a covariance matrix too, in the columns' own units."
         )
@@ -104,7 +105,7 @@ def check_variance(variance: ArrayLike) -> FloatArray:
     try:
         array = np.array(variance, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"variance is {variance!r}; it must be one number, (D,) or (D, D).") from None
+        raise InputError(f"variance is {quote(variance)}; it must be one number, (D,) or (D, D).") from None
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or array.size == 0:
         raise InputError(f"variance has shape {array.shape}; it must be one number, (D,) or (D, D).")
     if not np.all(np.isfinite(array)):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree, check_tree
@@ -105,7 +106,9 @@ class Beliefs:
         except (TypeError, ValueError):
             integral = False
         if not integral:
-            raise InputError(f"nodes are {nodes!r} and heights {heights!r}; they must be whole numbers and numbers.")
+            raise InputError(
+                f"nodes are {quote(nodes)} and heights {quote(heights)}; they must be whole numbers and numbers."
+            )
         at_nodes = given.astype(np.intp)
         self._check_points(at_nodes, at_heights)
         return Predictions.stack(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
@@ -171,4 +174,5 @@ def log_joint(tree: Tree, X: ArrayLike, process: Process) -> float:
     >>> round(ct.log_joint(tree, [[0.0], [2.0]], ct.Brownian()), 6)
     -3.265512
     """
+    check_process(process)
     return process.log_likelihood(tree, X) + log_prior(tree)

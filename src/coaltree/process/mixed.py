@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._html import facts_html
 from .._random import RandomState, as_generator
+from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
@@ -47,11 +48,13 @@ class Mixed(Process):
         for part in given:
             if not (isinstance(part, Sequence) and len(part) == 2 and isinstance(part[0], Process)):
                 raise InputError(
-                    f"Mixed takes pairs (process, columns), for example (Brownian(), [0, 1]); it got {part!r}."
+                    f"Mixed takes pairs (process, columns), for example (Brownian(), [0, 1]); it got {quote(part)}."
                 )
             columns = np.atleast_1d(np.asarray(part[1]))
             if columns.ndim != 1 or columns.size == 0 or not np.issubdtype(columns.dtype, np.integer):
-                raise InputError(f"The columns of {part[0]!r} are {part[1]!r}; they must be a list of column indices.")
+                raise InputError(
+                    f"The columns of {quote(part[0])} are {quote(part[1])}; they must be a list of column indices."
+                )
             checked.append((part[0], tuple(int(column) for column in columns)))
         if not checked:
             raise InputError("Mixed needs at least one pair (process, columns).")

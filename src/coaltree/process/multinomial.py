@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._html import shorten_value
 from .._random import RandomState, as_generator
+from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
@@ -85,7 +86,7 @@ class Multinomial(Process):
         try:
             self.rate = np.array(rate, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"rate is {rate!r}; it must be one number or one a column.") from None
+            raise InputError(f"rate is {quote(rate)}; it must be one number or one a column.") from None
         if self.rate.ndim > 1 or self.rate.size == 0:
             raise InputError(f"rate has shape {self.rate.shape}; it must be one number or one a column.")
         if not np.all((self.rate >= MIN_RATE) & (self.rate <= MAX_RATE)):
@@ -630,7 +631,7 @@ def _check_noise(noise: ArrayLike) -> FloatArray:
         checked = np.array(np.nan)
     if checked.ndim > 1 or checked.size == 0 or not np.all((checked >= 0) & (checked < 1)):
         raise InputError(
-            f"noise is {noise!r}; it must be a probability of at least 0 and below 1, one for all columns or one a column."
+            f"noise is {quote(noise)}; it must be a probability of at least 0 and below 1, one for all columns or one a column."
         )
     checked.setflags(write=False)
     return checked
@@ -640,14 +641,14 @@ def _check_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ..
     columns = []
     if isinstance(equilibrium, str) or not hasattr(equilibrium, "__iter__"):
         raise InputError(
-            f"equilibrium is {equilibrium!r}; it must be a list with one vector of probabilities a column."
+            f"equilibrium is {quote(equilibrium)}; it must be a list with one vector of probabilities a column."
         )
     for d, given in enumerate(equilibrium):
         try:
             q = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                f"The equilibrium of column {d} is {given!r}; it must be one probability a state."
+                f"The equilibrium of column {d} is {quote(given)}; it must be one probability a state."
             ) from None
         if q.ndim != 1 or q.size == 0:
             raise InputError(f"The equilibrium of column {d} has shape {q.shape}; it must be one probability a state.")

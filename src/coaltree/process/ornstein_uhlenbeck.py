@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
+from .._validation import quote
 from ..errors import InputError
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
@@ -82,12 +83,12 @@ class OrnsteinUhlenbeck(Gaussian):
             self.rate = math.nan
         if not MIN_RATE <= self.rate <= MAX_RATE:
             raise InputError(
-                f"rate is {rate!r}; it must be a number from {MIN_RATE:g} to {MAX_RATE:g}, the speed of forgetting."
+                f"rate is {quote(rate)}; it must be a number from {MIN_RATE:g} to {MAX_RATE:g}, the speed of forgetting."
             )
         try:
             self.mean = np.array(mean, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"mean is {mean!r}; it must be one number or one a column.") from None
+            raise InputError(f"mean is {quote(mean)}; it must be one number or one a column.") from None
         if self.mean.ndim > 1 or self.mean.size == 0 or not np.all(np.isfinite(self.mean)):
             raise InputError("mean must be one finite number, or one a column.")
         for name, own in (("variance", self.variance), ("noise", self.noise)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote, shorten
 from ..errors import InputError
 from ..table.inputs import compute_dask
 
@@ -23,10 +24,10 @@ def as_matrix(X: ArrayLike) -> FloatArray:
         if given.dtype.kind == "c":
             raise TypeError("complex numbers")
         matrix = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # conversions of the objects in it may raise anything
         raise InputError(
-            f"The table could not be read as numbers ({error}). Pass real values or state codes, with NaN for missing "
-            "cells, or use CoalescentClustering, which encodes text and categories itself."
+            f"The table could not be read as numbers ({shorten(str(error))}). Pass real values or state codes, with NaN for "
+            "missing cells, or use CoalescentClustering, which encodes text and categories itself."
         ) from None
     if matrix.ndim != 2:
         raise InputError(f"The table has {matrix.ndim} dimension(s); it must have two: rows and columns.")
@@ -47,7 +48,9 @@ def check_column_count(n_columns: object) -> int | None:
     if n_columns is None:
         return None
     if isinstance(n_columns, bool) or not isinstance(n_columns, int | np.integer) or n_columns < 1:
-        raise InputError(f"n_columns is {n_columns!r}; it must be a whole number of columns of at least 1, or None.")
+        raise InputError(
+            f"n_columns is {quote(n_columns)}; it must be a whole number of columns of at least 1, or None."
+        )
     return int(n_columns)
 
 

@@ -14,8 +14,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
-from .messages import ColumnContext, count, is_missing, quote
+from .messages import ColumnContext, count, is_missing
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -54,6 +55,8 @@ class NumberCells:
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
         """Read each distinct number as a category, in numerical order."""
         codes, distinct = encode_numbers(self.values)
+        if distinct.dtype.kind == "f":
+            distinct = distinct.astype(np.float64)  # in half precision the limit below is infinite
         is_integer = distinct.dtype.kind != "f" or (
             # Integers become floats as soon as a cell is missing; the categories stay integers.
             bool(np.all(np.abs(distinct) <= _MAX_EXACT_INTEGER)) and bool(np.all(distinct == np.floor(distinct)))

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._validation import quote
 from .cells import FloatArray, IntArray
 from .columns import CategoricalColumn, Column, RealColumn, Table
-from .messages import count, quote, row_label
+from .messages import count, row_label
 from .scaling import ColumnScale, moments, standardise
 
 # Standardised values that differ by less are equal up to rounding, even in single precision.

@@ -14,11 +14,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError, InputWarning
 from .cells import Category, Cells, FloatArray, IntArray, TextCells, TimeCells, find_number_text
 from .inputs import Source, open_source
 from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
-from .messages import ColumnContext, count, distinct_names, listing, quote, row_label
+from .messages import ColumnContext, count, distinct_names, listing, row_label
 
 POOLED_CATEGORY = "(other)"
 """The category of the pooled values of a text column."""

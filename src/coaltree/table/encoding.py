@@ -11,13 +11,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError, InputWarning
 from .cells import Category, FloatArray, IntArray
 from .column_warnings import describe_copies, describe_tails
 from .columns import RealColumn, Table, read_known
 from .inputs import Source, array_names, open_source
 from .limits import MAX_RAW_NUMBER
-from .messages import count, listing, quote, row_label
+from .messages import count, listing, row_label
 from .scaling import ColumnScale, PowerTransform
 
 Kind: TypeAlias = Literal["real", "categorical"]

@@ -16,11 +16,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from .cells import Category, FloatArray, IntArray, python_value
 from .columns import category_finder
 from .inputs import list_to_array, to_narwhals
-from .messages import InputTypeError, count, is_missing, quote
+from .messages import InputTypeError, count, is_missing
 
 Fills: TypeAlias = Mapping[int, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]
 """For a column's position, rows and the values for their cells."""

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote
 from ..errors import InputError, InputWarning
 from .cells import Category, IntArray
 from .delimited import (
@@ -31,7 +32,7 @@ from .delimited import (
     write_records,
 )
 from .fill import fill_cells
-from .messages import listing, quote
+from .messages import listing
 from .read_file import DEFAULT_NA, DELIMITERS, TableFile, get_column, import_polars, open_table, read_parquet
 
 NamedFills: TypeAlias = Mapping[str, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]

@@ -17,20 +17,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote, shorten
 from ..errors import InputError, MissingDependencyError
 from .cells import BooleanCells, Cells, FloatArray, LabelledCells, NumberCells, TextCells, TimeCells, python_value
 from .limits import check_table_size
-from .messages import (
-    ColumnContext,
-    InputTypeError,
-    column_names,
-    count,
-    index_names,
-    is_missing,
-    listing,
-    quote,
-    shorten,
-)
+from .messages import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, listing
 
 _CONVERT = "convert it to numbers, text or dates, or drop it"
 
@@ -123,7 +114,12 @@ def compute_dask(X: Any) -> Any:
 
 def to_narwhals(X: Any) -> nw.DataFrame[Any] | None:
     """Return a frame of any library as a frame of narwhals; None for anything else."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except TypeError as error:  # column labels that cannot be hashed, such as a signalling NaN
+        raise InputTypeError(
+            f"The column names of the {type(X).__name__} cannot be read ({shorten(str(error))}): make them text."
+        ) from None
     return frame if isinstance(frame, nw.DataFrame) else None
 
 

@@ -21,9 +21,6 @@ MAX_TEXT_CATEGORIES = 100
 MAX_RAW_NUMBER = 1e100
 """Largest number in a real column without standardisation."""
 
-MAX_QUOTE_LENGTH = 80
-"""Characters of a value that a message quotes."""
-
 BYTES_PER_CELL = 8
 
 

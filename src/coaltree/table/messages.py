@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
+from .._validation import quote
 from ..errors import InputError, InputWarning
-from .limits import MAX_QUOTE_LENGTH
 
 
 class InputTypeError(InputError, TypeError):
@@ -42,29 +42,6 @@ def row_label(i: int, row_names: Sequence[str] | None) -> str:
     if row_names is None:
         return f"row {i} (counted from 0)"
     return f"row {i} ({quote(row_names[i])})"
-
-
-def quote(value: object) -> str:
-    """Return the repr of a value, shortened to `MAX_QUOTE_LENGTH` characters.
-
-    Examples
-    --------
-    >>> quote("a")
-    "'a'"
-    >>> len(quote("a" * 1000))
-    80
-    """
-    if isinstance(value, str) and len(value) > MAX_QUOTE_LENGTH:
-        value = value[:MAX_QUOTE_LENGTH]  # repr of a long text is slow
-    try:
-        return shorten(repr(value))
-    except Exception:  # a class of the user's
-        return f"a {type(value).__name__}"
-
-
-def shorten(text: str) -> str:
-    """Shorten a text to `MAX_QUOTE_LENGTH` characters."""
-    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
 
 
 def listing(values: Collection[object], limit: int = 5) -> str:

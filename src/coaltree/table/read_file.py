@@ -6,25 +6,30 @@ the command line, so its messages name options.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import gzip
 import io
+import os
 import re
 import shlex
+import sys
+import tempfile
 import warnings
 import zlib
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._validation import quote, shorten
 from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
 from .delimited import LocalNumbers, check_text, read_text_columns
 from .limits import MAX_FILE_BYTES, check_file_size
-from .messages import column_names, distinct_names, listing, quote, row_label
+from .messages import column_names, distinct_names, listing, row_label
 
 if TYPE_CHECKING:
     import polars as pl
@@ -276,9 +281,32 @@ def read_parquet(polars: Any, file: TableFile) -> Any:
         ) from None
 
 
+@contextlib.contextmanager
+def _hold_error_output() -> Iterator[None]:
+    """Drop what a block writes to standard error if it fails: a panic of polars prints a traceback of its own there."""
+    try:
+        saved = os.dup(2)
+    except OSError:  # closed
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+            os.dup2(saved, 2)
+            held.seek(0)
+            os.write(2, held.read())
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
 def _read_parquet_bytes(polars: Any, data: bytes, source: str) -> Any:
     try:
-        frame = polars.read_parquet(data)
+        with _hold_error_output():
+            frame = polars.read_parquet(data)
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:  # polars panics on damaged files, with an exception that is no Exception
@@ -293,7 +321,7 @@ def _read_parquet_bytes(polars: Any, data: bytes, source: str) -> Any:
 
 def _first_line(error: BaseException) -> str:
     lines = str(error).splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    return shorten(lines[0]).rstrip(".") if lines else type(error).__name__
 
 
 def to_text(polars: Any, column: Any, name: str) -> Any:
@@ -302,6 +330,9 @@ def to_text(polars: Any, column: Any, name: str) -> Any:
         raise InputError(
             f"Column {quote(name)} is of type {column.dtype}, which can be neither row names nor categories."
         )
+    if column.dtype == polars.Duration:  # which polars does not cast
+        texts = [None if cell is None else str(cell) for cell in column.to_list()]
+        return polars.Series(column.name, texts, dtype=polars.String)
     return column.cast(polars.String)
 
 
@@ -332,11 +363,12 @@ def to_numbers(polars: Any, column: Any, name: str, row_names: Sequence[str] | N
 
 def _to_enum(polars: Any, column: Any) -> Any:
     """Make a column of text categorical, with numbers in numerical order."""
+    column = column.set(column == "", None)  # an empty text is a missing cell
     values = column.drop_nulls().unique().sort()
     numbers = values.cast(polars.Float64, strict=False)
     if numbers.null_count() == 0:
         values = values.gather(numbers.arg_sort())
-    return column.cast(polars.Enum(values.filter(values != "")))
+    return column.cast(polars.Enum(values))
 
 
 # ------------------------------------------------------------------------------------------------- tables

@@ -208,7 +208,7 @@ class ColumnScale(NamedTuple):
     def decode_moments(self, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of values with Gaussian codes; exact for all codes without power transform."""
         if self.power is None:
-            return self.decode(mean), self.scale * sd
+            return self.decode(mean), self._decode_sd(sd)
         known = sd < np.inf
         values = self.decode(mean[..., None] + np.where(known, sd, 0.0)[..., None] * _NODES)
         size = np.maximum(np.max(np.abs(values), axis=-1, keepdims=True), _MIN_NORMAL)
@@ -222,10 +222,15 @@ class ColumnScale(NamedTuple):
     def decode_spread(self, mean: FloatArray, sd: FloatArray) -> FloatArray:
         """Return half the length of the interval of one standard deviation to either side; infinite where it is unknown."""
         if self.power is None:
-            return self.scale * sd
+            return self._decode_sd(sd)
         known = sd < np.inf
         reach = np.where(known, sd, 0.0)
         return np.where(known, self.decode(mean + reach) / 2 - self.decode(mean - reach) / 2, np.inf)
+
+    def _decode_sd(self, sd: FloatArray) -> FloatArray:
+        """Return standard deviations in table units; those that are known stay finite."""
+        with np.errstate(over="ignore"):
+            return np.where(sd < np.inf, np.minimum(self.scale * sd, LARGEST), np.inf)
 
     def log_slope(self, values: FloatArray) -> FloatArray:
         """Return the log derivative of `encode`: the log density of a value minus that of its code."""

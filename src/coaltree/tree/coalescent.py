@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
+from .._validation import quote
 from ..errors import InputError
 from .summary import ROUNDING
 from .tree import Tree, check_tree
@@ -31,7 +32,7 @@ def pair_counts(n_leaves: int) -> NDArray[np.float64]:
 
 def _check_leaf_count(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, numbers.Real) or n < 1 or n != n // 1:
-        raise InputError(f"n is {n!r}; the number of leaves must be a whole number of at least 1.")
+        raise InputError(f"n is {quote(n)}; the number of leaves must be a whole number of at least 1.")
     return int(float(n))
 
 
@@ -187,7 +188,7 @@ def prior_band(n: int, level: float) -> Band:
         Central intervals. At any height, the number of lineages is in the band with the same probability.
     """
     if not 0 < level < 1:
-        raise InputError(f"level is {level!r}; it must be a number between 0 and 1.")
+        raise InputError(f"level is {quote(level)}; it must be a number between 0 and 1.")
     rng = np.random.default_rng(SEED)
     first = min(n, MAX_SIMULATED_LINEAGES)
     early = 1 / pair_counts(n)[: n - first]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._cut import Cut, given_rule
+from .._validation import quote
 from ..errors import InputError
 from .tree import Tree
 
@@ -129,7 +130,7 @@ def check_cluster_count(n_clusters: object, n_rows: int) -> None:
         or n_clusters != int(n_clusters)
     ):
         raise InputError(
-            f"n_clusters is {n_clusters!r}; it must be a whole number from 1 to {n_rows}, the number of rows."
+            f"n_clusters is {quote(n_clusters)}; it must be a whole number from 1 to {n_rows}, the number of rows."
         )
 
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from .traversal import first_positions, leaf_counts
 
@@ -75,7 +76,7 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree
             f"A Newick tree is read from a string, not from {type(text).__name__}; pass the text of the file."
         )
     if not (isinstance(tolerance, (int, float)) and tolerance >= 0):
-        raise InputError(f"tolerance is {tolerance!r}; it must be a number of at least 0.")
+        raise InputError(f"tolerance is {quote(tolerance)}; it must be a number of at least 0.")
     plain = parse_plain(text, preserve_underscores, tolerance)
     if plain is not None:
         return plain

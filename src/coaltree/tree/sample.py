@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._cut import Cut, check_cut, given_rule
 from .._html import facts_html
+from .._validation import quote
 from ..errors import InputError
 from . import convert, newick, nexus
 from .ccd import ConditionalClades
@@ -277,7 +278,7 @@ class TreeSample:
             "consensus": self.consensus,
         }
         if summary not in summaries:
-            raise InputError(f"summary is {summary!r}; it must be {' or '.join(map(repr, summaries))}.")
+            raise InputError(f"summary is {quote(summary)}; it must be {' or '.join(map(repr, summaries))}.")
         return summaries[summary](heights=heights)
 
     # -- pairs of rows -------------------------------------------------------------------------
@@ -666,7 +667,9 @@ def find_row(row: object, leaf_names: tuple[str, ...]) -> int:
             raise InputError(f"There is no row named {excerpt(row)}; pass one of leaf_names, or the number of a row.")
         return leaf_names.index(row)
     if isinstance(row, bool) or not isinstance(row, numbers.Integral) or not 0 <= int(row) < len(leaf_names):
-        raise InputError(f"The row is {row!r}; it must be a name or a whole number from 0 to {len(leaf_names) - 1}.")
+        raise InputError(
+            f"The row is {quote(row)}; it must be a name or a whole number from 0 to {len(leaf_names) - 1}."
+        )
     return int(row)
 
 
@@ -675,11 +678,11 @@ def check_threshold(threshold: object) -> float:
     if isinstance(threshold, numbers.Real) and 0.5 <= float(threshold) < 1:
         return float(threshold)
     raise InputError(
-        f"threshold is {threshold!r}; it must be at least 0.5, so that all clades fit into one tree, and less than 1."
+        f"threshold is {quote(threshold)}; it must be at least 0.5, so that all clades fit into one tree, and less than 1."
     )
 
 
 def check_heights_option(heights: object, allowed: tuple[str, ...]) -> None:
     """Raise unless the option is among those allowed."""
     if heights not in allowed:
-        raise InputError(f"heights is {heights!r}; it must be one of {', '.join(map(repr, allowed))}.")
+        raise InputError(f"heights is {quote(heights)}; it must be one of {', '.join(map(repr, allowed))}.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from . import convert, layout, newick, traversal
 
@@ -419,7 +420,7 @@ def check_leaf_names(leaf_names: Sequence[str] | None, n_leaves: int) -> tuple[s
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise InputError(f"The leaf name {name!r} occurs more than once; names must be distinct.")
+                raise InputError(f"The leaf name {quote(name)} occurs more than once; names must be distinct.")
             seen.add(name)
     if "" in names:
         raise InputError(f"The name of leaf {names.index('')} is empty; every leaf needs a name.")

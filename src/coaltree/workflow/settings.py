@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from .._cut import Cut, check_cut
 from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_parameter, optional
 from .._random import as_generator
+from .._validation import quote
 from ..errors import InputError
 from ..inference.thread_executor import thread_count
 from ..process.base import Process
@@ -90,7 +91,7 @@ def check_settings(settings: Settings, n_rows: int) -> None:
     ):
         if getattr(settings, name) and settings.inference != owner:
             raise InputError(
-                f"{name} is True, and inference is {settings.inference!r}; {purpose} only with inference {owner!r}."
+                f"{name} is True, and inference is {quote(settings.inference)}; {purpose} only with inference {owner!r}."
             )
     if isinstance(settings, ClusterSettings):
         check_cut(settings, n_rows)
