@@ -6,13 +6,18 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias
 
 from ._validation import quote
 from .errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 Content: TypeAlias = str | bytes | Callable[[BinaryIO], object]
 """Text, bytes, or a function that writes to a binary file."""
@@ -77,19 +82,22 @@ def write_files_atomic(files: Mapping[Path, str | bytes]) -> None:
         _check_replaceable(path)
     new = {path: _sibling(path, "part") for path in files}
     old = {path: _sibling(path, "old") for path in files}
-    at = next(iter(files), Path())
+    at, restored = next(iter(files), Path()), True
     try:
         for at, data in files.items():
             _write_synced(new[at], data)
         moved: list[Path] = []
-        try:
-            for at in files:
-                moved.append(at)
-                _swap(at, new[at], old[at])
-        except BaseException:
-            for path in moved:
-                _undo_swap(path, new[path], old[path])
-            raise
+        with _locked(*(path.parent for path in files)):
+            try:
+                for at in files:
+                    moved.append(at)
+                    _swap(at, new[at], old[at])
+            except BaseException:
+                restored = False
+                for path in moved:
+                    _undo_swap(path, new[path], old[path])
+                restored = True
+                raise
     except OSError as error:
         raise _write_error(at, error) from None
     finally:
@@ -97,7 +105,7 @@ def write_files_atomic(files: Mapping[Path, str | bytes]) -> None:
             with contextlib.suppress(OSError):
                 new[path].unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                if path.exists():  # else the file could not be restored, and this is its only copy
+                if restored:  # otherwise this is the only copy
                     old[path].unlink(missing_ok=True)
 
 
@@ -158,6 +166,7 @@ class OutputFolder:
         stage = self._stage()
         try:
             self._make_folders(self.path)
+            finish_interrupted(self.path)
             stage.mkdir()
             stage.rmdir()
         except OSError as error:
@@ -206,45 +215,98 @@ class OutputFolder:
             if (self.path / name).is_dir():
                 raise InputError(f"{self.path / name} cannot be written: it is a folder; choose another output folder.")
         stage = self._stage()
+        complete = stage.with_suffix(_COMPLETE)
+        restored = True
         try:
-            stage.mkdir()
-            (stage / "new").mkdir()
-            (stage / "old").mkdir()
+            for folder in (stage, stage / "new", stage / "old", stage / "discard"):
+                folder.mkdir()
             for name, data in self._files.items():
-                if data is not None:
+                if data is None:
+                    (stage / "discard" / name).touch()
+                else:
                     _write_synced(stage / "new" / name, data)
-            self._replace_files(stage)
+            with _locked(self.path):
+                _finish_stages(self.path)
+                # From here on a process that is killed leaves a stage that the next one finishes.
+                os.replace(stage, complete)
+                try:
+                    self._replace_files(complete)
+                except BaseException:
+                    restored = False
+                    os.replace(complete, stage)
+                    self._restore_files(stage)
+                    restored = True
+                    raise
         except OSError as error:
             raise _write_error(self.path, error) from None
         finally:
-            shutil.rmtree(stage, ignore_errors=True)
+            if restored:  # otherwise the only copies are in there
+                for folder in (stage, complete):
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _replace_files(self, stage: Path) -> None:
-        """Replace the old files by the new ones; if that fails, restore the old ones."""
-        moved = []
-        try:
-            for name, data in self._files.items():
-                moved.append(name)
-                _swap(self.path / name, None if data is None else stage / "new" / name, stage / "old" / name)
-        except BaseException:
-            for name in moved:
-                _undo_swap(self.path / name, stage / "new" / name, stage / "old" / name)
-            raise
+        for name, data in self._files.items():
+            _swap(self.path / name, None if data is None else stage / "new" / name, stage / "old" / name)
+
+    def _restore_files(self, stage: Path) -> None:
+        for name, data in self._files.items():
+            _undo_swap(self.path / name, None if data is None else stage / "new" / name, stage / "old" / name)
+
+
+_COMPLETE = ".complete"
+
+
+def finish_interrupted(folder: Path) -> None:
+    """Finish what a process that was killed while it moved its files into a folder has left, if there is any."""
+    with contextlib.suppress(OSError):
+        if next(folder.glob(f".coaltree-*{_COMPLETE}"), None) is not None:
+            with _locked(folder):  # which a living process holds until it is done
+                _finish_stages(folder)
+
+
+def _finish_stages(folder: Path) -> None:
+    """Move the files of complete stages into a folder that is locked."""
+    for stage in sorted(folder.glob(f".coaltree-*{_COMPLETE}")):
+        for new in sorted((stage / "new").glob("*")):
+            os.replace(new, folder / new.name)
+        for discarded in sorted((stage / "discard").glob("*")):
+            (folder / discarded.name).unlink(missing_ok=True)
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(*folders: Path) -> Iterator[None]:
+    """Keep other processes from replacing files of folders, so that two writers leave the files of one of them."""
+    with contextlib.ExitStack() as held:
+        if fcntl is not None:
+            for folder in sorted({folder.resolve() for folder in folders}):  # in one order, or two writers wait forever
+                descriptor = os.open(folder, os.O_RDONLY)
+                held.callback(os.close, descriptor)  # which also releases the lock
+                with contextlib.suppress(OSError):  # some network file systems have no locks
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def _swap(path: Path, new: Path | None, old: Path) -> None:
-    """Move an existing file aside, and put the new one, if any, in its place."""
-    if path.exists():
-        os.replace(path, old)
+    """Keep a copy of an existing file, and replace it by the new one, if any; at no time is there neither."""
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            os.link(path, old)
+        except FileNotFoundError:
+            raise
+        except OSError:  # a file system without links
+            shutil.copy2(path, old)
     if new is not None:
         os.replace(new, path)
+    else:
+        path.unlink(missing_ok=True)
 
 
-def _undo_swap(path: Path, new: Path, old: Path) -> None:
+def _undo_swap(path: Path, new: Path | None, old: Path) -> None:
     """Undo a swap as far as it went, judged by the files present: an interrupt may come between any two steps."""
     if old.exists():
         os.replace(old, path)
-    elif not new.exists():
+    elif new is not None and not new.exists():
         path.unlink(missing_ok=True)
 
 

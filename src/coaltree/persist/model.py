@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._atomic import check_path, write_atomic
+from .._atomic import check_path, finish_interrupted, write_atomic
 from .._cut import CUT_RULES, DEFAULT_WORDS
 from .._validation import quote
 from ..errors import InputError
@@ -352,6 +352,7 @@ def read_model_state(path: str | Path) -> ModelState:
         If there is no such file, or it is not a complete and unaltered model file.
     """
     path = check_path(path)
+    finish_interrupted(path.parent)
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder; name a model file in it, such as model.coaltree.")
