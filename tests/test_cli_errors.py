@@ -106,6 +106,8 @@ CASES = [
     Case("fit - -o out --format parquet", "parquet standard input", stdin=TEXT.encode()),
     fit("n.csv empty", ""),
     fit("n.csv empty", "\n \n"),
+    fit("n.csv empty", '""\n""\n'),
+    Case("fit t.csv -o out --drop 'a\nb'", "--drop line break quotes"),
     fit("n.csv header rows", "x,y\n"),
     fit("n.csv x header distinct", "x,x\n1,2\n"),
     fit("2 n.csv header", "x,\n1,2\n"),

@@ -112,8 +112,9 @@ def test_what_cannot_be_put_back_is_kept_beside(tmp_path, monkeypatch):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "replace", break_after_the_first)
-    with pytest.raises(InputError, match="Input/output error"):
+    with pytest.raises(InputError, match="Input/output error") as caught:
         write_files_atomic({tmp_path / "x.txt": "new", tmp_path / "y.txt": "new"})
+    assert "nothing was changed" not in str(caught.value)
     assert "old" in [(tmp_path / name).read_text() for name in everything(tmp_path)]
 
 

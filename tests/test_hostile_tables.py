@@ -298,3 +298,8 @@ def test_large_files_are_refused(tmp_path, monkeypatch):
     assert (tmp_path / "t.csv.gz").stat().st_size < 1000
     with refused("t.csv.gz GiB"):
         read_file(tmp_path / "t.csv.gz")
+
+
+def test_signals_of_equal_rows_without_noise():
+    tree = ct.Tree(np.array([[0, 1], [2, 3]]), np.zeros(5))
+    assert ct.Brownian(1.0).column_signals(tree, 2).tolist() == [0.0, 0.0]

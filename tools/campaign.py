@@ -24,7 +24,7 @@ from typing import NamedTuple
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faults import models, python_inputs, tables, trees
+from faults import interruptions, models, python_inputs, tables, trees
 from faults.outcome import ANSWERED, FAILED, REJECTED, Case, Outcome, run_case
 
 
@@ -42,6 +42,13 @@ KINDS: dict[str, Kind] = {
     "trees": Kind(trees.case, 10_000, "files with trees: Newick, NEXUS, linkage, JSON"),
     "models": Kind(models.case, 10_000, "model files that are damaged or forged"),
     "checkpoints": Kind(models.checkpoint_case, 500, "damaged checkpoints of chains and of searches"),
+    "kills": Kind(interruptions.kill_case, 200, "commands that are killed or interrupted at random moments"),
+    "disk": Kind(
+        interruptions.disk_case, 500, "calls of the file system that fail or are interrupted, removed folders"
+    ),
+    "processes": Kind(
+        interruptions.process_case, 100, "limited file sizes, full or closed outputs, two writers of one path"
+    ),
 }
 
 MAX_LISTED = 40  # failures

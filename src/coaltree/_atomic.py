@@ -99,7 +99,7 @@ def write_files_atomic(files: Mapping[Path, str | bytes]) -> None:
                 restored = True
                 raise
     except OSError as error:
-        raise _write_error(at, error) from None
+        raise _write_error(at, error, restored) from None
     finally:
         for path in files:
             with contextlib.suppress(OSError):
@@ -238,7 +238,7 @@ class OutputFolder:
                     restored = True
                     raise
         except OSError as error:
-            raise _write_error(self.path, error) from None
+            raise _write_error(self.path, error, restored) from None
         finally:
             if restored:  # otherwise the only copies are in there
                 for folder in (stage, complete):
@@ -331,8 +331,11 @@ def _write_synced(path: Path, data: Content) -> None:
         os.fsync(file.fileno())
 
 
-def _write_error(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} cannot be written: {_reason(error)}; nothing was changed; choose another place.")
+def _write_error(path: Path, error: OSError, restored: bool = True) -> InputError:
+    state = "nothing was changed; choose another place"
+    if not restored:
+        state = "some files were replaced and could not be put back: write them again, here or in another place"
+    return InputError(f"{path} cannot be written: {_reason(error)}; {state}.")
 
 
 def _reason(error: OSError) -> str:

@@ -73,7 +73,7 @@ def describe_error(error: BaseException) -> str:
     """Return an error with the places where it was raised, in one line."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     where = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
-    return " ".join(f"{type(error).__name__}: {str(error)[:300]} ({where})".split())
+    return " ".join(f"{type(error).__name__}: {str(error)[:900]} ({where})".split())
 
 
 def check(condition: object, words: str) -> None:

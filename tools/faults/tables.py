@@ -88,35 +88,35 @@ def _draw_series(rng: Rng, name: str, n: int) -> pl.Series:
     day, base = dt.date(2000, 1, 1), dt.datetime(2000, 1, 1)
     ints = [int(v) for v in rng.integers(0, 100, n)]
     kinds: tuple[Callable[[], pl.Series], ...] = (
-        lambda: pl.Series(name, rng.normal(size=n)),
-        lambda: pl.Series(name, rng.normal(size=n).astype(np.float32)),
-        lambda: pl.Series(name, rng.choice([np.nan, np.inf, 1.0, 2.0], size=n)),
-        lambda: pl.Series(name, rng.choice([1e308, -1e308, 5e-324], size=n)),
-        lambda: pl.Series(name, ints, dtype=pl.UInt8),
-        lambda: pl.Series(name, [2**63 + v for v in ints], dtype=pl.UInt64),
-        lambda: pl.Series(name, [2**53 + v for v in ints], dtype=pl.Int64),
-        lambda: pl.Series(name, [bool(v % 2) for v in ints]),
-        lambda: pl.Series(name, [day + dt.timedelta(v) for v in ints]),
-        lambda: pl.Series(name, [base + dt.timedelta(v) for v in ints]),
-        lambda: pl.Series(name, [dt.timedelta(v) for v in ints]),
-        lambda: pl.Series(name, [dt.time(v % 24) for v in ints]),
-        lambda: pl.Series(name, [str(v % 4) for v in ints], dtype=pl.Categorical),
-        lambda: pl.Series(name, [str(v % 2) for v in ints], dtype=pl.Enum(["0", "1", "2"])),
-        lambda: pl.Series(name, [bytes([v % 3]) for v in ints]),
-        lambda: pl.Series(name, [[v] for v in ints]),
-        lambda: pl.Series(name, [{"a": v} for v in ints]),
-        lambda: pl.Series(name, [None] * n),
-        lambda: pl.Series(name, [None] * n, dtype=pl.Float64),
-        lambda: pl.Series(name, ints).cast(pl.Decimal(20, 2)),
-        lambda: pl.Series(name, list(rng.choice(TEXTS, size=n)), dtype=pl.String),
-        lambda: pl.Series(name, list(rng.choice(["u", "v"], size=n)), dtype=pl.String),
-        lambda: pl.Series(name, [f"t{i}" for i in range(n)], dtype=pl.String),
+        lambda: pl.Series(rng.normal(size=n)),
+        lambda: pl.Series(rng.normal(size=n).astype(np.float32)),
+        lambda: pl.Series(rng.choice([np.nan, np.inf, 1.0, 2.0], size=n)),
+        lambda: pl.Series(rng.choice([1e308, -1e308, 5e-324], size=n)),
+        lambda: pl.Series(ints, dtype=pl.UInt8),
+        lambda: pl.Series([2**63 + v for v in ints], dtype=pl.UInt64),
+        lambda: pl.Series([2**53 + v for v in ints], dtype=pl.Int64),
+        lambda: pl.Series([bool(v % 2) for v in ints]),
+        lambda: pl.Series([day + dt.timedelta(v) for v in ints]),
+        lambda: pl.Series([base + dt.timedelta(v) for v in ints]),
+        lambda: pl.Series([dt.timedelta(v) for v in ints]),
+        lambda: pl.Series([dt.time(v % 24) for v in ints]),
+        lambda: pl.Series([str(v % 4) for v in ints], dtype=pl.Categorical),
+        lambda: pl.Series([str(v % 2) for v in ints], dtype=pl.Enum(["0", "1", "2"])),
+        lambda: pl.Series([bytes([v % 3]) for v in ints]),
+        lambda: pl.Series([[v] for v in ints]),
+        lambda: pl.Series([{"a": v} for v in ints]),
+        lambda: pl.Series([None] * n),
+        lambda: pl.Series([None] * n, dtype=pl.Float64),
+        lambda: pl.Series(ints).cast(pl.Decimal(20, 2)),
+        lambda: pl.Series(list(rng.choice(TEXTS, size=n)), dtype=pl.String),
+        lambda: pl.Series(list(rng.choice(["u", "v"], size=n)), dtype=pl.String),
+        lambda: pl.Series([f"t{i}" for i in range(n)], dtype=pl.String),
     )
-    series = kinds[int(rng.integers(len(kinds)))]() if n else pl.Series(name, [], dtype=pl.Float64)
+    series = kinds[int(rng.integers(len(kinds)))]() if n else pl.Series([], dtype=pl.Float64)
     if rng.random() < 0.4 and n:
         keep = pl.Series(rng.random(n) > rng.random())
-        series = pl.select(pl.when(keep).then(series).otherwise(None).alias(name)).to_series()
-    return series
+        series = pl.select(pl.when(keep).then(series).otherwise(None)).to_series()
+    return series.rename(name)
 
 
 def _draw_names(rng: Rng, k: int, distinct: bool) -> list[str]:

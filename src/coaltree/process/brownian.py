@@ -158,7 +158,9 @@ class Brownian(Gaussian):
         own, noise = self.deviations(n_columns) ** 2, self.noise_deviations(n_columns) ** 2
         path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
         top = tree.heights[-1]
-        return np.asarray((own * (top - 0.5 * path.mean())) / (own * top + noise))
+        total = own * top + noise
+        signal = own * (top - 0.5 * path.mean())
+        return np.where(total > 0, signal / np.where(total > 0, total, 1.0), 0.0)  # 0 if all rows are equal
 
 
 def _fit(process: Brownian, trees: WeightedTrees, hold_noise: bool) -> Brownian:

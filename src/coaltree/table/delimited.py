@@ -87,9 +87,11 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> DelimitedText
     data, delimiter, whitespace = _find_delimiter(data, source, delimiter)
     records = csv.reader(read_lines(data), delimiter=delimiter)
     try:
-        names = next(record for record in records if not is_blank(record))
+        names = next((record for record in records if not is_blank(record)), [])
     except csv.Error as error:
         raise InputError(f"Line {records.line_num} of {source} cannot be read: {error}.") from None
+    if not names:  # nothing but empty texts in quotes
+        raise InputError(f"{source} is empty: a table needs a header and at least one row.")
     unnamed = None
     if not names[0].strip():
         unnamed = names[0] = _name_unnamed([name.strip() for name in names])
