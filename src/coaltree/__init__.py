@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .process.mixed import Mixed
     from .process.multinomial import Multinomial
     from .process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+    from .table.characters import read_characters
     from .tree.clades import robinson_foulds
     from .tree.coalescent import log_prior, simulate_tree
     from .tree.sample import TreeSample
@@ -71,6 +72,7 @@ _HOMES = {
     "plot_heatmap": "plot.heatmap",
     "plot_lineages": "plot.lineages",
     "plot_traces": "plot.traces",
+    "read_characters": "table.characters",
     "refine": "inference.refine",
     "baselines": "",
     "robinson_foulds": "tree.clades",
@@ -110,6 +112,7 @@ __all__ = [
     "plot_heatmap",
     "plot_lineages",
     "plot_traces",
+    "read_characters",
     "refine",
     "robinson_foulds",
     "simulate_tree",

@@ -1,7 +1,7 @@
 """Read tables from files: csv, tsv and parquet.
 
-`open_table` finds the file type. `read_file` reads the file with polars and picks the row names and the column types. It serves
-the command line, so its messages name options.
+`open_table` finds the file type, also of character files, which `coaltree.table.characters` reads. `read_file` reads the file
+with polars and picks the row names and the column types. It serves the command line, so its messages name options.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 from .._validation import quote, shorten
 from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
+from .cldf import is_cldf
 from .delimited import LocalNumbers, check_text, read_text_columns
 from .limits import MAX_FILE_BYTES, check_file_size
 from .messages import column_names, distinct_names, listing, row_label
@@ -40,8 +41,25 @@ DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
 DEFAULT_NA = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "#N/A")
 """Texts that mark a missing cell."""
 
+CHARACTER_ENDINGS = {
+    ".nex": "nexus",
+    ".nexus": "nexus",
+    ".nxs": "nexus",
+    ".fasta": "fasta",
+    ".fa": "fasta",
+    ".fas": "fasta",
+    ".fna": "fasta",
+    ".faa": "fasta",
+    ".phy": "phylip",
+    ".phylip": "phylip",
+    ".cldf": "cldf",
+}
+"""The format of each type of character file; a folder with a CLDF data set counts as ``".cldf"``."""
+
 _PARQUET = (".parquet", ".pq")
-_SUPPORTED = ".csv, .tsv, .tab, .txt (each also with .gz), .parquet and .pq"
+_SUPPORTED = (
+    ".csv, .tsv, .tab, .txt, .nex, .nexus, .fasta, .fa, .phy (each also with .gz), .parquet, .pq and CLDF folders"
+)
 _CHUNK_BYTES = 2**22
 
 
@@ -57,11 +75,11 @@ class TableFile:
     name : str
         Its name in messages.
     suffix : str
-        Its type: a key of `DELIMITERS`, ``".parquet"`` or ``".pq"``.
+        Its type: a key of `DELIMITERS` or `CHARACTER_ENDINGS`, ``".parquet"`` or ``".pq"``.
     compressed : bool
         Whether it is gzip-compressed text.
     path : Path or None
-        Its path; a folder stands for all parquet files in it.
+        Its path; a folder stands for all parquet files in it, or for a CLDF data set.
     data : bytes or None
         Its content, if it has no path: standard input can be read only once.
     """
@@ -81,6 +99,16 @@ class TableFile:
     def is_text(self) -> bool:
         """Whether the file is delimited text."""
         return self.suffix in DELIMITERS
+
+    @property
+    def is_characters(self) -> bool:
+        """Whether the file has characters of taxa."""
+        return self.suffix in CHARACTER_ENDINGS
+
+    @property
+    def kind(self) -> str:
+        """The format of a character file."""
+        return CHARACTER_ENDINGS[self.suffix]
 
     def read_raw(self) -> bytes:
         """Return the content as stored, which must not be empty; that of a folder as one parquet file."""
@@ -116,8 +144,8 @@ def open_table(path: str | Path | TableFile, kind: str | None = None) -> TableFi
     Parameters
     ----------
     path : str, Path or TableFile
-        A TableFile is returned unchanged. A folder of parquet files is one table.
-    kind : {"csv", "tsv", "parquet"}, optional
+        A TableFile is returned unchanged. A folder of parquet files is one table, and so is a CLDF data set.
+    kind : {"csv", "tsv", "parquet", "nexus", "fasta", "phylip"}, optional
         The type, whatever the name ends with.
 
     Returns
@@ -133,17 +161,20 @@ def open_table(path: str | Path | TableFile, kind: str | None = None) -> TableFi
         return path
     path = Path(path)
     if path.is_dir() and kind in (None, "parquet"):
+        if kind is None and is_cldf(path):
+            return TableFile(path.resolve().name, ".cldf", False, path)
         if not _find_parquet(path):
-            raise InputError(f"{path} is a folder without parquet files: name a file in it.")
+            raise InputError(f"{path} is a folder with neither parquet files nor a CLDF data set: name a file in it.")
         return TableFile(path.resolve().name, ".parquet", False, path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compressed = suffixes[-1:] == [".gz"]
     suffix = suffixes[-1] if suffixes else ""
     if compressed:
-        suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-2] in DELIMITERS else ".gz"
+        known = {*DELIMITERS, *CHARACTER_ENDINGS}
+        suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-2] in known else ".gz"
     if kind is not None:
         suffix = f".{kind}"
-    if suffix not in DELIMITERS and suffix not in _PARQUET:
+    if (suffix not in DELIMITERS and suffix not in _PARQUET and suffix not in CHARACTER_ENDINGS) or suffix == ".cldf":
         # That the file does not exist is the more useful message.
         _check_is_file(path)
         raise InputError(f"{path.name} has an unsupported file type; supported are {_SUPPORTED}.")
@@ -158,7 +189,7 @@ def open_bytes(data: bytes, name: str, kind: str | None = None) -> TableFile:
     data : bytes
     name : str
         The name in messages.
-    kind : {"csv", "tsv", "parquet"}, optional
+    kind : {"csv", "tsv", "parquet", "nexus", "fasta", "phylip"}, optional
         The type, if it is known.
 
     Returns
@@ -175,6 +206,8 @@ def open_bytes(data: bytes, name: str, kind: str | None = None) -> TableFile:
         kind = "parquet"
     if kind is None:
         text = _decompress(data, name) if compressed else data
+        if text.lstrip(b"\xef\xbb\xbf \t\r\n")[:6].upper() == b"#NEXUS":
+            return TableFile(name, ".nexus", compressed, data=data)
         header = text.lstrip(b"\r\n").partition(b"\n")[0]
         kind = "tsv" if header.count(b"\t") > header.count(b",") + header.count(b";") else "csv"
     return TableFile(name, f".{kind}", compressed, data=data)
@@ -457,7 +490,7 @@ def read_file(
     options = {"--id-column": [id_column] if id_column else [], "--drop": drop}
     options |= {"--categorical": categorical, "--real": real}
     for option, names in options.items():
-        _check_known(frame.columns, names, option, file.name)
+        check_known(frame.columns, names, option, file.name)
     declared = {*drop, *categorical, *real}
     id_column, indices = _find_index(frame, unnamed, id_column, declared, file.name)
     drop = [*drop, *indices]
@@ -617,7 +650,8 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, InputWarning, stacklevel=4)
 
 
-def _check_known(columns: Sequence[str], names: Iterable[str], option: str, source: str) -> None:
+def check_known(columns: Sequence[str], names: Iterable[str], option: str, source: str) -> None:
+    """Refuse names of columns that a file lacks."""
     for name in names:
         if name not in columns:
             close = difflib.get_close_matches(name, columns, n=3, cutoff=0.6)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..errors import InputError
 from . import newick
-from .newick import describe_name_differences, excerpt, find_comment_end, quote_name
+from .newick import describe_name_differences, excerpt, quote_name
+from .nexus_text import HEADER, NexusText
 from .tree import Tree
 
 
@@ -76,12 +77,6 @@ def render(names: Sequence[str], trees: Iterable[tuple[str, str]]) -> str:
     )
 
 
-# As in Newick text, a quote inside an unquoted word belongs to the word (O'Brien).
-_STOP = re.compile(r"""[;\[\]] | (?<![^\s()\[\],:;=*])['"]""", re.VERBOSE)
-_QUOTED = re.compile(r"""'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*\"""")
-_BLANKS = re.compile(r"\s*")
-_NAME = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>,)|(?P<word>[^\s\[\],;]+)""")
-_HEADER = re.compile(r"""(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<mark>[=*])|(?P<word>[^\s\[\];=*]+)""")
 _WEIGHT = re.compile(r"\[\s*&w\s+(.*?)\s*\]", re.IGNORECASE | re.DOTALL)
 
 
@@ -137,12 +132,11 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> list[Nexus
     return parser.trees
 
 
-class _NexusParser:
+class _NexusParser(NexusText):
     """One pass over the text of one file, statement by statement."""
 
     def __init__(self, text: str, preserve_underscores: bool, tolerance: float) -> None:
-        self.text = text
-        self.preserve_underscores = preserve_underscores
+        super().__init__(text, preserve_underscores)
         self.tolerance = tolerance
         self.block = ""
         self.taxa: list[str] = []
@@ -156,19 +150,8 @@ class _NexusParser:
 
     def parse(self) -> None:
         """Parse the whole text."""
-        start = len(self.text) - len(self.text.lstrip("\ufeff \t\r\n"))
-        if self.text[start : start + 6].upper() != "#NEXUS":
-            found = excerpt(self.text.strip()[:40])
-            raise InputError(
-                f"The text begins with {found}, so it is no NEXUS file, which begins with #NEXUS; pass the text of the "
-                "file rather than its name, and read Newick text with Tree.from_newick."
-            )
         had_trees = False
-        for begin, end in self.statements(start + 6):
-            place, _ = self.skip(begin)
-            match = _HEADER.match(self.text, place)
-            word = match.group().lower() if match else ""
-            after = match.end() if match else place
+        for word, after, end in self.statements("read Newick text with Tree.from_newick"):
             if word == "begin":
                 self.begin(after, end)
                 had_trees |= self.block == "trees"
@@ -191,77 +174,6 @@ class _NexusParser:
             raise InputError(
                 f"The NEXUS file has {what}; it needs 'Begin trees;' and a line such as 'tree T = (a:1,b:1);'."
             )
-
-    # -- the text ------------------------------------------------------------------------------
-
-    def statements(self, place: int) -> Iterator[tuple[int, int]]:
-        """Yield the beginning of each statement and the position of its semicolon."""
-        begin = place
-        while match := _STOP.search(self.text, place):
-            place = match.start()
-            mark = match.group()
-            if mark == ";":
-                yield begin, place
-                begin = place = place + 1
-            elif mark == "[":
-                place = self.skip_comment(place)
-            elif mark == "]":
-                raise InputError(
-                    f"The bracket ']' on {self.line(place)} closes no comment; quote names that hold brackets."
-                )
-            else:
-                whole = _QUOTED.match(self.text, place)
-                if whole is None:
-                    raise InputError(
-                        f"The quote opened on {self.line(place)} is never closed; a quote inside a quoted name is "
-                        "written twice, as in 'it''s'."
-                    )
-                place = whole.end()
-        rest, _ = self.skip(begin)
-        if rest < len(self.text):
-            raise InputError(
-                f"The file is cut off: the statement that begins with {excerpt(self.text[rest : rest + 30])} on "
-                f"{self.line(rest)} has no semicolon; read the whole file."
-            )
-
-    def skip(self, place: int) -> tuple[int, list[str]]:
-        """Return the position after blanks and comments, and the comments."""
-        comments: list[str] = []
-        while True:
-            blanks = _BLANKS.match(self.text, place)
-            place = blanks.end() if blanks else place
-            if not self.text.startswith("[", place):
-                return place, comments
-            end = self.skip_comment(place)
-            comments.append(self.text[place:end])
-            place = end
-
-    def skip_comment(self, place: int) -> int:
-        """Return the position after the comment that opens at ``place``; comments may be nested."""
-        end = find_comment_end(self.text, place)
-        if end is None:
-            raise InputError(f"The comment opened by '[' on {self.line(place)} is never closed; add the missing ']'.")
-        return end
-
-    def tokens(self, pattern: re.Pattern[str], place: int, end: int) -> Iterator[tuple[str, str, int]]:
-        """Yield kind, text and end of the tokens of a statement."""
-        place, _ = self.skip(place)
-        while place < end and (match := pattern.match(self.text, place)):
-            yield match.lastgroup or "", match.group(), match.end()
-            place, _ = self.skip(match.end())
-
-    def names(self, place: int, end: int) -> Iterator[tuple[str, bool]]:
-        """Yield the names and commas of a statement; the flag is true for a comma."""
-        for kind, token, _ in self.tokens(_NAME, place, end):
-            yield (token, True) if kind == "mark" else (self.name(kind, token), False)
-
-    def name(self, kind: str, token: str) -> str:
-        if kind == "quoted":
-            return token[1:-1].replace(token[0] * 2, token[0])
-        return token if self.preserve_underscores else token.replace("_", " ")
-
-    def line(self, place: int) -> str:
-        return f"line {self.text.count(chr(10), 0, place) + 1}"
 
     # -- statements ----------------------------------------------------------------------------
 
@@ -312,7 +224,7 @@ class _NexusParser:
     def read_tree(self, place: int, end: int) -> None:
         """Read one tree."""
         title, equals = "", False
-        for kind, token, after in self.tokens(_HEADER, place, end):
+        for kind, token, after in self.tokens(HEADER, place, end):
             place = after
             if token == "=" and kind == "mark":
                 equals = True

@@ -1,0 +1,565 @@
+"""Characters of NEXUS files: the blocks DATA and CHARACTERS, and the charsets and partitions of other blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import compress
+
+from ..errors import InputError
+from ..tree.nexus_text import NexusText
+from .limits import MAX_CELLS, MAX_COLUMNS
+from .messages import count, quote
+from .symbols import (
+    DATATYPES,
+    Alphabet,
+    CharacterColumn,
+    Characters,
+    Gaps,
+    Row,
+    SymbolError,
+    check_distinct_taxa,
+    decode_rows,
+    default_names,
+    find_datatype,
+    make_alphabet,
+)
+
+_SET_BLOCKS = ("sets", "assumptions", "mrbayes", "paup", "codons", "data", "characters")
+_KEY = re.compile(r"([A-Za-z]\w*)\s*(=?)\s*", re.ASCII)
+_ONE = re.compile(r"""'(.)'|"(.)"|(\S)""")
+_VALUE = re.compile(r"""'([^']*)'|"([^"]*)"|([A-Za-z]*\s*\([^)]*\))|(\S+)""")
+_SYMBOL = re.compile(r"[{(][^{}()]*[})]|\S")
+_WORD = re.compile(r"[{(][^{}()]*[})]|[^\s{}()]+|\S")
+_TAXON = re.compile(r"""\s*(?:(?P<quoted>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")|(?P<word>[^\s'"]\S*))""")
+_RANGE = re.compile(r"(\d+|\.)\s*(?:-\s*(\d+|\.)\s*(?:\\\s*(\d+))?)?|('[^']*'|[^\s,\\]+)|,|(\S)", re.ASCII)
+
+
+@dataclass
+class _Block:
+    """What a block of characters says before its matrix."""
+
+    datatype: str = "standard"
+    mixed: list[tuple[str, str]] = field(default_factory=list)  # datatypes with their positions
+    n_taxa: int | None = None
+    n_characters: int | None = None
+    symbols: str | None = None
+    missing: str = "?"
+    gap: str = "-"
+    match: str | None = None
+    equate: str = ""
+    interleaved: bool = False
+    labelled: bool = True
+    respect_case: bool = False
+    tokens: bool = False
+    names: dict[int, str] = field(default_factory=dict)  # of characters, by position
+    eliminated: tuple[int, int] | None = None  # where that statement is
+    dropped: set[int] = field(default_factory=set)  # positions that it eliminates
+    columns: list[CharacterColumn] = field(default_factory=list)
+    line: int = 0  # of the matrix
+
+    @property
+    def has_words(self) -> bool:
+        """Whether blanks separate the cells of a row."""
+        return self.datatype == "continuous" or self.tokens
+
+
+def parse_nexus(text: str, source: str, gaps: Gaps = "missing", preserve_underscores: bool = False) -> Characters:
+    r"""Parse the characters of a NEXUS file.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+        The name of the file, for messages.
+    gaps : {"missing", "state"}, default="missing"
+    preserve_underscores : bool, default=False
+        Keep underscores of unquoted names instead of reading them as blanks.
+
+    Returns
+    -------
+    Characters
+        Columns of several blocks side by side. Partitions are the charsets of the file, and the parts of its partitions.
+
+    Raises
+    ------
+    InputError
+        If the file has no characters or is broken, with line and taxon.
+
+    Examples
+    --------
+    >>> text = '''#NEXUS
+    ... begin data;
+    ...   dimensions ntax=2 nchar=3;
+    ...   format datatype=standard symbols="012";
+    ...   matrix
+    ...     human 01{12}
+    ...     chimp 0?2;
+    ... end;'''
+    >>> [column.cells for column in parse_nexus(text, "x.nex").columns] == [["0", "0"], ["1", None], [frozenset("12"), "2"]]
+    True
+    """
+    parser = _Parser(text, source, gaps, preserve_underscores)
+    try:
+        return parser.parse()
+    except InputError as error:
+        message = str(error)
+        raise InputError(message if message.startswith(source) else f"{source}: {message}") from None
+
+
+class _Parser(NexusText):
+    """One pass over the text of one file, statement by statement."""
+
+    def __init__(self, text: str, source: str, gaps: Gaps, preserve_underscores: bool) -> None:
+        super().__init__(text, preserve_underscores)
+        self.source = source
+        self.gaps: Gaps = gaps
+        self.taxa: list[str] = []
+        self.rows: dict[str, int] = {}  # the row of each taxon
+        self.block_name = ""
+        self.block = _Block()
+        self.blocks: list[_Block] = []
+        self.charsets: dict[str, tuple[int, int]] = {}  # where their positions are, by name
+        self.partition_parts: dict[str, tuple[int, int]] = {}
+
+    def parse(self) -> Characters:
+        """Parse the whole text."""
+        block_line = ""
+        for word, place, end in self.statements("read FASTA and PHYLIP files by their endings .fasta and .phy"):
+            if word == "begin":
+                names = [name.lower() for name, _ in self.names(place, end)]
+                self.block_name = names[0] if names else "nameless"
+                self.block, block_line = _Block(), self.line(place)
+            elif word in ("end", "endblock"):
+                if self.block_name in ("data", "characters") and not self.block.line:
+                    raise InputError(f"The {self.block_name} block that begins on {block_line} has no matrix.")
+                self.block_name = ""
+            elif self.block_name in ("taxa", "data", "characters"):
+                self.read_statement(word, place, end)
+            if self.block_name in _SET_BLOCKS:
+                if word == "charset":
+                    self.read_charset(place, end)
+                elif word in ("partition", "charpartition"):
+                    self.read_partition(place, end)
+        if self.block_name:
+            raise InputError(
+                f"The {self.block_name} block that begins on {block_line} is never closed, so the file seems to be cut off; read "
+                "the whole file, or add a line 'End;' if there is no more."
+            )
+        if not self.blocks:
+            raise InputError(
+                f"{self.source} has no characters: a NEXUS file needs a block DATA or CHARACTERS with a matrix. Read trees, if "
+                "it has some, with coaltree.TreeSample.from_nexus."
+            )
+        return self.join()
+
+    def error(self, place: int, words: str) -> InputError:
+        """Return an error at a position of the text."""
+        return InputError(f"{self.source}, {self.line(place)}: {words}")
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def read_statement(self, word: str, place: int, end: int) -> None:
+        """Read a statement of a block of taxa or characters."""
+        if word == "taxlabels":
+            self.taxa = [name for name, comma in self.names(place, end) if not comma]
+            if len(set(self.taxa)) < len(self.taxa):
+                twice = next(name for k, name in enumerate(self.taxa) if name in self.taxa[:k])
+                raise self.error(place, f"Taxon {quote(twice)} occurs twice in TAXLABELS; names must differ.")
+        elif self.block_name == "taxa":
+            return
+        elif word == "dimensions":
+            options = self.options(place, end)
+            self.block.n_taxa = self.number(options, "ntax", place)
+            self.block.n_characters = self.number(options, "nchar", place)
+        elif word == "format":
+            self.read_format(place, end)
+        elif word == "charlabels":
+            names = [name for name, comma in self.names(place, end) if not comma]
+            self.block.names = dict(enumerate(names))
+        elif word == "charstatelabels":
+            self.read_character_names(place, end)
+        elif word == "eliminate":
+            self.block.eliminated = (place, end)
+        elif word == "matrix":
+            self.read_matrix(place, end)
+
+    def options(self, place: int, end: int) -> dict[str, str]:
+        """Return the options ``NAME=VALUE`` of a statement; those without a value have that of "yes"."""
+        text, found, at = self.without_comments(place, end), dict[str, str](), 0
+        while match := _KEY.search(text, at):
+            key, at = match.group(1).lower(), match.end()
+            found[key] = "yes"
+            if match.group(2):
+                # A symbol is single: the next option may follow at once.
+                value = (_ONE if key in ("missing", "gap", "matchchar") else _VALUE).match(text, at)
+                found[key] = "" if value is None else next(own for own in value.groups() if own is not None)
+                at = at if value is None else value.end()
+        return found
+
+    def number(self, options: dict[str, str], name: str, place: int) -> int | None:
+        """Return a number of DIMENSIONS."""
+        value = options.get(name)
+        if value is None:
+            return None
+        if not (value.isascii() and value.isdigit()) or not 0 < int(value[:12]) <= MAX_CELLS:
+            raise self.error(place, f"{name.upper()} is {quote(value)} in DIMENSIONS; it must be a positive number.")
+        return int(value)
+
+    def read_format(self, place: int, end: int) -> None:
+        """Read how the matrix is written."""
+        options, block = self.options(place, end), self.block
+        datatype = options.get("datatype", "standard")
+        name, _, inside = datatype.partition("(")
+        if name.strip().lower() == "mixed":
+            parts = [part.partition(":") for part in inside.rstrip(") ").split(",")]
+            block.mixed = [(find_datatype(own.strip()) or "", positions) for own, _, positions in parts]
+        block.datatype = "mixed" if block.mixed else find_datatype(datatype) or ""
+        if not block.datatype or any(own in ("", "continuous") for own, _ in block.mixed):
+            raise self.error(
+                place,
+                f"DATATYPE is {quote(datatype)}; known are {', '.join(DATATYPES)}, and such as mixed(DNA:1-50,Standard:51-60).",
+            )
+        for name in ("transpose", "items", "statesformat"):
+            value = options.get(name, "no").lower().strip("()")
+            if value not in ("no", "average", "statespresent"):
+                raise self.error(
+                    place, f"FORMAT has {name.upper()}, which is not supported: write a row for each taxon."
+                )
+        symbols = options.get("symbols")
+        if symbols is not None:
+            block.symbols = re.sub(r"(\S)\s*~\s*(\S)", _expand_range, symbols)
+        for name in ("missing", "gap"):
+            setattr(block, name, options.get(name, getattr(block, name)))
+        block.match = options.get("matchchar")
+        block.equate = options.get("equate", "")
+        block.interleaved = options.get("interleave", "no").lower() == "yes"
+        block.labelled = "nolabels" not in options and options.get("labels", "yes").lower() != "no"
+        block.respect_case = "respectcase" in options
+        block.tokens = "notokens" not in options and options.get("tokens", "no").lower() == "yes"
+
+    def read_character_names(self, place: int, end: int) -> None:
+        """Read the names in CHARSTATELABELS, such as ``1 colour / red green, 2 size``; those of states are not used."""
+        begins, position = True, 0
+        for token, comma in self.names(place, end):
+            if comma:
+                begins, position = True, 0
+            elif begins:
+                if not token.isascii() or not token.isdigit() or not 0 < int(token[:12]) <= MAX_COLUMNS:
+                    raise self.error(
+                        place, f"CHARSTATELABELS has {quote(token)} where the number of a character belongs."
+                    )
+                begins, position = False, int(token)
+            elif position:
+                name = token.partition("/")[0].strip()
+                if name:
+                    self.block.names[position - 1] = name
+                position = 0
+
+    # -- the matrix ----------------------------------------------------------------------------
+
+    def read_matrix(self, place: int, end: int) -> None:
+        """Read the matrix of a block."""
+        block = self.block
+        first = self.text.count("\n", 0, place) + 1
+        lines = [(first + k, line) for k, line in enumerate(self.without_comments(place, end).split("\n"))]
+        lines = [(number, line) for number, line in lines if line.strip()]
+        block.line = lines[0][0] if lines else first
+        if not lines:
+            raise self.error(place, "The matrix is empty.")
+        if not block.labelled:
+            rows = self.read_unlabelled(lines)
+        elif block.interleaved:
+            rows = self.read_interleaved(lines)
+        else:
+            rows = self.read_sequential(lines)
+        check_distinct_taxa(rows, self.source)
+        known = set(self.taxa)
+        for row in rows:
+            if known and row.taxon not in known:
+                raise self.row_error(row.line, row, "is not among TAXLABELS; names must agree")
+        n_characters = block.n_characters or len(rows[0].symbols)
+        for row in rows:
+            if len(row.symbols) != n_characters:
+                said = f"NCHAR says {n_characters:,}" if block.n_characters else f"the first taxon has {n_characters:,}"
+                raise self.row_error(
+                    row.last_line,
+                    row,
+                    f"(from line {row.line}) has {count(len(row.symbols), 'character')}, but {said}",
+                )
+        expected = block.n_taxa or len(self.taxa)
+        if expected and len(rows) != expected and (block.n_taxa or len(rows) > expected):
+            raise self.row_error(
+                rows[-1].last_line,
+                rows[-1],
+                f"is number {len(rows)} and the last of the matrix, but NTAX says {expected:,}",
+            )
+        block.columns = self.columns_of(rows, n_characters, place)
+        self.add_block(rows)
+
+    def row_error(self, line: int, row: Row, words: str) -> InputError:
+        return InputError(f"{self.source}, line {line}: {row.label} {words}.")
+
+    def symbols(self, text: str) -> list[str]:
+        """Return the symbols of a part of a row."""
+        if self.block.has_words:
+            return _WORD.findall(text)
+        return _SYMBOL.findall(text) if "{" in text or "(" in text else list("".join(text.split()))
+
+    def named(self, number: int, line: str) -> Row:
+        """Return the row that a line with a name begins."""
+        match = _TAXON.match(line)
+        if match is None:
+            raise InputError(
+                f"{self.source}, line {number}: {quote(line.strip())} does not begin with the name of a taxon."
+            )
+        row = Row(self.name(match.lastgroup or "", match.group(match.lastgroup or 0)), number)
+        symbols = self.symbols(line[match.end() :])
+        if symbols:
+            row.add(symbols, number)
+        return row
+
+    def read_sequential(self, lines: list[tuple[int, str]]) -> list[Row]:
+        """Read one taxon after the other: on a line each, or on any number of lines until a row is complete."""
+        rows = [self.named(number, line) for number, line in lines]
+        n_characters, n_taxa = self.block.n_characters, self.block.n_taxa or len(self.taxa)
+        if n_characters is None or all(len(row.symbols) == n_characters for row in rows):
+            return rows
+        wrapped: list[Row] = []
+        for number, line in lines:
+            if wrapped and len(wrapped[-1].symbols) < n_characters:
+                wrapped[-1].add(self.symbols(line), number)
+            else:
+                wrapped.append(self.named(number, line))
+        fits = all(len(row.symbols) == n_characters for row in wrapped)
+        return wrapped if fits or len(lines) != n_taxa else rows
+
+    def read_interleaved(self, lines: list[tuple[int, str]]) -> list[Row]:
+        """Read blocks of lines, each with the name of a taxon and a part of its row."""
+        rows: dict[str, Row] = {}
+        n_taxa, order = self.block.n_taxa or len(self.taxa), list[str]()
+        for k, (number, line) in enumerate(lines):
+            row = self.named(number, line)
+            known = rows.get(row.taxon)
+            if known is None:
+                if n_taxa and len(rows) == n_taxa:
+                    raise self.row_error(
+                        number, row, f"is not among the {n_taxa:,} taxa of the first block of the matrix"
+                    )
+                rows[row.taxon] = row
+                order.append(row.taxon)
+            else:
+                expected = order[k % len(order)]
+                if row.taxon != expected:
+                    raise self.row_error(
+                        number, row, f"stands where {quote(expected)} belongs in this block of the matrix"
+                    )
+                known.add(row.symbols, number)
+        return list(rows.values())
+
+    def read_unlabelled(self, lines: list[tuple[int, str]]) -> list[Row]:
+        """Read rows without names, which are those of the taxa in their order."""
+        if not self.taxa:
+            raise InputError(
+                f"{self.source}, line {lines[0][0]}: FORMAT has NOLABELS, but no taxa are named; add TAXLABELS."
+            )
+        rows = [Row(taxon, lines[0][0]) for taxon in self.taxa]
+        if self.block.interleaved:
+            for k, (number, line) in enumerate(lines):
+                rows[k % len(rows)].add(self.symbols(line), number)
+            return rows
+        at = 0
+        for number, line in lines:
+            if at < len(rows) - 1 and len(rows[at].symbols) >= (self.block.n_characters or 1):
+                at += 1
+                rows[at].line = number
+            rows[at].add(self.symbols(line), number)
+        return rows
+
+    # -- columns -------------------------------------------------------------------------------
+
+    def alphabet(self, datatype: str, place: int) -> Alphabet:
+        """Return the alphabet of a datatype with the symbols of the block."""
+        block = self.block
+        for what, symbol in (("MISSING", block.missing), ("GAP", block.gap)):
+            if not symbol:
+                raise self.error(place, f"{what} has no symbol.")
+        symbols = block.symbols if datatype == block.datatype or datatype == "standard" else None
+        alphabet = make_alphabet(
+            datatype,
+            self.gaps,
+            symbols=symbols,
+            missing=block.missing,
+            gap=block.gap,
+            respect_case=block.respect_case,
+        )
+        for match in re.finditer(r"(\S)\s*=\s*([{(][^{}()]*[})]|\S)", block.equate):
+            try:
+                alphabet.cells[match.group(1)] = alphabet.decode(match.group(2))
+            except SymbolError as error:
+                raise self.error(place, f"EQUATE of the symbol {quote(match.group(1))}: {error}.") from None
+        return alphabet
+
+    def columns_of(self, rows: list[Row], n_characters: int, place: int) -> list[CharacterColumn]:
+        """Return the columns of the rows of a matrix."""
+        block = self.block
+        if n_characters > MAX_COLUMNS:
+            raise self.error(
+                place, f"The matrix has {n_characters:,} characters, and at most {MAX_COLUMNS:,} are read."
+            )
+        if block.match is not None:
+            first = rows[0].symbols
+            for row in rows[1:]:
+                row.symbols = [first[j] if own == block.match else own for j, own in enumerate(row.symbols)]
+        alphabet_of: Callable[[int], Alphabet]
+        if block.tokens and block.datatype != "continuous":
+            alphabets = [self.word_alphabet({row.symbols[j] for row in rows}) for j in range(n_characters)]
+            alphabet_of = alphabets.__getitem__
+        elif block.mixed:
+            alphabets = self.mixed_alphabets(n_characters, place)
+            alphabet_of = alphabets.__getitem__
+        else:
+            alphabet = self.alphabet(block.datatype, place)
+            alphabet_of = lambda _: alphabet  # noqa: E731
+        names = default_names([alphabet_of(j).datatype for j in range(n_characters)])
+        for j, name in block.names.items():
+            if j < len(names):
+                names[j] = name
+        if block.eliminated is not None:
+            block.dropped = set(self.positions(*block.eliminated, n_characters, "ELIMINATE"))
+        return decode_rows(rows, alphabet_of, names, self.source)
+
+    def word_alphabet(self, words: set[str]) -> Alphabet:
+        """Return the alphabet of a character whose states are words."""
+        states = sorted(words - {self.block.missing, self.block.gap})
+        cells = {state: state for state in states if state[0] not in "{("}
+        sets = {state: frozenset(state[1:-1].replace(",", " ").split()) for state in states if state[0] in "{("}
+        alphabet = Alphabet(
+            "standard", (*cells, *sorted({own for members in sets.values() for own in members} - {*cells})), {}
+        )
+        alphabet.cells.update(cells)
+        alphabet.cells.update({word: alphabet.join(members) for word, members in sets.items() if members})
+        alphabet.cells.update({self.block.missing: None, self.block.gap: "-" if self.gaps == "state" else None})
+        return alphabet
+
+    def mixed_alphabets(self, n_characters: int, place: int) -> list[Alphabet]:
+        """Return the alphabet of each position of a matrix of several datatypes."""
+        found: list[Alphabet | None] = [None] * n_characters
+        for datatype, spec in self.block.mixed:
+            alphabet = self.alphabet(datatype, place)
+            for j in self.parse_positions(spec, n_characters, f"DATATYPE {datatype}", place):
+                found[j] = alphabet
+        absent = [j for j, own in enumerate(found) if own is None]
+        if absent:
+            raise self.error(place, f"Character {absent[0] + 1} has no datatype among those of DATATYPE=mixed.")
+        return [own for own in found if own is not None]
+
+    def add_block(self, rows: list[Row]) -> None:
+        """Add the columns of a block to those of earlier ones, matched by taxon."""
+        for row in rows:
+            self.rows.setdefault(row.taxon, len(self.rows))
+        order = [row.taxon for row in rows]
+        for column in self.block.columns:
+            by_taxon = dict(zip(order, column.cells, strict=True))
+            column.cells[:] = [by_taxon.get(taxon) for taxon in self.rows]
+        for block in self.blocks:
+            for column in block.columns:
+                column.cells.extend([None] * (len(self.rows) - len(column.cells)))
+        self.blocks.append(self.block)
+
+    def join(self) -> Characters:
+        """Return the columns of all blocks, and the partitions."""
+        columns = [column for block in self.blocks for column in block.columns]
+        kept = [j not in block.dropped for block in self.blocks for j in range(len(block.columns))]
+        if not any(kept):
+            raise InputError(f"{self.source} has no characters: ELIMINATE leaves none.")
+        names = _make_distinct([column.name for column in columns])
+        partitions: dict[str, tuple[str, ...]] = {}
+        for name, (place, end) in {**self.charsets, **self.partition_parts}.items():
+            positions = self.positions(place, end, len(columns), f"CHARSET {quote(name)}")
+            partitions[name] = tuple(names[j] for j in positions if kept[j])
+        named = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
+        return Characters(tuple(self.rows), list(compress(named, kept)), partitions)
+
+    # -- sets of characters --------------------------------------------------------------------
+
+    def read_charset(self, place: int, end: int) -> None:
+        """Note where the positions of a charset are; it may name others, which follow."""
+        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, place, end)
+        if match is None:
+            raise self.error(place, "A CHARSET has no name and '=', as in CHARSET coding = 2-457;")
+        self.charsets[self.unquote(match.group(1))] = (match.end(), end)
+
+    def read_partition(self, place: int, end: int) -> None:
+        """Note where the positions of the parts of a partition are."""
+        match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, place, end)
+        if match is None:
+            raise self.error(place, "A PARTITION has no name and '=', as in PARTITION genes = a: 1-200, b: 201-400;")
+        begin = match.end()
+        for part in self.without_comments(begin, end).split(","):
+            name, colon, _ = part.partition(":")
+            name = self.unquote(name.strip())
+            # MrBayes writes the number of parts first, and then only names of charsets.
+            if colon and name and not name.isdigit() and name not in self.charsets:
+                self.partition_parts[name] = (begin + part.index(":") + 1, begin + len(part))
+            begin += len(part) + 1
+
+    def unquote(self, name: str) -> str:
+        return name[1:-1] if len(name) > 1 and name[0] == name[-1] == "'" else name
+
+    def positions(self, place: int, end: int, n_characters: int, what: str) -> list[int]:
+        """Return the characters of a set, counted from 0."""
+        return self.parse_positions(self.without_comments(place, end), n_characters, what, place)
+
+    def parse_positions(self, text: str, n_characters: int, what: str, place: int) -> list[int]:
+        r"""Return the characters of a text such as ``1-10 15 20-.\3 coding``, counted from 0."""
+        found: dict[int, None] = {}
+        todo: list[tuple[str, int]] = [(text, place)]
+        used: set[str] = set()
+        while todo:
+            text, place = todo.pop()
+            for match in _RANGE.finditer(text):
+                low, high, step, name, other = match.groups()
+                if low is not None:
+                    first, last = (n_characters if own == "." else int(own[:12]) for own in (low, high or low))
+                    if not 1 <= first <= last <= n_characters or (step is not None and not int(step[:12])):
+                        raise self.error(
+                            place,
+                            f"{what} names the characters {match.group().strip()}, but they go from 1 to {n_characters:,}.",
+                        )
+                    found.update(dict.fromkeys(range(first - 1, last, int((step or "1")[:12]))))
+                elif name is not None and name.lower() == "all":
+                    found.update(dict.fromkeys(range(n_characters)))
+                elif name is not None:
+                    known = self.unquote(name)
+                    if known not in self.charsets:
+                        raise self.error(
+                            place, f"{what} names {quote(known)}, which is neither a number nor a CHARSET."
+                        )
+                    if known not in used:  # two charsets may name each other
+                        used.add(known)
+                        begin, end = self.charsets[known]
+                        todo.append((self.without_comments(begin, end), begin))
+                elif other is not None:
+                    raise self.error(place, f"{what} holds {quote(other)}, which is no character.")
+        return list(found)
+
+
+def _make_distinct(names: list[str]) -> list[str]:
+    """Return names of which the second and later equal ones have a number."""
+    taken, distinct = set(names), list[str]()
+    seen: set[str] = set()
+    for name in names:
+        own, number = name, 2
+        while own in seen or (own != name and own in taken):
+            own, number = f"{name}_{number}", number + 1
+        seen.add(own)
+        distinct.append(own)
+    return distinct
+
+
+def _expand_range(match: re.Match[str]) -> str:
+    """Return all symbols of a range such as ``0~5``."""
+    first, last = map(ord, match.groups())
+    return "".join(map(chr, range(first, min(last, first + 100) + 1)))

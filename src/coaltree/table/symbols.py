@@ -1,0 +1,359 @@
+"""Symbols of character files and the cells that they stand for: states, sets of states, missing cells.
+
+`Characters` is what the readers of all formats return.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Literal, TypeAlias
+
+from ..errors import InputError
+from .messages import listing, quote
+
+Cell: TypeAlias = str | float | frozenset[str] | None
+"""A state, a number, a set of states of which one is there, or None for a missing cell."""
+
+Gaps: TypeAlias = Literal["missing", "state"]
+
+GAP_STATE = "-"
+"""The state of a gap if gaps are states."""
+
+_NUCLEOTIDES = {
+    "R": "AG",
+    "Y": "CT",
+    "M": "AC",
+    "K": "GT",
+    "S": "CG",
+    "W": "AT",
+    "H": "ACT",
+    "B": "CGT",
+    "V": "ACG",
+    "D": "AGT",
+    "N": "ACGT",
+}
+_AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+# Selenocysteine (U) and pyrrolysine (O) are so rare that they say nothing of relations.
+_AMINO_AMBIGUITIES: dict[str, str | None] = {"B": "DN", "Z": "EQ", "J": "IL", "X": None, "U": None, "O": None}
+
+_STATES = {
+    "dna": "ACGT",
+    "rna": "ACGU",
+    "protein": _AMINO_ACIDS + "*",
+    "restriction": "01",
+    "standard": "0123456789",
+}
+DATATYPES = (*_STATES, "continuous")
+"""The datatypes of characters; a file may mix them."""
+
+_ALIASES = {"nucleotide": "dna", "binary": "restriction", "aminoacid": "protein", "aa": "protein"}
+
+
+def find_datatype(name: str) -> str | None:
+    """Return the datatype of a name such as ``"DNA"`` or ``"nucleotide"``; None if there is none."""
+    known = _ALIASES.get(name.lower(), name.lower())
+    return known if known in DATATYPES else None
+
+
+class SymbolError(Exception):
+    """A symbol that stands for nothing. Readers add taxon and line to its message."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alphabet:
+    """The symbols of a datatype.
+
+    Parameters
+    ----------
+    datatype : str
+        One of `DATATYPES`.
+    states : tuple of str
+        All states, in order.
+    cells : dict of str to cell
+        What each symbol stands for. Sets in braces or parentheses are added when they are first decoded.
+    """
+
+    datatype: str
+    states: tuple[str, ...]
+    cells: dict[str, Cell]
+
+    def decode(self, symbol: str) -> Cell:
+        """Return the cell of a symbol, or of a set such as ``{AG}`` or ``(01)``.
+
+        Raises
+        ------
+        SymbolError
+            If the symbol is not known, with the reason.
+        """
+        cell = self.cells.get(symbol, self)
+        if not isinstance(cell, Alphabet):
+            return cell
+        if self.datatype == "continuous":
+            return _parse_number(symbol)
+        if len(symbol) < 2 or symbol[0] not in "{(":
+            if symbol in ("{", "("):
+                raise SymbolError(f"the set that {symbol!r} opens is never closed")
+            raise SymbolError(f"{quote(symbol)} is no symbol of {self.datatype} data: it has {self._describe()}")
+        members = re.sub(r"[\s,]", "", symbol[1:-1])
+        if not members:
+            raise SymbolError(f"{quote(symbol)} is an empty set")
+        self.cells[symbol] = found = self.join(map(self.decode, members))
+        return found
+
+    def join(self, cells: Iterable[Cell]) -> Cell:
+        """Return the set of what several symbols stand for; missing if it may be anything."""
+        states: set[str] = set()
+        for cell in cells:
+            if cell is None:
+                return None
+            states.update(cell if isinstance(cell, frozenset) else [str(cell)])
+        if len(states) == 1:
+            return states.pop()
+        # All nucleotides or amino acids say nothing; of other characters not all symbols need be states.
+        is_everything = self.datatype in ("dna", "rna", "protein") and states >= set(self.states) - {"*"}
+        return None if is_everything else frozenset(states)
+
+    def _describe(self) -> str:
+        symbols = sorted(symbol for symbol in self.cells if len(symbol) == 1 and symbol.upper() == symbol)
+        return listing(symbols, limit=40)
+
+
+def make_alphabet(
+    datatype: str,
+    gaps: Gaps = "missing",
+    *,
+    symbols: str | None = None,
+    missing: str = "?",
+    gap: str = "-",
+    respect_case: bool = False,
+) -> Alphabet:
+    """Return the alphabet of a datatype.
+
+    Parameters
+    ----------
+    datatype : str
+        One of `DATATYPES`.
+    gaps : {"missing", "state"}, default="missing"
+        Whether a gap is a missing cell or a state.
+    symbols : str, optional
+        Further states of DNA, RNA and proteins; the states of standard data, 0 to 9 by default.
+    missing, gap : str
+        The symbols of missing cells and of gaps.
+    respect_case : bool, default=False
+        Whether letters of standard data in upper and lower case are two states.
+
+    Returns
+    -------
+    Alphabet
+    """
+    if datatype == "continuous":
+        return Alphabet(datatype, (), {missing: None, gap: None})
+    states = list(dict.fromkeys(_STATES[datatype]))
+    if symbols is not None:
+        given = [symbol for symbol in symbols if not symbol.isspace()]
+        if datatype not in ("standard", "restriction"):
+            given = [*states, *map(str.upper, given)]
+        elif not respect_case:
+            # The first of two letters that differ by case only is the state.
+            given = list({symbol.upper(): symbol for symbol in reversed(given)}.values())[::-1]
+        states = list(dict.fromkeys(given))
+    cells: dict[str, Cell] = {state: state for state in states}
+    if gaps == "state":
+        states.append(GAP_STATE)
+    own = Alphabet(datatype, tuple(states), cells)
+    if datatype in ("dna", "rna"):
+        cells["U" if datatype == "dna" else "T"] = thymine = "T" if datatype == "dna" else "U"
+        for code, members in _NUCLEOTIDES.items():
+            cells.setdefault(code, own.join(members.replace("T", thymine)))
+        cells.setdefault("X", None)
+    elif datatype == "protein":
+        for code, ambiguous in _AMINO_AMBIGUITIES.items():
+            cells.setdefault(code, None if ambiguous is None else own.join(ambiguous))
+    if not respect_case or datatype not in ("standard", "restriction"):
+        for symbol, cell in list(cells.items()):
+            cells.setdefault(symbol.lower(), cell)
+            cells.setdefault(symbol.upper(), cell)
+    if gap not in states or gap == GAP_STATE:
+        cells[gap] = GAP_STATE if gaps == "state" else None
+    cells[missing] = None
+    return own
+
+
+def guess_datatype(rows: Iterable[Iterable[str]]) -> str:
+    """Return the datatype that the symbols of aligned sequences suggest.
+
+    Examples
+    --------
+    >>> guess_datatype(["ACGTN-", "ACG?RA"]), guess_datatype(["ACGU"]), guess_datatype(["MKLV"]), guess_datatype(["0120"])
+    ('dna', 'rna', 'protein', 'standard')
+    """
+    counts: dict[str, int] = {}
+    for symbol in chain.from_iterable(rows):
+        counts[symbol] = counts.get(symbol, 0) + 1
+    known: dict[str, int] = {}
+    for symbol, n in counts.items():
+        if symbol not in "?-.{}(), " and symbol.upper() not in "NX":
+            known[symbol.upper()] = known.get(symbol.upper(), 0) + n
+    if not known:
+        return "dna"
+    if set(known) <= set("0123456789"):
+        return "standard"
+    bases = sum(known.get(base, 0) for base in "ACGTU")
+    if set(known) <= {*"ACGTU", *_NUCLEOTIDES} and 2 * bases >= sum(known.values()):
+        return "rna" if "U" in known and "T" not in known else "dna"
+    return "protein"
+
+
+def _parse_number(text: str) -> float:
+    try:
+        number = float("" if "_" in text else text)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < float("inf"):
+        raise SymbolError(f"{quote(text)} is no finite number")
+    return number
+
+
+@dataclass(frozen=True, eq=False)
+class CharacterColumn:
+    """A character, as all taxa have it.
+
+    Parameters
+    ----------
+    name : str
+    datatype : str
+        One of `DATATYPES`.
+    cells : list of cell
+    states : tuple of str
+        All states that symbols of the file may stand for, in order; none for numbers.
+    """
+
+    name: str
+    datatype: str
+    cells: list[Cell]
+    states: tuple[str, ...]
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether a cell is a set of states."""
+        return any(isinstance(cell, frozenset) for cell in self.cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Characters:
+    """The characters of some taxa.
+
+    Parameters
+    ----------
+    taxa : tuple of str
+        Distinct names.
+    columns : list of CharacterColumn
+        With distinct names.
+    partitions : dict of str to tuple of str
+        Names of the columns of each partition that the file names.
+    """
+
+    taxa: tuple[str, ...]
+    columns: list[CharacterColumn]
+    partitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass
+class Row:
+    """The symbols of one taxon, with the lines that they are on."""
+
+    taxon: str
+    line: int  # of the name
+    symbols: list[str] = field(default_factory=list)
+    ends: list[tuple[int, int]] = field(default_factory=list)  # lines, and the number of symbols at their ends
+
+    def add(self, symbols: list[str], line: int) -> None:
+        """Add the symbols of a line."""
+        self.symbols += symbols
+        self.ends.append((line, len(self.symbols)))
+
+    def line_of(self, position: int) -> int:
+        """Return the line of a symbol."""
+        return next((line for line, end in self.ends if position < end), self.last_line)
+
+    @property
+    def last_line(self) -> int:
+        """The line of the last symbol."""
+        return self.ends[-1][0] if self.ends else self.line
+
+    @property
+    def label(self) -> str:
+        """The taxon, for messages."""
+        return f"Taxon {quote(self.taxon)}"
+
+
+def decode_rows(
+    rows: Sequence[Row], alphabet_of: Callable[[int], Alphabet], names: Sequence[str], source: str
+) -> list[CharacterColumn]:
+    """Return the columns of rows of symbols.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        All with a symbol for each name.
+    alphabet_of : callable
+        Returns the alphabet of a position.
+    names : sequence of str
+        Names of the columns.
+    source : str
+        The name of the file, for messages.
+
+    Returns
+    -------
+    list of CharacterColumn
+
+    Raises
+    ------
+    InputError
+        With line and taxon of the first symbol that stands for nothing.
+    """
+    columns = []
+    for j, name in enumerate(names):
+        alphabet = alphabet_of(j)
+        known = alphabet.cells
+        try:
+            # Sets and numbers are decoded when they first occur.
+            cells = [
+                known[row.symbols[j]] if row.symbols[j] in known else alphabet.decode(row.symbols[j]) for row in rows
+            ]
+        except SymbolError:
+            raise _symbol_error(rows, j, alphabet, source) from None
+        columns.append(CharacterColumn(name, alphabet.datatype, cells, alphabet.states))
+    return columns
+
+
+def _symbol_error(rows: Sequence[Row], position: int, alphabet: Alphabet, source: str) -> InputError:
+    for row in rows:
+        try:
+            alphabet.decode(row.symbols[position])
+        except SymbolError as error:
+            return InputError(
+                f"{source}, line {row.line_of(position)}: {row.label}, character {position + 1}: {error}."
+            )
+    raise AssertionError("a symbol was wrong")
+
+
+def check_distinct_taxa(rows: Sequence[Row], source: str) -> None:
+    """Refuse two rows of the same taxon."""
+    lines: dict[str, int] = {}
+    for row in rows:
+        if not row.taxon:
+            raise InputError(f"{source}, line {row.line}: the taxon has no name.")
+        if row.taxon in lines:
+            raise InputError(
+                f"{source}, line {row.line}: {row.label} occurs twice, first on line {lines[row.taxon]}; names must differ."
+            )
+        lines[row.taxon] = row.line
+
+
+def default_names(datatypes: Sequence[str]) -> list[str]:
+    """Return the names of columns without a name: ``site1``, ``site2``, ... of molecules, ``character3``, ... of others."""
+    return [f"{'site' if own in ('dna', 'rna', 'protein') else 'character'}{j + 1}" for j, own in enumerate(datatypes)]
