@@ -550,6 +550,23 @@ def test_a_noisy_leaf():
             assert process.log_likelihood(tree, [[a], [b]]) == pytest.approx(expected)
 
 
+@formula("5.6")
+def test_a_leaf_with_one_of_several_states():
+    """The message of a leaf, and the probability of a set at a cherry as the sum of those of its states."""
+    tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
+    for noise in (0.0, 0.3):
+        process = ct.Multinomial(0.7, [Q], noise)
+        for a in range(3):
+            for b in range(a):
+                code, share = ct.state_set(a, b), Q[a] + Q[b]
+                inside = np.isin(np.arange(3), [a, b])
+                message = process.columns(np.array([[code]]))[0].message[0]
+                assert message == pytest.approx(np.where(inside, (1 - noise) / share, 0.0) + noise)
+                assert process.leaf_log_likelihoods(np.array([[code]]))[0] == pytest.approx(np.log(share))
+                each = [process.log_likelihood(tree, [[1], [own]]) for own in (a, b)]
+                assert process.log_likelihood(tree, [[1], [code]]) == pytest.approx(np.logaddexp(*each))
+
+
 @formula("11.4")
 def test_a_step_of_noise():
     process = ct.Multinomial(1.3, [Q], 0.3)

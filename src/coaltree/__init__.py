@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .process.multinomial import Multinomial
     from .process.ornstein_uhlenbeck import OrnsteinUhlenbeck
     from .table.characters import read_characters
+    from .table.state_sets import state_set
     from .tree.clades import robinson_foulds
     from .tree.coalescent import log_prior, simulate_tree
     from .tree.sample import TreeSample
@@ -78,6 +79,7 @@ _HOMES = {
     "robinson_foulds": "tree.clades",
     "simulate_tree": "tree.coalescent",
     "smc": "inference.smc",
+    "state_set": "table.state_sets",
 }
 
 __all__ = [
@@ -117,6 +119,7 @@ __all__ = [
     "robinson_foulds",
     "simulate_tree",
     "smc",
+    "state_set",
 ]
 
 

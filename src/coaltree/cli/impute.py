@@ -72,10 +72,10 @@ Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
 
 
 def n_missing(rows: Table) -> int:
-    """Return the number of missing cells of a table; unseen categories do not count."""
-    from ..table.columns import missing_cells
+    """Return the number of missing and partly known cells of a table; unseen categories do not count."""
+    from ..table.columns import incomplete_cells
 
-    return sum(int(missing_cells(column).sum()) for column in rows.columns)
+    return sum(int(incomplete_cells(column).sum()) for column in rows.columns)
 
 
 def find_fills(
@@ -92,11 +92,11 @@ def _fills(before: Table, after: Table) -> Fills:
     """Return for each column the rows that were filled, and their values."""
     import numpy as np
 
-    from ..table.columns import RealColumn, missing_cells
+    from ..table.columns import RealColumn, incomplete_cells
 
     fills: Fills = {}
     for j, (old, new) in enumerate(zip(before.columns, after.columns, strict=True)):
-        at = np.flatnonzero(missing_cells(old) & ~missing_cells(new))
+        at = np.flatnonzero(incomplete_cells(old) & ~incomplete_cells(new))
         if len(at):
             fills[j] = (
                 at.tolist(),
@@ -154,11 +154,11 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
 
 def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str, Any]:
     """Return the numbers of filled cells, and note columns with cells that stay missing."""
-    from ..table.columns import missing_cells
+    from ..table.columns import incomplete_cells
 
     fills = filled[0] if filled else {}
     left = {
-        column.name: int(missing_cells(column).sum()) - len(fills[j][1] if j in fills else ())
+        column.name: int(incomplete_cells(column).sum()) - len(fills[j][1] if j in fills else ())
         for j, column in enumerate(rows.columns)
     }
     unknown = [name for name, n_left in left.items() if n_left]

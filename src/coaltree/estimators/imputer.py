@@ -15,7 +15,7 @@ from .._parameters import check_parameter
 from .._random import as_generator
 from ..predict.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
 from ..process.predictions import Predictions
-from ..table.columns import RealColumn, Table, missing_cells
+from ..table.columns import RealColumn, Table, incomplete_cells, missing_cells
 from ..table.fill import fill_cells, take_columns
 from ..table.inputs import compute_dask
 from ..table.scaling import ColumnScale
@@ -24,7 +24,6 @@ from ..workflow.model import NewRows, Progress
 from ..workflow.settings import ImputationSettings
 from .base import CoalescentEstimator, add_shared_docs
 
-BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
@@ -39,7 +38,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
     parameters of its own, over at most 3,000 rows, chosen at random from more. A row of the fit is filled from its place in
     each of these trees; other rows are placed in each by their observed cells, averaged over all branches. Real cells get
     their mean (their median with ``standardize="power"``), categorical ones their most probable category. Integers stay
-    integers, categories keep their labels, and observed cells do not change.
+    integers, categories keep their labels, and observed cells do not change. A cell that is a set of categories gets the most
+    probable of them.
 
     Parameters
     ----------
@@ -140,6 +140,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
                     mean[missing], sd[missing] = self._model.constants[j], 0.0
                 columns[column.name] = RealCells(mean, sd, missing)
             else:
+                missing = incomplete_cells(column)
                 probability = np.zeros((rows.table.n_rows, len(column.categories)))
                 seen = np.flatnonzero(column.codes >= 0)
                 probability[seen, column.codes[seen]] = 1.0
@@ -174,7 +175,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         rng = as_generator(random_state)
         X = compute_dask(X)
         rows = self._read_rows(X)
-        at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
+        at = np.flatnonzero(self._model.encoding.incomplete_cells(rows.matrix).any(axis=1))
         drawn = self._model.sample_cells(rows.matrix, int(n_draws), rng)
         return [_fill(X, rows, self._fills_from(rows.table, at, values)) for values in drawn]
 
@@ -197,8 +198,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         return np.array([*names, *(f"missingindicator_{names[j]}" for j in self.indicator_features_)], dtype=object)
 
     def _cells(self, rows: NewRows) -> tuple[IntArray, Predictions]:
-        """Return the rows with missing cells in the columns in use, and the predictions for their cells."""
-        at = np.flatnonzero(np.isnan(rows.matrix).any(axis=1))
+        """Return the rows with missing or partly known cells in the columns in use, and the predictions for their cells."""
+        at = np.flatnonzero(self._model.encoding.incomplete_cells(rows.matrix).any(axis=1))
         return at, self._model.expected_cells(rows.matrix[at], self.client)
 
     def _columns_of(self, found: Predictions) -> dict[int, int]:
@@ -221,7 +222,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
 
     def _fills(self, rows: NewRows) -> dict[int, tuple[IntArray, Any]]:
         """Return the best values of all missing cells, by the position of their column."""
-        if not _any_missing(rows.table).any():
+        if not any(incomplete_cells(column).any() for column in rows.table.columns):
             return {}
         at, found = self._cells(rows)
         best = np.full((len(at), rows.matrix.shape[1]), np.nan)
@@ -239,7 +240,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         )
         real, categorical, scales = 0, n_real, self._scales_by_position()
         for j, column in enumerate(table.columns):
-            missing = missing_cells(column)
+            missing = incomplete_cells(column)
             own = np.flatnonzero(missing[at])
             if isinstance(column, RealColumn):
                 if encoding.informative[j]:
@@ -279,7 +280,3 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
 
 def _fill(X: Any, rows: NewRows, fills: dict[int, tuple[IntArray, Any]]) -> Any:
     return take_columns(fill_cells(X, fills), [column.index for column in rows.table.columns])
-
-
-def _any_missing(table: Table) -> BoolArray:
-    return np.asarray(np.logical_or.reduce([missing_cells(column) for column in table.columns]))

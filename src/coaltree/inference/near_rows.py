@@ -51,6 +51,7 @@ def fill_from_neighbors(X: FloatArray, n_real: int, *, n_neighbors: int = N_NEIG
     [0.1, 2.0]
     """
     observed = ~np.isnan(X)
+    observed[:, n_real:] &= X[:, n_real:] >= 0  # one of several categories counts as missing here
     missing = ~observed[:, :n_real] & observed.any(axis=1, keepdims=True)
     incomplete = np.flatnonzero(missing.any(axis=1))
     if not len(incomplete):

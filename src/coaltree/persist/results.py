@@ -195,7 +195,7 @@ def _column_facts(column: Column, used: bool) -> dict[str, Any]:
     if isinstance(column, RealColumn):
         kind, n_categories, missing = "real", None, np.isnan(column.values)
     else:
-        kind, n_categories, missing = "categorical", len(column.categories), column.codes < 0
+        kind, n_categories, missing = "categorical", len(column.categories), column.codes == -1
     return {
         "name": column.name,
         "kind": kind,

@@ -176,8 +176,9 @@ def cell_colors(
     """
     from matplotlib.colors import to_rgba
 
-    table = model.matrix
-    values = _fill_missing(model, table) if fill and visible.n_tips == len(table) else table
+    # Cells that are one of several categories are drawn as missing ones.
+    table = np.where(model.encoding.incomplete_cells(model.matrix), np.nan, model.matrix)
+    values = _fill_missing(model, model.matrix) if fill and visible.n_tips == len(table) else table
     tip_of = np.empty(len(table), dtype=np.intp)
     tip_of[visible.original.leaf_order] = np.repeat(np.arange(visible.n_tips), visible.counts[visible.tree.leaf_order])
     colors = np.empty((visible.n_tips, len(columns), 4))
@@ -232,7 +233,8 @@ def _tip_category_colors(cells: FloatArray, shades: FloatArray, tip_of: IntArray
 
 def _fill_missing(model: FittedModel, table: FloatArray) -> FloatArray:
     """Return the encoded table with missing cells filled by their most probable values."""
-    rows = np.flatnonzero(np.isnan(table).any(axis=1))
+    incomplete = model.encoding.incomplete_cells(table)
+    rows = np.flatnonzero(incomplete.any(axis=1))
     if not len(rows):
         return table
     found = model.expected_cells(table[rows])
@@ -241,5 +243,5 @@ def _fill_missing(model: FittedModel, table: FloatArray) -> FloatArray:
     for k, column in enumerate(found.categorical):
         best[:, column] = found.probability[:, found.start[k] : found.start[k + 1]].argmax(axis=1)
     filled = table.copy()
-    filled[rows] = np.where(np.isnan(table[rows]), best, table[rows])
+    filled[rows] = np.where(incomplete[rows], best, table[rows])
     return filled

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
+from ..table.state_sets import set_members
 from ..tree.attachment import MIN_RELATIVE_CELL, AttachmentPoints, attachment_points
 from .draws import Coordinates, Ensemble, RealWhitening
 from .kernels.places import (
@@ -60,10 +61,12 @@ class Rows(NamedTuple):
 
     real: FloatArray  # (systems, rows, real columns), in each system of coordinates
     known: FlagArray  # (systems, rows, real columns), which coordinates are known
-    states: IntArray  # (rows, categorical columns), numbered over all columns; -1 for missing cells
+    states: IntArray  # (rows, categorical columns), numbered over all columns; -1 for missing cells and sets of states
     partial: BoolArray  # (systems, rows), whether some but not all cells of a whitening are missing
     patterns: IntArray  # (rows,), index of the row's pattern of missing cells
     missing: FlagArray  # (patterns, real columns)
+    sets: IntArray  # (rows, categorical columns), index of a set of states; -1 for other cells
+    members: list[IntArray]  # states of each set, numbered over all columns
 
     def take(self, rows: slice) -> Rows:
         """Return a slice of the rows."""
@@ -74,7 +77,16 @@ class Rows(NamedTuple):
             self.partial[:, rows],
             self.patterns[rows],
             self.missing,
+            self.sets[rows],
+            self.members,
         )
+
+    def pairs_with_sets(self, pair_rows: IntArray) -> Iterator[tuple[int, IntArray]]:
+        """Yield each set that some rows have, and the pairs of these rows."""
+        if self.members:
+            for k in np.unique(self.sets[self.sets >= 0]).tolist():
+                has_set = (self.sets == k).any(axis=1)
+                yield k, np.flatnonzero(has_set[pair_rows])
 
 
 class Tables(NamedTuple):
@@ -264,7 +276,8 @@ class PointGroups:
         real = np.ascontiguousarray(X[:, self._template.real])
         codes = X[:, self._template.categorical]
         missing = np.isnan(codes)
-        states = np.where(missing, -1, np.where(missing, 0, codes).astype(np.intp) + self._template.start[:-1])
+        states = np.where(codes >= 0, np.where(missing, 0, codes).astype(np.intp) + self._template.start[:-1], -1)
+        sets, members = self._find_sets(codes)
         missing = np.isnan(real)
         white, known, partial = zip(*(own.whiten(real, missing) for own in self.coordinates), strict=True)
         patterns, which = np.zeros((1, real.shape[1]), dtype=np.bool_), np.zeros(len(real), dtype=np.intp)
@@ -277,10 +290,29 @@ class PointGroups:
             np.stack(partial),
             np.ascontiguousarray(which.ravel(), dtype=np.intp),
             np.ascontiguousarray(patterns).view(np.uint8),
+            sets,
+            members,
         )
 
+    def _find_sets(self, codes: FloatArray) -> tuple[IntArray, list[IntArray]]:
+        """Number the distinct sets of states of all columns; return the number of each cell, and the states of each set."""
+        sets, members = np.full(codes.shape, -1, dtype=np.intp), list[IntArray]()
+        rows, columns = np.nonzero(codes < 0)
+        numbers: dict[tuple[int, float], int] = {}
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            key = column, float(codes[row, column])
+            if key not in numbers:
+                numbers[key] = len(members)
+                first, last = self._template.start[column : column + 2]
+                members.append(first + np.flatnonzero(set_members(np.array([key[1]]), last - first)[0]))
+            sets[row, column] = numbers[key]
+        return sets, members
+
     def bound(self, rows: Rows) -> FloatArray:
-        """Return, for each row and group, an upper bound on the log of prior times likelihood, summed over the group."""
+        """Return, for each row and group, an upper bound on the log of prior times likelihood, summed over the group.
+
+        The probability of a set of states is bounded by 1.
+        """
         _, summaries = self._cache
         assert summaries is not None
         bounds = np.empty((len(rows.states), len(self.starts)))
@@ -323,7 +355,7 @@ class PointGroups:
 
     def _log_densities(self, rows: Rows, needed: BoolArray) -> FloatArray:
         """Return the log densities of rows, summed over the groups that each row needs."""
-        if np.any(rows.partial):
+        if np.any(rows.partial) or rows.members:
             return self._evaluate(rows, np.arange(len(needed)), needed).log_density
         pair_rows, groups, first_pairs = _pairs(needed)
         tops, sums = np.empty((2, len(groups)))
@@ -352,6 +384,8 @@ class PointGroups:
         logs = np.empty((len(groups), self.width))
         for tables, chosen, slots in self._tables(groups):
             add_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], MIN_LOG_DENSITY, logs)
+            for k, pairs in rows.pairs_with_sets(pair_rows[chosen]):
+                logs[chosen[pairs]] += np.log(tables.probabilities[slots[pairs, None], rows.members[k]].sum(axis=1))
             for k, own, own_slots in self._partial(rows, chosen, slots, pair_rows, systems):
                 for whitening, real, _, _ in self.coordinates[k].whitenings:
                     add_partial_logs(
@@ -458,13 +492,14 @@ class PointGroups:
         """Return means, standard deviations and probabilities of the cells, averaged over the posterior of the points.
 
         Missing cells of a whitening are conditioned on the row's observed cells. Observed cells are predicted from the
-        attachment point alone.
+        attachment point alone. A cell that is one of several states is conditioned on that.
         """
         n, template, rows = len(posterior.rows), self._template, posterior.cells
         # Moments of fully and of partially observed pairs, and of the missing cells of the latter.
         weight, moments = np.zeros((2, n)), np.zeros((2, 3, n, len(template.real)))
         conditional = np.zeros((3, n, len(template.real)))
         probability = np.zeros((n, int(template.start[-1])))
+        in_sets = {k: np.zeros((n, len(members))) for k, members in enumerate(rows.members)}
         systems = self.systems[posterior.groups]
         for tables, chosen, slots in self._tables(posterior.groups):
             partial = rows.partial[systems[chosen], posterior.pair_rows[chosen]]
@@ -483,6 +518,10 @@ class PointGroups:
                     moments[k, 2],
                     probability,
                 )
+            for k, pairs in rows.pairs_with_sets(posterior.pair_rows[chosen]):
+                chances = tables.probabilities[slots[pairs, None], rows.members[k]]
+                chances *= (posterior.shares[chosen[pairs]] / chances.sum(axis=1))[:, None]
+                np.add.at(in_sets[k], posterior.pair_rows[chosen[pairs]], chances.sum(axis=2))
             for system, own, own_slots in self._partial(rows, chosen, slots, posterior.pair_rows, systems):
                 for whitening, real, fill, _ in self.coordinates[system].whitenings:
                     add_partial_moments(
@@ -511,6 +550,11 @@ class PointGroups:
             square = square + other_square + weight[0][:, None] * share * apart**2
             unknown = unknown + other_unknown
         sd = np.where(unknown > 0, np.inf, np.sqrt(square / weight.sum(axis=0)[:, None]))
+        for k, members in enumerate(rows.members):
+            own, column = np.nonzero(rows.sets == k)
+            if len(own):
+                probability[own, template.start[column[0]] : template.start[column[0] + 1]] = 0.0
+                probability[own[:, None], members] = in_sets[k][own]
         return template._replace(mean=mean, sd=sd, probability=probability)
 
 

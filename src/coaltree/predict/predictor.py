@@ -19,6 +19,7 @@ from ..inference.thread_executor import thread_count
 from ..process.base import Process
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
+from ..table.state_sets import set_members
 from ..tree.clades import clade_masks
 from ..tree.edit import with_leaves, without_leaves
 from ..tree.tree import Tree
@@ -189,7 +190,7 @@ class Predictor:
 
     def _predict_training_cells(self, rows: IntArray) -> Predictions:
         if self.reattach_rows and len(self.X) == 1:
-            parts = [beliefs.leaves().take(rows) for beliefs in self.groups.beliefs]
+            parts = [beliefs.leaves().take(rows).restrict(self.X[rows]) for beliefs in self.groups.beliefs]
         elif self.reattach_rows:
             parts = [self._reattach(draw, rows) for draw in self.ensemble.draws]
         elif len(self.X) > 1 and (which := self._choose_reattachment_draws()):
@@ -212,7 +213,7 @@ class Predictor:
         groups = self.groups
         predictions = groups.beliefs[k].others().take(rows)
         coordinates = groups.coordinates[int(groups.draw_systems[k])]
-        return coordinates.condition(predictions, self.X[rows])
+        return coordinates.condition(predictions, self.X[rows]).restrict(self.X[rows])
 
     def _reattach(self, draw: Draw, rows: IntArray) -> Predictions:
         """Predict the cells of training rows, each attached again to the draw's tree without it."""
@@ -343,6 +344,11 @@ class Predictor:
             cumulative = np.cumsum(predictions.probability[:, own], axis=1)[at]
             u = rng.random((size, len(X), 1)) * cumulative[..., -1:]
             tables[:, :, column] = np.minimum((cumulative <= u).sum(axis=2), cumulative.shape[-1] - 1)
+            for row in np.flatnonzero(X[:, column] < 0).tolist():  # one of several states
+                members = np.flatnonzero(set_members(X[row, column, None], cumulative.shape[-1])[0])
+                chances = np.cumsum(predictions.probability[at[:, row]][:, own][:, members], axis=1)
+                drawn = (chances <= u[:, row] / cumulative[:, row, -1:] * chances[:, -1:]).sum(axis=1)
+                tables[:, row, column] = members[np.minimum(drawn, len(members) - 1)]
         return tables
 
     def place(self, X: FloatArray, reference: Tree, n_nearest: int, level: float = 0.9) -> PlacementArrays:

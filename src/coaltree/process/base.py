@@ -64,9 +64,12 @@ class Process(ABC):
     kind : str
         The name of the class in model files and reports, for example ``"brownian"``. A class with its own `kind` can be saved
         and loaded.
+    takes_state_sets : bool
+        Whether codes of sets of states, see `coaltree.state_set`, may be among the cells of categorical columns.
     """
 
     kind: ClassVar[str]
+    takes_state_sets: ClassVar[bool] = False
     _classes: ClassVar[dict[str, type[Process]]] = {}  # by kind
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -127,8 +130,8 @@ class Process(ABC):
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw tables from the process on a tree, given all observed cells; shape ``(size, n_leaves, n_columns)``.
 
-        `messages` are the upward ones of all nodes, leaves first. Every cell is a new observation of its leaf, noise included.
-        The cells of one draw belong together.
+        `messages` are the upward ones of all nodes, leaves first. Every cell is a new observation of its leaf, noise included;
+        one that is known to be in a set of states is drawn from the set. The cells of one draw belong together.
         """
 
     @abstractmethod

@@ -20,6 +20,7 @@ from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
+from ..table.state_sets import is_valid_set, set_members
 from ..tree.tree import Tree, check_tree
 from .base import (
     PRIOR_SCALE,
@@ -45,6 +46,7 @@ MAX_STATES = 10_000  # a message has a number for each state
 EM_STEPS, EM_TOLERANCE = 50, 1e-3
 SITE_NOISE_PRIOR = (1.0, 5.0)  # of the Beta distribution of a noise: most cells show the state of their lineage
 MIN_NOISE, MAX_NOISE = 1e-6, 0.999  # that is fitted or drawn
+SET_TOLERANCE = 1e-6  # of the messages in all states of a set, which are the same but for rounding
 MIN_DRAWN_SHARE = 1e-12  # of a state; equilibria with less are not drawn
 
 
@@ -67,7 +69,8 @@ class Multinomial(Process):
 
     Notes
     -----
-    ``X`` holds codes 0, 1, ..., K_d - 1; NaN is a missing cell.
+    ``X`` holds codes 0, 1, ..., K_d - 1; NaN is a missing cell. A cell that is one of several states has the code that
+    `coaltree.state_set` returns for them, eq. (5.6).
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Multinomial(Process):
     """
 
     kind = "multinomial"
+    takes_state_sets = True
 
     def __init__(
         self, rate: ArrayLike = 1.0, equilibrium: Sequence[ArrayLike] | None = None, noise: ArrayLike = 0.0
@@ -110,12 +114,13 @@ class Multinomial(Process):
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
         observed = ~np.isnan(X)
-        wrong = np.argwhere(observed & ((X < 0) | (np.floor(X) != X)))
+        negative = X < 0
+        wrong = np.argwhere(observed & (np.floor(X) != X) | negative & ~is_valid_set(np.where(negative, X, 0.0)))
         if len(wrong):
             row, column = wrong[0]
             raise InputError(
-                f"Row {row}, column {column} holds {X[row, column]:g}; categorical cells must be codes 0, 1, 2, ... or NaN "
-                "for missing."
+                f"Row {row}, column {column} holds {X[row, column]:g}; categorical cells must be codes 0, 1, 2, ..., NaN "
+                "for missing, or what coaltree.state_set returns for several states."
             )
         if self.rate.ndim:
             check_width(X.shape[1], len(self.rate), "Multinomial's rate")
@@ -132,12 +137,14 @@ class Multinomial(Process):
             return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])], self.noise)
         check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
         n_states = np.array([len(q) for q in self.equilibrium])
-        wrong = np.argwhere(observed & (n_states <= X))
+        # The largest state of a set is the position of its first bit.
+        largest_states = np.where(negative, np.frexp(np.where(negative, -X, 1.0))[1] - 1, X)
+        wrong = np.argwhere(observed & (n_states <= largest_states))
         if len(wrong):
             row, column = wrong[0]
             raise InputError(
-                f"Row {row}, column {column} holds code {X[row, column]:g}, but the equilibrium of that column has only "
-                f"{n_states[column]} states, 0 to {n_states[column] - 1}."
+                f"Row {row}, column {column} holds code {largest_states[row, column]:g}, but the equilibrium of that column has "
+                f"only {n_states[column]} states, 0 to {n_states[column] - 1}."
             )
         return self
 
@@ -148,11 +155,13 @@ class Multinomial(Process):
         start = np.concatenate([[0], np.cumsum([len(q) for q in self.equilibrium])]).astype(np.intp)
         q, noise = np.concatenate(self.equilibrium), np.broadcast_to(self.noise, n_columns)
         message = np.ones((len(X), start[-1]))
-        counts, observed = np.diff(start), ~np.isnan(X)
+        counts, sets = np.diff(start), SetCells.of(X, self.equilibrium)
+        observed = sets.without_flat(~np.isnan(X))
         np.copyto(message, np.repeat(noise, counts), where=np.repeat(observed, counts, axis=1))
-        rows, columns = np.nonzero(observed)
+        rows, columns = np.nonzero(X >= 0)
         states = start[columns] + X[rows, columns].astype(np.intp)
         message[rows, states] += (1 - noise[columns]) / q[states]
+        message[sets.rows[sets.cell], sets.state] += ((1 - noise[sets.columns]) / sets.shares(q))[sets.cell]
         rate = np.array(np.broadcast_to(self.rate, n_columns))
         return [SiteColumns(message, self.equilibrium, rate, bool(np.any(self.noise > 0)))]
 
@@ -160,11 +169,10 @@ class Multinomial(Process):
         """Return the log probability of each row's states at equilibrium."""
         assert self.equilibrium is not None, "leaf_log_likelihoods is called on a resolved process"
         start = np.cumsum([0, *map(len, self.equilibrium)]).astype(np.intp)
-        columns, rows = np.nonzero(~np.isnan(X.T))
-        logs = np.zeros(X.T.shape)
-        logs[columns, rows] = np.log(np.concatenate(self.equilibrium))[
-            start[columns] + X[rows, columns].astype(np.intp)
-        ]
+        columns, rows = np.nonzero(X.T >= 0)
+        logs, q, sets = np.zeros(X.T.shape), np.concatenate(self.equilibrium), SetCells.of(X, self.equilibrium)
+        logs[columns, rows] = np.log(q)[start[columns] + X[rows, columns].astype(np.intp)]
+        logs[sets.columns, sets.rows] = np.log(sets.shares(q))
         return np.asarray(logs.sum(axis=0))
 
     def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
@@ -258,7 +266,30 @@ class Multinomial(Process):
             cumulative = np.cumsum(chances, axis=2)
             u = rng.random((size, n_columns, 1)) * cumulative[..., -1:]
             states[node] = np.minimum((cumulative <= u).sum(axis=2), counts - 1)
-        return self._observe(np.moveaxis(states[: tree.n_leaves], 0, 1).astype(np.float64), rng)
+        at_leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
+        shown = self._observe(at_leaves.astype(np.float64), rng)
+        self._observe_sets(own, at_leaves, shown, rng)
+        return shown
+
+    def _observe_sets(
+        self, messages: SiteMessages, states: IntArray, shown: FloatArray, rng: np.random.Generator
+    ) -> None:
+        """Draw again what cells show that are known to be one of several states, given the states of their leaves.
+
+        Such a cell has the same, largest message in all states of the set, eq. (5.6).
+        """
+        noise, n = np.broadcast_to(self.noise, len(messages.rate)), states.shape[1]
+        message, first = messages.message[:n], messages.start[:-1]
+        largest = np.repeat(np.maximum.reduceat(message, first, axis=1), np.diff(messages.start), axis=1)
+        members = message > (1 - SET_TOLERANCE) * largest
+        sizes = np.add.reduceat(members, first, axis=1, dtype=np.intp)
+        for row, d in np.argwhere((sizes > 1) & (sizes < np.diff(messages.start))).tolist():
+            here = slice(messages.start[d], messages.start[d + 1])
+            own = np.flatnonzero(members[row, here])
+            chances = noise[d] * messages.q[here][own] + (1 - noise[d]) * (states[:, row, d, None] == own)
+            chances = np.cumsum(np.where(chances.sum(axis=1, keepdims=True) > 0, chances, 1.0), axis=1)
+            drawn = (chances <= rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
+            shown[:, row, d] = own[np.minimum(drawn, len(own) - 1)]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of states, with the equilibrium as prior."""
@@ -362,11 +393,60 @@ class Multinomial(Process):
 
 
 def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArray:
-    """Return the share of each state, with one extra count for every state; an all-missing column has one state."""
-    seen = codes[~np.isnan(codes)].astype(np.intp)
+    """Return the share of each state, with one extra count for every state; an all-missing column has one state.
+
+    A cell that is one of several states counts for all of them in equal parts.
+    """
+    seen, sets = codes[codes >= 0].astype(np.intp), codes[codes < 0]
+    if n_states is None and len(sets):
+        n_states = int(max(np.frexp(-sets)[1].max(), seen.max(initial=0) + 1))
     counts = np.bincount(seen, minlength=n_states or 1) + 1.0
+    members = set_members(sets, len(counts)).astype(np.float64)
+    sizes = members.sum(axis=1, keepdims=True)
+    counts += (members / sizes)[sizes.ravel() < len(counts)].sum(axis=0)  # a set of all states says nothing
     shares: FloatArray = counts / counts.sum()
     return shares
+
+
+class SetCells(NamedTuple):
+    """The cells of a table that are one of several states, but not of all."""
+
+    rows: IntArray  # (cells,)
+    columns: IntArray  # (cells,)
+    cell: IntArray  # (members of all sets,), the cell of each
+    state: IntArray  # (members of all sets,), numbered through all columns
+    flat: tuple[IntArray, IntArray]  # rows and columns of cells that may be any state
+
+    @classmethod
+    def of(cls, X: FloatArray, equilibrium: Sequence[FloatArray]) -> SetCells:
+        """Find the sets among the cells of a table."""
+        rows, columns = np.nonzero(X < 0)
+        counts = np.array([len(q) for q in equilibrium], dtype=np.intp)
+        start = np.cumsum(counts) - counts
+        members = set_members(X[rows, columns], int(counts.max()) if len(rows) else 0)
+        full = members.sum(axis=1) == counts[columns]
+        cell, state = np.nonzero(members[~full])
+        flat = rows[full], columns[full]
+        rows, columns = rows[~full], columns[~full]
+        return cls(rows, columns, cell, start[columns[cell]] + state, flat)
+
+    def shares(self, q: FloatArray) -> FloatArray:
+        """Return the probability of each set, given those of all states."""
+        return np.bincount(self.cell, weights=q[self.state], minlength=len(self.rows)).astype(np.float64)
+
+    def without_flat(self, observed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which cells say something: those that may be any state do not."""
+        observed[self.flat] = False
+        return observed
+
+    def choose(self, q: FloatArray, which: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw a state of some of the sets, each with its probability given that it is in the set."""
+        counts = np.bincount(self.cell, minlength=len(self.rows))
+        total = np.concatenate([[0.0], np.cumsum(q[self.state])])
+        ends = np.cumsum(counts)
+        low, high = total[(ends - counts)[which]], total[ends[which]]
+        at = np.searchsorted(total, low + rng.random(len(which)) * (high - low), side="right") - 1
+        return np.asarray(self.state[np.clip(at, (ends - counts)[which], ends[which] - 1)])
 
 
 class Redraws(NamedTuple):
@@ -417,8 +497,11 @@ def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
             by_noise = _noise_chances(process, beliefs, trees.X)
             noise_draws += weight * by_noise.sum(axis=0)
             for d, first in enumerate(layout.parts[0].start[:-1]):
-                rows = ~np.isnan(trees.X[:, d])
+                rows = trees.X[:, d] >= 0
                 np.add.at(draws, first + trees.X[rows, d].astype(np.intp), weight * by_noise[rows, d])
+            sets, q = SetCells.of(trees.X, process.equilibrium), np.concatenate(process.equilibrium)
+            by_share = by_noise[sets.rows, sets.columns] / sets.shares(q)
+            np.add.at(draws, sets.state, weight * q[sets.state] * by_share[sets.cell])
     weights = np.repeat(trees.weights, n_edges)
     return Redraws(lengths.ravel(), weights, shares.reshape(n_columns, -1), draws, noise_draws)
 
@@ -427,18 +510,23 @@ def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> Flo
     """Return the probability of each observed cell to be noise, a draw from the equilibrium; 0 for missing cells.
 
     The message of a leaf is ``(1 - noise) [k observed] / q + noise``. Let b be the belief in the observed state without that
-    cell. The cell is noise with probability proportional to ``noise q``, and its state with ``(1 - noise) b``.
+    cell. The cell is noise with probability proportional to ``noise q``, and its state with ``(1 - noise) b``. Of a set of
+    states b and q are sums.
     """
     assert process.equilibrium is not None
     chances = np.zeros(X.shape)
     leaves = beliefs.nodes().take(slice(0, len(X)))  # given all cells, including their own
     noises = np.broadcast_to(process.noise, X.shape[1])
     for d, (q, noise) in enumerate(zip(process.equilibrium, noises, strict=True)):
-        rows = np.flatnonzero(~np.isnan(X[:, d]))
+        rows = np.flatnonzero(X[:, d] >= 0)
         codes = X[rows, d].astype(np.intp)
         own = leaves.probability[rows, leaves.start[d] + codes]
         # a leaf in another state shows the observed one only by noise
         chances[rows, d] = (1 - own) + own * noise * q[codes] / (noise * q[codes] + 1 - noise)
+    sets = SetCells.of(X, process.equilibrium)
+    at, noise, share = (sets.rows, sets.columns), noises[sets.columns], sets.shares(np.concatenate(process.equilibrium))
+    own = np.bincount(sets.cell, weights=leaves.probability[sets.rows[sets.cell], sets.state], minlength=len(sets.rows))
+    chances[at] = (1 - own) + own * noise * share / (noise * share + 1 - noise)
     return chances
 
 
@@ -509,7 +597,9 @@ def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
 
 def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArray:
     """Return the most probable noise given how many cells it has drawn: eq. (11.4)."""
-    cells, drawn = (~np.isnan(X)).sum(axis=0).astype(np.float64), found.noise_draws
+    assert process.equilibrium is not None
+    observed = SetCells.of(X, process.equilibrium).without_flat(~np.isnan(X))
+    cells, drawn = observed.sum(axis=0).astype(np.float64), found.noise_draws
     if process.noise.ndim == 0:
         cells, drawn = cells.sum(), drawn.sum()
     a, b = SITE_NOISE_PRIOR
@@ -528,9 +618,9 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         assert process.equilibrium is not None, "the process is resolved"
         self._n_states = np.array([len(q) for q in process.equilibrium])
         self._start = np.concatenate([[0], np.cumsum(self._n_states)[:-1]])  # of the states of each column among all
-        observed = ~np.isnan(X.T)
-        self._n_observed = observed.sum(axis=1)
-        self._columns, self._rows = np.nonzero(observed)
+        self._sets = SetCells.of(X, process.equilibrium)
+        self._n_observed = self._sets.without_flat(~np.isnan(X)).sum(axis=0)
+        self._columns, self._rows = np.nonzero(X.T >= 0)
         self._codes = X[self._rows, self._columns].astype(np.intp)
 
     def draw(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> Multinomial:
@@ -550,10 +640,12 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         shown = self._noise_draws(process, states[self._columns, self._rows], rng)
         drawn_states = (self._start[:, None] + states)[redrawn]
         shown_states = (self._start[self._columns] + self._codes)[shown]
-        equilibria = self._draw_equilibria(process.equilibrium, np.concatenate([drawn_states, shown_states]), rng)
+        set_columns, set_states = self._set_draws(process, states, rng)
+        drawn = np.concatenate([drawn_states, shown_states, set_states])
+        equilibria = self._draw_equilibria(process.equilibrium, drawn, rng)
         noise = process.noise
         if self._moves_noise:
-            by_noise = np.bincount(self._columns[shown], minlength=n_columns)
+            by_noise = np.bincount(np.concatenate([self._columns[shown], set_columns]), minlength=n_columns)
             noise = _draw_noise(noise, by_noise, self._n_observed, rng)
         return Multinomial(rates, equilibria, noise)
 
@@ -578,6 +670,19 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         by_noise = noise * np.concatenate(process.equilibrium)[self._start[self._columns] + self._codes]
         chance = np.where(states == self._codes, by_noise / (by_noise + 1 - noise), 1.0)
         return rng.random(len(states)) < chance
+
+    def _set_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Draw which cells with several states are draws from the equilibrium, and which state; return columns and states."""
+        sets = self._sets
+        if not process.noise.any() or not len(sets.rows):
+            return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+        assert process.equilibrium is not None
+        q, noise = np.concatenate(process.equilibrium), np.broadcast_to(process.noise, len(self._start))[sets.columns]
+        at_leaves = self._start[sets.columns] + states[sets.columns, sets.rows]
+        inside = np.bincount(sets.cell, weights=sets.state == at_leaves[sets.cell], minlength=len(sets.rows)) > 0
+        by_noise = noise * sets.shares(q)
+        shown = np.flatnonzero(rng.random(len(sets.rows)) < np.where(inside, by_noise / (by_noise + 1 - noise), 1.0))
+        return sets.columns[shown], sets.choose(q, shown, rng)
 
     def log_prior(self, process: Multinomial) -> float:
         """Return the log density of the parameters; minus infinity for rates out of range."""

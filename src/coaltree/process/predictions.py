@@ -8,6 +8,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..table.state_sets import set_members
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
@@ -82,6 +84,24 @@ class Predictions(NamedTuple):
     def take(self, rows: IntArray | slice) -> Self:
         """Return the predictions of some rows."""
         return self._replace(mean=self.mean[rows], sd=self.sd[rows], probability=self.probability[rows])
+
+    def restrict(self, X: FloatArray) -> Self:
+        """Return the predictions with cells that are one of several states conditioned on that.
+
+        Parameters
+        ----------
+        X : ndarray of shape (rows, D)
+            The rows of the table, in which such cells have the codes of sets of states.
+        """
+        rows, columns = np.nonzero(X[:, self.categorical] < 0)
+        if not len(rows):
+            return self
+        probability = self.probability.copy()
+        for row, k in zip(rows.tolist(), columns.tolist(), strict=True):
+            own = probability[row, self.start[k] : self.start[k + 1]]
+            own *= set_members(X[row, self.categorical[k], None], len(own))[0]
+            own /= own.sum()
+        return self._replace(probability=probability)
 
     def __repr__(self) -> str:
         return f"<Predictions: {self.n_rows:,} rows, {len(self.real)} real and {len(self.categorical)} categorical columns>"

@@ -69,7 +69,7 @@ def report_facts(model: FittedModel, title: str | None = None) -> ReportFacts:
     assert labels is not None
     rows_with_missing, filled = np.zeros(0, dtype=np.intp), None
     if encoding.informative.any() and tree.n_leaves <= MAX_VISIBLE_LEAVES:
-        rows_with_missing = np.flatnonzero(np.isnan(matrix).any(axis=1))
+        rows_with_missing = np.flatnonzero(encoding.incomplete_cells(matrix).any(axis=1))
     if len(rows_with_missing):
         filled = model.expected_cells(matrix[rows_with_missing])
     held_out = _leave_out(model)
@@ -142,7 +142,7 @@ def _columns(
             n_real += 1
         else:
             k = column.position - n_real
-            codes = np.where(np.isnan(cells), -1, cells).astype(np.intp)
+            codes = np.where(cells >= 0, cells, -1).astype(np.intp)  # cells known in part count as missing
             labels = tuple(map(str, column.categories))
             columns.append(CategoricalFacts(column.name, labels, codes, _shares_of(hidden, k), _shares_of(filled, k)))
     return tuple(columns)

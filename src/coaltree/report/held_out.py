@@ -115,7 +115,7 @@ def _independent_log_density(X: FloatArray, n_real: int) -> FloatArray:
     """
     total = np.zeros(len(X))
     for j, column in enumerate(X.T):
-        seen = ~np.isnan(column)
+        seen = ~np.isnan(column) if j < n_real else column >= 0
         if j < n_real:
             size = np.max(np.abs(column[seen]))  # squares of very small numbers are 0
             spread = np.std(column[seen] / size) or 1.0

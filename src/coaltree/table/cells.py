@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from .._validation import quote
 from ..errors import InputError
 from .messages import ColumnContext, count, is_missing
+from .state_sets import MAX_SET_STATES, encode_set
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -201,6 +203,48 @@ class TextCells:
         )
 
 
+@dataclass(frozen=True)
+class SetCells:
+    """Categories and sets of them, of which one is there; an empty text is missing.
+
+    Parameters
+    ----------
+    values : sequence
+        The cells: categories, sets and frozensets of them, or missing values.
+    """
+
+    values: Sequence[Any]
+    categorical: bool = True
+
+    def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
+        """Refuse sets, which are no numbers."""
+        row = next(i for i, value in enumerate(self.values) if isinstance(value, AbstractSet))
+        raise _text_error(context, row, set(self.values[row]), reason)
+
+    def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
+        """Read each value as a category, also those that occur in sets only; sets get their own codes."""
+        members = [
+            [python_value(own) for own in (value if isinstance(value, AbstractSet) else (value,)) if not is_blank(own)]
+            for value in self.values
+        ]
+        labels = tuple(sorted({label for cell in members for label in cell}, key=_sort_key))
+        position = {label: code for code, label in enumerate(labels)}
+        codes = [encode_labels({position[label] for label in cell}) for cell in members]
+        return np.array(codes, dtype=np.intp), labels
+
+
+def is_blank(value: object) -> bool:
+    """Return whether a cell of text is missing or empty."""
+    return is_missing(value) or (isinstance(value, str) and value == "")
+
+
+def encode_labels(codes: AbstractSet[int]) -> int:
+    """Return the code of a cell that is one of several labels; -1, missing, if there is none, or one beyond those of sets."""
+    if len(codes) == 1:
+        return next(iter(codes))
+    return -1 if not codes or max(codes) >= MAX_SET_STATES else encode_set(codes)
+
+
 def encode_numbers(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
     """Encode an array of numbers by its distinct values, in order; NaN gets the code -1."""
     observed = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), dtype=bool)
@@ -212,7 +256,7 @@ def encode_numbers(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
 
 def drop_unused(codes: IntArray, labels: tuple[Category, ...]) -> tuple[IntArray, tuple[Category, ...]]:
     """Drop labels that do not occur, and renumber the codes."""
-    used = np.unique(codes[codes >= 0])
+    used = np.unique(codes[codes >= 0])  # no sets: types of categories have none
     # The last entry is what the code -1 of a missing cell picks.
     renumbered = np.full(len(labels) + 1, -1, dtype=np.intp)
     renumbered[used] = np.arange(len(used))

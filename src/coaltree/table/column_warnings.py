@@ -110,11 +110,12 @@ def _group_equal_categorical(columns: Sequence[tuple[int, CategoricalColumn]]) -
     """Return groups of columns that partition the rows in the same way, by their positions."""
     groups: dict[bytes, list[int]] = {}
     for j, column in columns:
-        # Identify categories by the first row that has them.
+        # Identify categories by the first row that has them; sets of them are taken for missing cells.
+        codes = np.maximum(column.codes, -1)
         first_rows = np.full(len(column.categories) + 1, -1, dtype=np.intp)
-        first_rows[column.codes[::-1]] = np.arange(len(column.codes) - 1, -1, -1)
+        first_rows[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
         first_rows[-1] = -1  # missing cells
-        groups.setdefault(hashlib.blake2b(first_rows[column.codes].tobytes(), digest_size=16).digest(), []).append(j)
+        groups.setdefault(hashlib.blake2b(first_rows[codes].tobytes(), digest_size=16).digest(), []).append(j)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -16,10 +16,21 @@ from numpy.typing import NDArray
 
 from .._validation import quote
 from ..errors import InputError, InputWarning
-from .cells import Category, Cells, FloatArray, IntArray, TextCells, TimeCells, find_number_text
+from .cells import (
+    Category,
+    Cells,
+    FloatArray,
+    IntArray,
+    SetCells,
+    TextCells,
+    TimeCells,
+    encode_labels,
+    find_number_text,
+)
 from .inputs import Source, open_source
 from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
 from .messages import ColumnContext, count, distinct_names, listing, row_label
+from .state_sets import MAX_SET_STATES, decode_set, is_set
 
 POOLED_CATEGORY = "(other)"
 """The category of the pooled values of a text column."""
@@ -68,7 +79,7 @@ class CategoricalColumn:
     index : int
         Its position in the frame or array that was read.
     codes : ndarray of int, shape (n_rows,)
-        Positions in `categories`; -1 is missing.
+        Positions in `categories`; -1 is missing, and less than -1 a set of them, see `coaltree.table.state_sets`.
     categories : tuple of str, int, float or bool
         The categories that occur, or those of the fit for new rows; sorted, or in the order that the frame declares.
     unseen : ndarray of int
@@ -139,7 +150,8 @@ def read_columns(
     ----------
     X : frame, 2-D array or list of lists
         The table, with a row for each thing to cluster: a frame of pandas, polars, pyarrow or any other library that
-        narwhals supports. NaN, None, NaT, pandas' NA, nulls and, in columns of text, empty text are missing cells.
+        narwhals supports. NaN, None, NaT, pandas' NA, nulls and, in columns of text, empty text are missing cells. A cell
+        that is a set of categories has one of them.
     categorical_features : "from_dtype", None, or sequence of bool, int or str
         Which columns are categorical, as in scikit-learn's HistGradientBoosting estimators. With
         ``"from_dtype"`` text, booleans and category types are categorical, numbers and times are real.
@@ -178,6 +190,7 @@ def read_columns(
     remarks: list[str] = []
     for column, cells, role in _iterate_columns(source, roles, _explain_real(categorical_features)):
         if isinstance(column, CategoricalColumn):
+            column = _drop_full_sets(column)
             example = _find_number_text(cells, role)
             if example is None and role == "auto" and _is_identifier(cells):
                 identifiers.append(column.name)
@@ -189,6 +202,11 @@ def read_columns(
                 )
                 column = _pool_categories(column)
             _check_number_of_categories(column, example)
+            if isinstance(cells, SetCells) and len(column.categories) > MAX_SET_STATES:
+                remarks.append(
+                    f"Column {quote(column.name)} has {len(column.categories)} categories, and sets may hold the first "
+                    f"{MAX_SET_STATES} only: cells with sets of others are read as missing."
+                )
             if example is not None:
                 remarks.append(
                     f"Column {quote(column.name)} is text such as {example!r} and was read as categories: {_NUMBER_TEXT_ADVICE}, "
@@ -257,7 +275,7 @@ def _unseen_error(
     column: CategoricalColumn, row: int, known: Sequence[Category], row_names: tuple[str, ...] | None
 ) -> InputError:
     return InputError(
-        f"Column {quote(column.name)} holds {quote(column.categories[column.codes[row]])} in {row_label(row, row_names)}, which "
+        f"Column {quote(column.name)} holds {quote(cell_value(column, row))} in {row_label(row, row_names)}, which "
         f"did not occur when the model was fit (known are {listing(known, limit=10) or 'no categories'}): fix the cell, "
         'mark it as missing, or have such cells read as missing (unseen_categories="missing", on the command line '
         "--unseen missing)."
@@ -338,9 +356,28 @@ def _is_identifier(cells: Cells) -> bool:
     return len(codes) >= MIN_IDENTIFIER_ROWS and len(categories) == len(codes)
 
 
+def _find_full_sets(codes: IntArray, n_categories: int) -> IntArray:
+    """Return the cells that may be any category, which says nothing."""
+    if n_categories > MAX_SET_STATES:
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(is_set(codes) & (codes == 1 - 2**n_categories))
+
+
+def _drop_full_sets(column: CategoricalColumn) -> CategoricalColumn:
+    """Read cells that may be any category as missing, and drop categories that only such cells may have."""
+    full = _find_full_sets(column.codes, len(column.categories))
+    if not len(full):
+        return column
+    codes = column.codes.copy()
+    codes[full] = -1
+    used = np.unique([k for code in np.unique(codes[codes != -1]) for k in ([code] if code >= 0 else decode_set(code))])
+    categories = tuple(column.categories[int(k)] for k in used)
+    return replace(column, codes=recode_categories(codes, column.categories, categories)[0], categories=categories)
+
+
 def _ignore_column(column: CategoricalColumn) -> CategoricalColumn:
     """Return a column without categories, whose observed cells count as unknown, so that it does not take part."""
-    observed = np.flatnonzero(column.codes >= 0)
+    observed = np.flatnonzero(column.codes != -1)
     return replace(column, codes=np.full(len(column.codes), -1, dtype=np.intp), categories=(), unseen=observed)
 
 
@@ -394,9 +431,23 @@ def missing_cells(column: Column) -> NDArray[np.bool_]:
     """Return which cells of a column are missing; a category that did not occur in the fit is not."""
     if isinstance(column, RealColumn):
         return np.isnan(column.values)
-    missing: NDArray[np.bool_] = column.codes < 0
+    missing: NDArray[np.bool_] = column.codes == -1
     missing[column.unseen] = False
     return missing
+
+
+def incomplete_cells(column: Column) -> NDArray[np.bool_]:
+    """Return which cells of a column are missing or one of several categories: those that imputation fills."""
+    missing = missing_cells(column)
+    return missing if isinstance(column, RealColumn) else missing | is_set(column.codes)
+
+
+def cell_value(column: CategoricalColumn, row: int) -> Category | frozenset[Category] | None:
+    """Return the category of a cell, the set of its categories, or None."""
+    code = int(column.codes[row])
+    if code >= 0:
+        return column.categories[code]
+    return None if code == -1 else frozenset(column.categories[k] for k in decode_set(code))
 
 
 def find_constant(column: Column) -> Category | None:
@@ -562,7 +613,7 @@ def recode_categories(
     Parameters
     ----------
     codes : ndarray of int, shape (n_rows,)
-        Codes of the cells; -1 is missing.
+        Codes of the cells; -1 is missing, less than -1 a set.
     categories : sequence
         What the codes stand for.
     known : sequence
@@ -571,7 +622,7 @@ def recode_categories(
     Returns
     -------
     codes : ndarray of int, shape (n_rows,)
-        Positions in `known`; -1 is missing or not among them.
+        Positions in `known`; -1 is missing or not among them, as is a set with a category that is not.
     unseen : ndarray of int
         Rows of the cells that hold none of the known categories.
     new : list of str
@@ -580,9 +631,22 @@ def recode_categories(
     new_codes = list(map(category_finder(known), categories))
     if known and known[-1] == POOLED_CATEGORY:
         new_codes = [code if code >= 0 else len(known) - 1 for code in new_codes]
+    sets = np.flatnonzero(is_set(codes))
+    single = codes.copy()
+    single[sets] = -1
     # The last entry is what the code -1 of a missing cell picks.
-    recoded = np.array([*new_codes, -1], dtype=np.intp)[codes]
-    unseen = np.flatnonzero((codes >= 0) & (recoded < 0))
-    counts = np.bincount(codes[unseen], minlength=len(categories))
+    recoded = np.array([*new_codes, -1], dtype=np.intp)[single]
+    unseen_sets, unseen_codes = [], list(single[(single >= 0) & (recoded < 0)])
+    for row in sets.tolist():
+        members = {k: new_codes[k] for k in decode_set(codes[row])}
+        recoded[row] = encode_labels(set(members.values())) if min(members.values()) >= 0 else -1
+        if min(members.values()) < 0:
+            unseen_sets.append(row)
+            unseen_codes += [k for k, code in members.items() if code < 0]
+    recoded[_find_full_sets(recoded, len(known))] = -1
+    unseen = np.union1d(np.flatnonzero((single >= 0) & (recoded < 0)), unseen_sets).astype(np.intp)
+    counts = (
+        np.bincount(unseen_codes, minlength=len(categories)) if unseen_codes else np.zeros(len(categories), np.intp)
+    )
     new = [f"{quote(value)} ({count(int(n), 'row')})" for value, n in zip(categories, counts, strict=True) if n]
     return recoded, unseen, new

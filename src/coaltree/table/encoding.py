@@ -20,6 +20,7 @@ from .inputs import Source, array_names, open_source
 from .limits import MAX_RAW_NUMBER
 from .messages import count, listing, row_label
 from .scaling import ColumnScale, PowerTransform
+from .state_sets import is_set
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
@@ -65,6 +66,13 @@ class Encoding:
         powers = self.powers or (None,) * len(self.center)
         return [ColumnScale(*own) for own in zip(self.center.tolist(), self.scale.tolist(), powers, strict=True)]
 
+    def incomplete_cells(self, matrix: FloatArray) -> NDArray[np.bool_]:
+        """Return which cells of encoded rows, real columns first, are missing or one of several categories."""
+        n_real = sum(kind == "real" and bool(used) for kind, used in zip(self.kinds, self.informative, strict=True))
+        incomplete = np.isnan(matrix)
+        incomplete[:, n_real:] |= is_set(matrix[:, n_real:])
+        return incomplete
+
     @cached_property
     def categories_by_name(self) -> Mapping[str, tuple[Category, ...]]:
         """The categories as ``read_columns(..., categories=...)`` takes them for new rows."""
@@ -81,7 +89,7 @@ class EncodedTable:
     real : ndarray of float64, shape (n_rows, n_real)
         Real columns, standardised; NaN is missing.
     codes : ndarray of int, shape (n_rows, n_categorical)
-        Codes of the categorical columns; -1 is missing.
+        Codes of the categorical columns; -1 is missing, less than -1 a set of categories.
     real_names, categorical_names : tuple of str
         Names of the columns of `real` and `codes`.
     n_states : tuple of int
@@ -216,7 +224,7 @@ def describe(table: Table, encoding: Encoding, separated: Mapping[str, IntArray]
         return [*table.remarks, "The table has one row: its tree is a single leaf."]
     if not encoding.informative.any():
         return [*table.remarks, "No column has two different values, so the rows cannot be distinguished."]
-    observed = [~np.isnan(c.values) if isinstance(c, RealColumn) else c.codes >= 0 for c in table.columns]
+    observed = [~np.isnan(c.values) if isinstance(c, RealColumn) else c.codes != -1 for c in table.columns]
     missing = [
         c.name
         for c, cells in zip(table.columns, observed, strict=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +20,18 @@ from numpy.typing import NDArray
 
 from .._validation import quote, shorten
 from ..errors import InputError, MissingDependencyError
-from .cells import BooleanCells, Cells, FloatArray, LabelledCells, NumberCells, TextCells, TimeCells, python_value
+from .cells import (
+    BooleanCells,
+    Cells,
+    FloatArray,
+    LabelledCells,
+    NumberCells,
+    SetCells,
+    TextCells,
+    TimeCells,
+    is_blank,
+    python_value,
+)
 from .limits import check_table_size
 from .messages import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, listing
 
@@ -398,6 +410,7 @@ def list_to_array(rows: Sequence[Any]) -> NDArray[Any]:
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _DAY = dt.timedelta(days=1)
+_IN_SETS = frozenset({"text", "number", "boolean"})
 _PLAIN_NUMBERS = frozenset({int, float, type(None), np.float64, np.float32, np.int64, np.int32})
 _NOUNS = {
     "number": "numbers",
@@ -405,6 +418,7 @@ _NOUNS = {
     "text": "text",
     "time": "dates",
     "duration": "durations",
+    "set": "sets of categories",
 }
 
 
@@ -428,7 +442,7 @@ def read_objects(values: Sequence[Any], context: ColumnContext, *, declared_text
     ------
     InputError
         If the column mixes kinds that do not go together; InputTypeError if a cell is neither a number, text, a boolean, a
-        date nor missing.
+        set of these, a date nor missing.
     """
     kinds = {kind: _classify_type(kind) for kind in set(map(type, values))}
     _check_kinds(values, kinds, context)
@@ -442,6 +456,9 @@ def read_objects(values: Sequence[Any], context: ColumnContext, *, declared_text
         return BooleanCells(np.array([math.nan if is_missing(v) else float(v) for v in values]))
     if present <= {"number", "boolean"}:
         return NumberCells(_to_numbers(values, set(kinds), context))
+    if present <= {"text", "number", "boolean", "set"} and "set" in present:
+        _check_sets(values, context)
+        return SetCells(values)
     if present <= {"text", "number", "boolean"}:
         return TextCells(values, declared_text=declared_text and present == {"text"})
     if present == {"time"}:
@@ -471,6 +488,8 @@ def _classify_type(kind: type) -> str:
         return "number"
     if issubclass(kind, str):
         return "text"
+    if issubclass(kind, AbstractSet):
+        return "set"
     return "complex" if issubclass(kind, complex | np.complexfloating) else "other"
 
 
@@ -488,6 +507,20 @@ def _check_kinds(values: Sequence[Any], kinds: dict[type, str], context: ColumnC
             f"Column {quote(context.column)} holds {quote(values[row])} in {context.row(row)}: argument must be a "
             f"string or a real number, not {type(values[row]).__name__!r}; convert the column or drop it."
         )
+
+
+def _check_sets(values: Sequence[Any], context: ColumnContext) -> None:
+    """Refuse sets that are empty or hold anything but text, numbers and booleans."""
+    for i, value in enumerate(values):
+        if isinstance(value, AbstractSet):
+            wrong = [own for own in value if is_blank(own) or _classify_type(type(own)) not in _IN_SETS]
+            wrong += [own for own in value if isinstance(own, float | np.floating) and math.isinf(own)]
+            if wrong or not value:
+                what = f"holds {quote(wrong[0])}" if wrong else "is empty"
+                raise InputError(
+                    f"Column {quote(context.column)}, {context.row(i)}: the set {quote(set(value))} {what}. A set names the "
+                    "categories of which a cell has one, as text, numbers or booleans; use None if nothing is known."
+                )
 
 
 def _first_row(values: Sequence[Any], kinds: dict[type, str], wanted: str) -> int:

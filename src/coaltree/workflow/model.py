@@ -347,12 +347,12 @@ class FittedModel:
         return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
     def sample_cells(self, matrix: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the missing cells of encoded rows with such cells, shape ``(n_draws, n_rows, n_columns)``.
+        """Draw the missing and partly known cells of encoded rows with such cells, shape ``(n_draws, n_rows, n_columns)``.
 
         Each draw has one of the trees, on which rows of the fit are drawn jointly; other rows are drawn one by one.
         """
         predictor = self.predictor
-        at = np.flatnonzero(np.isnan(matrix).any(axis=1))
+        at = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
         known = at if predictor.is_training_table(matrix) else predictor.find_training_rows(matrix)[at]
         drawn = np.empty((n_draws, len(at), matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
 from ..process.brownian import Brownian
@@ -20,6 +21,7 @@ from ..process.multinomial import Multinomial, smoothed_shares
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import EncodedTable, Encoding
+from ..table.messages import quote
 from ..table.scaling import ColumnScale
 
 FloatArray = NDArray[np.float64]
@@ -60,7 +62,7 @@ def matrix_of(encoded: EncodedTable) -> FloatArray:
     matrix = np.empty((len(encoded.codes), n_real + n_categorical))
     matrix[:, :n_real] = encoded.real
     matrix[:, n_real:] = encoded.codes
-    matrix[:, n_real:][encoded.codes < 0] = np.nan
+    matrix[:, n_real:][encoded.codes == -1] = np.nan
     return matrix
 
 
@@ -172,6 +174,12 @@ def _process_of(
             shares = [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
             own = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
         else:
+            if not templates.categorical.takes_state_sets and np.any(codes < 0):
+                column = encoded.categorical_names[int(np.argmax((codes < 0).any(axis=0)))]
+                raise InputError(
+                    f"Column {quote(column)} has a cell that is one of several categories, which "
+                    f"{type(templates.categorical).__name__} does not take: use Multinomial, or mark such cells as missing."
+                )
             own = templates.categorical.resolve(codes)
         parts.append((own, np.arange(n_real, n_real + n_categorical)))
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)

@@ -1,0 +1,98 @@
+"""Sets of states: cells that are known in part, such as R of DNA, which is A or G.
+
+In a table of codes a set of states is a negative number, minus the sum of ``2 ** k`` over its states k. So a code says by itself
+which states it stands for, and any table may have any sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+MAX_SET_STATES = 53
+"""States of a column in which cells may be sets: a float holds this many bits."""
+
+
+def state_set(*states: int) -> float:
+    """Return the code of a cell that is one of several states, for tables of codes.
+
+    Frames and lists take sets of categories as cells instead, such as ``{"A", "G"}``.
+
+    Parameters
+    ----------
+    *states : int
+        Codes of the states, at least one; below 53.
+
+    Returns
+    -------
+    float
+        Minus the sum of ``2 ** k`` over the states k; for a single state its own code.
+
+    Raises
+    ------
+    InputError
+        If a state is no code, or too large.
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> ct.state_set(0, 2), ct.state_set(1)
+    (-5.0, 1.0)
+    >>> process = ct.Multinomial(equilibrium=[[0.25, 0.25, 0.5]])
+    >>> tree = ct.Tree.from_newick("(a:1,b:1);")
+    >>> either = process.log_likelihood(tree, [[0], [ct.state_set(0, 2)]])
+    >>> apart = [process.log_likelihood(tree, [[0], [k]]) for k in (0, 2)]
+    >>> bool(np.isclose(either, np.logaddexp(*apart)))
+    True
+    """
+    distinct = set(states)
+    for state in distinct:
+        if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < MAX_SET_STATES:
+            raise InputError(f"{state!r} is no state of a set; they are codes from 0 to {MAX_SET_STATES - 1}.")
+    if not distinct:
+        raise InputError("state_set needs at least one state; a cell of which nothing is known is NaN.")
+    return float(encode_set(map(int, distinct)))
+
+
+def encode_set(states: Iterable[int]) -> int:
+    """Return the code of a set of distinct states; of a single one its own."""
+    known = list(states)
+    return known[0] if len(known) == 1 else -sum(1 << state for state in known)
+
+
+def decode_set(code: float) -> list[int]:
+    """Return the states of the code of a set.
+
+    Examples
+    --------
+    >>> decode_set(-5)
+    [0, 2]
+    """
+    mask = -int(code)
+    return [k for k in range(mask.bit_length()) if mask >> k & 1]
+
+
+def set_members(codes: NDArray[Any], n_states: int) -> NDArray[np.bool_]:
+    """Return which states are in each of some sets, shape ``(sets, n_states)``."""
+    masks = -codes.astype(np.int64)
+    # States beyond the 63 bits of a mask are in no set.
+    bits = masks[:, None] >> np.minimum(np.arange(n_states), 62)
+    return np.asarray((bits & 1 > 0) & (np.arange(n_states) < MAX_SET_STATES))
+
+
+def is_set(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which codes are those of sets; -1, with which tables mark missing cells, and NaN are not."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(codes < -1)
+
+
+def is_valid_set(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which negative numbers are codes of sets of at least two states."""
+    whole = (np.floor(codes) == codes) & (codes > -(2.0**MAX_SET_STATES))
+    masks = np.where(whole, -codes, 0).astype(np.int64)
+    return np.asarray(np.bitwise_count(masks) >= 2)

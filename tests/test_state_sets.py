@@ -1,0 +1,442 @@
+"""Cells that are one of several states: everywhere a cell is used.
+
+The probability of a set is the sum of those of its states, so what is expected comes from tables in which a set is replaced by
+each of its states in turn. Such tables without sets are checked by `reference.py` elsewhere, and here once more.
+"""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import logsumexp
+
+import coaltree as ct
+import exact_posterior
+import reference
+from coaltree.errors import InputError, InputWarning
+from coaltree.inference.posterior_draws import Draw
+from coaltree.persist.schema import process_from_json, process_to_json
+from coaltree.predict.predictor import Predictor
+from coaltree.process.base import WeightedTrees
+from coaltree.process.multinomial import MultinomialSampler, gradients, smoothed_shares
+from coaltree.table.columns import read_columns
+from coaltree.table.state_sets import decode_set, set_members
+from test_mcmc import chain_of, check_mean, samples_of
+
+nan = np.nan
+THREE = ct.Tree.from_newick("((a:0.3,b:0.3):0.9,c:1.2);")
+FOUR = ct.Tree.from_newick("((a:0.3,b:0.3):0.9,(c:0.7,d:0.7):0.5);")
+AC, AG, CT = ct.state_set(0, 1), ct.state_set(0, 2), ct.state_set(1, 3)
+SHARES = [[0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.3], [0.4, 0.1, 0.2, 0.3]]
+# Rows of three columns: sets, holes and plain states; the first three rows are a table of three leaves.
+X = np.array([[AG, 0.0, 1.0], [0.0, ct.state_set(1, 2), nan], [nan, AG, ct.state_set(0, 1, 2)], [3.0, 1.0, CT]])
+PROCESSES = {
+    "exact cells": ct.Multinomial(0.8, SHARES),
+    "noise": ct.Multinomial([0.7, 1.6, 0.4], SHARES, 0.25),
+    "noise of each column": ct.Multinomial([0.7, 1.6, 0.4], SHARES, [0.3, 0.0, 0.15]),
+}
+each_process = pytest.mark.parametrize("name", PROCESSES)
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+def completions(table):
+    """Yield the tables in which every set is replaced by one of its states."""
+    cells = np.argwhere(table < 0)
+    for states in product(*(decode_set(table[row, column]) for row, column in cells)):
+        filled = table.copy()
+        filled[tuple(cells.T)] = states
+        yield filled
+
+
+def shown(codes, q, noise):
+    """Return the probability that each leaf shows a state of its set, for each state of its lineage."""
+    chances = np.ones((len(codes), len(q)))
+    for leaf, code in enumerate(codes):
+        if not np.isnan(code):
+            own = decode_set(code) if code < 0 else [int(code)]
+            for state in range(len(q)):
+                chances[leaf, state] = (1 - noise) * (state in own) + noise * q[own].sum()
+    return chances
+
+
+class TestLikelihood:
+    @each_process
+    @pytest.mark.parametrize("tree", [THREE, FOUR], ids=["3 leaves", "4 leaves"])
+    def test_by_brute_force(self, name, tree):
+        process, table = PROCESSES[name], X[: tree.n_leaves]
+        total = 0.0
+        rates, noises = (np.broadcast_to(own, 3) for own in (process.rate, process.noise))
+        for d, q in enumerate(process.equilibrium):
+            chances = shown(table[:, d], q, noises[d])
+            total += np.log(reference.probability_of_chances(tree, chances, rates[d], q))
+        assert process.log_likelihood(tree, table) == close(total)
+
+    @each_process
+    def test_is_the_sum_over_the_states(self, name):
+        process = PROCESSES[name]
+        each = [process.log_likelihood(FOUR, filled) for filled in completions(X)]
+        assert process.log_likelihood(FOUR, X) == close(logsumexp(each))
+
+    @each_process
+    def test_a_set_of_all_states_is_a_missing_cell(self, name):
+        process, table, full = PROCESSES[name], X.copy(), X.copy()
+        table[1, 0] = table[0, 1] = nan
+        full[1, 0], full[0, 1] = ct.state_set(0, 1, 2, 3), ct.state_set(0, 1, 2)
+        assert process.log_likelihood(FOUR, full) == process.log_likelihood(FOUR, table)
+        assert process.leaf_log_likelihoods(full).tolist() == process.leaf_log_likelihoods(table).tolist()
+        message, other = (process.columns(own)[0].message for own in (full, table))
+        assert np.array_equal(message, other)
+        one, two = (ct.greedy(own, process) for own in (full, table))
+        assert np.array_equal(one.tree.heights, two.tree.heights)
+
+    def test_equal_columns_are_one_pattern(self):
+        table = np.hstack([X[:, :1]] * 3)
+        process = ct.Multinomial(0.8, [SHARES[0]] * 3, 0.1)
+        forest = process.forest(table, 7)
+        assert forest.n_sites == 1
+        alone = ct.Multinomial(0.8, [SHARES[0]], 0.1).log_likelihood(FOUR, X[:, :1])
+        assert process.log_likelihood(FOUR, table) == close(3 * alone)
+
+    def test_mixed_tables(self):
+        table = np.column_stack([[0.1, 0.6, nan, -1.4], X])
+        process = ct.Mixed((ct.OrnsteinUhlenbeck(0.7), [0]), (PROCESSES["noise"], [1, 2, 3]))
+        both = ct.OrnsteinUhlenbeck(0.7).log_likelihood(FOUR, table[:, :1])
+        assert process.log_likelihood(FOUR, table) == close(both + PROCESSES["noise"].log_likelihood(FOUR, X))
+
+    def test_equilibria_that_are_estimated(self):
+        resolved = ct.Multinomial().resolve(X)
+        assert [len(q) for q in resolved.equilibrium] == [4, 3, 4]
+        # 0, 3 and half of 0 and 2 each, and one more of every state
+        assert smoothed_shares(X[:, 0]) == pytest.approx(np.array([2.5, 1, 1.5, 2]) / 7)
+        everything = np.append(X[:, 0], ct.state_set(0, 1, 2, 3))
+        assert smoothed_shares(everything) == pytest.approx(smoothed_shares(X[:, 0]))
+
+    @pytest.mark.parametrize("code", [-1, -2, -4, -3.5, -(2.0**60)])
+    def test_numbers_that_are_no_sets(self, code):
+        with pytest.raises(InputError, match=r"Row 1, column 0"):
+            ct.Multinomial().log_likelihood(THREE, [[0], [code], [1]])
+
+    def test_states_beyond_the_equilibrium(self):
+        with pytest.raises(InputError, match=r"Row 2, column 0 holds code 3"):
+            ct.Multinomial(equilibrium=[[0.5, 0.25, 0.25]]).log_likelihood(THREE, [[0], [AG], [CT]])
+
+    @pytest.mark.parametrize("states", [(), (-1,), (0, 53), (True, 1), (0.5,), ("A",)])
+    def test_states_of_a_set(self, states):
+        with pytest.raises(InputError):
+            ct.state_set(*states)
+
+    def test_large_sets(self):
+        code = ct.state_set(*range(0, 53, 2))
+        assert decode_set(code) == list(range(0, 53, 2))
+        assert np.flatnonzero(set_members(np.array([code]), 70)[0]).tolist() == list(range(0, 53, 2))
+
+
+class TestInference:
+    SETS = np.array([[AC, 0.0], [1.0, ct.state_set(0, 2)], [0.0, 2.0]])
+    PROCESS = ct.Multinomial([0.9, 1.4], [SHARES[0], SHARES[1]], [0.1, 0.2])
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def truth(cls):
+        """Add up the enumerated histories of all completions."""
+        parts = [exact_posterior.integrals(filled, cls.PROCESS) for filled in completions(cls.SETS)]
+        histories = [
+            own[0]._replace(mass=sum(h.mass for h in own), moment=sum(h.moment for h in own))
+            for own in zip(*(part.histories for part in parts), strict=True)
+        ]
+        return exact_posterior.Truth(histories)
+
+    @pytest.mark.parametrize("proposal", ["post-post", "race"])
+    def test_evidence_of_particles(self, proposal, truth):
+        """Means over 20 runs are within 7 standard errors, a level of 1.2e-6 with 19 degrees of freedom."""
+        found = exact_posterior.sampled(self.SETS, self.PROCESS, proposal, truth, n_runs=20)
+        for what, (mean, error, wanted) in found.items():
+            assert abs(mean - wanted) < 7 * error + 1e-3 * truth.evidence, what
+
+    def test_clades_of_a_chain(self, truth):
+        found = samples_of(chain_of(self.SETS, self.PROCESS), 6000)
+        check_mean([s.heights[-1] for s in found], sum(h.moment for h in truth.histories) / truth.evidence, "root")
+        for history in truth.histories:
+            pair = frozenset(history.children[0])
+            seen = [frozenset(sample.children[0].tolist()) == pair for sample in found]
+            check_mean(seen, history.mass / truth.evidence, pair)
+
+    def test_greedy_merges_what_may_be_equal(self):
+        # Rows 0 and 1 may be equal in all columns, row 2 differs from both.
+        table = np.array([[AG, AC, 1.0], [2.0, 1.0, AC], [3.0, 3.0, 3.0]])
+        tree = ct.greedy(table, ct.Multinomial(1.0, [SHARES[0]] * 3)).tree
+        assert sorted(tree.children[0].tolist()) == [0, 1]
+
+
+class TestParameters:
+    @each_process
+    def test_gradients(self, name):
+        """By differences of the likelihood, with a little less of one state and more of another."""
+        process = PROCESSES[name]
+        by_rate, by_equilibrium = gradients(process, FOUR, X)
+        rates, noises = (np.broadcast_to(own, 3) for own in (process.rate, process.noise))
+
+        def log_column(d, rate, q):
+            chances = shown(X[:, d], q, noises[d])
+            return np.log(reference.probability_of_chances(FOUR, chances, rate, q))
+
+        for d, q in enumerate(process.equilibrium):
+            step = 1e-6 * rates[d]
+            slope = (log_column(d, rates[d] + step, q) - log_column(d, rates[d] - step, q)) / (2 * step)
+            assert by_rate[d] == pytest.approx(slope, rel=1e-4)
+            for k in range(1, len(q)):
+                way = 1e-6 * (np.eye(len(q))[k] - np.eye(len(q))[0])
+                slope = (log_column(d, rates[d], q + way) - log_column(d, rates[d], q - way)) / 2e-6
+                assert by_equilibrium[d][k] - by_equilibrium[d][0] == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+    @each_process
+    def test_fits_never_lower_the_density(self, name):
+        process = PROCESSES[name]
+
+        def log_density(own):
+            return own.log_likelihood(FOUR, X) + own.log_parameter_prior(X)
+
+        fitted = process.fit(WeightedTrees([FOUR], np.ones(1), X), hold_noise=False)
+        assert log_density(fitted) > log_density(process)
+
+    def test_draws_of_parameters(self):
+        """Compare with chains over completed tables, in which each set is drawn again before the parameters are.
+
+        Both means have an error; they differ by less than 6 of it, for five parameters.
+        """
+        table, tree = X[:, 1:2], FOUR
+        start = ct.Multinomial([1.6], SHARES[1:2], [0.3])
+        rng = np.random.default_rng(0)
+        sampler, process, direct = MultinomialSampler(start, table, False), start, []
+        for _ in range(2000):
+            process = sampler.draw(process, tree, rng)
+            direct.append(process.parameter_values())
+        tables, process, augmented = list(completions(table)), start, []
+        for _ in range(2000):
+            logs = np.array([process.log_likelihood(tree, own) for own in tables])
+            filled = tables[rng.choice(len(tables), p=np.exp(logs - logsumexp(logs)))]
+            process = MultinomialSampler(process, filled, False).draw(process, tree, rng)
+            augmented.append(process.parameter_values())
+        means, errors = [], []
+        for chain in (direct, augmented):
+            batches = np.array(chain).reshape(40, 50, -1).mean(axis=1)
+            means.append(batches.mean(axis=0))
+            errors.append(batches.std(axis=0, ddof=1) / np.sqrt(40))
+        assert np.all(np.abs(means[0] - means[1]) < 6 * np.hypot(*errors)), process.parameter_names([0])
+
+    def test_states_are_drawn_by_their_probabilities(self):
+        sampler = MultinomialSampler(PROCESSES["noise"], X, False)
+        sets, q = sampler._sets, np.concatenate([np.array(own) for own in SHARES])
+        which = np.repeat(np.arange(len(sets.rows)), 20_000)
+        drawn = sets.choose(q, which, np.random.default_rng(0))
+        for k in range(len(sets.rows)):
+            own = sets.state[sets.cell == k]
+            found = np.bincount(drawn[which == k], minlength=len(q)) / 20_000
+            assert found[own] == pytest.approx(q[own] / q[own].sum(), abs=0.02)
+            assert found.sum() == pytest.approx(found[own].sum())
+
+
+class TestPredictions:
+    ROWS = np.array([[AG, 2.0, nan], [1.0, ct.state_set(0, 2), ct.state_set(0, 1, 3)], [nan, nan, CT]])
+
+    def predictor(self, name, trees=(FOUR,)):
+        process = PROCESSES[name]
+        return Predictor([Draw(tree, process, X) for tree in trees], np.ones(len(trees)), X)
+
+    @each_process
+    def test_densities_are_sums_over_the_states(self, name):
+        predictor = self.predictor(name, (FOUR, ct.Tree(FOUR.children, 1.5 * FOUR.heights)))
+        found = predictor.log_density(self.ROWS)
+        for k in range(3):
+            each = [predictor.log_density(own)[0] for own in completions(self.ROWS[k : k + 1])]
+            assert found[k] == close(logsumexp(each))
+        placed = predictor.place(self.ROWS, FOUR, 1)
+        assert placed.log_density == close(found)
+
+    @each_process
+    def test_cells_are_those_of_the_states_by_their_densities(self, name):
+        predictor = self.predictor(name)
+        found = predictor.cells(self.ROWS)
+        for k in range(3):
+            tables = list(completions(self.ROWS[k : k + 1]))
+            logs = np.array([predictor.log_density(own)[0] for own in tables])
+            weights = np.exp(logs - logsumexp(logs))
+            for d in range(3):
+                own = found.probability[k, found.start[d] : found.start[d + 1]]
+                assert own.sum() == close(1)
+                if self.ROWS[k, d] < 0:
+                    wanted = np.bincount([int(t[0, d]) for t in tables], weights, len(own))
+                    assert own == close(wanted)
+                elif np.isnan(self.ROWS[k, d]):
+                    each = [predictor.cells(t).probability[0, found.start[d] : found.start[d + 1]] for t in tables]
+                    assert own == close(weights @ np.array(each))
+
+    @each_process
+    def test_cells_of_rows_of_the_fit(self, name):
+        predictor, process = self.predictor(name), PROCESSES[name]
+        found = predictor._predict_leaves(0, np.arange(4))
+        for row, d in np.argwhere(X < 0).tolist():
+            each = []
+            for state in range(len(SHARES[d])):
+                filled = X.copy()
+                filled[row, d] = state
+                each.append(process.log_likelihood(FOUR, filled) if state in decode_set(X[row, d]) else -np.inf)
+            wanted = np.exp(np.array(each) - logsumexp(each))
+            assert found.probability[row, found.start[d] : found.start[d + 1]] == close(wanted)
+
+    @each_process
+    def test_draws_of_rows_of_the_fit(self, name):
+        """Shares of 20,000 draws have a standard error of at most .0036."""
+        process = PROCESSES[name]
+        drawn = ct.Beliefs(FOUR, X, process).draw(20_000, np.random.default_rng(0))
+        found = self.predictor(name)._predict_leaves(0, np.arange(4))
+        for row, d in np.argwhere(X < 0).tolist():
+            shares = np.bincount(drawn[:, row, d].astype(int), minlength=len(SHARES[d])) / len(drawn)
+            assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
+
+    @each_process
+    def test_draws_of_new_rows(self, name):
+        predictor = self.predictor(name)
+        drawn, found = predictor.draw(self.ROWS, 20_000, np.random.default_rng(0)), predictor.cells(self.ROWS)
+        for row, d in np.argwhere(self.ROWS < 0).tolist():
+            shares = np.bincount(drawn[:, row, d].astype(int), minlength=len(SHARES[d])) / len(drawn)
+            assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
+
+    def test_a_single_row(self):
+        predictor = Predictor.of_trees([ct.Tree([], [0.0])], np.ones(1), X[:1], PROCESSES["noise"])
+        own = predictor.training_cells(np.array([0])).probability[0, :4]
+        assert own == close([0.25, 0, 0.75, 0])
+
+
+A_OR_G = frozenset("AG")
+
+
+def sites(**columns):
+    return pd.DataFrame(columns, index=pd.Index(list("abcdef"), name="taxon"))
+
+
+TABLE = sites(
+    s1=["A", A_OR_G, "C", "G", "A", None],
+    s2=[1, {1, 2}, 2, 3, 3, 1],
+    s3=["x", "y", "x", "y", "x", "y"],
+    x=[0.1, 0.2, 0.15, 3.0, np.nan, 3.2],
+)
+
+
+class TestTables:
+    def test_codes_of_a_frame(self):
+        table = read_columns(TABLE)
+        first, second = table.columns[:2]
+        assert first.categories == ("A", "C", "G")
+        assert first.codes.tolist() == [0, AG, 1, 2, 0, -1]
+        assert second.categories == (1, 2, 3)
+        assert second.codes.tolist() == [0, AC, 1, 2, 2, 0]
+
+    @pytest.mark.parametrize("library", ["polars", "array", "lists"])
+    def test_other_tables(self, library):
+        if library == "polars":
+            table = pl.DataFrame({name: pl.Series(list(TABLE[name]), dtype=pl.Object) for name in ("s1", "s2")})
+        else:
+            table = TABLE[["s1", "s2"]].to_numpy(dtype=object)
+            table = table if library == "array" else table.tolist()
+        assert read_columns(table).columns[0].codes.tolist() == [0, AG, 1, 2, 0, -1]
+
+    def test_a_set_of_everything_is_missing(self):
+        column = read_columns(sites(s=["A", "C", {"A", "C"}, "A", {"C"}, None])).columns[0]
+        assert column.codes.tolist() == [0, 1, -1, 0, 1, -1]
+        # nobody has G for sure, and nobody may have anything but A and G
+        constant = read_columns(sites(s=["A", "A", {"A", "G"}, "A", "A", None])).columns[0]
+        assert constant.categories == ("A",)
+        assert constant.codes.tolist() == [0, 0, -1, 0, 0, -1]
+        assert read_columns(sites(s=[{"A", "G"}] * 6)).columns[0].categories == ()
+
+    @pytest.mark.parametrize("cell", [set(), {None, "A"}, {"A", ""}, {("A",)}, {np.inf, 1}, {np.nan}])
+    def test_sets_that_cannot_be_used(self, cell):
+        with pytest.raises(InputError, match="row 2"):
+            read_columns(sites(s=["A", "C", cell, "A", "A", "A"]))
+
+    def test_sets_are_no_numbers(self):
+        with pytest.raises(InputError, match="row 1"):
+            read_columns(TABLE[["s2"]], categorical_features=None)
+        with pytest.raises(InputError, match="dates"):
+            read_columns(sites(s=[pd.Timestamp("2020-01-01"), {"A", "C"}, None, None, None, None]))
+
+    def test_too_many_categories_for_sets(self):
+        cells = [f"c{k:02}" for k in range(60)] * 2
+        cells[3], cells[4] = {"c00", "c01"}, {"c01", "c59"}
+        table = read_columns(pd.DataFrame({"s": cells}))
+        assert table.columns[0].codes[3] == AC
+        assert table.columns[0].codes[4] == -1
+        assert any("53" in remark for remark in table.remarks)
+
+    def test_new_rows(self):
+        model = ct.CoalescentClustering().fit(TABLE)
+        new = TABLE.copy()
+        new["s1"] = [frozenset("CG"), frozenset("AGC"), frozenset("AT"), "A", "A", "A"]
+        with pytest.warns(InputWarning, match="'T' \\(1 row\\)"):
+            rows = model._model.read_rows(new)
+        assert rows.table.columns[0].codes.tolist() == [ct.state_set(1, 2), -1, -1, 0, 0, 0]
+        assert rows.table.columns[0].unseen.tolist() == [2]
+        with pytest.raises(InputError, match="row 2"):
+            ct.CoalescentClustering(unseen_categories="error").fit(TABLE).predict(new)
+
+
+class TestEstimators:
+    def test_scores_are_sums_over_the_categories(self):
+        model = ct.CoalescentClustering(random_state=0).fit(TABLE)
+        row = TABLE.iloc[[1]]
+        each = [model.score_samples(row.assign(s1=[one], s2=[two]))[0] for one in "AG" for two in (1, 2)]
+        assert model.score_samples(row)[0] == pytest.approx(logsumexp(each))
+
+    def test_imputation(self):
+        imputer = ct.CoalescentImputer(random_state=0).fit(TABLE)
+        filled = imputer.transform(TABLE)
+        assert filled["s1"].iloc[1] in A_OR_G
+        assert filled["s2"].iloc[1] in {1, 2}
+        assert filled["s1"].drop("b").dropna().tolist() == ["A", "C", "G", "A", filled["s1"]["f"]]
+        cells = imputer.predictive(TABLE)["s1"]
+        assert cells.probability[1] == pytest.approx([*cells.probability[1, :1], 0, *cells.probability[1, 2:]])
+        assert cells.probability[1].sum() == pytest.approx(1)
+        assert cells.missing.tolist() == [False, True, False, False, False, True]
+        for drawn in imputer.sample(TABLE, 5, random_state=1):
+            assert drawn["s1"].iloc[1] in A_OR_G
+        # a set alone makes a row incomplete
+        alone = TABLE.iloc[[1]].assign(x=[0.4])
+        assert imputer.transform(alone)["s1"].iloc[0] in A_OR_G
+
+    def test_a_frame_without_holes_but_with_a_set(self):
+        table = TABLE[["s1", "s3"]].assign(s1=["A", A_OR_G, "C", "G", "A", "C"])
+        filled = ct.CoalescentImputer(random_state=0).fit_transform(table)
+        assert filled["s1"].iloc[1] in A_OR_G
+
+    @pytest.mark.parametrize("inference", ["mcmc", "smc"])
+    def test_samples(self, inference):
+        settings = {"n_samples": 200} if inference == "mcmc" else {"n_particles": 50}
+        model = ct.CoalescentClustering(inference=inference, random_state=0, **settings).fit(TABLE)
+        assert np.isfinite(model.score_samples(TABLE)).all()
+
+    def test_model_file_report_and_figures(self, tmp_path):
+        model = ct.CoalescentClustering(random_state=0).fit(TABLE)
+        scores = model.score_samples(TABLE)
+        model.save(tmp_path / "m.coaltree")
+        again = ct.load_model(tmp_path / "m.coaltree")
+        assert again.score_samples(TABLE).tolist() == scores.tolist()
+        assert np.array_equal(again._model.matrix, model._model.matrix, equal_nan=True)
+        model.report(tmp_path / "r.html")
+        assert (tmp_path / "r.html").stat().st_size > 1000
+        assert ct.plot_heatmap(model)
+        process = model.process_
+        assert process_to_json(process_from_json(process_to_json(process))) == process_to_json(process)
+        assert len(model.place(TABLE).to_pandas()) == 6
+
+    def test_processes_that_take_no_sets(self):
+        class Own(ct.Multinomial):
+            takes_state_sets = False
+
+        with pytest.raises(InputError, match="'s1'"):
+            ct.CoalescentClustering(categorical_process=Own()).fit(TABLE)
