@@ -9,6 +9,7 @@ import coaltree
 
 GROUPS = {
     "estimators": "Estimators",
+    "table": "Tables and character files",
     "tree": "Trees and samples of trees",
     "process": "Processes",
     "inference": "Inference",

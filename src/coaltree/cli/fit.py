@@ -122,7 +122,8 @@ def fit(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="A csv, tsv or parquet file, or a folder of parquet files, with one row per item; - is standard input.",
+            help="A csv, tsv or parquet file, or a folder of parquet files, with one row per item; characters of taxa in NEXUS, "
+            "FASTA or PHYLIP, or a CLDF folder; - is standard input.",
             parser=parse_path,
         ),
     ],

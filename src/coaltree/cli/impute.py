@@ -112,13 +112,33 @@ def name_fills(fills: Fills, file: FileTable, rows: Table) -> NamedFills:
     return {file.frame.columns[rows.columns[j].index]: fill for j, fill in fills.items()}
 
 
-def filled_bytes(table: TableFile, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
-    """Return the bytes of a filled file; without anything to fill, those of the table."""
+def filled_bytes(table: TableFile, file: FileTable, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
+    """Return the bytes of a filled file; without anything to fill, those of the table. Characters become a csv."""
     from ..table.fill_file import fill_file
 
+    if table.is_characters:
+        return characters_csv(file, fills).encode()
     data = fill_file(table, fills, na_values=na_values) if fills else table.read_raw()
     is_text = target == STANDARD_STREAM and table.compressed
     return gzip.decompress(data) if is_text else data
+
+
+def characters_csv(file: FileTable, fills: NamedFills) -> str:
+    """Return the characters of taxa as csv, with filled cells; a set of states that is not filled as A/G."""
+    import numpy as np
+
+    from ..persist.results import csv_text
+    from ..table.characters import TAXON_COLUMN
+
+    columns: dict[str, list[Any]] = {TAXON_COLUMN: list(file.row_names or ())}
+    for name in file.frame.columns:
+        cells = file.frame.get_column(name).to_list()
+        if name in fills:
+            rows, values = fills[name]
+            for row, value in zip(np.asarray(rows).tolist(), values, strict=True):
+                cells[row] = value
+        columns[name] = ["/".join(sorted(cell)) if isinstance(cell, frozenset) else cell for cell in cells]
+    return csv_text(columns)
 
 
 def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -> str:
@@ -194,7 +214,7 @@ def impute(
         Path,
         typer.Argument(
             metavar="TABLE",
-            help="A csv, tsv or parquet file, or a folder of parquet files, with missing cells; - is standard input.",
+            help="A table as for fit, with missing cells; characters of taxa are written as csv; - is standard input.",
             parser=parse_path,
         ),
     ],
@@ -329,11 +349,12 @@ def impute(
         else:
             imputer, file, rows = _load_imputer(model, source, n_jobs, settings, notes)
         if not n_missing(rows):
-            notes.add([f"{source.name} has no missing cell in the columns that are used, and is copied as it is."])
+            done = "written as csv" if source.is_characters else "copied as it is"
+            notes.add([f"{source.name} has no missing cell in the columns that are used, and is {done}."])
         with suppress_output(quiet), notes.time_step("filling"), notes.capture_warnings():
             found = find_fills(imputer, file, rows, draws, seed or 0)
             results: dict[Path | None, str | bytes] = {
-                target: filled_bytes(source, name_fills(fills, file, rows), settings["na_values"], target)
+                target: filled_bytes(source, file, name_fills(fills, file, rows), settings["na_values"], target)
                 for target, fills in zip(targets, found or [{}] * len(targets), strict=True)
             }
             if sd is not None:
@@ -373,9 +394,10 @@ def _check_no_fit_options(options: Mapping[str, Any]) -> None:
 
 
 def _target_paths(table: TableFile, output: Path, draws: int | None) -> list[Path]:
-    """Return the files to write the filled tables to, in the format of the table."""
+    """Return the files to write the filled tables to: in the format of the table, of characters as csv."""
+    kind = "csv" if table.is_characters else _KINDS[table.suffix]
     if output == STANDARD_STREAM:
-        if _KINDS[table.suffix] == "parquet":
+        if kind == "parquet":
             raise InputError(
                 f"{table.name} is a parquet file, which cannot be written to standard output: name a file."
             )
@@ -386,7 +408,11 @@ def _target_paths(table: TableFile, output: Path, draws: int | None) -> list[Pat
         return [output]
     endings = output.suffixes[-2:] if output.suffix.lower() == ".gz" else output.suffixes[-1:]
     kinds = [_KINDS.get(ending.lower(), ending.lower()) for ending in endings]
-    if kinds != [_KINDS[table.suffix]] + [".gz"] * table.compressed:
+    if table.is_characters and kinds != ["csv"]:
+        raise InputError(
+            f"{output.name}: the filled characters of {table.name} are written as csv; choose a name that ends with .csv."
+        )
+    if not table.is_characters and kinds != [kind] + [".gz"] * table.compressed:
         raise InputError(
             f"{output.name} is to be a file of the kind of {table.name}: choose a name that ends with {table.ending}."
         )

@@ -150,12 +150,22 @@ def locate_table(path: Path, kind: TableKind | None) -> TableFile:
 def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> tuple[FileTable, Table]:
     """Read a table to fit a model to."""
     from ..table.columns import read_columns
-    from ..table.read_file import read_file
 
     with notes.time_step("reading"), notes.capture_warnings():
-        file = read_file(table, **settings)
+        file = read_any_file(table, settings)
         columns = read_columns(file.frame, row_names=file.row_names)
     return file, replace(columns, id_column=file.id_column)
+
+
+def read_any_file(table: TableFile, settings: Mapping[str, Any]) -> FileTable:
+    """Read a table or characters of taxa."""
+    from ..table.read_file import read_file
+
+    if not table.is_characters:
+        return read_file(table, **settings)
+    from ..table.characters import read_character_table
+
+    return read_character_table(table, **settings)
 
 
 def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, Any], notes: Notes) -> FileTable:
@@ -169,6 +179,9 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
 
     encoding = model.encoding
     known = encoding.categories_by_name
+    if table.is_characters:
+        with notes.time_step("reading"), notes.capture_warnings():
+            return read_any_file(table, settings)
     header, id_column = read_header(table), settings["id_column"]
     if id_column is None and model.id_column in header and model.id_column not in settings["drop"]:
         id_column = model.id_column

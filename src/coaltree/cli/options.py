@@ -83,6 +83,9 @@ class TableKind(StrEnum):
     csv = "csv"
     tsv = "tsv"
     parquet = "parquet"
+    nexus = "nexus"
+    fasta = "fasta"
+    phylip = "phylip"
 
 
 def parse_path(text: str | Path) -> Path:
@@ -112,7 +115,7 @@ FormatOption = Annotated[
     TableKind | None,
     typer.Option(
         "--format", metavar="KIND", rich_help_panel=TABLE,
-        help="csv, tsv or parquet. By default from the file extension, or for - from the content.",
+        help="csv, tsv, parquet, nexus, fasta or phylip. By default from the file extension, or for - from the content.",
     ),
 ]  # fmt: skip
 IdColumnOption = Annotated[
@@ -296,7 +299,7 @@ NewTableArgument = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="A csv, tsv or parquet file, or a folder of parquet files, with the column names of the fit; - is standard input.",
+        help="A table as for fit, with the column names of the fit; - is standard input.",
         parser=parse_path,
     ),
 ]

@@ -105,7 +105,9 @@ def parse_nexus(text: str, source: str, gaps: Gaps = "missing", preserve_undersc
         return parser.parse()
     except InputError as error:
         message = str(error)
-        raise InputError(message if message.startswith(source) else f"{source}: {message}") from None
+        if not message.startswith(source):  # it comes from the text of NEXUS files, which knows no taxa
+            message = f"{source}: {message}{_describe_line(text, message)}"
+        raise InputError(message) from None
 
 
 class _Parser(NexusText):
@@ -557,6 +559,16 @@ def _make_distinct(names: list[str]) -> list[str]:
         seen.add(own)
         distinct.append(own)
     return distinct
+
+
+def _describe_line(text: str, message: str) -> str:
+    """Return the taxon with which the line of a message begins, if it is in a matrix; otherwise nothing."""
+    found = re.search(r"line (\d+)", message)
+    lines = text.split("\n")
+    if found is None or not re.search(r"^\s*matrix\b", "\n".join(lines[: int(found.group(1)) - 1]), re.I | re.M):
+        return ""
+    taxon = _TAXON.match(lines[int(found.group(1)) - 1])
+    return f" That line begins with {quote(taxon.group().strip())}." if taxon else ""
 
 
 def _expand_range(match: re.Match[str]) -> str:

@@ -1,0 +1,635 @@
+"""Character files: NEXUS, FASTA, PHYLIP and CLDF, right ones and broken ones."""
+
+import gzip
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import coaltree as ct
+from coaltree.errors import InputError, InputWarning
+from coaltree.table.alignments import parse_fasta, parse_phylip
+from coaltree.table.characters import parse_file
+from coaltree.table.cldf import parse_cldf
+from coaltree.table.nexus_characters import parse_nexus
+from coaltree.table.read_file import open_table
+from coaltree.table.symbols import make_alphabet
+from command_line import check_sentence, command_in
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "primates.nex"
+
+
+def nexus(matrix, form="datatype=dna", n_taxa=3, n_characters=4, block="data", before="", after="", statements=""):
+    return (
+        f"#NEXUS\n{before}begin {block};\n  dimensions ntax={n_taxa} nchar={n_characters};\n  format {form};\n{statements}"
+        f"  matrix\n{matrix}\n  ;\nend;\n{after}"
+    )
+
+
+def rows_of(characters):
+    """Return the cells of each taxon, sets as sorted text in braces, missing cells as ?."""
+    shown = {}
+    for k, taxon in enumerate(characters.taxa):
+        cells = [column.cells[k] for column in characters.columns]
+        shown[taxon] = [
+            "?" if cell is None else "{" + "".join(sorted(cell)) + "}" if isinstance(cell, frozenset) else cell
+            for cell in cells
+        ]
+    return shown
+
+
+def read(text, **options):
+    return rows_of(parse_nexus(text, "x.nex", **options))
+
+
+class TestNexus:
+    def test_dna(self):
+        found = read(nexus("a ACGT\nb acgu\nc -?RN", n_taxa=3))
+        assert found == {"a": list("ACGT"), "b": list("ACGT"), "c": ["?", "?", "{AG}", "?"]}
+
+    def test_all_nucleotide_codes(self):
+        codes = {"R": "AG", "Y": "CT", "M": "AC", "K": "GT", "S": "CG", "W": "AT"}
+        codes |= {"H": "ACT", "B": "CGT", "V": "ACG", "D": "AGT"}
+        for datatype, thymine in (("dna", "T"), ("rna", "U")):
+            alphabet = make_alphabet(datatype)
+            for code, states in codes.items():
+                assert alphabet.decode(code) == alphabet.decode(code.lower()) == frozenset(states.replace("T", thymine))
+            assert alphabet.decode("N") is alphabet.decode("X") is alphabet.decode("?") is None
+
+    def test_rna_and_protein(self):
+        assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["c"] == ["{CU}"] * 4
+        assert read(nexus("a ACGU\nb acgt\nc YYYY", "datatype=rna"))["b"] == list("ACGU")
+        found = read(nexus("a MKLV\nb BZJX\nc WY*-", "datatype=protein"))
+        assert found["b"] == ["{DN}", "{EQ}", "{IL}", "?"]
+        assert found["c"] == ["W", "Y", "*", "?"]
+
+    def test_gaps_as_states(self):
+        found = read(nexus("a A-GT\nb {A-}CGN\nc AC?T"), gaps="state")
+        assert found == {"a": list("A-GT"), "b": ["{-A}", "C", "G", "{ACGT}"], "c": ["A", "C", "?", "T"]}
+        assert read(nexus("a A-GT\nb {A-}CGT\nc ACGT"))["b"][0] == "?"
+
+    def test_standard_with_sets(self):
+        form = 'datatype=standard symbols="0 1 2" missing=? gap=-'
+        found = read(nexus("a 01{12}0\nb (0 1)2?-\nc 0{0,2}(2)1", form))
+        assert found["a"] == ["0", "1", "{12}", "0"]
+        assert found["b"] == ["{01}", "2", "?", "?"]
+        assert found["c"] == ["0", "{02}", "2", "1"]
+
+    def test_symbols(self):
+        assert read(nexus("a 0A9a\nb bB10\nc 0000", 'datatype=standard symbols="019AB"'))["b"] == ["B", "B", "1", "0"]
+        found = read(nexus("a aAbB\nb aAbB\nc aaaa", 'datatype=standard respectcase symbols="abAB"'))
+        assert found["a"] == list("aAbB")
+        assert read(nexus("a 0123\nb 4567\nc 8900", 'datatype=standard symbols="0~9"'))["b"] == list("4567")
+        assert read(nexus("a 0123\nb 4567\nc 8900", "datatype=standard"))["c"] == list("8900")
+
+    def test_equate(self):
+        form = 'datatype=standard symbols="01" equate="x={01} y=1 z=?"'
+        assert read(nexus("a 01x1\nb yyz0\nc 0000", form))["a"] == ["0", "1", "{01}", "1"]
+        assert read(nexus("a 01x1\nb yyz0\nc 0000", form))["b"] == ["1", "1", "?", "0"]
+
+    def test_restriction_sites(self):
+        assert read(nexus("a 0110\nb 1{01}?0\nc 0000", "datatype=restriction"))["b"] == ["1", "{01}", "?", "0"]
+
+    def test_continuous(self):
+        text = nexus("a 0.1 2\nb ? 3e-1\nc -1.5 -2", "datatype=continuous", n_characters=2)
+        characters = parse_nexus(text, "x.nex")
+        assert [column.cells for column in characters.columns] == [[0.1, None, -1.5], [2.0, 0.3, -2.0]]
+        assert {column.datatype for column in characters.columns} == {"continuous"}
+
+    def test_mixed(self):
+        text = nexus("a ACR0{01}\nb AGT11\nc TTT0?", "datatype=mixed(DNA:1-3, Standard:4-5)", n_characters=5)
+        characters = parse_nexus(text, "x.nex")
+        assert rows_of(characters)["a"] == ["A", "C", "{AG}", "0", "{01}"]
+        assert [column.datatype for column in characters.columns] == ["dna"] * 3 + ["standard"] * 2
+        assert [column.name for column in characters.columns] == ["site1", "site2", "site3", "character4", "character5"]
+
+    def test_interleaved_with_match_characters(self):
+        matrix = "a AC\nb .G\nc T.\n\na GT\nb ..\nc A?"
+        found = read(nexus(matrix, "datatype=dna interleave=yes matchchar=. gap=-"))
+        assert found == {"a": list("ACGT"), "b": list("AGGT"), "c": list("TCA?")}
+
+    def test_options_without_blanks_between(self):
+        found = read(nexus("a A*GT\nb .~~C\nc ACGT", "datatype = dna missing=* gap=~ matchchar=. interleave=no"))
+        assert found["b"] == ["A", "?", "?", "C"]
+
+    def test_rows_on_several_lines(self):
+        assert read(nexus("a\nAC\nGT\nb A CG\n T\nc ACGT")) == {key: list("ACGT") for key in "abc"}
+
+    def test_names(self):
+        matrix = "'Homo sapiens' ACGT\n'it''s' ACGT\nPan_paniscus ACGT"
+        assert list(read(nexus(matrix))) == ["Homo sapiens", "it's", "Pan paniscus"]
+        assert list(read(nexus(matrix), preserve_underscores=True))[2] == "Pan_paniscus"
+
+    def test_comments(self):
+        found = read(nexus("[x] a A[;]C[nested [x]]GT\nb [ACGT\nACGT] ACGT\n[c] c ACGT", before="[! begin data; ]\n"))
+        assert found == {key: list("ACGT") for key in "abc"}
+
+    def test_taxa_block_and_no_labels(self):
+        before = "begin taxa;\ndimensions ntax=3;\ntaxlabels a 'b c' d;\nend;\n"
+        matrix = "ACGT\nAC\nGT\nTTTT"
+        found = read(nexus(matrix, "datatype=dna nolabels", before=before, block="characters"))
+        assert found == {"a": list("ACGT"), "b c": list("ACGT"), "d": list("TTTT")}
+        matrix = "AC\nAC\nTT\n\nGT\nGT\nTT"
+        assert found == read(nexus(matrix, "datatype=dna nolabels interleave", before=before, block="characters"))
+
+    def test_names_of_characters(self):
+        labels = "charstatelabels 1 colour / red green, 2 'tail length', 4 size;\n"
+        found = parse_nexus(nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements=labels), "x.nex")
+        assert [column.name for column in found.columns] == ["colour", "tail length", "character3", "size"]
+        found = parse_nexus(
+            nexus("a 0101\nb 0011\nc 1100", "datatype=standard", statements="charlabels p q q r;\n"), "x"
+        )
+        assert [column.name for column in found.columns] == ["p", "q", "q_2", "r"]
+
+    def test_tokens(self):
+        found = read(nexus("a red big\nb {red green} ?\nc green big", "datatype=standard tokens", n_characters=2))
+        assert found == {"a": ["red", "big"], "b": ["{greenred}", "?"], "c": ["green", "big"]}
+
+    def test_partitions(self):
+        after = (
+            "begin sets; charset coding = 1-3; charset 'third ones' (standard) = 3-.\\3; charset both = coding 5 6;\n"
+            "charset everything = all; end;\nbegin mrbayes; charset last = 6; partition p = 2: coding, last; end;\n"
+            "begin assumptions; charpartition q = front: 1 2, back: 3-6; end;\n"
+        )
+        characters = parse_nexus(nexus("a ACGTAC\nb ACGTAC\nc ACGTAC", n_characters=6, after=after), "x.nex")
+        found = {
+            name: [int(own.removeprefix("site")) for own in names] for name, names in characters.partitions.items()
+        }
+        assert found == {
+            "coding": [1, 2, 3],
+            "third ones": [3, 6],
+            "both": [5, 6, 1, 2, 3],
+            "everything": [1, 2, 3, 4, 5, 6],
+            "last": [6],
+            "front": [1, 2],
+            "back": [3, 4, 5, 6],
+        }
+
+    def test_eliminated_characters(self):
+        after = "begin sets; charset most = 2-4; end;\n"
+        text = nexus("a ACGT\nb ACGT\nc TTTT", statements="eliminate 2-3;\n", after=after)
+        characters = parse_nexus(text, "x.nex")
+        assert [column.name for column in characters.columns] == ["site1", "site4"]
+        assert characters.partitions == {"most": ("site4",)}
+
+    def test_two_blocks(self):
+        second = nexus("c 0.5\na 1.5\nd 2.5", "datatype=continuous", n_characters=1, block="characters")
+        found = read(nexus("a ACGT\nb ACGT\nc ACGT") + second.removeprefix("#NEXUS\n"))
+        assert found["b"] == [*"ACGT", "?"]
+        assert found["c"] == [*"ACGT", 0.5]
+        assert found["d"] == [*"????", 2.5]
+
+    def test_line_ends_and_compression(self, tmp_path):
+        text = nexus("a ACGT\nb ACGT\nc ACGT")
+        for k, data in enumerate((text.replace("\n", "\r\n"), text.replace("\n", "\r"), "\ufeff" + text)):
+            (tmp_path / f"{k}.nex").write_bytes(data.encode())
+            assert ct.read_characters(tmp_path / f"{k}.nex").shape == (3, 4)
+        (tmp_path / "x.nexus.gz").write_bytes(gzip.compress(text.encode()))
+        assert ct.read_characters(tmp_path / "x.nexus.gz").shape == (3, 4)
+
+    @pytest.mark.parametrize(
+        ("text", "facts"),
+        [
+            ("a ACGT", ["#NEXUS"]),
+            ("#NEXUS\nbegin trees;\ntree t = (a:1,b:1);\nend;", ["no characters"]),
+            ("#NEXUS\nbegin data;\ndimensions nchar=4;\nend;", ["line 2", "no matrix"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT").removesuffix("end;\n"), ["line 2", "cut off"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT").split(";\nend")[0], ["line 5", "no semicolon"]),
+            (nexus(""), ["line 5", "empty"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", "datatype=music"), ["line 4", "'music'", "protein"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", "datatype=dna transpose"), ["line 4", "TRANSPOSE"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", n_characters="many"), ["line 3", "NCHAR", "'many'"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", 'datatype=standard equate="x=q"'), ["line 5", "'x'", "'q'"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", "datatype=mixed(DNA:1-2)"), ["Character 3"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", "datatype=dna nolabels"), ["line 6", "TAXLABELS"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", after="begin sets; charset x = 3-9; end;"), ["line 11", "'x'", "3-9"]),
+            (nexus("a ACGT\nb ACGT\nc ACGT", after="begin sets; charset x = y; end;"), ["line 11", "'y'"]),
+            (nexus("a ACGT\nb AC[GT\nc ACGT"), ["line 7", "'b'", "never closed"]),
+            (nexus("a ACGT\nb ACG]T\nc ACGT"), ["line 7", "'b'"]),
+            (nexus("a ACGT\n'b ACGT\nc ACGT"), ["line 7"]),
+        ],
+    )
+    def test_broken_structure(self, text, facts):
+        with pytest.raises(InputError) as caught:
+            parse_nexus(text, "x.nex")
+        assert all(fact in str(caught.value) for fact in ("x.nex", *facts)), str(caught.value)
+
+    def test_nothing_recurses(self):
+        deep = "[" * 50_000 + "]" * 50_000
+        assert list(read(nexus(f"a ACGT\nb {deep}ACGT\nc ACGT"))) == ["a", "b", "c"]
+        chain = "".join(f"charset s{k} = s{k + 1}; " for k in range(300))
+        after = f"begin sets; {chain} charset s300 = 1 s0; end;\n"
+        found = parse_nexus(nexus("a ACGT\nb ACGT\nc ACGT", after=after), "x.nex")
+        assert found.partitions["s0"] == ("site1",)
+
+
+class TestAlignments:
+    def test_fasta(self):
+        found = parse_fasta(">a first\nACG\nT\n>b second\n; comment\nA-RN\n\n>c\nac gu\n", "x.fa")
+        assert rows_of(found) == {"a": list("ACGT"), "b": ["A", "?", "{AG}", "?"], "c": list("ACGT")}
+        assert parse_fasta(">x 1\nA\n>x 2\nC\n", "x.fa").taxa == ("x 1", "x 2")
+
+    @pytest.mark.parametrize(
+        ("sequences", "datatype"),
+        [("ACGTRYN-", "dna"), ("ACGUN", "rna"), ("MKVLA", "protein"), ("0110?", "standard"), ("????", "dna")],
+    )
+    def test_datatypes_are_guessed(self, sequences, datatype):
+        found = parse_fasta(f">a\n{sequences}\n>b\n{sequences}\n", "x.fa")
+        assert {column.datatype for column in found.columns} == {datatype}
+
+    def test_datatypes_are_given(self, tmp_path):
+        (tmp_path / "x.fa").write_text(">a\nACGT\n>b\nACCA\n")
+        frame = ct.read_characters(tmp_path / "x.fa", datatype="protein")
+        assert set(frame.attrs["datatypes"].values()) == {"protein"}
+        with pytest.raises(InputError, match="'music'"):
+            ct.read_characters(tmp_path / "x.fa", datatype="music")
+        with pytest.raises(InputError, match="datatype"):
+            ct.read_characters(EXAMPLE, datatype="dna")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "3 6\nalpha ACGTAC\nbeta  AC-TAC\ngamma ACRTAC\n",  # relaxed
+            " 3 6\nalpha     ACG TAC\nbeta      AC-TAC\ngamma     ACRTAC\n",
+            "3 6\nalphaACGTA\nbeta\n",
+            "3 6\nalpha     ACG\nTAC\nbeta      AC-T\nAC\ngamma     ACRTAC\n",  # sequential, on several lines
+            "3 6\nalpha\nACGTAC\nbeta\nAC-TAC\ngamma\nACRTAC\n",
+            "3 6\nalpha ACG\nbeta AC-\ngamma ACR\n\nTAC\nTAC\nTAC\n",  # interleaved
+            "3 6\nalpha ACG\nbeta AC-\ngamma ACR\nTAC\nTAC\nTAC\n",
+            "3 6\nalpha ACG\nbeta ..-\ngamma ..R\n\nalpha TAC\nbeta TAC\ngamma ...\n",  # names and points repeat
+            "3 6 I\nalpha\tACGTAC\r\nbeta\tAC-TAC\ngamma\tACRTAC",
+        ],
+    )
+    def test_phylip(self, text):
+        if "alphaACGTA" in text:  # strict names of ten letters, without a blank
+            text = "3 6\nalpha aaaaACGTAC\nbeta bbbbbAC-TAC\ngamma ggggACRTAC\n"
+            assert parse_phylip(text, "x.phy").taxa == ("alpha aaaa", "beta bbbbb", "gamma gggg")
+        found = list(rows_of(parse_phylip(text, "x.phy")).values())
+        assert found == [list("ACGTAC"), list("AC?TAC"), ["A", "C", "{AG}", *"TAC"]]
+
+    @pytest.mark.parametrize("text", ["", "\n\n", "a ACGT\n", "2\na A\n", "0 4\n", "-1 4\na A", "x y\n", "²  4\n"])
+    def test_no_phylip(self, text):
+        with pytest.raises(InputError, match=r"x\.phy, line \d"):
+            parse_phylip(text, "x.phy")
+
+    @pytest.mark.parametrize("text", ["", "ACGT\n", ">a\n>b\n", ">\nACGT\n", "\n;\n"])
+    def test_no_fasta(self, text):
+        with pytest.raises(InputError, match=r"x\.fa"):
+            parse_fasta(text, "x.fa")
+
+
+def terms(name):
+    return f"http://cldf.clld.org/v1.0/terms.rdf#{name}"
+
+
+def table(url, kind, **columns):
+    own = [{"name": name, "propertyUrl": terms(term)} if term else {"name": name} for name, term in columns.items()]
+    return {"url": url, "dc:conformsTo": terms(kind), "tableSchema": {"columns": own}}
+
+
+STRUCTURE = {
+    "StructureDataset-metadata.json": json.dumps(
+        {
+            "dc:conformsTo": terms("StructureDataset"),
+            "tables": [
+                table(
+                    "vals.csv",
+                    "ValueTable",
+                    Key="id",
+                    Doculect="languageReference",
+                    Feature="parameterReference",
+                    Val="value",
+                    Code="codeReference",
+                    Source=None,
+                ),
+                table("languages.csv", "LanguageTable", ID="id", Name="name"),
+                table("codes.csv", "CodeTable", ID="id", Name="name"),
+            ],
+        }
+    ),
+    "vals.csv": "Key,Doculect,Feature,Val,Code,Source\n1,deu,order,1,o1,\n2,eng,order,2,o2,x\n3,fra,order,1,o1,\n"
+    "4,fra,order,2,o2,\n5,deu,tone,,,\n6,eng,tone,no,,\n7,fra,tone,?,,\n8,ita,order,3,o3,\n",
+    "languages.csv": 'ID,Name\ndeu,"German, High"\neng,English\nfra,French\nita,Italian\n',
+    "codes.csv": "ID,Name\no1,SOV\no2,SVO\no3,VSO\n",
+}
+WORDS = {
+    "forms.csv": "ID,Language_ID,Parameter_ID,Form\n1,a,hand,x\n2,b,hand,y\n3,c,foot,z\n4,a,foot,z\n5,b,hand,w\n6,d,eye,v\n",
+    "cognates.csv": "ID,Form_ID,Cognateset_ID\n1,1,h1\n2,2,h1\n3,3,f1\n4,4,f2\n5,5,h2\n",
+}
+
+
+def parse_files(files):
+    return parse_cldf(lambda name: files[name].encode(), list(files), "folder")
+
+
+class TestCLDF:
+    def test_structure(self):
+        found = parse_files(STRUCTURE)
+        assert found.taxa == ("German, High", "English", "French", "Italian")
+        assert [column.name for column in found.columns] == ["order", "tone"]
+        assert found.columns[0].cells == ["SOV", "SVO", frozenset({"SOV", "SVO"}), "VSO"]
+        assert found.columns[1].cells == [None, "no", None, None]
+
+    def test_wordlist(self):
+        found = parse_files(WORDS)
+        assert found.taxa == ("a", "b", "c", "d")
+        cells = {column.name: column.cells for column in found.columns}
+        assert cells == {
+            "foot:f1": ["0", None, "1", None],
+            "foot:f2": ["1", None, "0", None],
+            "hand:h1": ["1", "1", None, None],
+            "hand:h2": ["0", "1", None, None],
+        }
+        assert found.partitions == {"foot": ("foot:f1", "foot:f2"), "hand": ("hand:h1", "hand:h2")}
+
+    @pytest.mark.parametrize(
+        ("file", "old", "new", "facts"),
+        [
+            ("vals.csv", "2,eng,", "2,xxx,", ["vals.csv, line 3", "'xxx'"]),
+            ("vals.csv", "o2,x", "o9,x", ["vals.csv, line 3", "'English'", "'o9'"]),
+            ("vals.csv", "2,eng,order", "2,,order", ["vals.csv, line 3", "Language_ID"]),
+            ("vals.csv", "3,fra,order,1,o1,\n", "3,fra,order\n", ["vals.csv, line 4", "3 cells"]),
+            ("vals.csv", "3,fra,order,1", '3,fra,order,"1', ["vals.csv, line 4"]),
+            ("languages.csv", "eng,", "deu,", ["languages.csv, line 3", "'deu'"]),
+            ("StructureDataset-metadata.json", '"tables"', '"tablets"', ["metadata.json", "tables"]),
+            ("StructureDataset-metadata.json", "vals.csv", "values.csv", ["'values.csv'"]),
+            ("StructureDataset-metadata.json", "{", "[" * 100_000, ["metadata.json"]),
+        ],
+    )
+    def test_broken_data_sets(self, file, old, new, facts):
+        with pytest.raises(InputError) as caught:
+            parse_files(STRUCTURE | {file: STRUCTURE[file].replace(old, new, 1)})
+        assert all(fact in str(caught.value) for fact in ("folder", *facts)), str(caught.value)
+
+    def test_broken_wordlists(self):
+        with pytest.raises(InputError, match=r"line 4.*'33'"):
+            parse_files(WORDS | {"cognates.csv": WORDS["cognates.csv"].replace("3,3,", "3,33,")})
+        with pytest.raises(InputError, match="without cognate sets"):
+            parse_files({"forms.csv": WORDS["forms.csv"]})
+        with pytest.raises(InputError, match=r"line 3.*'b'.*'1'"):
+            parse_files(WORDS | {"forms.csv": WORDS["forms.csv"].replace("2,b", "1,b")})
+        with pytest.raises(InputError, match="neither values nor forms"):
+            parse_files({"languages.csv": STRUCTURE["languages.csv"]})
+
+
+class TestFrames:
+    def test_pandas(self):
+        frame = ct.read_characters(EXAMPLE)
+        assert frame.shape == (9, 60)
+        assert frame.index[0] == "Homo sapiens"
+        assert frame.loc["Hylobates lar", "site30"] == frozenset("AG")
+        assert str(frame["site1"].dtype) == "category"
+        assert list(frame["site1"].cat.categories) == ["A", "C", "G", "T"]
+        assert frame.attrs["partitions"]["second_gene"] == [f"site{k}" for k in range(31, 61)]
+        assert frame.attrs["datatypes"]["site1"] == "dna"
+        with pytest.warns(InputWarning, match="13 columns are constant"):
+            model = ct.CoalescentClustering().fit(frame)
+        assert {"Homo sapiens", "Pan troglodytes"} in [
+            {model.tree_.leaf_names[leaf] for leaf in model.tree_.leaves_below(node)} for node in range(9, 17)
+        ]
+
+    def test_polars(self):
+        frame = ct.read_characters(EXAMPLE, library="polars")
+        assert frame.shape == (9, 61)
+        assert frame["taxon"][8] == "Lemur catta"
+        with pytest.raises(InputError, match="'arrow'"):
+            ct.read_characters(EXAMPLE, library="arrow")
+
+    def test_gaps(self):
+        assert ct.read_characters(EXAMPLE, gaps="state").loc["Lemur catta", "site25"] == "-"
+        assert ct.read_characters(EXAMPLE).isna().loc["Lemur catta", "site25"]
+        with pytest.raises(InputError, match="'fifth'"):
+            ct.read_characters(EXAMPLE, gaps="fifth")
+
+    def test_other_files(self, tmp_path):
+        (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+        with pytest.raises(InputError, match="no character file"):
+            ct.read_characters(tmp_path / "x.csv")
+        with pytest.raises(InputError, match="does not exist"):
+            ct.read_characters(tmp_path / "none.dat")
+        (tmp_path / "x.nex").write_bytes(b"\x00\x01\xff")
+        with pytest.raises(InputError, match="line 1"):
+            ct.read_characters(tmp_path / "x.nex")
+
+
+# -- broken files ------------------------------------------------------------------------------------------------------
+
+SOURCES = {
+    "sequential": nexus("a1 ACGTRY\nb2 ACG-AC\nc3 A{CT}GTAC\nd4 ACGT?C", n_taxa=4, n_characters=6),
+    "interleaved": nexus(
+        "a1 ACG\nb2 AC-\nc3 {AC}CG\nd4 A?G\n\na1 TAC\nb2 TAC\nc3 TRC\nd4 TAC", "datatype=dna interleave", 4, 6
+    ),
+    "standard": nexus("a1 010(01)21\nb2 ?-0121\nc3 {02}12200\nd4 000000", 'datatype=standard symbols="012"', 4, 6),
+    "continuous": nexus("a1 0.5 1 2\nb2 ? 3 -1e3\nc3 1 2 3\nd4 0 0 0.25", "datatype=continuous", 4, 3),
+    "mixed": nexus("a1 ACG012\nb2 ACR0{01}2\nc3 ACG?12\nd4 -CG012", "datatype=mixed(DNA:1-3,Standard:4-6)", 4, 6),
+    "protein": nexus("a1 MKLVAA\nb2 MKLVBX\nc3 MK-VAA\nd4 MKLVAA", "datatype=protein", 4, 6),
+    "fasta": ">a1\nACG\nTRY\n>b2\nACG-AC\n>c3\nACGTAC\n>d4\nACGT?C\n",
+    "phylip": "4 6\na1 ACGTRY\nb2 ACG-AC\nc3 ACGTAC\nd4 ACGT?C\n",
+}
+
+
+def parse(kind, text):
+    if kind in ("fasta", "phylip"):
+        return (parse_fasta if kind == "fasta" else parse_phylip)(text, "x", datatype="dna")
+    return parse_nexus(text, "x")
+
+
+def find_rows(kind, lines):
+    """Return the lines that hold cells, each with its taxon."""
+    taxon, found = None, []
+    for k, line in enumerate(lines):
+        if match := re.match(r">?([abcd][1-4])\b", line):
+            taxon = match.group(1)
+        if taxon and ((kind != "fasta" and match) or (kind == "fasta" and line and not match)):
+            found.append((k, taxon))
+        if line.strip() == ";":
+            break
+    return found
+
+
+def break_row(kind, rng):
+    """Return a file of which one row is wrong, the line, its taxon and what was done."""
+    lines = SOURCES[kind].split("\n")
+    rows = find_rows(kind, lines)
+    k, taxon = rows[rng.integers(len(rows))]
+    name, _, cells = lines[k].rpartition(" ") if kind == "fasta" else lines[k].partition(" ")
+    symbols = cells.split() if kind == "continuous" else re.findall(r"[{(].*?[)}]|.", cells)
+    between = " " if kind == "continuous" else ""
+    at, what = int(rng.integers(len(symbols))), rng.choice(["drop", "add", "bad", "open", "empty", "again"])
+    other = None
+    if what == "drop":
+        del symbols[at]
+    elif what == "add":
+        symbols.insert(at, "1" if kind in ("standard", "continuous") else "A")
+    elif what == "bad":
+        symbols[at] = str(rng.choice(list("!%$@^&"))) if kind != "continuous" else "1.2.3"
+    elif what == "open":
+        symbols[at] = "{"
+    elif what == "empty":
+        symbols[at] = "{}"
+    else:  # the name of another taxon, or its own name twice
+        other = next(own for _, own in rows if own != taxon)
+        if kind == "fasta":
+            header = next(n for n in range(k, -1, -1) if lines[n].startswith(">"))
+            lines[header] = f">{other}"
+        else:
+            name = other
+    lines[k] = f"{name} {between.join(symbols)}" if kind != "fasta" else between.join(symbols)
+    return "\n".join(lines), k + 1, {taxon, other} - {None}, f"{kind}: {what} in line {k + 1}"
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_the_sources_themselves(kind):
+    assert parse(kind, SOURCES[kind]).taxa == ("a1", "b2", "c3", "d4")
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_broken_rows(kind):
+    """75 files of each of 8 kinds, 600 in all: every message names the taxon, and a line that has to do with it."""
+    rng = np.random.default_rng(sum(map(ord, kind)))
+    for _ in range(75):
+        text, line, taxa, what = break_row(kind, rng)
+        with pytest.raises(InputError) as caught:
+            parse(kind, text)
+        message = str(caught.value)
+        assert any(f"'{taxon}'" in message for taxon in taxa), (what, message)
+        named = {int(own) for own in re.findall(r"line (\d+)", message)}
+        lines = text.split("\n")
+        # a row may be on several lines, and a taxon occur twice
+        assert named & {line, *(k + 1 for k, own in enumerate(lines) if any(t in own for t in taxa))}, (what, message)
+
+
+N_DAMAGED = 500  # files of each kind; any number may be tried
+
+
+def damage(text, rng):
+    """Return a text with a random change anywhere."""
+    what = rng.integers(6)
+    a, b = sorted(rng.integers(len(text) + 1, size=2).tolist())
+    lines = text.split("\n")
+    k, j = rng.integers(len(lines), size=2).tolist()
+    if what == 0:
+        return text[:a]
+    if what == 1:
+        return text[:a] + text[min(b, a + int(rng.integers(1, 30))) :]
+    if what == 2:
+        return text[:a] + str(rng.choice(list("[]{}()'\";=,*>\\~\t\n\x0b0-9é\U0001f600"))) + text[a:]
+    if what == 3:
+        lines[k], lines[j] = lines[j], lines[k]
+    elif what == 4:
+        del lines[k]
+    else:
+        lines.insert(k, lines[j])
+    return "\n".join(lines)
+
+
+def outcome(read):
+    """Return what is read, or None and the message; any other error fails the test."""
+    try:
+        return read(), ""
+    except InputError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_damaged_files(kind):
+    """Whatever is done to a file, it is read or refused with a message that says where."""
+    rng = np.random.default_rng(1)
+    n_refused = 0
+    for _ in range(N_DAMAGED):
+        text = SOURCES[kind]
+        for _ in range(rng.integers(1, 4)):
+            text = damage(text, rng)
+        found, message = outcome(lambda text=text: parse(kind, text))
+        n_refused += found is None
+        if found is None:
+            assert re.search(r"line \d+|#NEXUS|has no (characters|sequences)", message), message
+        else:
+            assert all(len(column.cells) == len(found.taxa) for column in found.columns)
+    assert n_refused > N_DAMAGED / 3
+
+
+@pytest.mark.parametrize("files", [STRUCTURE, WORDS], ids=["structure", "words"])
+def test_damaged_data_sets(files):
+    rng = np.random.default_rng(2)
+    n_refused = 0
+    for _ in range(100):
+        name = sorted(files)[rng.integers(len(files))]
+        damaged = files | {name: damage(files[name], rng)}
+        found, message = outcome(lambda damaged=damaged: parse_files(damaged))
+        n_refused += found is None
+        assert found or "folder" in message
+    assert n_refused > 30
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("short_chains")
+class TestCommands:
+    @pytest.fixture
+    def command(self, tmp_path, monkeypatch, capsys):
+        shutil.copy(EXAMPLE, tmp_path / "primates.nex")
+        return command_in(tmp_path, monkeypatch, capsys)
+
+    def test_all_commands(self, command):
+        # The fewer characters, the faster are predictions.
+        text = Path("primates.nex").read_text()
+        Path("short.nex").write_text(text.replace("Matrix", "Eliminate 1-18 31-60; Matrix"))
+        code, _, err = command("fit", "short.nex", "-o", "out")
+        assert code == 0
+        assert "9 rows" in err
+        assert "Homo sapiens" in Path("out/tree.nwk").read_text()
+        model = "out/model.coaltree"
+        assert command("score", model, "short.nex")[1].count("\n") == 10
+        assert command("place", model, "short.nex")[1].count("\n") == 10
+        assert command("impute", "short.nex", "--model", model, "-o", "filled.csv")[0] == 0
+        filled = Path("filled.csv").read_text().splitlines()
+        assert len(filled) == 10
+        assert "{" not in filled[5]
+        assert ",," not in filled[9]
+
+    def test_other_formats(self, command):
+        Path("x.fasta").write_text(">a\nACGT\n>b\nACGA\n>c\nTCGA\n")
+        Path("x.phy").write_text("3 4\na ACGT\nb ACGA\nc TCGA\n")
+        Path("cldf").mkdir()
+        for name, text in STRUCTURE.items():
+            Path("cldf", name).write_text(text)
+        for name in ("x.fasta", "x.phy", "cldf"):
+            assert command("fit", name, "-o", f"out_{name}")[0] == 0
+        assert command("fit", "x.fasta", "--format", "fasta", "-o", "again")[0] == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "facts"),
+        [
+            (["fit", "primates.nex", "--categorical", "site1", "-o", "o"], ["--categorical", "primates.nex"]),
+            (["fit", "primates.nex", "--id-column", "site1", "-o", "o"], ["--id-column", "primates.nex"]),
+            (["fit", "primates.nex", "--drop", "site99", "-o", "o"], ["--drop", "'site99'"]),
+            (["impute", "primates.nex", "-o", "filled.nex"], ["filled.nex", ".csv"]),
+            (["fit", "broken.nex", "-o", "o"], ["broken.nex, line 10", "'Gorilla gorilla'"]),
+            (["fit", "broken.phy", "-o", "o"], ["broken.phy, line 3", "'b'"]),
+        ],
+    )
+    def test_messages(self, command, arguments, facts):
+        text = Path("primates.nex").read_text()
+        Path("broken.nex").write_text(text.replace("G..G........C.........", "G..G........C........!", 1))
+        Path("broken.phy").write_text("2 4\na ACGT\nb ACG\n")
+        check_sentence(command(*arguments), *facts)
+
+    def test_columns_and_partitions_are_dropped(self, command):
+        _, out, _ = command("fit", "primates.nex", "--drop", "second_gene,site1", "--dry-run", "--json")
+        assert json.loads(out)["n_columns"] == 29
+
+
+def test_benchmark_alignments(published_data):
+    """The alignments DS1 to DS8, if they are there."""
+    paths = sorted((published_data / "phylogenetics").glob("DS*.nexus"))
+    if not paths:
+        pytest.skip("the alignments are not there")
+    sizes = [(27, 1949), (29, 2520), (36, 1812), (41, 1137), (50, 378), (50, 1133), (59, 1824), (64, 1008)]
+    for path, size in zip(paths, sizes, strict=True):
+        found = parse_file(open_table(path))
+        assert (len(found.taxa), len(found.columns)) == size
