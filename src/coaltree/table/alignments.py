@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .._validation import quote
 from ..errors import InputError
-from .messages import count, quote
+from .messages import count
 from .symbols import (
     Characters,
     Gaps,

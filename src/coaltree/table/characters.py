@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from .alignments import parse_fasta, parse_phylip
 from .cldf import parse_cldf
 from .limits import check_table_size
-from .messages import quote
 from .nexus_characters import parse_nexus
 from .read_file import FileTable, TableFile, check_known, import_polars, open_table, read_bytes
 from .symbols import DATATYPES, CharacterColumn, Characters, Gaps, find_datatype

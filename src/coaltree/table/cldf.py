@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._validation import quote
 from ..errors import InputError
-from .messages import listing, quote
+from .messages import listing
 from .symbols import Cell, CharacterColumn, Characters
 
 _TERMS = "http://cldf.clld.org/v1.0/terms.rdf#"

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
+from .._validation import quote
 from ..errors import InputError
 from ..tree.nexus_text import NexusText
 from .limits import MAX_CELLS, MAX_COLUMNS
-from .messages import count, quote
+from .messages import count
 from .symbols import (
     DATATYPES,
     Alphabet,

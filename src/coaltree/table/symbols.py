@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, TypeAlias
 
+from .._validation import quote
 from ..errors import InputError
-from .messages import listing, quote
+from .messages import listing
 
 Cell: TypeAlias = str | float | frozenset[str] | None
 """A state, a number, a set of states of which one is there, or None for a missing cell."""

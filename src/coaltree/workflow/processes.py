@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
@@ -21,7 +22,6 @@ from ..process.multinomial import Multinomial, smoothed_shares
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import EncodedTable, Encoding
-from ..table.messages import quote
 from ..table.scaling import ColumnScale
 
 FloatArray = NDArray[np.float64]
