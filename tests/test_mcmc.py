@@ -1,6 +1,5 @@
 """Markov chains over trees: they visit trees as often as they are likely, go on from a file, and know whether they agree."""
 
-import json
 import math
 import pickle
 import warnings
@@ -354,10 +353,12 @@ def test_a_file_of_something_else_is_refused(eight, tmp_path):
     path.write_text("hello")
     with refused("chains.npz checkpoint Markov chains"):
         ct.mcmc(X, process, **settings)
-    np.savez(path, facts=np.frombuffer(json.dumps({"mark": ""}).encode(), dtype=np.uint8))
-    for changed, given in ((X + 0.1, process), (X, ct.Brownian(2.0, 0.05)), (X, process)):
+    path.unlink()
+    with pytest.warns(InputWarning, match="converged"):
+        ct.mcmc(X, process, **settings)
+    for changed, given, thin in ((X + 0.1, process, 10), (X, ct.Brownian(2.0, 0.05), 10), (X, process, 5)):
         with refused("checkpoint table process settings"):
-            ct.mcmc(changed, given, **settings)
+            ct.mcmc(changed, given, **settings | {"thin": thin})
     pickled = tmp_path / "pickled.npz"
     np.savez(pickled, facts=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="is not a checkpoint"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from numbers import Integral
 
 from .errors import InputError
 
@@ -59,6 +59,6 @@ def check_count(value: object, name: str, minimum: int = 1) -> int:
         ...
     coaltree.errors.InputError: n_draws is 2.5; it must be a whole number of at least 1.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise InputError(f"{name} is {quote(value)}; it must be a whole number of at least {minimum}.")
     return int(value)
