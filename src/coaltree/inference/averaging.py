@@ -32,7 +32,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from .._random import RandomState, as_generator
@@ -45,7 +44,7 @@ from ..tree.tree import Tree
 from .greedy import merge_exactly
 from .kernels.partners import Partners, slots_for
 from .merges import Merges, allocate_merges
-from .thread_executor import thread_count
+from .thread_executor import in_threads, thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -134,10 +133,8 @@ def average_trees(
     lineages = _last_lineages(tree, forest, m)
     unit = max(1.0, tree.heights[-1] / MAX_SCALED_HEIGHT)
     seed = int(as_generator(random_state).integers(2**63))
-    replicates = Parallel(n_jobs=thread_count(n_jobs), require="sharedmem")(
-        delayed(_replicate)(lineages, [seed, k], jitter, drop, unit) for k in range(n_trees or count)
-    )
-    similarity = np.mean(replicates, axis=0)
+    tasks = [(lineages, [seed, k], jitter, drop, unit) for k in range(n_trees or count)]
+    similarity = np.mean(list(in_threads(thread_count(n_jobs), _replicate, tasks)), axis=0)
     children, merge_similarity = average_linkage(similarity, tree.leaf_counts[lineages.nodes])
     return _with_top(tree, lineages, children, -unit * np.log(merge_similarity))
 

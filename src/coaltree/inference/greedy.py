@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 from .._html import facts_html
@@ -58,7 +57,7 @@ from .kernels.partners import (
 )
 from .merges import Merges, allocate_merges, run_in_chunks
 from .neighbours import merge_neighbours
-from .thread_executor import ThreadExecutor, thread_count
+from .thread_executor import ThreadExecutor, in_threads, thread_count
 
 IntArray = NDArray[np.intp]
 
@@ -282,10 +281,11 @@ def merge_exactly(
     # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
     n_scans = min(n, max(SCANS_PER_THREAD * n_threads, n // ROWS_PER_SCAN))
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + n_scans))).astype(int)
-    scans = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator_unordered")(
-        delayed(find_partners)(forest, partners, order[first:last], Scratch(forest)) for first, last in pairwise(bounds)
-    )
-    for scanned, _ in enumerate(scans):
+
+    def scan(first: int, last: int) -> None:
+        find_partners(forest, partners, order[first:last], Scratch(forest))
+
+    for scanned, _ in enumerate(in_threads(n_threads, scan, pairwise(bounds.tolist()))):
         report(0.5 * (scanned + 1) / (len(bounds) - 1), n)
     start_tournament(partners)
     run_in_chunks(

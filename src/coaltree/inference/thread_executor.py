@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +46,23 @@ def is_cluster_address(text: str) -> bool:
     return re.fullmatch(r"local:[1-9]\d{0,2}|[a-z]+://\S+", text) is not None
 
 
+def in_threads(n_threads: int, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """Call a function with the arguments of each task, in threads of this process; yield the results in order.
+
+    Small tables need thousands of such calls, most with one thread, and joblib looks only every 10 ms whether threads are done.
+    """
+    if n_threads == 1:
+        for task in tasks:
+            yield function(*task)
+        return
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        for future in [pool.submit(function, *task) for task in tasks]:
+            yield future.result()
+    finally:  # also after Ctrl-C
+        pool.shutdown(cancel_futures=True)
+
+
 class ThreadExecutor:
     """Threads of this process.
 
@@ -57,14 +75,13 @@ class ThreadExecutor:
 
     def __init__(self, n_threads: int, any_backend: bool = False) -> None:
         self.n_threads = n_threads
-        self._hint = {"prefer": "threads"} if any_backend else {"require": "sharedmem"}
+        self._any_backend = any_backend
 
     def share(self, n: int, work: Callable[..., None], *arguments: Any) -> None:
         """Do the work on ranges of n items, in shared memory; the ranges are short, so that Ctrl-C is not delayed."""
         bounds = np.linspace(0, n, min(n, N_CHUNKS) + 1).astype(np.intp)
-        Parallel(n_jobs=self.n_threads, require="sharedmem")(
-            delayed(work)(*arguments, a, b) for a, b in pairwise(bounds.tolist())
-        )
+        for _ in in_threads(self.n_threads, work, [(*arguments, a, b) for a, b in pairwise(bounds.tolist())]):
+            pass
 
     def scan_cells(
         self,
@@ -99,6 +116,8 @@ class ThreadExecutor:
 
         A task may get a copy of its arguments, so changes to them count only if they are returned.
         """
-        yield from Parallel(n_jobs=min(self.n_threads, max(len(tasks), 1)), **self._hint)(
-            delayed(function)(*task) for task in tasks
-        )
+        n_threads = min(self.n_threads, max(len(tasks), 1))
+        if self._any_backend:
+            yield from Parallel(n_jobs=n_threads, prefer="threads")(delayed(function)(*task) for task in tasks)
+        else:
+            yield from in_threads(n_threads, function, tasks)

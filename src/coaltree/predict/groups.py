@@ -14,9 +14,9 @@ from threading import Lock
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from ..inference.thread_executor import in_threads
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
 from ..table.state_sets import set_members
@@ -480,12 +480,11 @@ class PointGroups:
         if cached is None:
             n_threads = min(n_threads, MAX_LARGE_BLOCK_THREADS)
         n_threads = min(n_threads, len(starts))  # a single block stays in this thread: starting others takes longer
-        with Parallel(n_jobs=n_threads, require="sharedmem") as parallel:
-            if cached is None and self.prunes and len(X) > 1:
-                best = np.concatenate(parallel(delayed(find_best_groups)(k) for k in starts))
-                order = order[np.argsort(best[order], kind="stable")]
-            blocks = parallel(delayed(self._map_block)(X, order[k : k + BLOCK_ROWS], work, max_numbers) for k in starts)
-        parts = [part for block in blocks for part in block]
+        if cached is None and self.prunes and len(X) > 1:
+            best = np.concatenate(list(in_threads(n_threads, find_best_groups, ((k,) for k in starts))))
+            order = order[np.argsort(best[order], kind="stable")]
+        tasks = ((X, order[k : k + BLOCK_ROWS], work, max_numbers) for k in starts)
+        parts = [part for block in in_threads(n_threads, self._map_block, tasks) for part in block]
         return np.concatenate([which for which, _ in parts]), [result for _, result in parts]
 
     def mixtures(self, posterior: PointPosterior) -> Predictions:
