@@ -376,8 +376,8 @@ _METADATA = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 _MARGIN = 0.2  # inches around the picture
 _SAVE_OPTIONS: dict[str, dict[str, Any]] = {
-    "png": {"pil_kwargs": {"compress_level": 4}}
-}  # nearly as small, in half the time
+    "png": {"pil_kwargs": {"compress_type": 3}}
+}  # zlib's Z_RLE: nearly as small, in a third of the time
 
 PictureKind = Literal["png", "svg", "pdf"]
 
