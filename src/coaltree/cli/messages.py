@@ -37,8 +37,16 @@ def describe_table(table: Table, source: str) -> str:
 
 
 def print_table(table: Table, source: str, reasons: Mapping[str, str], notes: Notes) -> None:
-    """Print how the table was read, before any long computation; with --verbose, column by column."""
+    """Print how the table was read, before any long computation; with --verbose, column by column.
+
+    Of a large table, the time and memory of a fit are estimated.
+    """
+    from ..workflow.estimate import estimate_fit, physical_memory
+
     notes.say(describe_table(table, source))
+    estimate = estimate_fit(table)
+    if estimate.is_large:
+        notes.say(f"note: {estimate.remark(physical_memory())}")  # not about the result, so it is not kept with it
     if notes.verbose:
         notes.detail(column_listing(column_facts(table, reasons)))
 
@@ -53,9 +61,11 @@ def print_dry_run(
 ) -> None:
     """Print how a fit would read the table, which is all that a dry run does."""
     from ..table.encoding import describe, fit_encoding
+    from ..workflow.estimate import estimate_fit
 
     notes.add(describe(table, fit_encoding(table, standardize)))
     facts = column_facts(table, reasons)
+    estimate = estimate_fit(table)
     if as_json:
         print_json(
             {
@@ -64,11 +74,15 @@ def print_dry_run(
                 "n_columns": len(facts),
                 "id_column": table.id_column,
                 "columns": facts,
+                "estimated_seconds": float(f"{estimate.seconds:.2g}"),
+                "estimated_bytes": float(f"{estimate.n_bytes:.2g}"),
                 "remarks": notes.sentences,
             }
         )
     else:
-        typer.echo(f"{describe_table(table, source)}\n{column_listing(facts)}")
+        typer.echo(
+            f"{describe_table(table, source)}\n{column_listing(facts)}\na greedy fit: {estimate.describe()}, roughly"
+        )
 
 
 def explain_kinds(file: FileTable) -> dict[str, str]:
