@@ -50,6 +50,11 @@ def animals() -> None:
     model = ct.CoalescentClustering().fit(table)
     draw_tree(model.tree_, model.labels_, "animals.png", 6.5)
     save(ct.plot_heatmap(model)["table"].figure, "heatmap.png")
+    save(ct.plot_dendrogram(model.tree_, labels=model.labels_, layout="circular").figure, "circular.png")
+    body = ct.CoalescentClustering().fit(table.drop(columns=["blood", "cover", "backbone", "eggs", "milk"]))
+    titles = "all columns", "five columns less"
+    axes = ct.plot_tanglegram(model.tree_, body.tree_, labels=model.labels_, titles=titles)
+    save(axes["links"].figure, "tanglegram.png")
 
 
 def flowers() -> None:
@@ -82,6 +87,7 @@ def pages() -> None:
         draw_tree(model.tree_, model.labels_, picture, height)
     model = names_of("million_rows", "near = ")["model"]
     draw_tree(model.tree_, model.labels_, "collapsed.png", 5, collapse=20)
+    save(ct.plot_trees(names_of("characters", "ccd0")["sample"]).figure, "trees.png")
     intervals(**{name: value for name, value in names_of("missing_data", "inside = ").items() if name in INTERVALS})
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from .plot.evidence import plot_evidence
     from .plot.heatmap import plot_heatmap
     from .plot.lineages import plot_lineages
+    from .plot.tanglegram import plot_tanglegram
     from .plot.traces import plot_traces
+    from .plot.trees import plot_trees
     from .process.base import Process
     from .process.brownian import Brownian
     from .process.calibration import calibrate
@@ -72,7 +74,9 @@ _HOMES = {
     "plot_evidence": "plot.evidence",
     "plot_heatmap": "plot.heatmap",
     "plot_lineages": "plot.lineages",
+    "plot_tanglegram": "plot.tanglegram",
     "plot_traces": "plot.traces",
+    "plot_trees": "plot.trees",
     "read_characters": "table.characters",
     "refine": "inference.refine",
     "baselines": "",
@@ -113,7 +117,9 @@ __all__ = [
     "plot_evidence",
     "plot_heatmap",
     "plot_lineages",
+    "plot_tanglegram",
     "plot_traces",
+    "plot_trees",
     "read_characters",
     "refine",
     "robinson_foulds",

@@ -16,6 +16,7 @@ from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree, check_tree
+from .circular import Circle, circular_size, draw_circular_names, draw_circular_support, frame_circle
 from .style import FONT, check_axes, color_nodes, font_fallbacks, new_axes, require_matplotlib
 from .visible_tree import VisibleTree, name_width, select_visible, short_name
 
@@ -27,6 +28,7 @@ _MIN_CLADE_FONT = 6.0
 _SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
 
 Orientation = Literal["left", "right", "top", "bottom"]
+Layout = Literal["rectangular", "circular"]
 
 
 def plot_dendrogram(
@@ -35,6 +37,7 @@ def plot_dendrogram(
     labels: Iterable[Hashable] | None = None,
     ax: Axes | None = None,
     orientation: Orientation = "left",
+    layout: Layout = "rectangular",
     leaf_names: bool | Literal["auto"] = "auto",
     height_label: str = "height",
     colors: str | Sequence[Any] | Mapping[Any, Any] | None = None,
@@ -54,7 +57,9 @@ def plot_dendrogram(
     ax : matplotlib Axes, optional
         Where to draw; by default a new pyplot figure whose size suits the number of leaves.
     orientation : {"left", "right", "top", "bottom"}, default "left"
-        The side of the root.
+        The side of the root, in a rectangle.
+    layout : {"rectangular", "circular"}, default "rectangular"
+        With "circular" the root is in the centre and the leaves are on a circle; grey circles show heights.
     leaf_names : bool or "auto", default "auto"
         Show the names of leaves. ``"auto"`` shows them for at most ``max_leaf_names`` leaves, if they fit. Names of
         more than 30 characters are shortened.
@@ -100,6 +105,8 @@ def plot_dendrogram(
     tree = check_tree(tree)
     if orientation not in ("left", "right", "top", "bottom"):
         raise InputError(f"orientation is {quote(orientation)}; it must be 'left', 'right', 'top' or 'bottom'.")
+    if layout not in ("rectangular", "circular"):
+        raise InputError(f"layout is {quote(layout)}; it must be 'rectangular' or 'circular'.")
     if leaf_names not in (True, False, "auto"):
         raise InputError(f"leaf_names is {quote(leaf_names)}; it must be True, False or 'auto'.")
     if not _is_number(max_leaf_names) or math.isnan(max_leaf_names):
@@ -117,14 +124,18 @@ def plot_dendrogram(
     sideways = orientation in ("left", "right")
     wants_names = leaf_names is True or (leaf_names == "auto" and n <= max_leaf_names)
     names = visible.tip_labels() if wants_names else []
-    points = None
-    if ax is None:
+    points, inches = None, None
+    circle = Circle(visible) if layout == "circular" else None
+    if ax is None and circle:
+        size = circular_size(visible, names)
+        ax, inches = new_axes(size), min(size)
+    elif ax is None:
         ax, points = _new_axes(visible, names, sideways)
     width = float(np.clip(20 / n**0.5, 0.6, 1.4)) if linewidth is None else linewidth
     branches = visible.branches()
     ax.add_collection(
         LineCollection(
-            list(branches[:, :, ::-1] if sideways else branches),
+            circle.branches() if circle else list(branches[:, :, ::-1] if sideways else branches),
             colors=shades if labels is None else [shades[k] for k in of_nodes[visible.tree.children.ravel()].tolist()],
             linewidths=width,
             capstyle="butt",
@@ -133,7 +144,17 @@ def plot_dendrogram(
         autolim=False,
     )
     if n < tree.n_leaves:
-        _draw_wedges(ax, visible, [shades[k] for k in of_nodes[:n].tolist()], width, sideways)
+        tips, corners = visible.wedges()
+        wedges = circle.wedges() if circle else list(corners[:, :, ::-1] if sideways else corners)
+        _draw_wedges(ax, wedges, [shades[of_nodes[tip]] for tip in tips.tolist()], width)
+    if circle:
+        frame_circle(ax, circle, height_label)
+        draw_circular_names(ax, circle, names, inches, insist=leaf_names is True)
+        if shares is not None and (names or not isinstance(support, str)):
+            draw_circular_support(ax, circle, shares)
+        if legend:
+            _draw_legend(ax, legend, "left")
+        return ax
     frame_dendrogram(ax, visible, orientation, height_label)
     draw_names(ax, visible, names, orientation, points, insist=leaf_names is True)
     if shares is not None and (names or not isinstance(support, str)):
@@ -147,18 +168,16 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
-def _draw_wedges(ax: Axes, visible: VisibleTree, shades: list[Any], width: float, sideways: bool) -> None:
+def _draw_wedges(ax: Axes, wedges: list[NDArray[np.float64]], shades: list[Any], width: float) -> None:
     """Draw the collapsed clades."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba
 
-    tips, corners = visible.wedges()
-    own = [shades[tip] for tip in tips.tolist()]
     ax.add_collection(
         PolyCollection(
-            list(corners[:, :, ::-1] if sideways else corners),
-            facecolors=[to_rgba(shade, 0.45) for shade in own],
-            edgecolors=own,
+            wedges,
+            facecolors=[to_rgba(shade, 0.45) for shade in shades],
+            edgecolors=shades,
             linewidths=width,
             joinstyle="round",
         ),
@@ -187,9 +206,11 @@ def extent(visible: VisibleTree, max_inches: float = math.inf) -> float:
     return float(np.clip(pitch * visible.n_tips, 1.1, max_inches))
 
 
-def frame_dendrogram(ax: Axes, visible: VisibleTree, orientation: Orientation, height_label: str) -> None:
-    """Set limits, the axis of heights and the spines."""
-    root = float(visible.heights[-1]) or 1.0
+def frame_dendrogram(
+    ax: Axes, visible: VisibleTree, orientation: Orientation, height_label: str, highest: float | None = None
+) -> None:
+    """Set limits, the axis of heights and the spines; ``highest`` is the end of the axis, by default the root."""
+    root = (float(visible.heights[-1]) if highest is None else highest) or 1.0
     limits = (-0.01 * root, 1.02 * root)
     # Leaves run from top to bottom and from left to right.
     places = (-0.6, visible.span - 0.4)
