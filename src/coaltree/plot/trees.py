@@ -75,7 +75,8 @@ def plot_trees(
     Examples
     --------
     >>> import coaltree as ct
-    >>> sample = ct.mcmc([[0.0], [0.2], [1.0], [1.3]], ct.Brownian(), 100, random_state=0)
+    >>> trees = [ct.simulate_tree(5, random_state=k) for k in range(20)]
+    >>> sample = ct.TreeSample(trees)
     >>> ax = ct.plot_trees(sample)  # doctest: +SKIP
     """
     if not isinstance(sample, TreeSample):
