@@ -325,6 +325,31 @@ def parse_files(files):
     return parse_cldf(lambda name: files[name].encode(), list(files), "folder")
 
 
+class TestOtherPrograms:
+    """Files that Biopython writes."""
+
+    bio = pytest.importorskip("Bio")
+
+    @pytest.fixture
+    def alignment(self):
+        from Bio.Align import MultipleSeqAlignment
+        from Bio.Seq import Seq
+        from Bio.SeqRecord import SeqRecord
+
+        rng = np.random.default_rng(0)
+        rows = ["".join(rng.choice(list("ACGTRYN-"), 150)) for _ in range(7)]
+        return MultipleSeqAlignment(
+            [SeqRecord(Seq(row), id=f"taxon{k}", annotations={"molecule_type": "DNA"}) for k, row in enumerate(rows)]
+        )
+
+    @pytest.mark.parametrize("form", ["fasta", "phylip", "phylip-sequential", "phylip-relaxed", "nexus"])
+    def test_what_it_writes(self, alignment, form):
+        parse = {"fasta": parse_fasta, "nexus": parse_nexus}.get(form, parse_phylip)
+        found = rows_of(parse(format(alignment, form), "x"))
+        cells = {"R": "{AG}", "Y": "{CT}", "N": "?", "-": "?"}
+        assert found == {row.id: [cells.get(own, own) for own in str(row.seq)] for row in alignment}
+
+
 class TestCLDF:
     def test_structure(self):
         found = parse_files(STRUCTURE)
@@ -601,6 +626,20 @@ class TestCommands:
         for name in ("x.fasta", "x.phy", "cldf"):
             assert command("fit", name, "-o", f"out_{name}")[0] == 0
         assert command("fit", "x.fasta", "--format", "fasta", "-o", "again")[0] == 0
+
+    def test_gaps_are_what_they_were_in_the_fit(self, command):
+        Path("x.fasta").write_text(">a\nAC-T\n>b\nACGA\n>c\nTC-A\n>d\nTCGA\n")
+        assert command("fit", "x.fasta", "--gaps", "state", "-o", "out")[0] == 0
+        columns = ct.load_model("out/model.coaltree")._model.encoding.categories_by_name
+        assert columns["site3"] == ("-", "G") or columns["site3"] == ("G", "-")
+        code, out, err = command("score", "out/model.coaltree", "x.fasta")
+        assert code == 0
+        assert "did not occur" not in err
+        assert out.count("\n") == 5
+        Path("x.csv").write_text("a,b\n1,x\n2,y\n3,x\n")
+        check_sentence(command("fit", "x.csv", "--gaps", "state", "-o", "o"), "--gaps", "x.csv")
+        refused = command("impute", "x.fasta", "--model", "out/model.coaltree", "--gaps", "state", "-o", "o.csv")
+        check_sentence(refused, "--gaps", "--model")
 
     @pytest.mark.parametrize(
         ("arguments", "facts"),

@@ -5,11 +5,13 @@ each of its states in turn. Such tables without sets are checked by `reference.p
 """
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.linalg import expm
 from scipy.special import logsumexp
 
 import coaltree as ct
@@ -135,6 +137,28 @@ class TestLikelihood:
         code = ct.state_set(*range(0, 53, 2))
         assert decode_set(code) == list(range(0, 53, 2))
         assert np.flatnonzero(set_members(np.array([code]), 70)[0]).tolist() == list(range(0, 53, 2))
+
+
+def test_an_alignment_by_felsensteins_pruning():
+    """The model of Felsenstein (1981) with matrix exponentials and vectors of 0 and 1 at the tips, site by site."""
+    frame = ct.read_characters(Path(__file__).parent.parent / "examples" / "primates.nex")
+    states, q, rate = "ACGT", np.array([0.3, 0.2, 0.15, 0.35]), 1.7
+    tree = ct.simulate_tree(len(frame), random_state=3)
+    generator = rate * (np.tile(q, (4, 1)) - np.eye(4))
+    total, n = 0.0, len(frame)
+    for column in frame:
+        partial = [[float(isinstance(c, float) or c is None or state in c) for state in states] for c in frame[column]]
+        for k, pair in enumerate(tree.children.tolist()):
+            steps = [expm(generator * (tree.heights[n + k] - tree.heights[child])) @ partial[child] for child in pair]
+            partial.append(steps[0] * steps[1])
+        total += np.log(q @ partial[-1])
+    codes = [
+        [nan if isinstance(c, float) or c is None else ct.state_set(*map(states.index, c)) for c in row]
+        for row in frame.itertuples(index=False)
+    ]
+    process = ct.Multinomial(rate, [q] * frame.shape[1])
+    assert sum(code < 0 for row in codes for code in row) == 3
+    assert process.log_likelihood(tree, codes) == close(total)
 
 
 class TestInference:

@@ -32,6 +32,7 @@ from .options import (
     DrawParametersOption,
     DropOption,
     FormatOption,
+    GapsOption,
     IdColumnOption,
     Inference,
     JsonOption,
@@ -144,6 +145,7 @@ def fit(
     real: RealOption = None,
     drop: DropOption = None,
     na_value: NaValueOption = None,
+    gaps: GapsOption = None,
     table_format: FormatOption = None,
     dry_run: Annotated[
         bool,
@@ -258,7 +260,7 @@ def fit(
 
             check_packages()
         folder_path = check_outdir(outdir, dry_run)
-        settings = reading_settings(id_column, no_id, drop, categorical, na_value, real)
+        settings = reading_settings(id_column, no_id, drop, categorical, na_value, real, gaps)
         notes = Notes(quiet, verbose)
         located_table = locate_table(table, table_format)
         file, rows = read_table(located_table, settings, notes)

@@ -36,6 +36,7 @@ from .options import (
     DebugOption,
     DrawParametersOption,
     FormatOption,
+    GapsOption,
     IdColumnOption,
     Inference,
     JsonOption,
@@ -276,6 +277,7 @@ def impute(
         ),
     ] = None,
     na_value: NaValueOption = None,
+    gaps: GapsOption = None,
     table_format: FormatOption = None,
     inference: Annotated[
         Inference | None,
@@ -329,10 +331,10 @@ def impute(
             "--standardize": None if standardize is None else standardize.parameter,
         }
         if model is not None:
-            _check_no_fit_options(fitting | {"--categorical": categorical})
+            _check_no_fit_options(fitting | {"--categorical": categorical, "--gaps": gaps})
         _check_options(fitting, draws, seed, n_jobs)
         notes = Notes(quiet, verbose)
-        settings = reading_settings(id_column, no_id, drop, categorical, na_value)
+        settings = reading_settings(id_column, no_id, drop, categorical, na_value, gaps=gaps)
         check_one_reader({"TABLE": table, "--model": model})
         check_one_writer(as_json, {"--output -": output, "--sd -": sd})
         source = locate_table(table, table_format)

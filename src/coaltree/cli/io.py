@@ -18,6 +18,7 @@ from .console import Notes, progress_bar
 from .options import (
     STANDARD_STREAM,
     TREE,
+    Gaps,
     TableKind,
     check_cut_rows,
     parse_id_column,
@@ -121,6 +122,7 @@ def reading_settings(
     categorical: Sequence[str] | None,
     na_value: Sequence[str] | None,
     real: Sequence[str] | None = None,
+    gaps: Gaps | None = None,
 ) -> dict[str, Any]:
     """Return the reading options as arguments of `read_file`."""
     id_column = parse_id_column(id_column, no_id)
@@ -134,6 +136,7 @@ def reading_settings(
         "categorical": declared,
         "real": numbers,
         "na_values": [*DEFAULT_NA, *(na_value or [])],
+        "gaps": None if gaps is None else gaps.value,
     }
 
 
@@ -162,7 +165,9 @@ def read_any_file(table: TableFile, settings: Mapping[str, Any]) -> FileTable:
     from ..table.read_file import read_file
 
     if not table.is_characters:
-        return read_file(table, **settings)
+        if settings["gaps"] is not None:
+            raise InputError(f"--gaps is for character files, and {table.name} is a table: leave it out.")
+        return read_file(table, **{name: value for name, value in settings.items() if name != "gaps"})
     from ..table.characters import read_character_table
 
     return read_character_table(table, **settings)
@@ -175,20 +180,23 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     read as text: numbers are categories then, and a column of distinct texts does not become row names. Real columns of the
     fit are read as numbers, even from text.
     """
-    from ..table.read_file import get_column, import_polars, read_file, read_header, replace_columns, to_numbers
+    from ..table.read_file import get_column, import_polars, read_header, replace_columns, to_numbers
+    from ..table.symbols import GAP_STATE
 
     encoding = model.encoding
     known = encoding.categories_by_name
     if table.is_characters:
+        # Gaps are what they were in the fit.
+        are_states = any(GAP_STATE in own for own in known.values())
         with notes.time_step("reading"), notes.capture_warnings():
-            return read_any_file(table, settings)
+            return read_any_file(table, {**settings, "gaps": "state" if are_states else "missing"})
     header, id_column = read_header(table), settings["id_column"]
     if id_column is None and model.id_column in header and model.id_column not in settings["drop"]:
         id_column = model.id_column
     user_assigned = {*settings["drop"], id_column}
     declared = [name for name in header if name in known and name not in user_assigned]
     with notes.time_step("reading"), notes.capture_warnings():
-        file = read_file(table, **{**settings, "id_column": id_column, "categorical": declared})
+        file = read_any_file(table, {**settings, "id_column": id_column, "categorical": declared})
     frame, polars = file.frame, import_polars()
     for name in declared:
         frame = replace_columns(frame, {name: _match_categories(get_column(frame, name), known[name])})

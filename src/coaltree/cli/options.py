@@ -77,6 +77,13 @@ class Unseen(StrEnum):
     error = "error"
 
 
+class Gaps(StrEnum):
+    """Treatment of gaps in character files."""
+
+    missing = "missing"
+    state = "state"
+
+
 class TableKind(StrEnum):
     """Formats of tables."""
 
@@ -150,6 +157,14 @@ NaValueOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TEXT", help="Text that marks a missing cell, in addition to NA, ?, null, ...", rich_help_panel=TABLE
+    ),
+]
+GapsOption = Annotated[
+    Gaps | None,
+    typer.Option(
+        metavar="KIND",
+        help="Gaps of alignments are missing cells (missing, the default) or a state of their own (state).",
+        rich_help_panel=TABLE,
     ),
 ]
 

@@ -105,7 +105,9 @@ def parse_file(
     return found
 
 
-def read_character_table(file: TableFile, drop: Sequence[str] = (), **options: Any) -> FileTable:
+def read_character_table(
+    file: TableFile, drop: Sequence[str] = (), gaps: Gaps | None = None, **options: Any
+) -> FileTable:
     """Read a character file for the command line, as `read_file` reads a table.
 
     Parameters
@@ -113,6 +115,8 @@ def read_character_table(file: TableFile, drop: Sequence[str] = (), **options: A
     file : TableFile
     drop : sequence of str
         Columns or partitions to leave out.
+    gaps : {"missing", "state"}, optional
+        Whether a gap is a missing cell, as by default, or a state.
     options
         Further options of `read_file`, which are for tables only.
 
@@ -123,7 +127,7 @@ def read_character_table(file: TableFile, drop: Sequence[str] = (), **options: A
     for name, option in (("id_column", "--id-column"), ("categorical", "--categorical"), ("real", "--real")):
         if options.get(name):
             raise InputError(f"{option} is for tables: the columns of {file.name} are what the file says.")
-    characters = parse_file(file)
+    characters = parse_file(file, gaps=gaps or "missing")
     dropped = {own for name in drop for own in characters.partitions.get(name, (name,))}
     check_known([column.name for column in characters.columns], sorted(dropped), "--drop", file.name)
     columns = [column for column in characters.columns if column.name not in dropped]
