@@ -416,6 +416,14 @@ class TestFrames:
             {model.tree_.leaf_names[leaf] for leaf in model.tree_.leaves_below(node)} for node in range(9, 17)
         ]
 
+    def test_facts_are_shared_by_copies(self):
+        frame = ct.read_characters(EXAMPLE)
+        part = frame[frame.attrs["partitions"]["second_gene"]]
+        assert part.shape == (9, 30)
+        # pandas copies attributes with each column: of many columns that would take longer than all else
+        assert part.attrs["datatypes"] is frame.copy()["site31"].attrs["datatypes"]
+        assert json.loads(json.dumps(frame.attrs)) == frame.attrs
+
     def test_polars(self):
         frame = ct.read_characters(EXAMPLE, library="polars")
         assert frame.shape == (9, 61)

@@ -147,7 +147,8 @@ class CoalescentEstimator(BaseEstimator, Settings):
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
-            NaN, None, pd.NA and polars' nulls are missing cells. A Dask array is computed block by block.
+            NaN, None, pd.NA and polars' nulls are missing cells; a set of categories is a cell that has one of them. A Dask
+            array is computed block by block.
         y : ignored
 
         Returns

@@ -223,14 +223,18 @@ class SetCells:
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
         """Read each value as a category, also those that occur in sets only; sets get their own codes."""
-        members = [
-            [python_value(own) for own in (value if isinstance(value, AbstractSet) else (value,)) if not is_blank(own)]
-            for value in self.values
-        ]
-        labels = tuple(sorted({label for cell in members for label in cell}, key=_sort_key))
+        values = [frozenset(value) if isinstance(value, AbstractSet) else value for value in self.values]
+        members = {
+            value: [
+                python_value(own) for own in (value if isinstance(value, frozenset) else (value,)) if not is_blank(own)
+            ]
+            for value in dict.fromkeys(values)
+        }
+        labels = tuple(sorted({label for cell in members.values() for label in cell}, key=_sort_key))
         position = {label: code for code, label in enumerate(labels)}
-        codes = [encode_labels({position[label] for label in cell}) for cell in members]
-        return np.array(codes, dtype=np.intp), labels
+        # One dictionary from raw value to code, so that each cell takes one lookup.
+        code = {value: encode_labels({position[label] for label in cell}) for value, cell in members.items()}
+        return np.fromiter(map(code.__getitem__, values), np.intp, len(values)), labels
 
 
 def is_blank(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 from .._validation import quote
 from ..errors import InputError, MissingDependencyError
@@ -171,9 +171,19 @@ def _to_pandas(characters: Characters) -> Any:
         else:
             columns[column.name] = pd.Series(pd.Categorical(column.cells, categories=_states_of(column)), index=index)
     frame = pd.DataFrame(columns, index=index)
-    frame.attrs["partitions"] = {name: list(own) for name, own in characters.partitions.items()}
-    frame.attrs["datatypes"] = {column.name: column.datatype for column in characters.columns}
+    frame.attrs["partitions"] = _Facts({name: list(own) for name, own in characters.partitions.items()})
+    frame.attrs["datatypes"] = _Facts({column.name: column.datatype for column in characters.columns})
     return frame
+
+
+class _Facts(dict[str, Any]):
+    """A dictionary that all copies of a frame share.
+
+    pandas copies the attributes of a frame, in depth, for nearly everything that is done with it or with one of its columns.
+    """
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 def _to_polars(characters: Characters, taxa: str | None = None) -> Any:
