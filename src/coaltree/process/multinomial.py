@@ -115,7 +115,11 @@ class Multinomial(Process):
         """Check the codes and estimate the equilibria if none were given."""
         observed = ~np.isnan(X)
         negative = X < 0
-        wrong = np.argwhere(observed & (np.floor(X) != X) | negative & ~is_valid_set(np.where(negative, X, 0.0)))
+        has_sets = bool(negative.any())
+        bad = observed & (np.floor(X) != X)
+        if has_sets:
+            bad |= negative & ~is_valid_set(np.where(negative, X, 0.0))
+        wrong = np.argwhere(bad)
         if len(wrong):
             row, column = wrong[0]
             raise InputError(
@@ -138,7 +142,7 @@ class Multinomial(Process):
         check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
         n_states = np.array([len(q) for q in self.equilibrium])
         # The largest state of a set is the position of its first bit.
-        largest_states = np.where(negative, np.frexp(np.where(negative, -X, 1.0))[1] - 1, X)
+        largest_states = np.where(negative, np.frexp(np.where(negative, -X, 1.0))[1] - 1, X) if has_sets else X
         wrong = np.argwhere(observed & (n_states <= largest_states))
         if len(wrong):
             row, column = wrong[0]
