@@ -226,6 +226,146 @@ class TestNexus:
         assert found.partitions["s0"] == ("site1",)
 
 
+# As these programs write files, shortened.
+MESQUITE = """#NEXUS
+[written Sat Jan 01 by Mesquite  version 3.61 (build 927) at host/127.0.0.1]
+
+BEGIN TAXA;
+\tTITLE Taxa;
+\tDIMENSIONS NTAX=3;
+\tTAXLABELS
+\t\tHomo_sapiens 'Pan sp. (nov)' C
+\t;
+
+END;
+
+BEGIN CHARACTERS;
+\tTITLE  Character_Matrix;
+\tDIMENSIONS  NCHAR=3;
+\tFORMAT DATATYPE = STANDARD RESPECTCASE GAP = - MISSING = ? SYMBOLS = "  0 1 2";
+\tCHARSTATELABELS
+\t\t1 'Skull, shape' /  absent present, 2 tail_length /  short 'very long', 3 ;
+\tMATRIX
+\tHomo_sapiens    01(0 2)
+\t'Pan sp. (nov)' {0 1}-?
+\tC               210
+
+;
+
+END;
+BEGIN ASSUMPTIONS;
+\tTYPESET * UNTITLED   =  unord:  1 -  3;
+END;
+
+BEGIN MESQUITECHARMODELS;
+\tProbModelSet * UNTITLED   =  'Mk1 (est.)':  1 -  3;
+END;
+
+Begin MESQUITE;
+\tMESQUITESCRIPTVERSION 2;
+\tTITLE AUTO;
+\ttell ProjectCoordinator;
+\tgetEmployee #mesquite.minimal.ManageTaxa.ManageTaxa;
+\ttell It;
+\t\tsetID 0 6374482018512173466;
+\tendTell;
+end;
+"""
+MRBAYES = r"""#NEXUS
+begin data;
+dimensions ntax=3 nchar=12;
+format datatype=mixed(DNA:1-9,Standard:10-12) interleave=yes gap=- missing=?;
+matrix
+A ACGTACGTA
+B ACGTACGTA
+C ACGTACGT-
+
+A 012
+B 0(01)2
+C ???
+;
+end;
+begin mrbayes;
+  set autoclose=yes nowarn=yes; log start filename="x y.log";
+  charset pos1 = 1-9\3;
+  charset pos2 = 2 - .\3; [c]
+  charset morph = 10-12;
+  partition fav = 3: pos1, pos2, morph;
+  set partition=fav;
+  lset applyto=(1,2) nst=6 rates=gamma;
+  prset applyto=(all) ratepr=variable brlenspr=clock:uniform;
+  mcmc ngen=100 samplefreq=10;
+end;
+"""
+BEAST = """#NEXUS
+BEGIN DATA;
+  DIMENSIONS NTAX=2 NCHAR=4;
+  FORMAT DATATYPE=BINARY MISSING=? GAP=- SYMBOLS="01" ;
+  MATRIX
+A 0101
+B 1??0
+;
+END;
+begin assumptions;
+ calibrate A = normal(1.0, 0.1);
+ charset all_of_it = 1-4;
+end;
+"""
+SPLITSTREE = """#nexus
+BEGIN Taxa;
+DIMENSIONS ntax=2;
+TAXLABELS
+[1] 'a'
+[2] 'b'
+;
+END; [Taxa]
+BEGIN Characters;
+DIMENSIONS nchar=4;
+FORMAT
+\tdatatype='dna'
+\tmissing=?
+\tgap=-
+\tsymbols="atgc"
+\tlabels=left
+\ttranspose=no
+\tinterleave=yes
+;
+MATRIX
+'a' acgt
+'b' ac-r
+;
+END; [Characters]
+"""
+
+
+class TestDialects:
+    def test_mesquite(self):
+        found = parse_nexus(MESQUITE, "x.nex")
+        assert rows_of(found) == {
+            "Homo sapiens": ["0", "1", "{02}"],
+            "Pan sp. (nov)": ["{01}", "?", "?"],
+            "C": ["2", "1", "0"],
+        }
+        assert [column.name for column in found.columns] == ["Skull, shape", "tail length", "character3"]
+
+    def test_mrbayes(self):
+        found = parse_nexus(MRBAYES, "x.nex")
+        assert rows_of(found)["B"] == [*"ACGTACGTA", "0", "{01}", "2"]
+        assert found.partitions == {
+            "pos1": ("site1", "site4", "site7"),
+            "pos2": ("site2", "site5", "site8", "character11"),
+            "morph": ("character10", "character11", "character12"),
+        }
+
+    def test_beast(self):
+        found = parse_nexus(BEAST, "x.nex")
+        assert rows_of(found) == {"A": list("0101"), "B": list("1??0")}
+        assert list(found.partitions) == ["all_of_it"]
+
+    def test_splitstree(self):
+        assert read(SPLITSTREE) == {"a": list("ACGT"), "b": ["A", "C", "?", "{AG}"]}
+
+
 class TestAlignments:
     def test_fasta(self):
         found = parse_fasta(">a first\nACG\nT\n>b second\n; comment\nA-RN\n\n>c\nac gu\n", "x.fa")
