@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,15 @@ def test_the_module_map_is_up_to_date(codebase, modules):
     """Run ``python tools/codebase.py --map`` after a change of modules or of their first lines."""
     for path, text in codebase.generated_texts(modules).items():
         assert path.read_text() == text
+
+
+def test_every_dependency_has_one_lower_bound():
+    """From which the constraints of the oldest supported versions are made."""
+    import oldest_requirements
+
+    project = tomllib.loads(oldest_requirements.PROJECT.read_text())["project"]
+    versions = oldest_requirements.oldest_versions(project)
+    assert {"numpy", "scipy", "polars", "pandas", "dask"} <= versions.keys()
+    for broken in (["numpy"], ["numpy>=1", "numpy>=2"]):
+        with pytest.raises(ValueError, match="lower bound"):
+            oldest_requirements.oldest_versions({"name": "x", "dependencies": broken, "optional-dependencies": {}})

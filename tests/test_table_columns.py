@@ -125,7 +125,7 @@ CATEGORICAL = {
         [1, -1, 0],
         ("a", "b"),
     ),
-    "all missing text": (pd.Series([None, None], dtype="str"), [-1, -1], ()),
+    "all missing text": (pd.Series([None, None], dtype="string"), [-1, -1], ()),
     "polars text": (pl.Series(["b", None, "a", ""]), [1, -1, 0, -1], ("a", "b")),
     "polars categorical": (pl.Series(["b", None, "a"], dtype=pl.Categorical), [1, -1, 0], ("a", "b")),
     "polars categorical of digits": (

@@ -219,8 +219,11 @@ def _fill_polars(series: Any, rows: IntArray, values: Sequence[Category]) -> Any
 def _fill_arrow(column: Any, rows: IntArray, values: Sequence[Category]) -> Any:
     arrow = import_module("pyarrow")
     dtype = column.type
-    if arrow.types.is_string_view(dtype):  # pyarrow cannot take cells of it
-        return _fill_arrow(column.cast(arrow.large_string()), rows, values).cast(dtype)
+    if arrow.types.is_string_view(dtype):  # of which pyarrow cannot take cells, and which older ones do not cast
+        texts = column.to_pylist()
+        for row, text in zip(rows.tolist(), values, strict=True):
+            texts[row] = text
+        return arrow.chunked_array([arrow.array(texts, dtype)])
     positions = _replace_positions(len(column), rows)
     if arrow.types.is_dictionary(dtype):
         cells = arrow.chunked_array(column.unify_dictionaries().chunks, type=dtype).combine_chunks()
