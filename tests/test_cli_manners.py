@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 import coaltree as ct
+from coaltree.cli.console import Notes
 from command_line import command_in, contents
 
 pytestmark = pytest.mark.usefixtures("short_chains")
@@ -366,3 +368,25 @@ def test_a_disk_that_is_full():
         )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.decode().splitlines() == ["coaltree: No space left on device."]
+
+
+def test_a_terminal_is_told_at_once_what_is_going_on(command, model, monkeypatch):
+    """Before anything heavy is imported; not in files and pipes, and not with --quiet."""
+    for arguments, words in (
+        (["fit", "t.csv", "--dry-run"], "reading t.csv"),
+        (["score", model, "t.csv"], "loading"),
+    ):
+        _, _, err = command(*arguments)
+        assert words not in err
+        with monkeypatch.context() as patch:
+            patch.setattr(Notes, "announce", lambda notes, text: notes.say(text))
+            _, _, err = command(*arguments)
+            assert words in err.splitlines()[0]
+            _, _, err = command(*arguments, "--quiet")
+            assert words not in err
+    told = []
+    notes = Notes(quiet=False)
+    monkeypatch.setattr(notes, "say", told.append)
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: True))
+    notes.announce("reading")
+    assert told == ["reading"]

@@ -23,6 +23,7 @@ from coaltree.table.encoding import fit_encoding, read_new_rows
 from coaltree.table.fill import fill_cells
 from coaltree.table.fill_file import fill_file
 from coaltree.table.read_file import read_file
+from command_line import command_in
 from named import refused
 
 LONG = "y" * 100_000
@@ -303,3 +304,20 @@ def test_large_files_are_refused(tmp_path, monkeypatch):
 def test_signals_of_equal_rows_without_noise():
     tree = ct.Tree(np.array([[0, 1], [2, 3]]), np.zeros(5))
     assert ct.Brownian(1.0).column_signals(tree, 2).tolist() == [0.0, 0.0]
+
+
+def test_formulas_are_written_as_they_were_read(tmp_path, monkeypatch, capsys):
+    """A spreadsheet may execute them, which the documentation says; nothing is put before them."""
+    names = ["=1+1", "+1", "-1+2", "@SUM(A1)", '=HYPERLINK("x","y")', "plain"]
+    table = pl.DataFrame(
+        {"id": names, "=x": [1.0, None, 2.0, 3.0, 8.0, 9.0], "c": ["@u", "-v", "@u", "=w", "=w", None]}
+    )
+    table.write_csv(tmp_path / "t.csv")
+    run = command_in(tmp_path, monkeypatch, capsys)
+    assert run("fit", "t.csv", "-o", "out")[0] == 0
+    assert pl.read_csv(tmp_path / "out" / "clusters.csv", has_header=True)[:, 0].to_list() == names
+    assert run("impute", "t.csv", "-o", "filled.csv")[0] == 0
+    filled = pl.read_csv(tmp_path / "filled.csv")
+    assert filled.columns == table.columns
+    assert filled["id"].to_list() == names
+    assert filled["c"].to_list()[:5] == table["c"].to_list()[:5]

@@ -46,6 +46,11 @@ class Notes:
         if not self.quiet:
             typer.echo(text, err=True)
 
+    def announce(self, text: str) -> None:
+        """Print on a terminal what is going on, before a step that may take seconds on a busy computer."""
+        if sys.stderr.isatty():
+            self.say(text)
+
     def detail(self, text: str) -> None:
         """Print a text if --verbose is given."""
         if self.verbose:

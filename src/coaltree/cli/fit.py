@@ -262,7 +262,7 @@ def fit(
         folder_path = check_outdir(outdir, dry_run)
         settings = reading_settings(id_column, no_id, drop, categorical, na_value, real, gaps)
         notes = Notes(quiet, verbose)
-        located_table = locate_table(table, table_format)
+        located_table = locate_table(table, table_format, notes)
         file, rows = read_table(located_table, settings, notes)
         reasons, source = explain_kinds(file), located_table.name
         del file, located_table  # frees memory during the fit: `rows` has the cells too

@@ -337,7 +337,7 @@ def impute(
         settings = reading_settings(id_column, no_id, drop, categorical, na_value, gaps=gaps)
         check_one_reader({"TABLE": table, "--model": model})
         check_one_writer(as_json, {"--output -": output, "--sd -": sd})
-        source = locate_table(table, table_format)
+        source = locate_table(table, table_format, notes)
         targets = _target_paths(source, output, draws)
         if sd is not None and sd in targets:
             raise InputError(f"--sd and --output are both {sd}; they are two files.")

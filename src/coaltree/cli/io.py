@@ -140,8 +140,9 @@ def reading_settings(
     }
 
 
-def locate_table(path: Path, kind: TableKind | None) -> TableFile:
+def locate_table(path: Path, kind: TableKind | None, notes: Notes) -> TableFile:
     """Return the file of a table, or the table on standard input."""
+    notes.announce(f"reading {STANDARD_INPUT if path == STANDARD_STREAM else path}")
     from ..table.read_file import open_bytes, open_table
 
     wanted = None if kind is None else kind.value

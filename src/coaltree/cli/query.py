@@ -163,9 +163,10 @@ def _read_question(
     notes: Notes,
 ) -> tuple[FittedModel, list[str] | None, NewRows]:
     """Return the model, the names of the new rows if they have some, and the rows."""
+    notes.announce(f"loading {path}")
     with notes.time_step("loading"):
         model = load_clustering(path)
-    file = read_new_table(locate_table(table, kind), model, settings, notes)
+    file = read_new_table(locate_table(table, kind, notes), model, settings, notes)
     with notes.capture_warnings():
         rows = model.read_rows(file.frame, None if unseen is None else unseen.value)
     return model, None if file.row_names is None else list(file.row_names), rows
@@ -237,6 +238,7 @@ def _cut_labels(path: Path, kind: str, given: dict[str, Any], notes: Notes) -> t
     if kind != TreeKind.model:
         tree = read_tree_file(path, kind, notes)
         return tree.leaf_names, cut_leaves(tree, change_cut(Cut(), **given))
+    notes.announce(f"loading {path}")
     with notes.time_step("loading"):
         model = load_clustering(path)
     cut = change_cut(model.cluster_settings, **given)
