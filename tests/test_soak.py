@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow():
     """In small, where a page more or less counts: ``tools/soak.py 2000`` asks for less than 1 %."""
     growth, _ = soak.soak(44)

@@ -146,11 +146,14 @@ def test_an_alignment_by_felsensteins_pruning():
     tree = ct.simulate_tree(len(frame), random_state=3)
     generator = rate * (np.tile(q, (4, 1)) - np.eye(4))
     total, n = 0.0, len(frame)
+    lengths = {
+        child: tree.heights[n + k] - tree.heights[child] for k, pair in enumerate(tree.children) for child in pair
+    }
+    transition = {child: expm(generator * length) for child, length in lengths.items()}
     for column in frame:
         partial = [[float(isinstance(c, float) or c is None or state in c) for state in states] for c in frame[column]]
-        for k, pair in enumerate(tree.children.tolist()):
-            steps = [expm(generator * (tree.heights[n + k] - tree.heights[child])) @ partial[child] for child in pair]
-            partial.append(steps[0] * steps[1])
+        for a, b in tree.children.tolist():
+            partial.append((transition[a] @ partial[a]) * (transition[b] @ partial[b]))
         total += np.log(q @ partial[-1])
     codes = [
         [nan if isinstance(c, float) or c is None else ct.state_set(*map(states.index, c)) for c in row]
