@@ -321,3 +321,12 @@ def test_formulas_are_written_as_they_were_read(tmp_path, monkeypatch, capsys):
     assert filled.columns == table.columns
     assert filled["id"].to_list() == names
     assert filled["c"].to_list()[:5] == table["c"].to_list()[:5]
+
+
+def test_a_report_on_the_largest_numbers_and_a_long_name(tmp_path, monkeypatch, capsys):
+    name = "n" * 3000
+    rows = "".join(f"r{i},{1.7e308 * (-1) ** i if i > 9 else i},{i % 3}\n" for i in range(12))
+    (tmp_path / "t.csv").write_text(f"{name},x,y\n{rows}")
+    code, _, err = command_in(tmp_path, monkeypatch, capsys)("fit", "t.csv", "-o", "out", "--report")
+    assert code == 0
+    assert max(map(len, err.splitlines())) < 600

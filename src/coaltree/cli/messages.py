@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .._validation import quote
 from ..table.messages import count, listing
 from .console import Notes
 from .io import print_json
@@ -30,7 +31,7 @@ def describe_table(table: Table, source: str) -> str:
         for kind, columns in (("real", table.real), ("categorical", table.categorical))
         if columns
     ]
-    names = f", row names from column {table.id_column!r}" if table.id_column else ""
+    names = f", row names from column {quote(table.id_column)}" if table.id_column else ""
     if table.row_names is None:
         names = ", numbered from 0"
     return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
