@@ -175,6 +175,27 @@ def test_more_resolution_splits_clusters():
 
 
 @pytest.mark.usefixtures("short_chains")
+def test_many_clear_clusters_are_found():
+    rng = np.random.default_rng(0)
+    X = np.repeat(20 * rng.normal(size=(20, 10)), 20, axis=0) + rng.normal(size=(400, 10))
+    model = ct.CoalescentClustering().fit(X)
+    assert adjusted_rand_score(np.repeat(np.arange(20), 20), model.labels_) == 1
+    assert model._model.clusters_chosen_by == "gap"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_inside_of_clusters_is_not_cut(seed):
+    """Fifty columns of noise put all splits above the default height of the cut."""
+    rng = np.random.default_rng(seed)
+    classes = np.repeat([0, 1], 100)
+    X = rng.normal(size=(200, 52))
+    X[classes == 1, :2] += 5
+    model = ct.CoalescentClustering().fit(X)
+    assert model.n_clusters_ == 2
+    assert adjusted_rand_score(classes, model.labels_) > 0.8
+    assert model._model.clusters_chosen_by == "no structure within"
+
+
 def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
     X, classes = blobs()
     X[:2] += 20 * np.array([[1, -1, 1, -1], [-1, 1, -1, 1]])  # two rows far from all others and from each other

@@ -76,6 +76,7 @@ _CONSTRAINTS: dict[str, Constraint] = {name: rule.constraint for name, rule in C
 DEFAULT_WORDS = {
     "gap": "separated by a gap in the heights of the tree",
     "no structure": "as the heights of the tree show no structure",
+    "no structure within": "within which the heights of the tree show no structure",
     "default resolution": f"at the default resolution {DEFAULT_RESOLUTION:g}, as no gap in the heights is clear",
     "likelihood ratio": "where the model prefers one tree to two",
 }

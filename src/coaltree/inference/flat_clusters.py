@@ -19,9 +19,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MIN_CLUSTER_SIZE = 2  # by default, if the table has enough rows
-MIN_GAP_RATIO = 2.5  # of successive split heights, for a clear gap between them
-MIN_GAP_HEIGHT = 0.3  # of the split above a gap; below, heights are not informative
-MAX_SPLITS = 10  # among which to search for a gap; lower splits have few rows each
+# A gap: one of the first splits is at least `min_ratio` times as high as the next, and at least as high as `min_height`. Lower
+# splits have few rows each, and their heights vary by chance, so that they must differ more.
+MIN_GAP_RATIO, MIN_GAP_HEIGHT, MAX_SPLITS = 2.5, 0.3, 10
+MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS = 8.0, 0.1, 40
 # A table has no structure if its highest split is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as
 # split number FLAT_SPLIT. With fewer columns the splits of pure noise differ more.
 FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.5, 8, 2.8
@@ -66,15 +67,15 @@ class NaturalCut(NamedTuple):
     """The default height of a cut, and the reason for it."""
 
     height: float
-    reason: Literal["gap", "no structure", "default resolution"]
+    reason: Literal["gap", "no structure", "no structure within", "default resolution"]
 
 
 def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int = 10) -> NaturalCut:
     """Return where to cut a tree by default.
 
     Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least 2.5 times as high as
-    the next, the tree is cut between the two with the largest ratio. If the first eight are about equally high, as for noise
-    without structure, the tree is not cut at all.
+    the next, or one of the forty highest eight times, the tree is cut between the two with the largest ratio. If the first eight are about equally high, as for noise
+    without structure, the tree is not cut at all. If eight later ones are, and above the default height, it is cut above them.
 
     Parameters
     ----------
@@ -97,14 +98,22 @@ def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int
     NaturalCut(height=0.02, reason='gap')
     """
     heights = split_heights(tree, min_size)
-    n_splits = min(int(np.count_nonzero(heights[:-1] >= MIN_GAP_HEIGHT)), MAX_SPLITS)
-    if n_splits:
-        ratios = heights[:n_splits] / np.maximum(heights[1 : n_splits + 1], np.finfo(float).tiny)
-        if ratios.max() >= MIN_GAP_RATIO:
-            return NaturalCut(float(heights[int(ratios.argmax()) + 1]), "gap")
+    ratios = heights[:-1] / np.maximum(heights[1:], np.finfo(float).tiny)
+    for min_ratio, min_height, max_splits in (
+        (MIN_GAP_RATIO, MIN_GAP_HEIGHT, MAX_SPLITS),
+        (MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS),
+    ):
+        first = ratios[: min(int(np.count_nonzero(heights[:-1] >= min_height)), max_splits)]
+        if first.max(initial=0) >= min_ratio:
+            return NaturalCut(float(heights[int(first.argmax()) + 1]), "gap")
     flat_ratio = max(FLAT_RATIO, 1 + FLAT_COLUMNS / max(n_columns, 1))
-    if len(heights) >= FLAT_SPLIT and heights[0] < flat_ratio * heights[FLAT_SPLIT - 1]:
+    flat = heights[: 1 - FLAT_SPLIT] < flat_ratio * heights[FLAT_SPLIT - 1 :]  # from each split to the eighth from it
+    if len(flat) and flat[0]:
         return NaturalCut(math.inf, "no structure")
+    # Many columns of noise put all splits above the default height, also those inside of clear clusters.
+    flat &= heights[FLAT_SPLIT - 1 :] > default_height
+    if flat[:MAX_SPLITS].any():
+        return NaturalCut(float(heights[int(flat.argmax())]), "no structure within")
     return NaturalCut(default_height, "default resolution")
 
 
