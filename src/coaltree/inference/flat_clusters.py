@@ -74,8 +74,9 @@ def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int
     """Return where to cut a tree by default.
 
     Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least 2.5 times as high as
-    the next, or one of the forty highest eight times, the tree is cut between the two with the largest ratio. If the first eight are about equally high, as for noise
-    without structure, the tree is not cut at all. If eight later ones are, and above the default height, it is cut above them.
+    the next, or one of the forty highest eight times, the tree is cut between the two with the largest ratio. If the first eight
+    are about equally high, as for noise without structure, the tree is not cut at all. If eight later ones are, and above the
+    default height, it is cut above them.
 
     Parameters
     ----------
