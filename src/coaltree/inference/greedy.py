@@ -62,13 +62,9 @@ from .thread_executor import ThreadExecutor, in_threads, thread_count
 IntArray = NDArray[np.intp]
 
 MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = 1_000, 10_000  # below which the neighbour search leaves the rest to the exact one
-ROWS_PER_SCAN, SCANS_PER_THREAD = (
-    100,
-    4,
-)  # so many rows at a time, on average, or fewer if each thread then has too few turns
-MAX_NUMBERS_OF_ONE_THREAD = (
-    2_500_000  # in the messages of all pairs: threads would take longer to start than the work takes
-)
+ROWS_PER_SCAN = 100  # that a thread takes at a time, on average
+SCANS_PER_THREAD = 4  # at least, so that the threads finish together; then a scan has fewer rows
+MAX_NUMBERS_OF_ONE_THREAD = 2_500_000  # in the messages of all pairs; below, threads take longer to start than the work
 ROWS_PER_BLOCK = 100_000  # compared at a time to find equal ones
 
 FloatArray = NDArray[np.float64]
