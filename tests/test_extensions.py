@@ -63,7 +63,9 @@ print(ct.refine(found.tree, real, found.process).log_joint)
 from coaltree.inference import posterior_draws
 posterior_draws.MIN_SWEEPS = posterior_draws.MAX_SWEEPS = 4  # as plain Python they take seconds
 posterior_draws.DRAWS_PER_CHAIN = 2
-print(ct.CoalescentClustering().fit(real).score_samples(real[:2] + 0.1).tolist())
+print(ct.CoalescentClustering(covariance="full").fit(real).score_samples(real[:2] + 0.1).tolist())
+from coaltree._extensions import are_compiled
+assert are_compiled() == (sys.argv[2] == "build")
 print(ct.greedy(np.repeat(real, 12, axis=0) + rng.normal(size=(72, 2)), ct.Brownian(noise=0.1), search="neighbors").log_joint)
 print(ct.baselines.BayesianHierarchicalClustering().fit(real).tree_.to_newick())
 """

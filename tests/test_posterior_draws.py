@@ -461,3 +461,13 @@ def test_wide_tables_get_fewer_sweeps_and_rows():
         assert max(plan.kept) < plan.n_sweeps
         time = n * (posterior_draws.MOVE + posterior_draws.COLUMN * n_columns) * plan.n_sweeps
         assert time <= 1.01 * posterior_draws.MAX_TIME
+
+
+def test_without_compiled_kernels_chains_are_short(monkeypatch):
+    matrix = np.random.default_rng(0).normal(size=(178, 13))
+    compiled = posterior_draws._plan(*matrix.shape)
+    monkeypatch.setattr(posterior_draws, "are_compiled", lambda: False)
+    plain = posterior_draws._plan(*matrix.shape)
+    assert plain.n_sweeps == posterior_draws.MIN_WIDE_SWEEPS < compiled.n_sweeps / 5
+    assert len(plain.kept) >= 8
+    assert min(plain.kept) >= plain.warmup

@@ -41,12 +41,17 @@ def kernel_path(path: Iterable[str]) -> list[str]:
 def say_uncompiled(say: Callable[[str], None]) -> None:
     """Say it in another way than by a warning if the kernels are not compiled."""
     global _warned
-    folder = (
-        Path(__file__).parent / "process" / "kernels"
-    )  # whether this processor runs the build is seen when it is loaded
+    # whether this processor runs the build is seen when it is loaded
+    folder = Path(__file__).parent / "process" / "kernels"
     if not _warned and not _are_built(str(build) for build in (folder, folder / "avx2") if build.is_dir()):
         _warned = True
         say(UNCOMPILED)
+
+
+def are_compiled() -> bool:
+    """Return whether the kernels that are loaded were compiled."""
+    kernel = import_module("coaltree.process.kernels.messages")
+    return str(kernel.__file__).endswith(tuple(EXTENSION_SUFFIXES))
 
 
 def _are_built(folders: Iterable[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extensions import are_compiled
 from .._random import RandomState, as_generator
 from ..process.base import Process
 from ..tree.tree import Tree
@@ -23,16 +24,16 @@ FloatArray = NDArray[np.float64]
 
 N_CHAINS = 2
 DRAWS_PER_CHAIN = 25  # draws of each chain
-N_TREE_SWEEPS = (
-    10  # sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them
-)
+# Sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them.
+N_TREE_SWEEPS = 10
 WARMUP_SHARE = 0.4  # of all sweeps
 N_CELL_DRAWS = 10  # of missing cells before the first move: filled otherwise they would mislead it
 MIN_SWEEPS, MAX_SWEEPS = 80, 300
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
 MOVE, COLUMN, TIME = 1.0, 0.05, 60_000.0
 MAX_TIME = 1_000_000.0  # in these units, about half a minute: wide tables get fewer sweeps, and fewer rows
-MIN_WIDE_SWEEPS = 16  # of wide tables, whose trees are nearly certain
+MIN_WIDE_SWEEPS = 16  # of wide tables, whose trees are nearly certain, and of all tables where kernels are not compiled
+PLAIN_PYTHON_COST = 300.0  # of a move where kernels are not compiled, relative to a compiled one
 MIN_ROWS, MAX_ROWS = 100, 3_000  # that trees are drawn over
 MAX_CELLS = 5_000_000  # in the tables of all draws: a wide table gets fewer draws, so that questions stay fast
 N_REPORTS = 10  # of progress
@@ -119,7 +120,8 @@ def max_rows(n_columns: int) -> int:
 def _plan(n: int, n_columns: int) -> Plan:
     time = n * (MOVE + COLUMN * n_columns)
     sweeps = int(np.clip(TIME / time, MIN_SWEEPS, MAX_SWEEPS))
-    sweeps = min(sweeps, max(int(MAX_TIME / time), MIN_WIDE_SWEEPS))
+    most = MAX_TIME if are_compiled() else MAX_TIME / PLAIN_PYTHON_COST
+    sweeps = min(sweeps, max(int(most / time), MIN_WIDE_SWEEPS))
     warmup = int(WARMUP_SHARE * sweeps)
     n_draws = int(np.clip(MAX_CELLS / (N_CHAINS * n * n_columns), 2, DRAWS_PER_CHAIN))
     return Plan(sweeps, warmup, frozenset(np.linspace(warmup, sweeps - 1, n_draws).round().astype(int).tolist()))
@@ -136,8 +138,7 @@ def _run_sweeps(
             chain.tune()
         if k in plan.kept:
             unchanged = draws and np.array_equal(draws[-1].X, chain.table, equal_nan=True)
-            X = (
-                draws[-1].X if unchanged else chain.table.copy()
-            )  # most tables are the same in all draws, and may be large
+            # most tables are the same in all draws, and may be large
+            X = draws[-1].X if unchanged else chain.table.copy()
             draws.append(Draw(chain.tree(leaf_names), chain.process, X))
     return chain, draws

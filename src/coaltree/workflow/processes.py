@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extensions import are_compiled
 from .._validation import quote
 from ..errors import InputError
 from ..inference.posterior_draws import Draw
@@ -118,9 +119,11 @@ def prediction_process(
 ) -> Process:
     """Return the process from which draws for predictions begin, with parameters for each column.
 
-    Up to `MAX_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise.
+    Up to `MAX_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise. Where
+    kernels are not compiled, such predictions take minutes: then only an explicit ``covariance="full"`` gets them.
     """
-    correlated = covariance in (None, "full") and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
+    wanted = covariance == "full" or (covariance is None and are_compiled())
+    correlated = wanted and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
     shape = None if covariance == "full" else covariance
     share = NOISE if noise is None else noise
     ratio = share / (1 - share)
