@@ -267,3 +267,12 @@ def test_heights_far_beyond_the_coalescent():
     assert found.tree.heights[-1] > 1_000
     tree = average_trees(found.tree, 1e4 * X, found.process)
     assert tree.heights[-1] == pytest.approx(found.tree.heights[-1], rel=0.5)
+
+
+def test_replicates_of_wide_tables_are_bounded():
+    codes = np.random.default_rng(0).integers(0, 3, size=(2, 20_000)).astype(float)
+    forest = ct.Multinomial(noise=0.2).resolve(codes).forest(codes, 2, patterns=False)
+    (few, trees), (many, _) = averaging._choose_sizes(forest, 500), averaging._choose_sizes(forest, 5_000)
+    assert trees == averaging.MIN_TREES
+    assert few == many < averaging.MAX_LINEAGES
+    assert trees * few**2 * averaging.SITE_COST * 20_000 <= averaging.MAX_PAIRS + averaging.FREE_PAIRS

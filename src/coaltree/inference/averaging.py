@@ -54,6 +54,7 @@ MIN_TREES, MAX_TREES, MAX_TREES_FILLED = 5, 10, 30
 # Replicates may take a tenth of a second longer than the greedy search, which considers n^2 pairs. The allowance is in pairs
 # without columns, and the costs of columns are relative to such a pair.
 FREE_PAIRS = 300_000
+MAX_PAIRS = 20_000_000  # also without columns: replicates of wide tables, whose trees are nearly certain, take seconds
 REAL_COLUMN_COST, COMPLETE_COLUMN_COST, SITE_COST = 0.25, 0.012, 0.016
 JITTER = 0.42  # of the noise's standard deviation
 DROP = 1.0  # of the noise's probability
@@ -144,7 +145,7 @@ def _choose_sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, in
     real_cost = COMPLETE_COLUMN_COST if forest.complete else REAL_COLUMN_COST
     cost = 1 + real_cost * forest.n_real + SITE_COST * forest.n_sites
     incomplete_cost = 1 + REAL_COLUMN_COST * forest.n_real + SITE_COST * forest.n_sites
-    pairs = (incomplete_cost / cost if filled else 1.0) * n**2 + FREE_PAIRS / cost
+    pairs = min((incomplete_cost if filled else cost) * n**2, MAX_PAIRS) / cost + FREE_PAIRS / cost
     m = min(n, MAX_LINEAGES, max(math.isqrt(int(pairs / MIN_TREES)), 2))
     return m, min(max(int(pairs / m**2), MIN_TREES), MAX_TREES_FILLED if filled else MAX_TREES)
 
