@@ -324,7 +324,7 @@ def evidence(
     >>> X = [[0.0, 0.0], [0.1, 0.2], [3.0, 2.0]]
     >>> slow, fast = (ct.evidence(X, ct.Brownian(variance), random_state=0) for variance in (1.0, 100.0))
     >>> round(slow.log_evidence - fast.log_evidence)  # the log Bayes factor
-    3
+    4
     >>> slow.standard_error < 0.1
     True
     """
