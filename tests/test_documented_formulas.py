@@ -5,7 +5,7 @@ Each test says which formulas it is about. All formulas of the page are covered,
 
 import math
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 import coaltree as ct
+from coaltree.inference.evidence import Steps, draw_from_prior
 from coaltree.predict.predictor import Predictor
 from coaltree.process.base import WeightedTrees
 from coaltree.process.covariance_sampling import CovariancePrior, draw_inverse_wishart
@@ -663,6 +664,30 @@ def test_missing_cells_of_a_row_given_all_others():
         *(messages, X, Z, stack, stage, np.empty((6, 3))),
     )
     np.testing.assert_allclose(X[0, missing], expected)
+
+
+@formula("14.1", "14.2")
+def test_evidence_in_steps_from_power_to_power():
+    """Two rows, whose tree has one height: the integrals of all powers by quadrature, and the sum as it is coded."""
+    process = ct.Brownian(0.8, 0.1)
+
+    def likelihood(height):
+        return math.exp(process.log_likelihood(ct.Tree([[0, 1]], [0.0, 0.0, height]), X[:2]))
+
+    powers = [0.0, 0.3, 1.0]
+    constants = [quad(lambda h, b=b: math.exp(-h) * likelihood(h) ** b, 0, np.inf)[0] for b in powers]
+    for (low, high), (z, z_next) in zip(pairwise(powers), pairwise(constants), strict=True):
+        mean = quad(
+            lambda h, b=low, c=high, z=z: math.exp(-h) * likelihood(h) ** b / z * likelihood(h) ** (c - b), 0, np.inf
+        )
+        assert mean[0] == pytest.approx(z_next / z)
+    found = ct.evidence(X[:2], process, 2, n_chains=3, n_samples=5, powers=powers, random_state=0)
+    trees = draw_from_prior(X[:2], process, 1, 5)
+    weights = np.array([likelihood(h) for h in trees.heights[:, 0]]) ** 0.3
+    steps = Steps.empty(1, 1)
+    steps.add(0, 0, trees, 0.3)
+    assert steps.log_ratios[0, 0] == pytest.approx(math.log(weights.mean()))
+    np.testing.assert_allclose(found.run_log_evidences, found.log_ratios.sum(axis=1))
 
 
 def test_every_formula_is_worked_out_and_numbered_in_order():

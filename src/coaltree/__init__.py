@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .estimators.clustering import CoalescentClustering
     from .estimators.imputer import CoalescentImputer
     from .estimators.load import load_model
+    from .inference.evidence import evidence
+    from .inference.evidence_result import EvidenceResult
     from .inference.greedy import GreedyResult, greedy
     from .inference.mcmc import mcmc
     from .inference.mcmc_result import MCMCResult
@@ -49,6 +51,7 @@ _HOMES = {
     "Brownian": "process.brownian",
     "CoalescentClustering": "estimators.clustering",
     "CoalescentImputer": "estimators.imputer",
+    "EvidenceResult": "inference.evidence_result",
     "GreedyResult": "inference.greedy",
     "MCMCResult": "inference.mcmc_result",
     "Mixed": "process.mixed",
@@ -62,6 +65,7 @@ _HOMES = {
     "calibrate": "process.calibration",
     "datasets": "",
     "errors": "",
+    "evidence": "inference.evidence",
     "greedy": "inference.greedy",
     "load_model": "estimators.load",
     "log_joint": "process.likelihood",
@@ -91,6 +95,7 @@ __all__ = [
     "Brownian",
     "CoalescentClustering",
     "CoalescentImputer",
+    "EvidenceResult",
     "GreedyResult",
     "MCMCResult",
     "Mixed",
@@ -105,6 +110,7 @@ __all__ = [
     "calibrate",
     "datasets",
     "errors",
+    "evidence",
     "greedy",
     "load_model",
     "log_joint",

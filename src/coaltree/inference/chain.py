@@ -152,6 +152,13 @@ class Chain:
         """The table that the messages are made of, see `ParameterSampler`."""
         return self._X
 
+    def start_at(self, tree: Tree, rng: np.random.Generator) -> None:
+        """Go on from another tree with other random numbers, as a new chain would; messages of the rows stay."""
+        self._rng = rng
+        set_children(self._history, tree.children, 2 * self.n_leaves - 2)
+        set_heights(self._forest, self._history, tree.heights)
+        self._update_log_joint()
+
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
         """Return the tree as it is."""
         children, heights, _ = self._in_order()
