@@ -110,6 +110,11 @@ def log_likelihoods(children, heights, X, process):
             with_parameters = reference.columns_with(columns, part.rate, part.noise)
             for (codes, rate, noise), q in zip(with_parameters, equilibria, strict=True):
                 total += categorical_column(codes, rate, q, noise, children, heights)
+                if part.ascertainment is not None:
+                    left_out = range(len(q)) if part.ascertainment == "variable" else [0]
+                    unseen = [np.where(np.isnan(codes), np.nan, state) for state in left_out]
+                    logs = [categorical_column(own, rate, q, noise, children, heights) for own in unseen]
+                    total -= np.log1p(-np.exp(logs).sum(axis=0))
     return total
 
 

@@ -5,7 +5,7 @@ Nothing here uses the library's own numerical code. A process is read only for i
 enumeration of all interior states) and the recursion of messages; `test_likelihood.py` checks one against the other.
 """
 
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -191,7 +191,30 @@ def log_likelihood(tree, X, process):
         elif kind(part) == "OrnsteinUhlenbeck":
             total += stationary_log_likelihood(tree, columns, part.rate, part.mean, part.variance, part.noise)
         else:
-            total += multinomial_log_likelihood(tree, columns, part.rate, equilibria_of(part, columns), part.noise)
+            equilibria = equilibria_of(part, columns)
+            total += multinomial_log_likelihood(tree, columns, part.rate, equilibria, part.noise)
+            total -= log_recorded(tree, columns, part, equilibria)
+    return total
+
+
+def is_recorded(shown, ascertainment):
+    """Return whether a column with these known cells is recorded."""
+    return len(set(shown)) > 1 if ascertainment == "variable" else any(state > 0 for state in shown)
+
+
+def log_recorded(tree, X, process, equilibria):
+    """Return the log probability that all columns are recorded: the sum over what their known cells may show."""
+    if process.ascertainment is None:
+        return 0.0
+    total = 0.0
+    for (codes, rate, noise), q in zip(columns_with(X, process.rate, process.noise), equilibria, strict=True):
+        known, chance = np.flatnonzero(codes >= 0), 0.0
+        for shown in product(range(len(q)), repeat=len(known)):
+            if is_recorded(shown, process.ascertainment):
+                column = np.full(len(codes), np.nan)
+                column[known] = shown
+                chance += column_probability(tree, column, rate, q, noise)
+        total += np.log(chance)
     return total
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
@@ -566,6 +566,35 @@ def test_a_leaf_with_one_of_several_states():
                 assert process.leaf_log_likelihoods(np.array([[code]]))[0] == pytest.approx(np.log(share))
                 each = [process.log_likelihood(tree, [[1], [own]]) for own in (a, b)]
                 assert process.log_likelihood(tree, [[1], [code]]) == pytest.approx(np.logaddexp(*each))
+
+
+@formula("5.7")
+def test_a_column_that_was_recorded():
+    """The probability of a column of a cherry, given that its cells differ, or that one is not in the first state."""
+    tree = ct.Tree([[0, 1]], [0.0, 0.0, 0.4])
+    kept = np.exp(-2 * 0.7 * 0.4)
+    joint = Q[:, None] * (kept * np.eye(3) + (1 - kept) * Q[None])
+    for ascertainment, unrecorded in (("variable", np.trace(joint)), ("present", joint[0, 0])):
+        process = ct.Multinomial(0.7, [Q], ascertainment=ascertainment)
+        assert process.log_likelihood(tree, [[2], [1]]) == pytest.approx(np.log(joint[2, 1] / (1 - unrecorded)))
+
+
+@formula("13.11")
+def test_columns_that_were_not_recorded():
+    """The sum over their numbers; and the draws, whose mean and variance are held to six standard errors."""
+    process = ct.Multinomial(0.7, [Q] * 4, ascertainment="variable")
+    unseen = process.unseen_columns(np.tile([[0.0], [1.0]], 4))
+    children, heights = np.array([[0, 1]]), np.array([0.0, 0.0, 0.4])
+    P, (V,) = unseen.probabilities(children, heights)
+    assert pytest.approx(1 - P.sum()) == V
+    numbers = np.indices((60, 60, 60)).reshape(3, -1)
+    logs = special.gammaln(4 + numbers.sum(axis=0)) - special.gammaln(4) - special.gammaln(1 + numbers).sum(axis=0)
+    assert np.exp(logs + np.log(P) @ numbers).sum() == pytest.approx(V**-4, rel=1e-6)
+    rng = np.random.default_rng(0)
+    drawn = np.array([unseen.draw_counts(children, heights, rng) for _ in range(20_000)])
+    mean, variance = 4 * P / V, 4 * P / V * (1 + P / V)  # negative binomial
+    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 6 * np.sqrt(variance / 20_000))
+    assert drawn.var(axis=0) == pytest.approx(variance, rel=0.1)
 
 
 @formula("11.4")

@@ -92,6 +92,13 @@ class Rule(StrEnum):
     min_duration = "min-duration"
 
 
+class Ascertainment(StrEnum):
+    """Which categorical columns were recorded."""
+
+    variable = "variable"
+    present = "present"
+
+
 class Proposal(StrEnum):
     """How sequential Monte Carlo draws merges."""
 
@@ -208,6 +215,15 @@ def fit(
     real_process: RealProcessOption = None,
     covariance: CovarianceOption = None,
     noise: NoiseOption = None,
+    ascertainment: Annotated[
+        Ascertainment | None,
+        typer.Option(
+            metavar="WHICH",
+            help="Which categorical columns were recorded: variable, none that are constant (morphology); present, none whose "
+            "cells are all in the first category, such as 0 or absent (cognates). Categories then have no noise, and one rate.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     standardize: StandardizeOption = None,
     no_standardize: Annotated[
         bool,
@@ -273,6 +289,7 @@ def fit(
         # Imported after the table is read, because problems with it are reported at once.
         from .._atomic import OutputFolder
         from ..inference.executors import open_client
+        from ..process.multinomial import Multinomial
         from ..workflow.settings import ClusterSettings
 
         parameters = keep_given(
@@ -292,6 +309,7 @@ def fit(
                 "real_process": real_process,
                 "covariance": covariance,
                 "noise": noise,
+                "categorical_process": ascertainment and Multinomial(ascertainment=ascertainment.value),
                 **asdict(cut),
             }
         )
@@ -299,6 +317,8 @@ def fit(
         listed = {
             name: getattr(chosen, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference.value])
         }
+        if ascertainment is not None:
+            listed["ascertainment"] = ascertainment.value
         checkpoint = None if dask is None else _checkpoint_path(folder_path)
         with OutputFolder(folder_path) as folder, open_client(dask) as chosen.client:
             print_table(rows, source, reasons, notes)

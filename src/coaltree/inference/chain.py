@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..process.ascertainment import UnseenColumns
 from ..process.base import ParameterSampler, Process
+from ..process.layout import make_forest
 from ..process.slice_sampling import slice_step
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
@@ -28,7 +30,7 @@ LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a 
 FIRST_STRETCH = 1.0
 TARGET_ACCEPTANCE = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
 CLOCK_RANGE = (-10.0, 10.0)  # of the logarithm of what all heights are multiplied by when the clock is set
-DERIVED_ATTRIBUTES = ("_forest", "_history", "_segments")  # attributes of a chain
+DERIVED_ATTRIBUTES = ("_forest", "_history", "_segments", "_unseen")  # attributes of a chain
 TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by about so much
 
 
@@ -56,10 +58,19 @@ class State(NamedTuple):
     draws: FloatArray  # what their draws go on from beside them
 
 
-def room_for_chain(X: FloatArray, process: Process, power: float = 1.0) -> tuple[Any, Any, Any]:
-    """Return a forest with the messages of the rows, and room for a tree over them and its places."""
+def room_for_chain(
+    X: FloatArray, process: Process, power: float = 1.0, unseen: UnseenColumns | None = None
+) -> tuple[Any, Any, Any]:
+    """Return a forest with the messages of the rows, and room for a tree over them and its places.
+
+    Unseen columns come after those of the table. They have no weight unless they are given one.
+    """
     n = len(X)
-    forest = process.forest(X, slots_of(n))
+    if unseen is None:
+        forest = process.forest(X, slots_of(n))
+    else:
+        weightless = (own._replace(weight=np.zeros(len(own.equilibrium))) for own in unseen.declared)
+        forest = make_forest([*process.columns(X), *weightless], slots_of(n))
     forest.set_power(power)
     return forest, History(n), BranchSegments(forest, 2 * n - 1)
 
@@ -112,7 +123,8 @@ class Chain:
     def _make_messages(self, process: Process, children: IntArray, root: int, heights: FloatArray) -> None:
         """Make all messages of a tree anew; its children and heights are by slot."""
         self._message_process = process  # the chain's own, but for a chain that has not moved yet
-        self._forest, self._history, self._segments = room_for_chain(self._X, process, self._power)
+        self._unseen = process.unseen_columns(self._X)
+        self._forest, self._history, self._segments = room_for_chain(self._X, process, self._power, self._unseen)
         self._leaves = self._power * math.fsum(process.leaf_log_likelihoods(self._X))
         set_children(self._history, children[len(self._X) :], root)
         set_heights(self._forest, self._history, heights)
@@ -120,11 +132,28 @@ class Chain:
 
     def _update_log_joint(self) -> None:
         """Set the log joint density, and clear rounding errors away: what follows depends on the tree alone."""
+        self._log_joint = self._unconditional_log_joint()
+        self._log_recorded = 0.0
+        if self._unseen is not None:
+            children, heights = self._numbered()
+            self._log_recorded = self._log_recorded_at(self._unseen, children, heights)
+
+    def _unconditional_log_joint(self) -> float:
+        """Return the log joint density of the tree and all weighted columns; make all messages anew."""
         ladder = np.asarray(self._history.ladder)
         live = np.arange(len(ladder) + 1, 1, -1)
         waits = np.diff(ladder, prepend=0.0)
         prior = -float(np.sum(live * (live - 1) / 2 * waits))
-        self._log_joint = float(log_likelihood_of(self._forest, self._history)) + prior
+        return float(log_likelihood_of(self._forest, self._history)) + prior
+
+    def _log_recorded_at(self, unseen: UnseenColumns, children: IntArray, heights: FloatArray) -> float:
+        """Return the log probability that columns are such as are recorded, times the power of the chain."""
+        return self._power * float(unseen.n_recorded @ np.log(unseen.probabilities(children, heights)[1]))
+
+    def _numbered(self) -> tuple[IntArray, FloatArray]:
+        """Return the children of the merges and the heights of all nodes, numbered as those of a tree are."""
+        children, heights, _ = self._in_order()
+        return children, np.append(np.zeros(self.n_leaves), heights)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: not the messages, which follow from the tree."""
@@ -140,7 +169,7 @@ class Chain:
     @property
     def log_joint(self) -> float:
         """Log joint density of the tree and the data, whose likelihood is raised to the power of the chain."""
-        return self._log_joint + self._leaves
+        return self._log_joint + self._leaves - self._log_recorded
 
     @property
     def n_leaves(self) -> int:
@@ -166,19 +195,11 @@ class Chain:
 
     def move(self, count: int, *, hold: bool = False) -> None:
         """Make some moves; then, unless they stay as they are, draw the parameters, or if these are held the missing cells."""
-        uniforms = self._rng.random((count, UNIFORMS))
-        make_moves(
-            self._forest,
-            self._history,
-            self._segments,
-            self._shares,
-            LOG_STAY,
-            self._stretch,
-            uniforms,
-            self._log_joint,
-            self.tried,
-            self.accepted,
-        )
+        if self._unseen is None:
+            self._make_moves(count)
+        else:
+            for first in range(0, count, self.n_leaves):
+                self._move_with_unseen(self._unseen, min(self.n_leaves, count - first))
         self._update_log_joint()
         if self._sampler and hold:
             self._sampler.draw_cells(self.process, self.tree(), self._rng)
@@ -186,6 +207,42 @@ class Chain:
             self._make_messages(self.process, *self._by_slot())
         elif self._sampler:
             self._draw_parameters(self._sampler)
+
+    def _make_moves(self, count: int) -> None:
+        """Make some moves under the present weights of columns."""
+        make_moves(
+            self._forest,
+            self._history,
+            self._segments,
+            self._shares,
+            LOG_STAY,
+            self._stretch,
+            self._rng.random((count, UNIFORMS)),
+            self._log_joint,
+            self.tried,
+            self.accepted,
+        )
+
+    def _move_with_unseen(self, unseen: UnseenColumns, count: int) -> None:
+        """Draw how many columns were not recorded, eq. (13.11), make some moves given that, and scale the tree without it.
+
+        Given these numbers the heights can change but little; the scaling, which sums over them, brings the rest.
+        """
+        self._forest.set_last_weights(self._power, unseen.draw_counts(*self._numbered(), self._rng, self._power))
+        self._log_joint = self._unconditional_log_joint()
+        self._make_moves(count)
+        self._forest.set_power(self._power)
+        children, numbered = self._numbered()
+        _, _, heights = self._by_slot()
+
+        def log_density(log_factor: float) -> float:
+            factor = math.exp(log_factor)
+            set_heights(self._forest, self._history, factor * heights)
+            gain = self._unconditional_log_joint() + (self.n_leaves - 1) * log_factor
+            return gain - self._log_recorded_at(unseen, children, factor * numbered)
+
+        factor = math.exp(slice_step(log_density, 0.0, CLOCK_RANGE, self._rng))
+        set_heights(self._forest, self._history, factor * heights)
 
     def _draw_parameters(self, sampler: ParameterSampler[Any]) -> None:
         """Draw the parameters given the tree, and set the clock of both: eq. (13.4) to (13.7)."""
@@ -212,8 +269,18 @@ class Chain:
         return np.array(self._history.children), self._history.root, heights.copy()
 
     def climb(self, first: int, last: int, least_gain: float) -> int:
-        """Hang some subtrees, by the slots of their tops, where each fits best; return how many moved."""
+        """Hang some subtrees, by the slots of their tops, where each fits best; return how many moved.
+
+        Unrecorded columns join the table in their expected numbers. The log joint grows at least as much as that of this larger
+        table: this is a step of expectation-maximisation.
+        """
+        if self._unseen is not None:
+            counts = self._unseen.expected_counts(*self._numbered(), self._power)
+            self._forest.set_last_weights(self._power, counts)
+            self._unconditional_log_joint()
         moves = int(climb(self._forest, self._history, self._segments, first, last, least_gain))
+        if self._unseen is not None:
+            self._forest.set_power(self._power)
         self._update_log_joint()
         return moves
 

@@ -37,7 +37,7 @@ from .._html import facts_html
 from .._parameters import check_parameter
 from .._validation import quote
 from ..errors import InputError, InputWarning
-from ..process.base import Process, check_process, merge_log_likelihoods
+from ..process.base import Process, check_process, log_recorded, merge_log_likelihoods
 from ..process.kernels.messages import Forest, set_log_norms
 from ..process.validation import as_matrix
 from ..tree.coalescent import log_prior
@@ -160,6 +160,11 @@ def greedy(
     -------
     GreedyResult
 
+    Notes
+    -----
+    If columns are ascertained, see `Multinomial`, the search ignores that, so heights are too large; the densities of the result
+    include it, and `refine` corrects the tree.
+
     Examples
     --------
     >>> import coaltree as ct
@@ -170,6 +175,7 @@ def greedy(
     _check_arguments(process, rule, search, progress)
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
+    resolved.check_ascertainment(matrix)
     report = progress or (lambda share, live: None)
     search = _choose_search(search, rule, matrix, resolved)
     rounds: list[Round] = []
@@ -224,6 +230,7 @@ def explain(tree: Tree, X: FloatArray, process: Process) -> GreedyResult:
     """Return a tree with its densities and likelihood ratios under a resolved process."""
     merges = merge_log_likelihoods(process, tree, X)
     log_likelihood = math.fsum(process.leaf_log_likelihoods(X)) + float(merges.log_z.sum())
+    log_likelihood -= log_recorded(process, tree, X)
     return GreedyResult(tree, log_likelihood + log_prior(tree), log_likelihood, merges.log_ratios, process)
 
 

@@ -156,6 +156,7 @@ def mcmc(
     if n < 2:
         raise InputError("The table has 1 row, so there are no trees to sample; pass at least 2 rows.")
     resolved = process.resolve(matrix)
+    resolved.check_ascertainment(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
     samplers = [resolved.sampler(matrix, hold_noise) if draw_parameters else None for _ in seeds]

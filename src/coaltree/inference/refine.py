@@ -61,6 +61,7 @@ def refine(
             f"X has {len(matrix)} rows and the tree has {tree.n_leaves} leaves; the numbers must be equal."
         )
     resolved = process.resolve(matrix)
+    resolved.check_ascertainment(matrix)
     before = explain(tree, matrix, resolved)
     if tree.n_leaves < 2:
         return before

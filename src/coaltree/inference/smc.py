@@ -94,6 +94,13 @@ def sample_histories(
                 resampled[k] = True
             if report:
                 report((k + 1) / (n - 1), ess[k], log_evidences[k])
+    unseen = process.unseen_columns(X)
+    if unseen is not None and n > 1:  # the condition on recorded columns is a matter of whole trees
+        children, heights = np.asarray(sampler.particles.children), np.asarray(sampler.particles.heights)
+        for p in range(settings.n_particles):
+            log_weights[p] -= unseen.log_recorded(Tree(children[p], np.append(np.zeros(n), heights[p])))
+        weights, log_mean = normalize(log_weights)
+        ess[-1], log_evidences[-1] = 1 / np.sum(weights**2), log_evidence + log_mean
     log_evidence += normalize(log_weights)[1]
     return Run(FinishedParticles.of(sampler.particles), log_evidence, log_evidences, ess, resampled)
 
@@ -290,6 +297,8 @@ def smc(
 
     Notes
     -----
+    If columns are ascertained, see `Multinomial`, the particles are weighted by that condition at the end.
+
     Memory is proportional to ``n_particles n D``. The merge times of ``race`` take another ``4 n_particles n^2`` bytes.
 
     Examples
@@ -308,6 +317,7 @@ def smc(
     n_runs = check_count(n_runs, "n_runs")
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
+    resolved.check_ascertainment(matrix)
     seeds = as_generator(random_state).integers(2**63, size=n_runs).tolist()
     n_threads = thread_count(n_jobs)
     # A callback can be called during the runs only if they share memory with it.

@@ -98,10 +98,12 @@ class SMCResult(TreeSample):
         weights = [share * normalize(run.particles.log_weights)[0] for share, run in zip(shares, runs, strict=True)]
         leaves = math.fsum(process.leaf_log_likelihoods(X))
         log_z = np.concatenate([run.particles.log_z for run in runs])
+        unseen = process.unseen_columns(X)
+        log_recorded = np.array([0.0 if unseen is None else unseen.log_recorded(tree) for tree in trees])
         super().__init__(
             trees,
             np.concatenate(weights),
-            log_joints=leaves + log_z.sum(axis=1) + [log_prior(tree) for tree in trees],
+            log_joints=leaves + log_z.sum(axis=1) - log_recorded + [log_prior(tree) for tree in trees],
             log_ratios=np.concatenate([run.particles.log_ratios for run in runs]),
         )
         evidences = np.array([run.log_evidence for run in runs])

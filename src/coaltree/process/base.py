@@ -24,6 +24,7 @@ from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
+from .ascertainment import UnseenColumns
 from .kernels.messages import Forest
 from .kernels.passes import climb
 from .layout import Columns, Messages, make_forest
@@ -66,10 +67,13 @@ class Process(ABC):
         and loaded.
     takes_state_sets : bool
         Whether codes of sets of states, see `coaltree.state_set`, may be among the cells of categorical columns.
+    ascertainment : str or None
+        Which columns are recorded, see `Multinomial`; None if all are.
     """
 
     kind: ClassVar[str]
     takes_state_sets: ClassVar[bool] = False
+    ascertainment: str | None = None
     _classes: ClassVar[dict[str, type[Process]]] = {}  # by kind
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -194,6 +198,22 @@ class Process(ABC):
     def remarks(self, tree: Tree, X: FloatArray) -> list[str]:
         """Return warnings about the tree of X that the user should read."""
         return []
+
+    # -- ascertainment ---------------------------------------------------------------------------------
+
+    def check_ascertainment(self, X: FloatArray, names: Sequence[str] | None = None) -> None:  # noqa: B027  a default
+        """Raise `InputError` if the table has a column that, according to the process, is never recorded.
+
+        `names` are those of the columns; by default they are numbered. By default all columns are recorded.
+        """
+
+    def without_ascertainment(self) -> Self:
+        """Return the process that records all columns."""
+        return self
+
+    def unseen_columns(self, X: FloatArray) -> UnseenColumns | None:
+        """Return the columns that are not recorded, on which a resolved process conditions: by default there are none."""
+        return None
 
     # -- parameters ------------------------------------------------------------------------------------
 
@@ -321,7 +341,7 @@ class Process(ABC):
     # -- likelihood ------------------------------------------------------------------------------------
 
     def log_likelihood(self, tree: Tree, X: ArrayLike) -> float:
-        """Return the log likelihood of a table on a tree, all constants included: eq. (2.1).
+        """Return the log likelihood of a table on a tree, all constants included: eq. (2.1), with ascertainment eq. (5.7).
 
         Parameters
         ----------
@@ -340,8 +360,10 @@ class Process(ABC):
                 f"The table has {len(matrix)} row(s) and the tree {tree.n_leaves} leaves; row i is leaf i."
             )
         resolved = self.resolve(matrix)
+        resolved.check_ascertainment(matrix)
         merges = merge_log_likelihoods(resolved, tree, matrix)
-        return math.fsum(resolved.leaf_log_likelihoods(matrix)) + float(np.sum(merges.log_z))
+        unconditional = math.fsum(resolved.leaf_log_likelihoods(matrix)) + float(np.sum(merges.log_z))
+        return unconditional - log_recorded(resolved, tree, matrix)
 
 
 @cache
@@ -447,6 +469,12 @@ def merge_log_likelihoods(process: Process, tree: Tree, X: FloatArray) -> MergeL
             "table or of the process are beyond double precision. Rescale them."
         )
     return result
+
+
+def log_recorded(process: Process, tree: Tree, X: FloatArray) -> float:
+    """Return the log probability that all columns are such as are recorded, 0 unless a resolved process conditions on that."""
+    unseen = process.unseen_columns(X)
+    return 0.0 if unseen is None else unseen.log_recorded(tree)
 
 
 def check_process(process: object) -> None:

@@ -64,7 +64,9 @@ def calibrate(
             f"The table has {len(matrix)} row(s) and the trees have {checked[0].n_leaves} leaves; row i is leaf i."
         )
     shares = check_weights(np.ones(len(checked)) if weights is None else weights, len(checked))
-    return fit_to_trees(process.resolve(matrix), checked, shares, matrix, hold_noise)
+    resolved = process.resolve(matrix)
+    resolved.check_ascertainment(matrix)
+    return fit_to_trees(resolved, checked, shares, matrix, hold_noise)
 
 
 def fit_to_trees(

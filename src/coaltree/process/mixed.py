@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
+from .ascertainment import UnseenColumns
 from .base import ParameterSampler, Process, WeightedTrees
 from .layout import Columns, Messages
 from .predictions import Predictions, Whitening
@@ -179,6 +180,17 @@ class Mixed(Process):
         for process, columns in self.parts:
             X[:, columns] = process.jitter_rounded(X[:, columns], rng)
         return X
+
+    def check_ascertainment(self, X: FloatArray, names: Sequence[str] | None = None) -> None:
+        """Check the columns of every part."""
+        known = [f"{column}" for column in range(self.n_columns)] if names is None else names
+        for process, columns in self.parts:
+            process.check_ascertainment(X[:, columns], [known[d] for d in columns])
+
+    def unseen_columns(self, X: FloatArray) -> UnseenColumns | None:
+        """Return those of all parts."""
+        found = (process.unseen_columns(X[:, columns]) for process, columns in self.parts)
+        return UnseenColumns.join([own for own in found if own is not None])
 
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
         """Return the names of all parts; a name that several parts have gets their columns added."""

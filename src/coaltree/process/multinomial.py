@@ -22,6 +22,7 @@ from ..table.cells import Category
 from ..table.scaling import ColumnScale
 from ..table.state_sets import is_valid_set, set_members
 from ..tree.tree import Tree, check_tree
+from .ascertainment import ASCERTAINMENTS, UnseenColumns, draw_events
 from .base import (
     PRIOR_SCALE,
     PRIOR_SHAPE,
@@ -44,9 +45,12 @@ MIN_RATE, MAX_RATE = 1e-100, 1e100  # beyond these, squares of path lengths over
 MIN_SHARE = 1e-100
 MAX_STATES = 10_000  # a message has a number for each state
 EM_STEPS, EM_TOLERANCE = 50, 1e-3
+SCALE_WIDTHS = (0.5, 0.1)  # of steps of the logarithm of all rates
 SITE_NOISE_PRIOR = (1.0, 5.0)  # of the Beta distribution of a noise: most cells show the state of their lineage
 MIN_NOISE, MAX_NOISE = 1e-6, 0.999  # that is fitted or drawn
 SET_TOLERANCE = 1e-6  # of the messages in all states of a set, which are the same but for rounding
+MAX_REDRAWS = 10_000  # of simulated columns that are not recorded
+MAX_NAMED = 5  # columns in a message
 MIN_DRAWN_SHARE = 1e-12  # of a state; equilibria with less are not drawn
 
 
@@ -66,11 +70,18 @@ class Multinomial(Process):
     noise : float or array-like of shape (D,), default 0.0
         Probability that an observed cell is a fresh draw from the equilibrium instead of the state of its lineage, eq. (5.5): one
         number for all columns, or one a column; at least 0 and below 1.
+    ascertainment : {"variable", "present"}, optional
+        Which columns were recorded; the likelihood is conditioned on that, eq. (5.7). By default all columns are. ``"variable"``:
+        only columns in which two rows show different states, as in morphological matrices (Lewis, 2001). ``"present"``: only
+        columns in which some row shows another state than code 0, which means that something is absent, as in lists of cognates.
 
     Notes
     -----
     ``X`` holds codes 0, 1, ..., K_d - 1; NaN is a missing cell. A cell that is one of several states has the code that
     `coaltree.state_set` returns for them, eq. (5.6).
+
+    With `ascertainment`, a column counts as recorded if its known cells show what they have to: which cells are missing is given,
+    and cells with several states count as missing. Predictions of missing cells and of new rows given a tree do not depend on it.
 
     Examples
     --------
@@ -79,13 +90,23 @@ class Multinomial(Process):
     >>> process = ct.Multinomial(rate=1.0, equilibrium=[[0.5, 0.5]])
     >>> round(process.log_likelihood(tree, [[0], [1]]), 4)
     -1.845
+
+    Two rows that differ in a binary column show 0 and 1, or 1 and 0:
+
+    >>> variable = ct.Multinomial(rate=1.0, equilibrium=[[0.5, 0.5]], ascertainment="variable")
+    >>> round(variable.log_likelihood(tree, [[0], [1]]), 4)
+    -0.6931
     """
 
     kind = "multinomial"
     takes_state_sets = True
 
     def __init__(
-        self, rate: ArrayLike = 1.0, equilibrium: Sequence[ArrayLike] | None = None, noise: ArrayLike = 0.0
+        self,
+        rate: ArrayLike = 1.0,
+        equilibrium: Sequence[ArrayLike] | None = None,
+        noise: ArrayLike = 0.0,
+        ascertainment: str | None = None,
     ) -> None:
         try:
             self.rate = np.array(rate, dtype=np.float64)
@@ -101,6 +122,12 @@ class Multinomial(Process):
         self.rate.setflags(write=False)
         self.equilibrium = None if equilibrium is None else _check_equilibrium(equilibrium)
         self.noise = _check_noise(noise)
+        if ascertainment is not None and ascertainment not in ASCERTAINMENTS:
+            raise InputError(
+                f"ascertainment is {quote(ascertainment)}; it must be 'variable' (constant columns were not recorded), 'present' "
+                "(columns in which all cells are absent were not recorded), or None."
+            )
+        self.ascertainment = ascertainment
         if self.equilibrium is not None and self.rate.ndim:
             check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
         if self.equilibrium is not None and self.noise.ndim:
@@ -109,7 +136,8 @@ class Multinomial(Process):
     def __repr__(self) -> str:
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
         noise = f", noise={shorten_value(self.noise)}" if np.any(self.noise > 0) else ""
-        return f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise})"
+        ascertainment = f", ascertainment={self.ascertainment!r}" if self.ascertainment else ""
+        return f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise}{ascertainment})"
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
@@ -138,7 +166,7 @@ class Multinomial(Process):
                     f"Row {row}, column {column} holds code {X[row, column]:g}; a column may have at most {MAX_STATES} states, "
                     "numbered 0, 1, 2, ... without gaps."
                 )
-            return type(self)(self.rate, [smoothed_shares(X[:, d]) for d in range(X.shape[1])], self.noise)
+            return self.replace(equilibrium=[smoothed_shares(X[:, d]) for d in range(X.shape[1])])
         check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
         n_states = np.array([len(q) for q in self.equilibrium])
         # The largest state of a set is the position of its first bit.
@@ -201,6 +229,22 @@ class Multinomial(Process):
         if width is not None:
             check_width(width, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)
+        table = self._simulate(tree, rng)
+        if self.ascertainment is None:
+            return table
+        for _ in range(MAX_REDRAWS):  # of columns that are not recorded
+            wrong = np.flatnonzero(~self._is_recorded(table))
+            if not len(wrong):
+                return table
+            table[:, wrong] = self._select_columns(wrong)._simulate(tree, rng)
+        raise InputError(
+            f"After {MAX_REDRAWS} attempts column {wrong[0]} is still one that ascertainment={self.ascertainment!r} leaves out: "
+            "on this tree such columns are recorded too rarely. Use a higher rate or a higher tree."
+        )
+
+    def _simulate(self, tree: Tree, rng: np.random.Generator) -> FloatArray:
+        """Draw a table, whether or not its columns are recorded."""
+        assert self.equilibrium is not None
         lengths = tree.branch_lengths
         rates = np.broadcast_to(self.rate, len(self.equilibrium))
         parents = tree.parents
@@ -211,6 +255,43 @@ class Multinomial(Process):
         for node in range(tree.n_nodes - 2, -1, -1):
             states[node] = np.where(kept[node], states[parents[node]], states[node])
         return self._observe(states[: tree.n_leaves], rng)
+
+    def _select_columns(self, columns: IntArray) -> Self:
+        """Return the process of some of the columns."""
+        assert self.equilibrium is not None
+        rate, noise = (own[columns] if own.ndim else own for own in (self.rate, self.noise))
+        return self.replace(rate=rate, equilibrium=[self.equilibrium[d] for d in columns], noise=noise)
+
+    def _is_recorded(self, X: FloatArray) -> NDArray[np.bool_]:
+        """Return which columns of a table are such as are recorded."""
+        known = np.where(X >= 0, X, np.nan)
+        if self.ascertainment == "present":
+            return np.asarray(np.any(known > 0, axis=0))
+        lowest = np.min(known, axis=0, where=~np.isnan(known), initial=np.inf)
+        return np.asarray(np.any(known > lowest, axis=0))
+
+    def check_ascertainment(self, X: FloatArray, names: Sequence[str] | None = None) -> None:
+        """Raise if a column is such as `ascertainment` leaves out."""
+        if self.ascertainment is None:
+            return
+        wrong = np.flatnonzero(~self._is_recorded(X)).tolist()
+        if not wrong:
+            return
+        named = [quote(names[d]) if names else str(d) for d in wrong[:MAX_NAMED]]
+        more = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
+        shown = "the same state in all their known cells" if self.ascertainment == "variable" else "only state 0"
+        raise InputError(
+            f"{len(wrong)} column(s) show {shown}: {', '.join(named)}{more}. ascertainment={self.ascertainment!r} says that such "
+            "columns were not recorded. Leave them out, or, if they were recorded, use ascertainment=None."
+        )
+
+    def without_ascertainment(self) -> Self:
+        """Return the process that records all columns."""
+        return self if self.ascertainment is None else self.replace(ascertainment=None)
+
+    def unseen_columns(self, X: FloatArray) -> UnseenColumns | None:
+        """Return the columns that `ascertainment` leaves out."""
+        return None if self.ascertainment is None else Unseen.of(self, X).columns
 
     def _observe(self, states: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return observations of the states of leaves, columns last: noise redraws some from the equilibrium."""
@@ -335,13 +416,13 @@ class Multinomial(Process):
         bounds = size + np.cumsum([len(q) for q in self.equilibrium])
         shares = np.split(values[size : bounds[-1]], bounds[:-1] - size)
         noise = values[bounds[-1] :].reshape(self.noise.shape) if self.noise.any() else self.noise
-        process = type(self)(values[:size].reshape(self.rate.shape), shares, noise)
+        process = self.replace(rate=values[:size].reshape(self.rate.shape), equilibrium=shares, noise=noise)
         process.equilibrium = tuple(shares)  # unchanged: dividing by their sum again could change the last digit
         return process
 
     def rescale_clock(self, factor: float) -> Self:
         """Return the process with slower rates."""
-        return type(self)(self.rate / factor, self.equilibrium, self.noise)
+        return self.replace(rate=self.rate / factor)
 
     def fit(self, trees: WeightedTrees, hold_noise: bool) -> Multinomial:
         """Return the most probable rates, equilibria and noise, or the result of `EM_STEPS`; noise of 0 stays."""
@@ -382,6 +463,11 @@ class Multinomial(Process):
             }
             for d, (categories, q) in enumerate(zip(columns, self.equilibrium, strict=True))
         ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the process as plain values; without ascertainment, as earlier versions know them."""
+        values = super().to_dict()
+        return values if self.ascertainment else {name: own for name, own in values.items() if name != "ascertainment"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Process:
@@ -459,8 +545,79 @@ class Redraws(NamedTuple):
     lengths: FloatArray  # (edges,)
     weights: FloatArray  # (edges,), of the trees that they are in
     redraws: FloatArray  # (columns, edges), probability that the state was redrawn on the edge
+    stays: FloatArray  # (columns, edges), probability that it was not; unrecorded columns are added to both
     draws: FloatArray  # (states,), expected number of draws of each
     noise_draws: FloatArray  # (columns,), expected number of cells that show a draw of the noise
+    unseen_cells: FloatArray  # (columns,), expected number of cells of unrecorded columns
+
+
+class Unseen(NamedTuple):
+    """The columns that are not recorded, and how they go with those of the table."""
+
+    columns: UnseenColumns
+    process: Multinomial  # of the unseen columns, which is not conditioned
+    X: FloatArray  # (rows, unseen columns)
+    group_of: IntArray  # (columns of the table,)
+    state_of: IntArray  # (states of the table,), among the states of all groups
+    unseen_state_of: IntArray  # (states of the unseen columns,), likewise
+    own_state: IntArray  # (unseen columns,), the state that rows show, among the states of all groups
+
+    @classmethod
+    def of(cls, process: Multinomial, X: FloatArray) -> Unseen:
+        """Find the groups of columns that are recorded under the same conditions."""
+        assert process.equilibrium is not None
+        known, n_columns = np.asfortranarray(X >= 0), X.shape[1]
+        rates, noises = (np.broadcast_to(own, n_columns).tolist() for own in (process.rate, process.noise))
+        groups: dict[tuple[bytes, float, float, bytes], int] = {}
+        group_of, firsts = np.empty(n_columns, dtype=np.intp), list[int]()
+        for d, (q, rate, noise) in enumerate(zip(process.equilibrium, rates, noises, strict=True)):
+            group_of[d] = groups.setdefault((known[:, d].tobytes(), rate, noise, q.tobytes()), len(groups))
+            if group_of[d] == len(firsts):
+                firsts.append(d)
+        widths = np.array([len(process.equilibrium[d]) for d in firsts])
+        constant = process.ascertainment == "variable"
+        group = np.repeat(np.arange(len(firsts)), widths if constant else 1)
+        starts = np.cumsum(widths) - widths
+        shown = np.arange(len(group)) - starts[group] if constant else np.zeros(len(group), dtype=np.intp)
+        column = np.array(firsts)[group]
+        plain = process.without_ascertainment()._select_columns(column)
+        plain.equilibrium = tuple(process.equilibrium[d] for d in column)  # to the last digit
+        unseen_X = np.where(known[:, column], shown, np.nan)
+        assert plain.equilibrium is not None
+
+        def numbered(groups: IntArray) -> IntArray:
+            return np.concatenate([starts[g] + np.arange(widths[g]) for g in groups.tolist()])
+
+        columns = UnseenColumns(
+            tuple(own for own in plain.columns(unseen_X) if isinstance(own, SiteColumns)),
+            known[:, column],
+            np.array([q[k] for q, k in zip(plain.equilibrium, shown.tolist(), strict=True)]),
+            np.array(rates)[column],
+            np.array(noises)[column],
+            group,
+            np.full(len(firsts), constant),
+            np.bincount(group_of, minlength=len(firsts)).astype(np.float64),
+        )
+        return cls(columns, plain, unseen_X, group_of, numbered(group_of), numbered(group), starts[group] + shown)
+
+    def add_to(self, found: Redraws, trees: WeightedTrees) -> None:
+        """Add the expected mutations of all unrecorded columns to those of the columns of the table."""
+        group, n_groups, n_edges = self.columns.group, len(self.columns.n_recorded), len(found.lengths)
+        n_edges //= len(trees.trees)
+        known = self.columns.observed.sum(axis=0)
+        for k, (tree, weight) in enumerate(zip(trees.trees, trees.weights, strict=True)):
+            odds = self.columns.odds(tree.children, tree.heights)
+            own = expect_redraws(self.process, WeightedTrees([tree], np.ones(1), self.X))
+            edges = slice(k * n_edges, (k + 1) * n_edges)
+            for into, values in ((found.redraws, own.redraws), (found.stays, own.stays)):
+                total = np.zeros((n_groups, n_edges))
+                np.add.at(total, group, odds[:, None] * values)
+                into[:, edges] += total[self.group_of]
+            by_state = np.repeat(odds, [len(q) for q in self.process.equilibrium or ()]) * own.draws
+            n_states = 1 + int(self.unseen_state_of.max())
+            found.draws[:] += weight * np.bincount(self.unseen_state_of, by_state, n_states)[self.state_of]
+            for cells, per_column in ((found.noise_draws, own.noise_draws), (found.unseen_cells, known)):
+                cells[:] += weight * np.bincount(group, odds * per_column, n_groups)[self.group_of]
 
 
 def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multinomial:
@@ -476,10 +633,40 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
         )
         noises = _best_noise(process, found, trees.X) if moves_noise else process.noise
         change = max(change, float(np.max(np.abs(noises - process.noise))))
-        process = Multinomial(rates, equilibria, noises)
+        process = process.replace(rate=rates, equilibrium=equilibria, noise=noises)
+        if process.ascertainment is not None:
+            scaled = _scale_rates(process, trees)
+            change = max(change, float(np.max(np.abs(np.log(scaled.rate / process.rate)))))
+            process = scaled
         if change < EM_TOLERANCE:
             break
     return process
+
+
+def _scale_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
+    """Return the process with all rates multiplied by what suits the likelihood best, in a few steps.
+
+    If many columns were not recorded, expectation-maximisation alone moves rates but slowly.
+    """
+
+    def log_density(log_factor: float) -> float:
+        rates = process.rate * math.exp(log_factor)
+        if np.any((rates < RATE_RANGE[0]) | (rates > RATE_RANGE[1])):
+            return -math.inf
+        own = process.replace(rate=rates)
+        logs = [own.log_likelihood(tree, trees.X) for tree in trees.trees]
+        return float(trees.weights @ np.array(logs)) + own.log_parameter_prior(trees.X)
+
+    best, highest = 0.0, log_density(0.0)
+    for width in SCALE_WIDTHS:
+        low, high = log_density(best - width), log_density(best + width)
+        bend = low + high - 2 * highest
+        step = 0.5 * width * (low - high) / bend if -math.inf < bend < 0 else width * np.sign(high - low)
+        trial = best + float(np.clip(step, -3 * width, 3 * width))
+        for at, value in ((best - width, low), (best + width, high), (trial, log_density(trial))):
+            if value > highest:
+                best, highest = at, value
+    return process.replace(rate=process.rate * math.exp(best))
 
 
 def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
@@ -507,7 +694,11 @@ def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
             by_share = by_noise[sets.rows, sets.columns] / sets.shares(q)
             np.add.at(draws, sets.state, weight * q[sets.state] * by_share[sets.cell])
     weights = np.repeat(trees.weights, n_edges)
-    return Redraws(lengths.ravel(), weights, shares.reshape(n_columns, -1), draws, noise_draws)
+    redraws = shares.reshape(n_columns, -1)
+    found = Redraws(lengths.ravel(), weights, redraws, 1 - redraws, draws, noise_draws, np.zeros(n_columns))
+    if process.ascertainment is not None:
+        Unseen.of(process, trees.X).add_to(found, trees)
+    return found
 
 
 def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> FloatArray:
@@ -556,7 +747,7 @@ def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArra
     x = np.broadcast_to(resolved.rate, matrix.shape[1])[:, None] * found.lengths
     with np.errstate(divide="ignore", invalid="ignore"):
         gained = np.where(x > 0, found.redraws / np.expm1(x), 0.0)
-    by_rate = np.sum(found.lengths * (gained - (1 - found.redraws)), axis=1)
+    by_rate = np.sum(found.lengths * (gained - found.stays), axis=1)
     ends = np.cumsum([len(q) for q in resolved.equilibrium])[:-1]
     return by_rate, [own / q for own, q in zip(np.split(found.draws, ends), resolved.equilibrium, strict=True)]
 
@@ -564,10 +755,10 @@ def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArra
 def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
     """Maximise ``sum of redraws log(1 - exp(-rate length)) - (1 - redraws) rate length`` and the prior, concave: eq. (11.2)."""
     real = found.lengths > 0
-    lengths, weights, shares = found.lengths[real], found.weights[real], found.redraws[:, real]
+    lengths, weights, shares, stays = (own[..., real] for own in found[:4])
     pooled = process.rate.ndim == 0
     rate = np.array(np.broadcast_to(process.rate, len(shares)))
-    idle = ((1 - shares) * weights) @ lengths
+    idle = (stays * weights) @ lengths
     if pooled:
         idle = np.full(len(shares), idle.sum())
     low, high = np.minimum(rate, RATE_RANGE[0]), np.maximum(rate, RATE_RANGE[1])
@@ -603,7 +794,7 @@ def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArr
     """Return the most probable noise given how many cells it has drawn: eq. (11.4)."""
     assert process.equilibrium is not None
     observed = SetCells.of(X, process.equilibrium).without_flat(~np.isnan(X))
-    cells, drawn = observed.sum(axis=0).astype(np.float64), found.noise_draws
+    cells, drawn = observed.sum(axis=0) + found.unseen_cells, found.noise_draws
     if process.noise.ndim == 0:
         cells, drawn = cells.sum(), drawn.sum()
     a, b = SITE_NOISE_PRIOR
@@ -611,6 +802,16 @@ def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArr
     least, most = np.minimum(process.noise, MIN_NOISE), np.maximum(process.noise, MAX_NOISE)
     best = np.clip((a - 1 + drawn) / (a + b - 2 + cells), least, most)
     return np.where(process.noise > 0, best, 0.0)  # noise of 0 stays
+
+
+class UnseenDraws(NamedTuple):
+    """What happened to the columns that were not recorded, by the column of the table that they go with."""
+
+    events: IntArray  # (columns,), mutations
+    copies: IntArray  # (columns,), unrecorded columns
+    draws: IntArray  # (states,), of each state
+    by_noise: IntArray  # (columns,), cells that the noise has drawn
+    cells: IntArray  # (columns,), cells that would show a state
 
 
 class MultinomialSampler(ParameterSampler[Multinomial]):
@@ -640,24 +841,65 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         draw_redraws(forest, tree.children, tree.heights, rng.random((n_columns, n_nodes))[sites], found, found_states)
         redrawn, states = np.empty(found.shape, dtype=np.bool_), np.empty_like(found_states)
         redrawn[sites], states[sites] = found, found_states
-        rates = _draw_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng)
+        unseen = self._draw_unseen(process, tree, rng)
+        rates = _draw_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng, unseen)
         shown = self._noise_draws(process, states[self._columns, self._rows], rng)
         drawn_states = (self._start[:, None] + states)[redrawn]
         shown_states = (self._start[self._columns] + self._codes)[shown]
         set_columns, set_states = self._set_draws(process, states, rng)
         drawn = np.concatenate([drawn_states, shown_states, set_states])
-        equilibria = self._draw_equilibria(process.equilibrium, drawn, rng)
+        counts = np.bincount(drawn, minlength=int(self._n_states.sum())) + unseen.draws
+        equilibria = self._draw_equilibria(process.equilibrium, counts, rng)
         noise = process.noise
         if self._moves_noise:
             by_noise = np.bincount(np.concatenate([self._columns[shown], set_columns]), minlength=n_columns)
-            noise = _draw_noise(noise, by_noise, self._n_observed, rng)
-        return Multinomial(rates, equilibria, noise)
+            noise = _draw_noise(noise, by_noise + unseen.by_noise, self._n_observed + unseen.cells, rng)
+        return process.replace(rate=rates, equilibrium=equilibria, noise=noise)
+
+    def _draw_unseen(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> UnseenDraws:
+        """Draw how many columns were not recorded, and what happened to them: eq. (13.11)."""
+        n_columns, n_states = len(self._n_states), int(self._n_states.sum())
+        none = UnseenDraws(
+            *(np.zeros(size, dtype=np.intp) for size in (n_columns, n_columns, n_states, n_columns, n_columns))
+        )
+        if process.ascertainment is None:
+            return none
+        assert process.equilibrium is not None
+        unseen = Unseen.of(process, self.table)
+        columns = unseen.columns
+        # Every column of the table stands for its own share of those that were not recorded.
+        unseen_of = np.full(1 + int(unseen.unseen_state_of.max()), -1, dtype=np.intp)
+        unseen_of[unseen.own_state] = np.arange(len(unseen.own_state))
+        states = np.flatnonzero(
+            unseen_of[unseen.state_of] >= 0
+        )  # of the table, whose constant columns are not recorded
+        which = unseen_of[unseen.state_of[states]]
+        owner = np.repeat(np.arange(n_columns), self._n_states)[states]
+        odds = columns.odds(tree.children, tree.heights)[which]
+        counts = rng.poisson(rng.standard_gamma(np.ones(n_columns))[owner] * odds)
+        found = columns.draw_mutations(tree, np.repeat(which, counts), rng)
+        state_of_copy = np.repeat(np.arange(len(states)), counts)
+        events, of_state, of_others, by_noise = (
+            np.bincount(state_of_copy, weights=own, minlength=len(states)).astype(np.intp) for own in found
+        )
+        draws = none.draws
+        np.add.at(draws, states, of_state)
+        for d, state, count in zip(owner.tolist(), states.tolist(), of_others.tolist(), strict=True):
+            if count:  # of other states, each with its share
+                shares = process.equilibrium[d].copy()
+                shares[state - self._start[d]] = 0.0
+                draws[self._start[d] : self._start[d] + len(shares)] += rng.multinomial(count, shares / shares.sum())
+        known = columns.observed.sum(axis=0)[which]
+        by_column = (
+            np.bincount(owner, own, n_columns).astype(np.intp) for own in (events, counts, by_noise, known * counts)
+        )
+        column_events, column_counts, column_noise, cells = by_column
+        return UnseenDraws(column_events, column_counts, draws, column_noise, cells)
 
     def _draw_equilibria(
-        self, old: Sequence[FloatArray], drawn: IntArray, rng: np.random.Generator
+        self, old: Sequence[FloatArray], counts: IntArray, rng: np.random.Generator
     ) -> list[FloatArray]:
-        """Draw the equilibria of all columns given the states, numbered through all columns, that were drawn from them."""
-        counts = np.bincount(drawn, minlength=int(self._n_states.sum()))
+        """Draw the equilibria of all columns given how often each state was drawn from them."""
         # Gamma variables over their sum are from Dirichlet's distribution
         shares = rng.standard_gamma(1 + np.repeat(1 / self._n_states, self._n_states) + counts)
         shares /= np.repeat(np.add.reduceat(shares, self._start), self._n_states)
@@ -707,17 +949,16 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
 
 
 def _draw_rates(
-    rate: FloatArray, redrawn: NDArray[np.bool_], lengths: FloatArray, rng: np.random.Generator
+    rate: FloatArray,
+    redrawn: NDArray[np.bool_],
+    lengths: FloatArray,
+    rng: np.random.Generator,
+    unseen: UnseenDraws,
 ) -> FloatArray:
-    """Draw rates, given the branches with mutations, eq. (13.6).
-
-    Such a branch has at least one mutation. The time of the first is exponential, truncated at the length of the branch; the
-    number of further mutations is Poisson.
-    """
+    """Draw rates, given the branches with mutations, each of which has at least one, eq. (13.6)."""
     x = np.broadcast_to(rate, len(redrawn))[:, None] * lengths
-    first = -np.log1p(rng.random(x.shape) * np.expm1(-x))
-    events = np.where(redrawn, 1 + rng.poisson(np.maximum(x - first, 0.0)), 0).sum(axis=1)
-    time = np.full(len(redrawn), lengths.sum())
+    events = np.where(redrawn, draw_events(x, rng), 0).sum(axis=1) + unseen.events
+    time = lengths.sum() * (1.0 + unseen.copies)
     if rate.ndim == 0:
         events, time = events.sum(), time.sum()
     drawn = rng.standard_gamma(PRIOR_SHAPE + events) / (1 / PRIOR_SCALE + time)

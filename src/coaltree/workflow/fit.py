@@ -80,6 +80,8 @@ def fit_model(
     encoding = fit_encoding(table, settings.standardize)
     encoded = encode(table, encoding)
     matrix = matrix_of(encoded)
+    constant = [name for name, own in encoding.categories_by_name.items() if len(own) == 1]
+    Templates(settings.real_process, settings.categorical_process).check_constant(constant)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
         with open_client(settings.client) as client:
@@ -141,6 +143,7 @@ def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult 
     templates = Templates(settings.real_process, settings.categorical_process)
     noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
     process = make_process(matrix, encoded, templates, settings.covariance, noise)
+    process.check_ascertainment(matrix, [*encoded.real_names, *encoded.categorical_names])
     if runs_chains:
         return _run_mcmc(process, matrix, run)
     if settings.inference == "smc":

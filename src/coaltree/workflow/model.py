@@ -243,6 +243,8 @@ class FittedModel:
         encoded = encoded_of(self.encoding, matrix)
         noise = None if settings.noise is None else float(settings.noise)
         templates = Templates(settings.real_process, settings.categorical_process).resolved(self.process, encoded)
+        if len(rows) < len(self.matrix):
+            templates = templates.without_ascertainment()
         process = prediction_process(matrix, encoded, templates, settings.covariance, noise).resolve(matrix)
         draws = posterior_draws(
             matrix,

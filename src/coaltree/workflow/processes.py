@@ -19,7 +19,7 @@ from ..process.base import Process
 from ..process.brownian import Brownian
 from ..process.gaussian_prior import column_moments, scale_to_range
 from ..process.mixed import Mixed
-from ..process.multinomial import Multinomial, smoothed_shares
+from ..process.multinomial import MAX_NAMED, Multinomial, smoothed_shares
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import EncodedTable, Encoding
@@ -52,6 +52,27 @@ class Templates(NamedTuple):
         real = parts[0][0] if n_real and not isinstance(self.real, str) else self.real
         categorical = parts[-1][0] if n_categorical and self.categorical is not None else self.categorical
         return Templates(real, categorical)
+
+    def without_ascertainment(self) -> Templates:
+        """Return the templates for some of the rows: columns that were recorded may be constant in them."""
+        return self._replace(categorical=self.categorical and self.categorical.without_ascertainment())
+
+    def check_constant(self, constant: Sequence[str]) -> None:
+        """Raise if there are columns with a single category, which do not take part, and this contradicts the ascertainment."""
+        ascertainment = None if self.categorical is None else self.categorical.ascertainment
+        if ascertainment is None or not constant:
+            return
+        named = ", ".join(map(quote, constant[:MAX_NAMED]))
+        more = f" and {len(constant) - MAX_NAMED} more" if len(constant) > MAX_NAMED else ""
+        advice = (
+            "says that such columns were not recorded. Leave them out, or, if they were recorded, do without ascertainment"
+            if ascertainment == "variable"
+            else "expects columns that are present in all rows, but a column with one category takes no part in the fit. Leave "
+            "them out and use ascertainment='variable'"
+        )
+        raise InputError(
+            f"{len(constant)} column(s) have a single category: {named}{more}. ascertainment={ascertainment!r} {advice}."
+        )
 
 
 def matrix_of(encoded: EncodedTable) -> FloatArray:

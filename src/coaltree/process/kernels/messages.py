@@ -94,6 +94,12 @@ class Forest:
         self.common_weight = self.real_weight[0] if self.n_real else 1.0  # of the complete layout
         self.total_log_scale = self.common_weight * np.asarray(self.log_scale).sum()  # of the complete layout
 
+    def set_last_weights(self, power, weights):
+        """Set the power, and add weights to the last columns with states, to which the power is not applied."""
+        last = self.layout.site_of[len(self.layout.site_of) - len(weights) :]
+        self.site_weight = power * self._site_weight + np.bincount(last, weights=weights, minlength=self.n_sites)
+        self.weighted_sites = bool(np.any(np.asarray(self.site_weight) != 1))
+
 
 class Rows:
     """Scratch: rows of numbers, one for each site, and two with one for each real column."""

@@ -91,3 +91,16 @@ cdef void _draw_redraws(
 ) noexcept nogil
 @cython.locals(best=Py_ssize_t, r=Py_ssize_t, k=Py_ssize_t, most=double)
 cdef Py_ssize_t _draw_state(op.Forest forest, Py_ssize_t d, Py_ssize_t node, double u) noexcept nogil
+
+cpdef climb_unseen(
+    const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] share, const double[::1] rate,
+    double[:, ::1] lost, double[:, ::1] other, Py_ssize_t[:, ::1] count, const Py_ssize_t[::1] total, Py_ssize_t[::1] top,
+)
+@cython.locals(
+    n=Py_ssize_t, k=Py_ssize_t, side=Py_ssize_t, child=Py_ssize_t, u=Py_ssize_t, length=double, last=double, stay=double,
+    redrawn=double, q=double, above=double,
+)
+cdef void _climb_unseen(
+    const Py_ssize_t[:, ::1] children, const double[::1] heights, const double[::1] share, const double[::1] rate,
+    double[:, ::1] lost, double[:, ::1] other, Py_ssize_t[:, ::1] count, const Py_ssize_t[::1] total, Py_ssize_t[::1] top,
+) noexcept nogil

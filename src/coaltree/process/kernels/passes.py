@@ -247,3 +247,36 @@ def _draw_state(forest, d, node, u):
         if share > most:
             best, most = r, share
     return best  # rounding has left nothing of the last state
+
+
+def climb_unseen(children, heights, share, rate, lost, other, count, total, top):
+    """Climb a tree with columns of two states, see `coaltree.process.ascertainment`.
+
+    `lost`, `other` and `count`, the number of observed rows below, hold the leaves' values and 0, 1 and 0 in the rows of other
+    nodes. `top` gets the first node of each column that has all its observed rows below, or stays as it is.
+    """
+    with cython.nogil:
+        _climb_unseen(children, heights, share, rate, lost, other, count, total, top)
+
+
+def _climb_unseen(children, heights, share, rate, lost, other, count, total, top):
+    n = children.shape[0] + 1
+    for k in range(n - 1):
+        for side in range(2):
+            child = children[k, side]
+            length = heights[n + k] - heights[child]
+            last, stay, redrawn = -1.0, 1.0, 0.0
+            for u in range(share.shape[0]):
+                if rate[u] != last:  # mostly all are the same
+                    last = rate[u]
+                    stay, redrawn = math.exp(-last * length), -math.expm1(-last * length)
+                q = share[u]
+                above = lost[child, u] * (stay + redrawn * q) + redrawn * (1 - q) * (1 - other[child, u])
+                lost[n + k, u] += (1 - lost[n + k, u]) * above
+                other[n + k, u] *= stay * other[child, u] + redrawn * (
+                    q * (1 - lost[child, u]) + (1 - q) * other[child, u]
+                )
+                count[n + k, u] += count[child, u]
+        for u in range(share.shape[0]):
+            if top[u] < 0 and count[n + k, u] == total[u]:
+                top[u] = n + k
