@@ -11,6 +11,7 @@ import pytest
 import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputError, InputWarning
+from coaltree.inference import chain as chain_module
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.checkpoint import ChainCheckpoint
 from coaltree.inference.mcmc_result import Topologies, effective_samples, find_warmup, r_hat
@@ -83,6 +84,13 @@ def test_the_posterior_is_that_of_enumeration(kind, n, missing):
     for (what, value), expected in wanted.items():
         seen = first if what == "first" else topology
         check_mean([own == value for own in seen], expected, (what, value))
+
+
+@pytest.mark.parametrize("kind", ["brownian", "multinomial"])
+def test_moves_that_skip_places_beyond_valleys_are_exact(kind, monkeypatch):
+    """With so shallow a valley most moves compute f at some of the places only, yet all four-leaf topologies have their mass."""
+    monkeypatch.setattr(chain_module, "VALLEY", 0.2)
+    test_the_posterior_is_that_of_enumeration(kind, 4, False)
 
 
 @pytest.mark.slow
@@ -177,6 +185,10 @@ class TestDataAndTreeInTurn:
 
     def test_heights_follow_the_prior(self):
         check_roots(roots_of_redrawn_data(np.random.default_rng(5), self.process, self.process))
+
+    def test_valleys_do_not_matter(self, monkeypatch):
+        monkeypatch.setattr(chain_module, "VALLEY", 0.2)
+        check_roots(roots_of_redrawn_data(np.random.default_rng(6), self.process, self.process))
 
     def test_a_wrong_likelihood_is_seen(self):
         roots = roots_of_redrawn_data(np.random.default_rng(5), self.process, ct.Brownian(1.3, 0.05))

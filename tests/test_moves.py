@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.inference.chain import LOG_STAY, MOVES, UNIFORMS, Chain, without_ties
+from coaltree.inference.chain import LOG_STAY, MOVES, UNIFORMS, VALLEY, Chain, without_ties
 from coaltree.inference.kernels.moves import make_moves
 
 N = 40
@@ -14,17 +14,20 @@ PROCESSES = {
     "general": ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, [0.01, 0.1, 0.2, 0.5, 1.0]),
     "complete": ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.1),
     "brownian": ct.Brownian(variance=1.0, noise=[0.01, 0.1, 0.2, 0.5, 1.0]),
+    "sites": ct.Multinomial(1.0, [[0.25] * 4] * 5),
+    "sites of several rates": ct.Multinomial([0.5, 1.0, 1.5, 2.0, 2.5], [[0.2, 0.3, 0.5]] * 5),
 }
+VALLEYS = (0.2, VALLEY, np.inf)
 
 
 @pytest.mark.parametrize("kind", PROCESSES)
-@pytest.mark.parametrize("move", [*MOVES, "all"])
-def test_density_ladder_and_messages_are_kept_up_to_date(kind, move):
+@pytest.mark.parametrize(("move", "valley"), [*((move, VALLEY) for move in MOVES), *(("all", own) for own in VALLEYS)])
+def test_density_ladder_and_messages_are_kept_up_to_date(kind, move, valley):
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(N, random_state=1)
     process = PROCESSES[kind].resolve(PROCESSES[kind].simulate(tree, 2, n_columns=5))
     X = process.simulate(tree, 2, n_columns=5)
-    if kind == "general":
+    if kind in ("general", "sites"):
         X[rng.random(X.shape) < 0.1] = np.nan
     chain = Chain(X, process, without_ties(tree, rng))
     forest, history = chain._forest, chain._history
@@ -37,6 +40,7 @@ def test_density_ladder_and_messages_are_kept_up_to_date(kind, move):
         chain._segments,
         shares,
         LOG_STAY,
+        valley,
         0.3,
         rng.random((300, UNIFORMS)),
         chain._log_joint,
@@ -50,9 +54,12 @@ def test_density_ladder_and_messages_are_kept_up_to_date(kind, move):
     area = np.cumsum(live * np.diff(ladder, prepend=0.0))
     assert np.asarray(history.area) == pytest.approx(area, rel=1e-11)
     nodes = slice(N, 2 * N - 1)
-    mean, spread, least = (np.array(own)[nodes] for own in (forest.mean, forest.spread, forest.least))
+    mean, spread, least, state = (
+        np.array(own)[nodes] for own in (forest.mean, forest.spread, forest.least, forest.state)
+    )
     chain._update_log_joint()
     assert log_joint == pytest.approx(chain._log_joint, rel=1e-9, abs=1e-9)
     assert mean == pytest.approx(np.asarray(forest.mean)[nodes], rel=1e-9, abs=1e-9)
     assert spread == pytest.approx(np.asarray(forest.spread)[nodes], rel=1e-9)
     assert least == pytest.approx(np.asarray(forest.least)[nodes], rel=1e-9)
+    assert state == pytest.approx(np.asarray(forest.state)[nodes], rel=1e-9, abs=1e-9)

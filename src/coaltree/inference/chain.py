@@ -24,11 +24,12 @@ IntArray = NDArray[np.intp]
 
 MOVES = ("subtree", "near", "leaf", "height", "scale")  # as `coaltree.inference.kernels.moves` numbers them
 UNIFORMS = 6  # numbers that a move takes
-SHARES = {"subtree": 0.3, "near": 0.35, "leaf": 0.05, "height": 0.28, "scale": 0.02}
-WIDE_UP_TO = {"subtree": 20, "leaf": 20, "scale": 500}  # rows: in a tree of more, what looks at all of it is rarer
+SHARES = {"subtree": 0.15, "near": 0.33, "leaf": 0.03, "height": 0.34, "scale": 0.15}
+WIDE_UP_TO = {"subtree": 50, "leaf": 50, "scale": 100}  # rows: in a tree of more, what looks at all of it is rarer
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
+VALLEY = 12.0  # of the log density of places: most moves do not look beyond
 FIRST_STRETCH = 1.0
-TARGET_ACCEPTANCE = 0.3  # share of scalings that are accepted, towards which the stretch is turned during warm-up
+TARGET_ACCEPTANCE = 0.4  # share of scalings that are accepted, towards which the stretch is turned during warm-up
 CLOCK_RANGE = (-10.0, 10.0)  # of the logarithm of what all heights are multiplied by when the clock is set
 DERIVED_ATTRIBUTES = ("_forest", "_history", "_segments", "_unseen")  # attributes of a chain
 TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by about so much
@@ -216,6 +217,7 @@ class Chain:
             self._segments,
             self._shares,
             LOG_STAY,
+            VALLEY,
             self._stretch,
             self._rng.random((count, UNIFORMS)),
             self._log_joint,

@@ -34,6 +34,7 @@ FloatArray = NDArray[np.float64]
 McmcProgress = Callable[[float, float, float], None]
 
 TUNING_DIVISOR = 10  # by default moves are tuned during n_samples // TUNING_DIVISOR samples
+MOVES_PER_ROW = 2  # between successive samples, by default
 N_REPORTS = 40  # per run, of progress and checkpoints
 SWAPPED_SHARE = 0.1  # of the leaves that are permuted in the starting tree of a chain
 HEIGHT_JITTER = 0.5  # standard deviation of the log of the factor by which its heights are scaled
@@ -114,7 +115,7 @@ def mcmc(
         Samples at the beginning of each chain that are discarded. By default at least a tenth, and more if that increases the
         effective number of the remaining samples.
     thin : int, optional
-        Moves between successive samples; by default the number of rows.
+        Moves between successive samples; by default twice the number of rows.
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
@@ -152,7 +153,7 @@ def mcmc(
         raise InputError(f"draw_parameters is {quote(draw_parameters)}; it must be True or False.")
     matrix = as_matrix(X)
     n = len(matrix)
-    plan = _make_plan(n_samples, n_chains, warmup, n if thin is None else thin)
+    plan = _make_plan(n_samples, n_chains, warmup, MOVES_PER_ROW * n if thin is None else thin)
     if n < 2:
         raise InputError("The table has 1 row, so there are no trees to sample; pass at least 2 rows.")
     resolved = process.resolve(matrix)

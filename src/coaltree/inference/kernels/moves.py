@@ -12,21 +12,23 @@ except ImportError:
     from ..._nocython import cython
 
 SUBTREE, NEAR, LEAF, HEIGHT, SCALE = range(5)  # the kinds of moves
+EVERYWHERE = 0.25  # share of the moves over the whole tree that look at all of it, so that no place is out of reach
 
 
-def make_moves(forest, history, segments, shares, log_stay, stretch, uniforms, log_joint, tried, accepted):
+def make_moves(forest, history, segments, shares, log_stay, valley, stretch, uniforms, log_joint, tried, accepted):
     """Make as many moves as there are rows of 6 uniform numbers; return the log joint density, leaves' constants left out.
 
-    `shares` are the moves' probabilities, added up; `tried` and `accepted` count them.
+    `shares` are the moves' probabilities, added up; `tried` and `accepted` count them. Most moves do not look beyond places where
+    log f is further than `valley` below the best.
     """
     with cython.nogil:
         log_joint = _make_moves(
-            forest, history, segments, shares, log_stay, stretch, uniforms, log_joint, tried, accepted
+            forest, history, segments, shares, log_stay, valley, stretch, uniforms, log_joint, tried, accepted
         )
     return log_joint
 
 
-def _make_moves(forest, history, segments, shares, log_stay, stretch, uniforms, log_joint, tried, accepted):
+def _make_moves(forest, history, segments, shares, log_stay, valley, stretch, uniforms, log_joint, tried, accepted):
     n, n_nodes = history.n, history.n_nodes
     for m in range(uniforms.shape[0]):
         kind = 0
@@ -40,12 +42,14 @@ def _make_moves(forest, history, segments, shares, log_stay, stretch, uniforms, 
             s = int(uniforms[m, 1] * (n if kind == LEAF else n_nodes - 1))
             if kind != LEAF and s >= history.root:
                 s += 1
-            steps, log_chance = n_nodes, 0.0
+            steps, log_chance, deepest = n_nodes, 0.0, valley
             if kind == NEAR:
                 steps = int(math.log(1 - uniforms[m, 2]) / log_stay)
                 steps, log_chance = steps + 1, log_stay
             elif kind == HEIGHT:
                 steps = 0
+            elif uniforms[m, 2] < EVERYWHERE:
+                deepest = math.inf
             moved, gain = regrafting.regraft(
                 forest,
                 history,
@@ -55,6 +59,7 @@ def _make_moves(forest, history, segments, shares, log_stay, stretch, uniforms, 
                 log_chance,
                 math.inf,
                 True,
+                deepest,
                 uniforms[m, 3],
                 uniforms[m, 4],
                 uniforms[m, 5],
@@ -75,7 +80,9 @@ def _climb(forest, history, segments, first, last, least_gain):
     moves, steps = 0, history.n_nodes
     for s in range(first, last):
         if s != history.root:
-            moved, _ = regrafting.regraft(forest, history, segments, s, steps, 0.0, least_gain, True, 0.0, 0.0, 0.0)
+            moved, _ = regrafting.regraft(
+                forest, history, segments, s, steps, 0.0, least_gain, True, math.inf, 0.0, 0.0, 0.0
+            )
             moves += moved
     return moves
 

@@ -15,6 +15,7 @@ cdef class BranchSegments:
     cdef readonly double[:, ::1] log_f
     cdef readonly double[:, ::1] log_mass
     cdef readonly double[::1] need
+    cdef readonly Py_ssize_t[::1] seen
     cdef readonly Py_ssize_t[::1] stack
     cdef readonly Py_ssize_t[::1] stack_segment
     cdef readonly op.Pair pair
@@ -33,13 +34,17 @@ cdef void _set_segment(
 @cython.locals(c=Py_ssize_t, steps=Py_ssize_t, root=Py_ssize_t, grown=double, share=double)
 cdef void _lay_stem(op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s) noexcept nogil
 @cython.locals(
-    n=Py_ssize_t, waiting=Py_ssize_t, count=Py_ssize_t, node=Py_ssize_t, above=Py_ssize_t, side=Py_ssize_t, child=Py_ssize_t
+    n=Py_ssize_t, waiting=Py_ssize_t, before=Py_ssize_t, count=Py_ssize_t, node=Py_ssize_t, above=Py_ssize_t, side=Py_ssize_t,
+    child=Py_ssize_t, c=Py_ssize_t, k=Py_ssize_t, peak=double,
 )
-cdef void _lay_branches(
-    op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, Py_ssize_t top, double ceiling, bint descend
+cdef double _lay_branches(
+    op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, Py_ssize_t top, double ceiling, bint descend,
+    double valley,
 ) noexcept nogil
-@cython.locals(c=Py_ssize_t, k=Py_ssize_t, b=Py_ssize_t, above=Py_ssize_t, peak=double, log_f=double)
-cdef double _evaluate(op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s) noexcept nogil
+@cython.locals(b=Py_ssize_t, above=Py_ssize_t, low=double, middle=double, high=double)
+cdef double _evaluate(
+    op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, Py_ssize_t c, double peak, double valley
+) noexcept nogil
 cdef double _log_mass(double length, double log_a, double log_b) noexcept nogil
 @cython.locals(k=Py_ssize_t)
 cdef void _weigh(BranchSegments segments, Py_ssize_t c, double floor) noexcept nogil
@@ -67,6 +72,8 @@ cdef (Py_ssize_t, double) _draw_place(
 cdef (Py_ssize_t, double) _highest_place(
     op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, double peak
 ) noexcept nogil
+@cython.locals(c=Py_ssize_t)
+cdef void _see(op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t b) noexcept nogil
 @cython.locals(_=Py_ssize_t)
 cdef Py_ssize_t _ancestor_of(tree.History history, Py_ssize_t s, Py_ssize_t steps) noexcept nogil
 @cython.locals(count=Py_ssize_t)
@@ -77,5 +84,5 @@ cdef Py_ssize_t _generations_between(tree.History history, Py_ssize_t s, Py_ssiz
 )
 cdef (bint, double) regraft(
     op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, Py_ssize_t steps, double log_stay,
-    double least_gain, bint stem, double u_segment, double u_height, double u_accept,
+    double least_gain, bint stem, double valley, double u_segment, double u_height, double u_accept,
 ) noexcept nogil

@@ -24,9 +24,9 @@ from ...process.kernels import messages as op
 from . import history as tree
 
 NONE = -1
-SPLITS = 24  # segments that are halved, at most
-STRAIGHT = 0.05  # of a segment's logarithm: less is not worth halving it
-LIGHT = 1e-3  # of all mass: a lighter segment is not worth it
+SPLITS = 8  # segments that are halved, at most
+STRAIGHT = 0.5  # of a segment's logarithm: less is not worth halving it
+LIGHT = 0.03  # of all mass: a lighter segment is not worth it
 TINY = 1e-12  # of a segment: what hangs nearer to its end has that density
 DEEPEST = 40.0  # below the largest logarithm nothing counts as less likely, so that no place is out of reach
 STEM_SEGMENTS = 40  # above the root, at most
@@ -48,6 +48,9 @@ class BranchSegments:
         self.log_f = np.zeros((most, 3))  # (segments, 3)
         self.log_mass = np.zeros((most, 2))  # (segments, 2), of the lower and the upper half
         self.need = np.zeros(most)  # (segments,), how much is to be gained by halving each
+        self.seen = np.zeros(
+            most, dtype=np.intp
+        )  # (segments,), 0 where log f was not computed, as it seemed far too low
         self.stack = np.zeros(n_nodes, dtype=np.intp)  # (nodes,)
         self.stack_segment = np.zeros(n_nodes, dtype=np.intp)  # (nodes,)
         self.pair = op.Pair(forest)
@@ -84,7 +87,7 @@ def log_f_at(forest, history, segments, s, b, h):
 
 
 def _set_segment(segments, c, b, above, low, high):
-    segments.node[c], segments.above[c] = b, above
+    segments.node[c], segments.above[c], segments.seen[c] = b, above, 1
     segments.edge[c, 0], segments.edge[c, 1], segments.edge[c, 2] = low, 0.5 * (low + high), high
 
 
@@ -107,11 +110,20 @@ def _lay_stem(forest, history, segments, s):
     segments.count = steps
 
 
-def _lay_branches(forest, history, segments, s, top, ceiling, descend):
-    """Make a segment of each branch of the region, but for the one above the root."""
+def _lay_branches(forest, history, segments, s, top, ceiling, descend, valley):
+    """Make a segment of each branch of the region, but for the one above the root; return the largest log f.
+
+    Of two children the one where f is larger comes first, so that the best places are found early. Below a node where f is
+    further than `valley` below the best so far it is not computed, but counts as what it is at the node. That saves most of the
+    messages, and what is drawn from still depends on the rest and the subtree alone.
+    """
     h_s, n, waiting, count = forest.height[s], history.n, 0, segments.count
+    peak = -math.inf
+    for c in range(count):
+        peak = _evaluate(forest, history, segments, s, c, peak, valley)
     if top != history.root:
         _set_segment(segments, count, top, NONE, max(forest.height[top], h_s), ceiling)
+        peak = _evaluate(forest, history, segments, s, count, peak, valley)
         count += 1
     if descend and top >= n and forest.height[top] >= h_s:  # what is at the same height may be above
         segments.stack[0], segments.stack_segment[0] = top, count - 1
@@ -119,30 +131,47 @@ def _lay_branches(forest, history, segments, s, top, ceiling, descend):
     while waiting > 0:
         waiting -= 1
         node, above = segments.stack[waiting], segments.stack_segment[waiting]
+        if segments.seen[above] == 0 or segments.log_f[above, 0] < peak - valley:
+            for side in range(2):
+                child = history.children[node, side]
+                _set_segment(segments, count, child, above, max(forest.height[child], h_s), forest.height[node])
+                segments.seen[count] = 0
+                for k in range(3):
+                    segments.log_f[count, k] = segments.log_f[above, 0]
+                if child >= n and forest.height[child] >= h_s:
+                    segments.stack[waiting], segments.stack_segment[waiting] = child, count
+                    waiting += 1
+                count += 1
+            continue
+        before = waiting
         for side in range(2):
             child = history.children[node, side]
             tree.send_down(forest, history, child, segments.pair)
             _set_segment(segments, count, child, above, max(forest.height[child], h_s), forest.height[node])
+            peak = _evaluate(forest, history, segments, s, count, peak, valley)
             if child >= n and forest.height[child] >= h_s:
                 segments.stack[waiting], segments.stack_segment[waiting] = child, count
                 waiting += 1
             count += 1
+        # the last one is looked at next
+        if waiting == before + 2 and segments.log_f[count - 2, 0] > segments.log_f[count - 1, 0]:
+            segments.stack[before], segments.stack[before + 1] = segments.stack[before + 1], segments.stack[before]
+            segments.stack_segment[before], segments.stack_segment[before + 1] = count - 1, count - 2
     segments.count = count
-
-
-def _evaluate(forest, history, segments, s):
-    """Set log f of all segments; return the largest."""
-    peak = -math.inf
-    for c in range(segments.count):
-        b, above = segments.node[c], segments.above[c]
-        for k in range(3):
-            if k == 2 and above != NONE:
-                log_f = segments.log_f[above, 0]
-            else:
-                log_f = log_f_at(forest, history, segments, s, b, segments.edge[c, k])
-            segments.log_f[c, k] = log_f
-            peak = max(peak, log_f)
     return peak
+
+
+def _evaluate(forest, history, segments, s, c, peak, valley):
+    """Set log f of a segment; return the largest so far. In the middle of a valley it is not worth computing."""
+    b, above = segments.node[c], segments.above[c]
+    low = log_f_at(forest, history, segments, s, b, segments.edge[c, 0])
+    high = segments.log_f[above, 0] if above != NONE else log_f_at(forest, history, segments, s, b, segments.edge[c, 2])
+    middle = max(low, high)
+    peak = max(peak, middle)
+    if middle >= peak - valley:
+        middle = log_f_at(forest, history, segments, s, b, segments.edge[c, 1])
+    segments.log_f[c, 0], segments.log_f[c, 1], segments.log_f[c, 2] = low, middle, high
+    return max(peak, middle)
 
 
 def _log_mass(length, log_a, log_b):
@@ -163,7 +192,7 @@ def _weigh(segments, c, floor):
     from the floor on would be far below that, and a subtree that once hangs there would stay.
     """
     if segments.log_f[c, 0] < floor:
-        segments.log_f[c, 0] = -math.inf
+        segments.log_f[c, 0] = -math.inf if segments.seen[c] else floor
     for k in range(1, 3):
         segments.log_f[c, k] = max(segments.log_f[c, k], floor)
     for k in range(2):
@@ -303,6 +332,16 @@ def _highest_place(forest, history, segments, s, peak):
     return best_b, best_h
 
 
+def _see(forest, history, segments, b):
+    """Make the message that comes down to a branch where log f was not computed."""
+    for c in range(segments.count):
+        if segments.node[c] == b:
+            if segments.seen[c] == 0:
+                tree.send_down_to(forest, history, b, segments.pair)
+                segments.loaded = NONE
+            return
+
+
 # -- the move --------------------------------------------------------------------------------------------------------------
 
 
@@ -324,13 +363,14 @@ def _generations_between(history, s, above):
     return count
 
 
-def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, u_segment, u_height, u_accept):
+def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, valley, u_segment, u_height, u_accept):
     """Cut off s and hang it up again within the clade of its ancestor `steps` generations above.
 
     Returns whether it moved, and how much the log joint density has gained. With no steps it stays on its sibling's branch,
     and only the height of their merge is drawn. The probability of the number of steps falls by ``exp(log_stay)`` with
-    each. With a least gain, the best place is taken instead of one that is drawn, if it gains more. Without a stem the root
-    stays as it is, and nothing hangs above it; then s is no child of the root.
+    each. Beyond a valley of log f that is so deep nothing is computed, see `_lay_branches`. With a least gain, the best place
+    is taken instead of one that is drawn, if it gains more. Without a stem the root stays as it is, and nothing hangs above
+    it; then s is no child of the root.
     """
     p = history.parent[s]
     ancestor = _ancestor_of(history, s, max(steps, 1))
@@ -351,11 +391,10 @@ def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, u_s
         _lay_stem(forest, history, segments, s)
         segments.tail_from = segments.edge[0, 2]
     ceiling = forest.height[above] if above != NONE else math.inf
-    _lay_branches(forest, history, segments, s, top, ceiling, steps > 0)
     segments.loaded = NONE  # what it was filled for may have changed
-    peak = _evaluate(forest, history, segments, s)
-
     best = least_gain < math.inf
+    peak = _lay_branches(forest, history, segments, s, top, ceiling, steps > 0, valley)
+
     if best:
         b, h = _highest_place(forest, history, segments, s, peak)
     else:
@@ -365,7 +404,9 @@ def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, u_s
             segments.log_tail = max(segments.log_f[0, 2], floor) - math.log(TAIL)
         log_total = _halve_segments(forest, history, segments, s, floor)
         b, h = _draw_place(segments, root, log_total, u_segment, u_height)
+    _see(forest, history, segments, old_below)
     gain = -log_f_at(forest, history, segments, s, old_below, old_height)
+    _see(forest, history, segments, b)
     gain += log_f_at(forest, history, segments, s, b, h)
     if best:
         tree.hang_on(forest, history, s, p, b, h)

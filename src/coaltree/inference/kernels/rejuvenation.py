@@ -73,6 +73,7 @@ def _move_within(work, history, segments, p, k, uniforms):
             0.0,
             math.inf,
             False,
+            math.inf,
             uniforms[p, m, 1],
             uniforms[p, m, 2],
             uniforms[p, m, 3],
