@@ -110,8 +110,8 @@ def fit_model(
     )
     model.remarks += found.remarks if isinstance(found, TreeSample) else found.process.remarks(found.tree, matrix)
     if isinstance(settings, ClusterSettings):
-        model.remarks += model.describe_small_groups(settings)
         model.labels = model.cut(settings)
+        model.remarks += model.describe_small_groups(settings, model.labels)
     return model
 
 
