@@ -266,3 +266,19 @@ def test_hints_on_names_and_cells_that_spoil_a_column(command, tmp_path):
     _, _, err = command("fit", "t.csv", "--dry-run", "--id-column", "name")
     assert "'x' (1e+09 in row 3 ('r3'), " in err
     assert "--id-column" not in err
+
+
+def test_outliers_of_a_fitted_model_can_be_labelled_and_assigned(command, tmp_path):
+    rng = np.random.default_rng(0)
+    cells = np.append(rng.normal(size=40), 1e4)
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{a},{a / 3 + 1}\n" for a in cells))
+    code, _, err = command("fit", "t.csv", "-o", "out")
+    assert code == 0, err
+    assert "--standardize power" in err
+    assert "standardize=" not in err
+    assert labels_of(command("cut", "out/model.coaltree")[1])[1] == [0] * 41
+    labels = labels_of(command("cut", "out/model.coaltree", "--label-outliers")[1])[1]
+    assert labels == [0] * 40 + [-1]
+    assert command("fit", "t.csv", "-o", "labelled", "-q", "--label-outliers")[0] == 0
+    assert labels_of(command("cut", "labelled/model.coaltree")[1])[1] == labels
+    assert labels_of(command("cut", "labelled/model.coaltree", "--assign-outliers")[1])[1] == [0] * 41

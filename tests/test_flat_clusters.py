@@ -370,3 +370,34 @@ def test_one_row_and_two_rows():
     two = told([[0.0], [1.0]])
     assert two.n_clusters_ in (1, 2)
     assert told([[0.0], [1.0]], n_clusters=2).labels_.tolist() == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_a_row_far_from_all_others_is_an_outlier_of_a_single_cluster(groups):
+    """Next to it all other rows look the same, so that they are one cluster."""
+    rng = np.random.default_rng(groups)
+    X = np.vstack([*(rng.normal(size=(50, 4)) + 6 * k for k in range(groups)), np.full((1, 4), 1e4)])
+    model = ct.CoalescentClustering(assign_outliers=False).fit(X)
+    assert model.labels_.tolist() == [0] * 50 * groups + [-1]
+    assert model.cut(n_clusters=1).tolist() == model.labels_.tolist()
+    assert set(model.cut(assign_outliers=True)) == {0}
+    assert set(model.cut(height_threshold=float("inf"))) == {0}  # as asked for
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_rows_of_one_cluster_are_no_outliers():
+    X = np.random.default_rng(0).normal(size=(200, 10))
+    model = ct.CoalescentClustering(assign_outliers=False).fit(X)
+    assert model.n_clusters_ == 1
+    assert np.mean(model.labels_ < 0) < 0.05
+
+
+def test_clusters_that_are_smaller_than_asked_for_are_pointed_out():
+    X, _ = blobs(60)
+    with pytest.warns(ct.errors.InputWarning, match=r"of 20 clusters.*fewer than 10 rows.*min_cluster_size=10"):
+        model = ct.CoalescentClustering(n_clusters=20, min_cluster_size=10).fit(X)
+    assert model.n_clusters_ == 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.cut(min_cluster_size=10)

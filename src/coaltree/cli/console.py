@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 import time
 import traceback
@@ -14,6 +15,25 @@ from typing import NoReturn
 import typer
 
 from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyError
+
+# Parameters that remarks advise on, and that are options too. A column may be called so: its name is in quotes.
+_PARAMETERS = re.compile(
+    r"(?<![\w'\"])(standardize|min_cluster_size|n_clusters|resolution|noise)=(\"\w+\"|True|False|[\d.]*\d)"
+)
+_FLAGS = {"True": "yes", "False": "no"}
+
+
+def spell_as_options(sentence: str) -> str:
+    """Return a sentence of the library with parameters spelled as options of the command line.
+
+    Examples
+    --------
+    >>> spell_as_options('Fit with standardize="power" or min_cluster_size=3.')
+    'Fit with --standardize power or --min-cluster-size 3.'
+    """
+    return _PARAMETERS.sub(
+        lambda found: f"--{found[1].replace('_', '-')} {_FLAGS.get(found[2], found[2].strip(chr(34)))}", sentence
+    )
 
 
 class Notes:
@@ -36,7 +56,7 @@ class Notes:
 
     def add(self, sentences: Sequence[str]) -> None:
         """Collect and print remarks, unless they are known."""
-        for sentence in sentences:
+        for sentence in map(spell_as_options, sentences):
             if sentence not in self.sentences:
                 self.sentences.append(sentence)
                 self.say(f"note: {_one_line(sentence)}")

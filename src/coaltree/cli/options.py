@@ -222,6 +222,14 @@ LabelOutliersOption = Annotated[
         rich_help_panel=CLUSTERS,
     ),
 ]
+LabelOrAssignOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--label-outliers/--assign-outliers",
+        help="Label outliers -1, or let them join the most probable cluster. By default as in the fit.",
+        rich_help_panel=CLUSTERS,
+    ),
+]
 
 SearchOption = Annotated[
     Search | None,

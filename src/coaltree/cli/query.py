@@ -41,6 +41,7 @@ from .options import (
     FormatOption,
     IdColumnOption,
     JsonOption,
+    LabelOrAssignOption,
     MinClusterSizeOption,
     ModelArgument,
     NaValueOption,
@@ -194,6 +195,7 @@ def cut(
     from_kind: FromOption = None,
     cut_rules: CutRules = NO_RULES,
     min_cluster_size: MinClusterSizeOption = None,
+    label_outliers: LabelOrAssignOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -212,7 +214,9 @@ def cut(
         check_one_writer(as_json, {"--output -": output})
         check_output(output, {"the tree": tree})
         with suppress_output(quiet):
-            names, labels = _cut_labels(tree, kind, cut_rules | {"min_cluster_size": min_cluster_size}, notes)
+            assign = None if label_outliers is None else not label_outliers
+            given = cut_rules | {"min_cluster_size": min_cluster_size, "assign_outliers": assign}
+            names, labels = _cut_labels(tree, kind, given, notes)
         from ..persist.results import clusters_csv
 
         if output is not None or not as_json:
@@ -243,5 +247,6 @@ def _cut_labels(path: Path, kind: str, given: dict[str, Any], notes: Notes) -> t
         model = load_clustering(path)
     cut = change_cut(model.cluster_settings, **given)
     check_cut_rows(cut, model.tree.n_leaves, f"the model has {count(model.tree.n_leaves, 'row')}")
-    notes.add(model.describe_small_groups(cut))
-    return model.tree.leaf_names, model.cut(cut)
+    labels = model.cut(cut)
+    notes.add(model.describe_small_groups(cut, labels))
+    return model.tree.leaf_names, labels

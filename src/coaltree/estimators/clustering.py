@@ -105,6 +105,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         n_clusters: int | None = None,
         height_threshold: float | None = None,
         min_cluster_size: float | None = None,
+        assign_outliers: bool | None = None,
     ) -> IntArray:
         """Return other flat clusters of the fitted tree, without fitting again; `labels_` does not change.
 
@@ -118,6 +119,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
             Rows are in one flat cluster if they merge at this height or below.
         min_cluster_size : int or float, optional
             Smallest number of rows in a cluster; by default as in the fit.
+        assign_outliers : bool, optional
+            Whether rows outside all clusters join one; by default as in the fit.
 
         Returns
         -------
@@ -140,9 +143,10 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
             n_clusters=n_clusters,
             height_threshold=height_threshold,
             min_cluster_size=min_cluster_size,
+            assign_outliers=assign_outliers,
         )
         labels = self._model.cut(cut)
-        for remark in self._model.describe_small_groups(cut):
+        for remark in self._model.describe_small_groups(cut, labels):
             warnings.warn(remark, InputWarning, stacklevel=2)
         return labels
 

@@ -32,7 +32,9 @@ MIN_COLUMN_SHARE, MIN_STRAY_TABLE = 0.8, 20
 MAX_STRAY_GROUPS = 10  # to check; each takes a pass over the whole table
 
 
-def flat_clusters(tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float) -> IntArray:
+def flat_clusters(
+    tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float, *, natural: bool = False
+) -> IntArray:
     """Cut a tree into clusters with a minimum size, and assign the remaining rows to them.
 
     A remaining row joins the cluster c with the largest ``n_c Z``. ``Z`` is the likelihood ratio of one tree, in which the row
@@ -49,18 +51,36 @@ def flat_clusters(tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: f
         With one rule.
     rate : float
         Rate of the process that a resolution refers to.
+    natural : bool, default False
+        Whether the height of the cut is that of `natural_cut`, which nobody asked for. A single cluster then still has outliers.
 
     Returns
     -------
     ndarray of int, shape (n,)
         Clusters are numbered in the order of their first rows; -1 for rows that stay outside.
     """
-    clusters = cut_nodes(tree, cut, min_cluster_rows(cut.min_cluster_size, tree.n_leaves, cut.n_clusters), rate)
+    min_size = min_cluster_rows(cut.min_cluster_size, tree.n_leaves, cut.n_clusters)
+    clusters = cut_nodes(tree, cut, min_size, rate)
+    if len(clusters) == 1 and not cut.assign_outliers and (natural or cut.n_clusters == 1):
+        clusters = [_without_outliers(tree, min_size)]
     labels = label_leaves(tree, clusters)
     outliers = np.flatnonzero(labels < 0)
     if cut.assign_outliers and len(outliers):
         labels[outliers] = _assign_rows(tree, X, process, clusters, outliers)
     return number_clusters(labels)
+
+
+def _without_outliers(tree: Tree, min_size: int) -> int:
+    """Return the node below all groups that are too small for clusters and set apart by a gap from the splits below."""
+    node, heights = tree.n_nodes - 1, split_heights(tree, min_size)
+    while len(heights) and tree.heights[node] >= max(MIN_GAP_RATIO * heights[0], MIN_GAP_HEIGHT):
+        small, large = sorted(
+            tree.children[node - tree.n_leaves].tolist(), key=lambda child: int(tree.leaf_counts[child])
+        )
+        if tree.leaf_counts[small] >= min_size:
+            break
+        node = large
+    return node
 
 
 class NaturalCut(NamedTuple):

@@ -1,4 +1,4 @@
-"""New trees from old ones: without some leaves, with more leaves, or only the oldest merges."""
+"""New trees from old ones: with leaves in another order, without some, with more, or only the oldest merges."""
 
 from __future__ import annotations
 
@@ -14,6 +14,32 @@ from .tree import Tree
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+
+def with_leaves_renumbered(tree: Tree, numbers: IntArray, leaf_names: Sequence[str] | None = None) -> Tree:
+    """Return the tree with its leaves in another order.
+
+    Parameters
+    ----------
+    tree : Tree
+    numbers : ndarray of int, shape (n_leaves,)
+        The new number of each leaf.
+    leaf_names : sequence of str, optional
+        In the new order.
+
+    Returns
+    -------
+    Tree
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
+    >>> with_leaves_renumbered(tree, np.array([2, 0, 1]), ["b", "c", "a"]).to_newick()
+    '(c:2.0,(b:1.0,a:1.0):1.0);'
+    """
+    number = np.concatenate([numbers, np.arange(tree.n_leaves, tree.n_nodes)])
+    return Tree(np.sort(number[tree.children], axis=1), tree.heights, leaf_names)
 
 
 def without_leaves(tree: Tree, leaves: Iterable[int]) -> Tree:

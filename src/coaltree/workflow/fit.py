@@ -9,8 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .._random import as_generator
 from ..errors import InputWarning
+from ..inference.arrangement import MAX_CELLS, Arrangement, arrange, round_cells, sort_rows
 from ..inference.averaging import average_trees
 from ..inference.executors import open_client
 from ..inference.expected_heights import expected_heights
@@ -25,6 +28,7 @@ from ..inference.smc_result import SMCResult
 from ..process.base import MAX_EXACT_ROWS, Process
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding
+from ..tree.edit import with_leaves_renumbered
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from .model import FittedModel, FloatArray, IntArray, Progress
@@ -108,8 +112,8 @@ def fit_model(
     )
     model.remarks += found.remarks if isinstance(found, TreeSample) else found.process.remarks(found.tree, matrix)
     if isinstance(settings, ClusterSettings):
-        model.remarks += model.describe_small_groups(settings)
         model.labels = model.cut(settings)
+        model.remarks += model.describe_small_groups(settings, model.labels)
     return model
 
 
@@ -139,10 +143,7 @@ def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult 
     """Find one tree or sample trees, with fixed parameters; MCMC may also sample the parameters."""
     settings = run.settings
     runs_chains = settings.inference == "mcmc" and len(matrix) > 1  # one row has one tree
-    make_process = sampling_process if runs_chains and settings.draw_parameters else structure_process
-    templates = Templates(settings.real_process, settings.categorical_process)
-    noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
-    process = make_process(matrix, encoded, templates, settings.covariance, noise)
+    process = _make_process(matrix, encoded, settings, samples=runs_chains and settings.draw_parameters)
     process.check_ascertainment(matrix, [*encoded.real_names, *encoded.categorical_names])
     if runs_chains:
         return _run_mcmc(process, matrix, run)
@@ -151,10 +152,53 @@ def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult 
     return _run_greedy(process, matrix, encoded, run)
 
 
+def _make_process(matrix: FloatArray, encoded: EncodedTable, settings: Settings, samples: bool = False) -> Process:
+    """Return the process that trees are found with, or that chains begin with if they sample its parameters."""
+    make_process = sampling_process if samples else structure_process
+    templates = Templates(settings.real_process, settings.categorical_process)
+    noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
+    return make_process(matrix, encoded, templates, settings.covariance, noise)
+
+
 def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult:
-    """Find one tree: a search, then refinement or the average over replicates of the noise."""
+    """Find one tree. The search sees the table in an order of its own, so that ties do not depend on the table's."""
     settings, n_real = run.settings, encoded.real.shape[1]
-    has_columns = n_real + encoded.codes.shape[1] > 0  # otherwise all rows merge at height 0
+    process = process.resolve(matrix)
+    n_columns = n_real + encoded.codes.shape[1]
+    # The search of larger tables sorts the rows itself, and is approximate.
+    if n_columns == 0 or matrix.size > MAX_CELLS or len(matrix) > process.max_exact_rows(matrix):
+        rows, found = np.arange(len(matrix)), _search(process, matrix, n_real, run)
+    elif isinstance(settings.real_process, str) and settings.categorical_process is None:
+        rounded = round_cells(matrix, n_real)
+        order = arrange(rounded, encoded.n_states)
+        # Without noise, heights may be in proportion to the smallest differences.
+        arranged = order.apply(matrix if settings.noise == 0 else rounded)
+        own = _make_process(arranged, _encoded_as(encoded, order, arranged), settings)
+        rows, found = order.rows, _search(own, arranged, n_real, run)
+    else:  # processes with parameters of single columns
+        rows = sort_rows(round_cells(matrix, n_real))
+        found = _search(process, matrix[rows], n_real, run)
+    tree = with_leaves_renumbered(found.tree, rows, run.row_names)
+    return replace(explain(tree, matrix, process), search=found.search, neighbors_held=found.neighbors_held)
+
+
+def _encoded_as(encoded: EncodedTable, order: Arrangement, arranged: FloatArray) -> EncodedTable:
+    """Return an encoded table in another order."""
+    n_real = encoded.real.shape[1]
+    real, categorical = order.columns[:n_real].tolist(), (order.columns[n_real:] - n_real).tolist()
+    return EncodedTable(
+        arranged[:, :n_real],
+        np.nan_to_num(arranged[:, n_real:], nan=-1).astype(np.intp),
+        tuple(encoded.real_names[j] for j in real),
+        tuple(encoded.categorical_names[j] for j in categorical),
+        tuple(encoded.n_states[j] for j in categorical),
+    )
+
+
+def _search(process: Process, matrix: FloatArray, n_real: int, run: Run) -> GreedyResult:
+    """Search for a tree, and refine it or average it over replicates of the noise."""
+    settings = run.settings
+    has_columns = not np.isnan(matrix).all()  # otherwise all rows merge at height 0
     should_average = settings.rule == "rate1" and not settings.refine and has_columns
     search_matrix = matrix
     if should_average and settings.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
@@ -164,7 +208,6 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
         process,
         settings.rule,
         settings.search,
-        leaf_names=run.row_names,
         n_jobs=settings.n_jobs,
         client=run.client,
         checkpoint=run.checkpoint,
@@ -177,13 +220,12 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
             found.process,
             progress=lambda moved, log_joint: run.report(1.0, f"refining, log joint {log_joint:.1f}"),
         )
-    elif should_average:
+        return replace(found, tree=better.tree)
+    if should_average:
         is_filled = search_matrix is not matrix
         tree = average_trees(found.tree, search_matrix, found.process, filled=is_filled, n_jobs=settings.n_jobs)
-        better = explain(expected_heights(tree, matrix, found.process, only_ties=True), matrix, found.process)
-    else:
-        return found
-    return replace(better, search=found.search, neighbors_held=found.neighbors_held)
+        return replace(found, tree=expected_heights(tree, matrix, found.process, only_ties=True))
+    return found
 
 
 def _run_smc(process: Process, matrix: FloatArray, run: Run) -> SMCResult:

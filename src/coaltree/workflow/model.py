@@ -162,9 +162,10 @@ class FittedModel:
         check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
             return self._cut_sample(self.sample, cut)
-        if given_rule(cut) is None:
+        natural = given_rule(cut) is None
+        if natural:
             cut = change_cut(cut, height_threshold=self._natural_cut(cut).height)
-        return flat_clusters(self.tree, self.matrix, self.process, cut, RATE)
+        return flat_clusters(self.tree, self.matrix, self.process, cut, RATE, natural=natural)
 
     def _cut_sample(self, sample: TreeSample, cut: Cut) -> IntArray:
         """Return what most trees of a sample agree on."""
@@ -181,9 +182,19 @@ class FittedModel:
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
         return natural_cut(self.tree, min_size, resolution_to_height(DEFAULT_RESOLUTION, RATE), self.matrix.shape[1])
 
-    def describe_small_groups(self, cut: Cut) -> list[str]:
-        """Return a remark if groups that stand apart are too small to be among the clusters of a cut."""
-        n_clusters = cut.n_clusters
+    def describe_small_groups(self, cut: Cut, labels: IntArray) -> list[str]:
+        """Return a remark if clusters are smaller than asked for, or if groups that stand apart are too small for clusters."""
+        n_clusters, n_rows = cut.n_clusters, self.tree.n_leaves
+        sizes = np.bincount(labels[labels >= 0])
+        if cut.min_cluster_size != Cut().min_cluster_size:
+            wanted = min_cluster_rows(cut.min_cluster_size, n_rows)
+            too_small = int(np.sum(sizes < wanted))
+            if too_small:
+                return [
+                    f"{too_small} of {count(len(sizes), 'cluster')} {'has' if too_small == 1 else 'have'} fewer than {wanted} "
+                    f"rows (min_cluster_size={cut.min_cluster_size:g}): there are no "
+                    f"{'' if n_clusters is None else f'{n_clusters} '}clusters of that size. Decrease it."
+                ]
         if n_clusters is None or cut.min_cluster_size >= 1 or self.sample is not None:
             return []
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, n_clusters)

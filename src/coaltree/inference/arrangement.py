@@ -1,0 +1,252 @@
+"""An order of rows, columns and states that the content of a table determines, so that ties do not depend on its order.
+
+Tables of whole numbers and categories have many pairs of rows that are equally similar. Rounding and row numbers would decide
+which of them merges first, and other trees would follow from the same rows in another order, or in other units. The search
+therefore works on the table in an order of its own.
+
+Rows and columns get colours, 64-bit hashes, by repeated refinement (Weisfeiler and Leman, 1968): a column is hashed from the
+multiset of the colours and values of its cells, and a row likewise. A real column and its negative get the same colour, and
+states are known by the rows that have them, not by their codes. Sums of integers do not depend on their order. Where columns
+remain that nothing distinguishes, one of them is picked, and the refinement is repeated. Tables that only differ in the order of
+rows and columns, in units and in codes then become the same, except for rare regular structures.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..table.state_sets import MAX_SET_STATES, is_set, set_members
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+Colours = NDArray[np.uint64]
+
+GRID = 2.0**-30  # of standardized values: smaller differences may be rounding
+MAX_CELLS = 5_000_000  # of tables to arrange
+MAX_PICKS = 8
+MAX_PICK_CELLS = 300_000  # that refinement after picks may read
+MAX_ROUNDS = 10
+
+_MISSING = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+class Arrangement(NamedTuple):
+    """How to rearrange a table."""
+
+    rows: IntArray  # (n,), old numbers
+    columns: IntArray  # (D,), old numbers, real ones first
+    signs: FloatArray  # (n_real,), 1 or -1, in the new order
+    codes: tuple[IntArray, ...]  # for each categorical column, in the new order: the new code of every old one
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """Return the rearranged table."""
+        n_real = len(self.signs)
+        arranged = X[np.ix_(self.rows, self.columns)]
+        arranged[:, :n_real] = arranged[:, :n_real] * self.signs + 0.0  # not -0
+        for cells, codes in zip(arranged.T[n_real:], self.codes, strict=True):
+            cells[:] = _recode(cells, codes)
+        return arranged
+
+
+def round_cells(X: FloatArray, n_real: int) -> FloatArray:
+    """Return a table with its real cells on a grid, so that other units and other sums have no effect.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Standardized real columns first. NaN is a missing cell.
+    n_real : int
+
+    Returns
+    -------
+    ndarray of shape (n, D)
+    """
+    rounded = X.copy()
+    rounded[:, :n_real] = np.round(X[:, :n_real] / GRID) * GRID + 0.0  # not -0
+    return rounded
+
+
+def sort_rows(X: FloatArray) -> IntArray:
+    """Return the order of rows by content; equal rows stay in their order."""
+    return np.lexsort(np.where(np.isnan(X), np.inf, X).T)
+
+
+def arrange(X: FloatArray, n_states: tuple[int, ...]) -> Arrangement:
+    """Return the arrangement of a table that depends on its content only.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Real columns first, rounded; then codes of categories. NaN is a missing cell.
+    n_states : tuple of int
+        Of each categorical column.
+
+    Returns
+    -------
+    Arrangement
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 5.0, 0.0], [1.0, 6.0, 1.0], [1.0, 8.0, 1.0]])
+    >>> other = np.array([[-8.0, 1.0, 0.0], [-5.0, 0.0, 1.0], [-6.0, 1.0, 0.0]])
+    >>> np.array_equal(arrange(X, (2,)).apply(X), arrange(other, (2,)).apply(other))
+    True
+    """
+    n, D = X.shape
+    n_real = D - len(n_states)
+    table = _Cells(X, n_states)
+    picked = np.zeros(D, dtype=np.intp)
+    found = _refine(table, picked, np.zeros(n, dtype=np.uint64))
+    work = 0
+    for pick in range(1, MAX_PICKS + 1):
+        tied = _first_tied(table, found, picked)
+        work += n * D
+        if tied is None or work > MAX_PICK_CELLS:
+            break
+        picked[tied] = pick
+        found = _refine(table, picked, found.rows)
+    columns = np.concatenate(
+        [np.argsort(found.columns[:n_real], kind="stable"), n_real + np.argsort(found.columns[n_real:], kind="stable")]
+    )
+    starts = table.starts.tolist()
+    codes = []
+    for j in (columns[n_real:] - n_real).tolist():
+        own = found.states[starts[j] : starts[j + 1]]
+        if len(own) > MAX_SET_STATES and j in table.set_columns:  # sets may hold the first states only
+            codes.append(np.arange(len(own)))
+        else:
+            codes.append(np.argsort(np.argsort(own, kind="stable"), kind="stable"))
+    signs = np.where(found.signs < 0, -1.0, 1.0)[columns[:n_real]]
+    unsorted = Arrangement(np.arange(n), columns, signs, tuple(codes))
+    return unsorted._replace(rows=sort_rows(unsorted.apply(X)))
+
+
+class _Found(NamedTuple):
+    """Colours after refinement."""
+
+    rows: Colours
+    columns: Colours
+    signs: IntArray  # of real columns: -1, 1, or 0 if the column and its negative look the same
+    states: Colours  # of all categorical columns, one after the other
+
+
+class _Cells:
+    """The cells of a table, as refinement reads them."""
+
+    def __init__(self, X: FloatArray, n_states: tuple[int, ...]):
+        self.n, self.n_real = len(X), X.shape[1] - len(n_states)
+        real, codes = X[:, : self.n_real], X[:, self.n_real :]
+        self.plus, self.minus = _hash_reals(real), _hash_reals(-real)
+        self.size = _hash_reals(np.abs(real))
+        self.starts = np.append(0, np.cumsum(n_states, dtype=np.intp)).astype(np.intp)
+        self.set_rows, self.set_columns = np.nonzero(is_set(codes))
+        members = set_members(codes[self.set_rows, self.set_columns], max(n_states, default=0))
+        self.member_set, member = np.nonzero(members)  # the members of all sets
+        self.member_state = self.starts[self.set_columns[self.member_set]] + member
+        self.known = codes >= 0
+        known_codes = np.where(self.known, codes, 0).astype(np.intp)
+        self.state = known_codes + self.starts[:-1]  # numbered through all columns
+
+
+def _refine(cells: _Cells, picked: IntArray, rows: Colours) -> _Found:
+    """Refine colours until no more rows and columns are distinguished.
+
+    Picked columns show their number, and as far as they are still open their sign and codes.
+    """
+    n_real = cells.n_real
+    seeds = _mix(picked.astype(np.uint64))
+    n_colours = 0
+    for _ in range(MAX_ROUNDS):
+        # real columns
+        own = rows[:, None]
+        up, down = _mix(cells.plus ^ own).sum(axis=0), _mix(cells.minus ^ own).sum(axis=0)
+        signs = (up > down).astype(np.intp) - (up < down)
+        signs[(signs == 0) & (picked[:n_real] > 0)] = 1
+        real_columns = _mix(_mix(up) + _mix(down) ^ seeds[:n_real])
+        real = np.where(signs > 0, cells.plus, np.where(signs < 0, cells.minus, cells.size))
+        # categorical columns
+        states = np.zeros(cells.starts[-1], dtype=np.uint64)
+        np.add.at(
+            states, cells.state[cells.known], np.broadcast_to(_mix(rows)[:, None], cells.state.shape)[cells.known]
+        )
+        if len(cells.set_rows):
+            np.add.at(states, cells.member_state, _mix(_mix(rows))[cells.set_rows[cells.member_set]])
+        states = _mix(states)
+        for j in np.flatnonzero(picked[n_real:]).tolist():
+            first, last = cells.starts[j], cells.starts[j + 1]
+            states[first:last] = _break_ties(states[first:last])
+        codes = np.where(cells.known, states[cells.state] if len(states) else _MISSING, _MISSING)
+        if len(cells.set_rows):
+            codes[cells.set_rows, cells.set_columns] = _hash_sets(cells, states)
+        sums = _mix(codes ^ own).sum(axis=0)
+        columns = np.append(real_columns, _mix(sums + np.uint64(1) ^ seeds[n_real:]))
+        rows = _mix(np.hstack([real, codes]) ^ columns).sum(axis=1)
+        found = _Found(rows, columns, signs, states)
+        before, n_colours = n_colours, len(np.unique(rows)) + len(np.unique(columns)) + int(np.count_nonzero(signs))
+        if n_colours <= before or _first_tied(cells, found, picked) is None:
+            break
+    return found
+
+
+def _first_tied(cells: _Cells, found: _Found, picked: IntArray) -> int | None:
+    """Return the column with the smallest colour that equals another, or whose sign or states are open."""
+    _, inverse, counts = np.unique(found.columns, return_inverse=True, return_counts=True)
+    tied = counts[inverse] > 1
+    tied[: cells.n_real] |= found.signs == 0
+    column = np.repeat(np.arange(len(cells.starts) - 1), np.diff(cells.starts))
+    order = np.lexsort((found.states, column))
+    equal = (np.diff(found.states[order]) == 0) & (np.diff(column[order]) == 0)
+    tied[cells.n_real + column[order][:-1][equal]] = True
+    open_columns = np.flatnonzero(tied & (picked == 0))
+    return int(open_columns[np.argmin(found.columns[open_columns])]) if len(open_columns) else None
+
+
+def _break_ties(states: Colours) -> Colours:
+    """Give states of the same colour different ones, in the order of their codes."""
+    order = np.argsort(states, kind="stable")
+    new = np.append(True, np.diff(states[order]) != 0)
+    place = np.arange(len(states)) - np.maximum.accumulate(np.where(new, np.arange(len(states)), 0))
+    broken = states.copy()
+    later = order[place > 0]
+    broken[later] = _mix(states[later] ^ place[place > 0].astype(np.uint64))
+    return broken
+
+
+def _hash_sets(cells: _Cells, states: Colours) -> Colours:
+    """Return colours of cells that are one of several states."""
+    total = np.full(len(cells.set_rows), np.uint64(1))
+    np.add.at(total, cells.member_set, states[cells.member_state])
+    return _mix(total)
+
+
+def _hash_reals(values: FloatArray) -> Colours:
+    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)  # one zero
+    return np.where(np.isnan(values), _MISSING, _mix(bits))
+
+
+def _mix(values: Colours) -> Colours:
+    """Hash integers: the finalizer of splitmix64 (Steele, Lea and Flood, 2014)."""
+    mixed = values + _MISSING
+    for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
+        mixed ^= mixed >> shift
+        mixed *= factor
+    mixed ^= mixed >> _SHIFTS[-1]
+    return mixed
+
+
+def _recode(cells: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the cells of a categorical column with other codes."""
+    recoded = cells.copy()
+    known = cells >= 0
+    recoded[known] = codes[cells[known].astype(np.intp)]
+    sets = np.flatnonzero(is_set(cells))
+    if len(sets):
+        members = set_members(cells[sets], len(codes))
+        recoded[sets] = -(members * 2.0**codes).sum(axis=1)
+    return recoded
