@@ -106,7 +106,7 @@ def test_evidence_of_eight_rows_is_that_of_sequential_monte_carlo():
     other = ct.smc(X, process, "post-post", 500, n_runs=12, random_state=1)
     error = math.hypot(found.standard_error, other.log_evidence_se)
     assert abs(found.log_evidence - other.log_evidence) < 6 * error
-    assert error < 0.15, "the test would see nothing"
+    assert error < 0.2, "the test would see nothing"
 
 
 def test_short_chains_leave_the_evidence_unbiased():
