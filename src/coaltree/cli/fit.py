@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -66,6 +67,7 @@ from .options import (
 if TYPE_CHECKING:
     from .._atomic import OutputFolder
     from ..table.columns import Table
+    from ..workflow.comparison import ComparedModel
     from ..workflow.model import FittedModel
     from ..workflow.settings import ClusterSettings
 
@@ -229,6 +231,14 @@ def fit(
         bool,
         typer.Option("--no-standardize", help="The same as --standardize no.", rich_help_panel=MODEL),
     ] = False,
+    evidence: Annotated[
+        bool,
+        typer.Option(
+            "--evidence",
+            help="Also compare models of the table by their evidence, and write evidence.csv; for up to 300 rows, takes minutes.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     report: Annotated[
         bool,
         typer.Option("--report", help="Also write report.html, a report that works offline.", rich_help_panel=OUTPUT),
@@ -251,7 +261,7 @@ def fit(
 
     Writes tree.nwk, clusters.csv, dendrogram.png, summary.json and model.coaltree (for score, place and impute) to OUTDIR.
     With --inference smc or mcmc it also writes tree.nex (for FigTree and iTOL) and sample.trees (all trees with their weights);
-    with mcmc also trace_1.log and so on (for Tracer); with --report also report.html.
+    with mcmc also trace_1.log and so on (for Tracer); with --evidence also evidence.csv; with --report also report.html.
     """
     with report_errors(debug):
         cut = read_cut(cut_rules, min_cluster_size, label_outliers)
@@ -283,6 +293,10 @@ def fit(
         reasons, source = explain_kinds(file), located_table.name
         del file, located_table  # frees memory during the fit: `rows` has the cells too
         check_cut_rows(cut, rows.n_rows, f"{source} has {count(rows.n_rows, 'row')}")
+        if evidence:
+            from ..workflow.comparison import check_rows_for_evidence
+
+            check_rows_for_evidence(rows.n_rows, "--evidence")
         if dry_run:
             print_dry_run(rows, source, reasons, as_json, notes, how.parameter)
             return
@@ -325,7 +339,8 @@ def fit(
             if chosen.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {chosen.client.dashboard_link}")
             model, facts = fit_and_write(chosen, rows, source, settings | listed, notes, folder, report, checkpoint)
-            add_report(model, source, report, notes, folder)
+            compared = add_evidence(model, seed or 0, evidence, facts, notes, folder)
+            add_report(model, source, report, notes, folder, compared)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
         if as_json:
@@ -392,7 +407,33 @@ def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
             folder.discard(path.name)
 
 
-def add_report(model: FittedModel, source: str, wanted: bool, notes: Notes, folder: OutputFolder) -> None:
+def add_evidence(
+    model: FittedModel, seed: int, wanted: bool, facts: dict[str, Any], notes: Notes, folder: OutputFolder
+) -> list[ComparedModel]:
+    """Compare models, and put the table into the folder and the summary; or discard that of an earlier fit."""
+    if not wanted:
+        folder.discard("evidence.csv")
+        return []
+    from ..persist.results import evidence_csv, json_text
+    from ..workflow.comparison import compare_models, describe_comparison
+
+    with notes.time_step("evidence"), progress_bar(not notes.quiet) as report:
+        compared = compare_models(model, seed, report)
+    facts["evidence"] = [own.facts() for own in compared]
+    facts["evidence_in_words"] = describe_comparison(compared)
+    folder.add("evidence.csv", evidence_csv(facts["evidence"]))
+    folder.add("summary.json", json_text(facts))
+    return compared
+
+
+def add_report(
+    model: FittedModel,
+    source: str,
+    wanted: bool,
+    notes: Notes,
+    folder: OutputFolder,
+    compared: Sequence[ComparedModel] = (),
+) -> None:
     """Put the report into the folder, or discard that of an earlier fit."""
     if not wanted:
         folder.discard("report.html")
@@ -400,7 +441,7 @@ def add_report(model: FittedModel, source: str, wanted: bool, notes: Notes, fold
     from ..report.build import report_page
 
     with suppress_output(notes.quiet), notes.time_step("report"):
-        folder.add("report.html", report_page(model, source))
+        folder.add("report.html", report_page(model, source, compared))
 
 
 def _checkpoint_path(folder: Path) -> Path:

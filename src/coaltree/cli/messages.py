@@ -184,9 +184,25 @@ def describe_fit(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
         "sample": _sample(facts),
         "verdict": facts.get("verdict"),
         "clusters": _clusters(facts),
+        "evidence": _evidence(facts),
         "results": f"{', '.join(files)} in {outdir}",
     }
     return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
+
+
+def _evidence(facts: dict[str, Any]) -> str:
+    """Return the comparison of models, one on each line, if there is one."""
+    if not facts.get("evidence"):
+        return str(facts.get("evidence_in_words", ""))
+    lines = [facts["evidence_in_words"]]
+    for own in facts["evidence"]:
+        against = "" if own["words"] == "best" else f"; log Bayes factor {own['log_bayes_factor']:.1f}"
+        error = f" ± {own['bayes_factor_error']:.1g}" if against else ""
+        lines.append(
+            f"{own['model']}: log evidence {own['log_evidence']:.1f} ± {own['standard_error']:.1g}, "
+            f"{count(own['fitted_parameters'], 'fitted parameter')}{against}{error}; {own['words']}"
+        )
+    return f"\n{' ' * 10}".join(lines)
 
 
 def _missing(facts: dict[str, Any]) -> str:

@@ -158,6 +158,15 @@ def _run_facts(sample: SMCResult) -> dict[str, Any]:
     }
 
 
+def evidence_csv(models: Sequence[Mapping[str, Any]]) -> str:
+    """Write a comparison of models as csv, the best first; see `coaltree.workflow.comparison.ComparedModel`."""
+    with io.StringIO(newline="") as text:
+        writer = csv.DictWriter(text, list(models[0]) if models else ["model"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(models)
+        return text.getvalue()
+
+
 def json_text(facts: Mapping[str, Any]) -> str:
     """Write facts as strict JSON."""
     return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

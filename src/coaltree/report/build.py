@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,11 +17,13 @@ from ..plot.visible_tree import MAX_VISIBLE_LEAVES
 from ..process.predictions import Predictions
 from ..table.encoding import Encoding
 from ..table.messages import count
+from ..workflow.comparison import ComparedModel, describe_comparison
 from ..workflow.model import FittedModel
 from .facts import (
     CategoricalFacts,
     ChainFacts,
     ColumnFacts,
+    EvidenceFacts,
     Examined,
     PowerFacts,
     RealFacts,
@@ -29,12 +32,13 @@ from .facts import (
 )
 from .held_out import HeldOut, leave_out
 from .messages import MIN_ROWS
+from .numbers import MINUS
 from .page import check_packages, page
 
 FloatArray = NDArray[np.float64]
 
 
-def report_page(model: FittedModel, title: str | None = None) -> str:
+def report_page(model: FittedModel, title: str | None = None, compared: Sequence[ComparedModel] = ()) -> str:
     """Return the report on a fitted model as one HTML page.
 
     Parameters
@@ -43,16 +47,18 @@ def report_page(model: FittedModel, title: str | None = None) -> str:
         With flat clusters.
     title : str, optional
         Heading of the page; by default the number of rows.
+    compared : sequence of ComparedModel, default ()
+        Models that were compared by their evidence, see `coaltree.workflow.comparison`.
 
     Returns
     -------
     str
     """
     check_packages()
-    return page(report_facts(model, title))
+    return page(report_facts(model, title, compared))
 
 
-def report_facts(model: FittedModel, title: str | None = None) -> ReportFacts:
+def report_facts(model: FittedModel, title: str | None = None, compared: Sequence[ComparedModel] = ()) -> ReportFacts:
     """Collect the facts of the report on a fitted model.
 
     Parameters
@@ -60,6 +66,7 @@ def report_facts(model: FittedModel, title: str | None = None) -> ReportFacts:
     model : FittedModel
         With flat clusters.
     title : str, optional
+    compared : sequence of ComparedModel, default ()
 
     Returns
     -------
@@ -94,7 +101,23 @@ def report_facts(model: FittedModel, title: str | None = None) -> ReportFacts:
         remarks=tuple(model.remarks),
         sample=_sample(model),
         version=__version__,
+        evidence=_evidence(compared),
     )
+
+
+def _evidence(compared: Sequence[ComparedModel]) -> EvidenceFacts | None:
+    """Write a comparison of models, if there is one."""
+    models = [
+        (
+            own.name,
+            f"{own.log_evidence:.1f} ± {own.standard_error:.1g}".replace("-", MINUS),
+            str(own.n_fitted),
+            f"{own.log_bayes_factor:.1f} ± {own.bayes_factor_error:.1g}".replace("-", MINUS) if k else "0",
+            own.words,
+        )
+        for k, own in enumerate(compared)
+    ]
+    return EvidenceFacts(describe_comparison(compared), models) if models else None
 
 
 def _leave_out(model: FittedModel) -> HeldOut | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -227,6 +228,22 @@ class ChainFacts:
 
 
 @dataclass(frozen=True, eq=False)
+class EvidenceFacts:
+    """A comparison of models by their evidence.
+
+    Parameters
+    ----------
+    words : str
+        What it says, in words.
+    models : sequence of tuple of str
+        For each model, the best first: name, log evidence, fitted parameters, log Bayes factor, and what that says.
+    """
+
+    words: str
+    models: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True, eq=False)
 class ReportFacts:
     """All facts of a report.
 
@@ -261,6 +278,7 @@ class ReportFacts:
     remarks : tuple of str
     sample : SampleFacts, ChainFacts or None
     version : str
+    evidence : EvidenceFacts, optional
     """
 
     title: str
@@ -281,6 +299,7 @@ class ReportFacts:
     remarks: tuple[str, ...]
     sample: SampleFacts | ChainFacts | None
     version: str
+    evidence: EvidenceFacts | None = None
 
     @property
     def n_clusters(self) -> int:

@@ -1,0 +1,282 @@
+"""Comparison of models by their evidence: stationary or Brownian numbers, one rate or a rate per column of categories.
+
+Parameters are set to their posterior means, estimated by short Markov chains, and then held while the evidence is averaged over
+trees. A model with more fitted parameters would win by that alone, so each fitted parameter costs half the logarithm of the
+number of rows, as in the Bayesian information criterion.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._random import RandomState, as_generator
+from ..errors import InputError, InputWarning
+from ..inference.evidence import evidence
+from ..inference.posterior_draws import posterior_draws
+from ..process.base import Process
+from ..process.brownian import Brownian
+from ..process.gaussian_prior import column_moments
+from ..process.mixed import Mixed
+from ..process.multinomial import Multinomial
+from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from ..table.encoding import EncodedTable
+from ..table.messages import count
+from .model import FittedModel, Progress
+from .processes import Templates, encoded_of, sampling_process
+
+FloatArray = NDArray[np.float64]
+
+N_RUNS, N_CHAINS, N_SAMPLES = 4, 8, 8  # of the evidence of each model
+MIN_EVIDENCE_ROWS, MAX_EVIDENCE_ROWS = 3, 300
+ROOT_WIDTH = (
+    10.0  # of the root of Brownian motion: its variance, in units of what accumulates from the root to the leaves
+)
+STATIONARY, BROWNIAN = "stationary diffusion", "Brownian motion"
+ONE_RATE, RATES = "one rate", "a rate per column"
+
+
+class Candidate(NamedTuple):
+    """A model with its parameters."""
+
+    name: str
+    process: Process
+    n_fitted: int
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """One model of a comparison.
+
+    Attributes
+    ----------
+    name : str
+    process : Process
+        With its parameters.
+    n_fitted : int
+        Number of fitted parameters.
+    log_evidence, standard_error : float
+        For these parameters, averaged over all trees.
+    penalty : float
+        What the fitted parameters cost: half the logarithm of the number of rows each.
+    log_bayes_factor : float
+        Log evidence less penalty, minus that of the best model: 0 for the best one, negative for the others.
+    bayes_factor_error : float
+        Its standard error; 0 for the best model.
+    words : str
+        What the Bayes factor says.
+    """
+
+    name: str
+    process: Process
+    n_fitted: int
+    log_evidence: float
+    standard_error: float
+    penalty: float
+    log_bayes_factor: float
+    bayes_factor_error: float
+    words: str
+
+    def facts(self) -> dict[str, Any]:
+        """Return the numbers and words of the model, for tables and files."""
+        return {
+            "model": self.name,
+            "log_evidence": self.log_evidence,
+            "standard_error": self.standard_error,
+            "fitted_parameters": self.n_fitted,
+            "penalty": self.penalty,
+            "log_bayes_factor": self.log_bayes_factor,
+            "bayes_factor_error": self.bayes_factor_error,
+            "words": self.words,
+        }
+
+
+def check_rows_for_evidence(n_rows: int, name: str) -> None:
+    """Raise unless models of so many rows can be compared; `name` is that of the option, for the message."""
+    if not MIN_EVIDENCE_ROWS <= n_rows <= MAX_EVIDENCE_ROWS:
+        raise InputError(
+            f"{name} compares models of {MIN_EVIDENCE_ROWS} to {MAX_EVIDENCE_ROWS} rows, and the table has "
+            f"{count(n_rows, 'row')}; leave it out, or use some of the rows."
+        )
+
+
+def compare_models(
+    model: FittedModel, random_state: RandomState = 0, progress: Progress | None = None
+) -> list[ComparedModel]:
+    """Compare models of the table of a fit by their evidence.
+
+    Parameters
+    ----------
+    model : FittedModel
+    random_state : int, Generator, RandomState or None, default 0
+    progress : callable, optional
+        Called regularly with the share of the work done, and a few words.
+
+    Returns
+    -------
+    list of ComparedModel
+        The best first; empty if no column varies.
+    """
+    encoded = encoded_of(model.encoding, model.matrix)
+    if encoded.real.shape[1] + encoded.codes.shape[1] == 0:
+        return []
+    check_rows_for_evidence(len(model.matrix), "The evidence")
+    rng = as_generator(random_state)
+    candidates = [make(rng) for make in _candidates(model, encoded)]
+    found = []
+    for k, candidate in enumerate(candidates):
+
+        def report(share: float, done: int, log_evidence: float, k: int = k, name: str = candidate.name) -> None:
+            if progress:
+                progress((k + share) / len(candidates), f"evidence of {name}")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # the standard errors say it
+            own = evidence(
+                model.matrix,
+                candidate.process,
+                N_RUNS,
+                n_chains=N_CHAINS,
+                n_samples=N_SAMPLES,
+                n_jobs=model.settings.n_jobs,
+                client=model.settings.client,
+                random_state=rng,
+                progress=report,
+            )
+        found.append((candidate, own.log_evidence, own.standard_error))
+    return rank(found, len(model.matrix))
+
+
+def rank(found: list[tuple[Candidate, float, float]], n_rows: int) -> list[ComparedModel]:
+    """Order models by log evidence less penalty, given their log evidences and standard errors; the best first."""
+    scored = [(value - _penalty(own, n_rows), own, value, error) for own, value, error in found]
+    scored.sort(key=lambda item: -item[0])
+    best, _, _, best_error = scored[0]
+    models = []
+    for place, (score, own, value, error) in enumerate(scored):
+        factor_error = math.hypot(error, best_error) if place else 0.0
+        words = describe_factor(score - best, factor_error) if place else "best"
+        models.append(
+            ComparedModel(
+                *own[:2],
+                own.n_fitted,
+                value,
+                error,
+                _penalty(own, n_rows),
+                score - best,
+                factor_error,
+                words,
+            )
+        )
+    return models
+
+
+def _penalty(candidate: Candidate, n_rows: int) -> float:
+    return 0.5 * candidate.n_fitted * math.log(n_rows)
+
+
+def describe_factor(log_factor: float, error: float) -> str:
+    """Say how much worse a model is than the best one; the steps are those of Kass and Raftery (1995)."""
+    size = abs(log_factor)
+    if size < max(1.0, 2 * error):
+        return "cannot be told apart from the best"
+    return "slightly worse" if size < 3 else "clearly worse" if size < 5 else "far worse"
+
+
+def describe_comparison(models: Sequence[ComparedModel]) -> str:
+    """Return one sentence on a comparison, with what was fitted and what was held."""
+    if not models:
+        return "No column varies, so there are no models to compare."
+    best, *others = models
+    rivals = [own.name for own in others if own.words.startswith("cannot")]
+    found = f"The table is best described by: {best.name}."
+    if rivals:
+        found = f"{found[:-1]}; not to be told apart from it: {'; '.join(rivals)}."
+    return (
+        f"{found} Parameters were set to their posterior means and then held; each fitted one costs half the logarithm of the "
+        "number of rows."
+    )
+
+
+def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.random.Generator], Candidate]]:
+    """Return what makes each model that is sensible for the columns of the table."""
+    settings = model.settings
+    n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
+    own_real, own_categorical = not isinstance(settings.real_process, str), settings.categorical_process is not None
+    real_names = [None] if not n_real else ["numbers as given"] if own_real else [STATIONARY, BROWNIAN]
+    rate_names = [None] if not n_categorical else ["categories as given"] if own_categorical else [ONE_RATE, RATES]
+
+    def maker(real: str | None, rates: str | None) -> Callable[[np.random.Generator], Candidate]:
+        def make(rng: np.random.Generator) -> Candidate:
+            given = settings.real_process
+            kind = given if real is None or own_real else "brownian" if real == BROWNIAN else "ornstein-uhlenbeck"
+            templates = Templates(kind, settings.categorical_process)
+            noise = None if settings.noise is None else float(settings.noise)
+            first = sampling_process(model.matrix, encoded, templates, settings.covariance, noise)
+            if rates in (ONE_RATE, RATES):
+                first = _with_rates(first, n_real, n_categorical, rates == ONE_RATE)
+            name = " and ".join(filter(None, (real, rates)))
+            return _fit_candidate(model, name, first, n_real, noise is not None, real == BROWNIAN, rng)
+
+        return make
+
+    return [maker(real, rates) for real, rates in product(real_names, rate_names)]
+
+
+def _with_rates(process: Process, n_real: int, n_categorical: int, one_rate: bool) -> Process:
+    """Return the process with one rate for all category columns or one each, and one noise for all of them."""
+    parts = list(process.subprocesses(n_real + n_categorical))
+    own, columns = cast("tuple[Multinomial, tuple[int, ...]]", parts[-1])
+    rate = own.rate.mean() if one_rate else np.broadcast_to(own.rate, n_categorical)
+    parts[-1] = Multinomial(rate, own.equilibrium, own.noise.mean()), columns
+    return parts[0][0] if len(parts) == 1 else Mixed(*parts)
+
+
+def _fit_candidate(
+    model: FittedModel,
+    name: str,
+    first: Process,
+    n_real: int,
+    hold_noise: bool,
+    brownian: bool,
+    rng: np.random.Generator,
+) -> Candidate:
+    """Set the parameters of a model to their posterior means."""
+    matrix = model.matrix
+    draws = posterior_draws(
+        matrix,
+        first.resolve(matrix),
+        model.tree,
+        hold_noise=hold_noise,
+        n_jobs=model.settings.n_jobs,
+        random_state=rng,
+    )
+    values = np.mean([draw.process.parameter_values() for draw in draws], axis=0)
+    process = draws[0].process.with_parameter_values(values) if len(values) else draws[0].process
+    n_columns = matrix.shape[1]
+    n_fitted = len(values) - (n_columns - n_real)  # the shares of the states of a column add up to 1
+    if brownian:
+        height = float(np.mean([draw.tree.heights[-1] for draw in draws]))
+        parts = list(process.subprocesses(n_columns))
+        own, columns = cast("tuple[Brownian, tuple[int, ...]]", parts[0])
+        parts[0] = with_proper_root(own, column_moments(matrix[:, :n_real])[0], height), columns
+        process = parts[0][0] if len(parts) == 1 else Mixed(*parts)
+        n_fitted += n_real  # the means of the root
+    return Candidate(name, process, n_fitted)
+
+
+def with_proper_root(process: Brownian, mean: FloatArray, height: float) -> OrnsteinUhlenbeck:
+    """Return Brownian motion with a wide proper root, whose evidence can be compared with that of other processes.
+
+    A diffusion that returns very slowly is Brownian motion from a root with mean `mean` and a variance of `ROOT_WIDTH` times what
+    accumulates over `height`.
+    """
+    rate = 1 / (2 * ROOT_WIDTH * height)
+    return OrnsteinUhlenbeck(rate, mean, process.variance / (2 * rate), 2 * rate * process.noise)

@@ -1,0 +1,176 @@
+"""Comparison of models by their evidence: the candidates, the ranking, and how commands and reports show it."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import coaltree as ct
+from coaltree.report.build import report_facts
+from coaltree.workflow import comparison
+from coaltree.workflow.comparison import (
+    BROWNIAN,
+    ONE_RATE,
+    RATES,
+    STATIONARY,
+    Candidate,
+    compare_models,
+    describe_comparison,
+    describe_factor,
+    rank,
+    with_proper_root,
+)
+from command_line import check_sentence, command_in
+from named import check_named, refused
+from report_pages import Page
+
+pytestmark = [
+    pytest.mark.usefixtures("short_chains", "short_runs"),
+    pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def short_runs():
+    """Few samples: for tests of what is done with evidences, not of how good they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("N_RUNS", "N_CHAINS", "N_SAMPLES"):
+            patch.setattr(comparison, name, 2)
+        yield
+
+
+def small_frame(n=9):
+    rng = np.random.default_rng(0)
+    group = np.arange(n) % 3
+    frame = pd.DataFrame(
+        {"mass": rng.normal(group), "cover": group.astype(str), "flies": rng.integers(0, 2, n).astype(str)}
+    )
+    frame.loc[1, "mass"] = frame.loc[2, "cover"] = None
+    return frame
+
+
+def names(columns, **parameters):
+    model = ct.CoalescentClustering(**parameters).fit(small_frame()[columns])
+    return compare_models(model._model)
+
+
+def test_candidates_suit_the_columns():
+    assert {own.name for own in names(["mass"])} == {STATIONARY, BROWNIAN}
+    found = names(["cover", "flies"])
+    assert {own.name for own in found} == {ONE_RATE, RATES}
+    rates = {own.name: own.process for own in found}
+    assert rates[ONE_RATE].rate.ndim == 0
+    assert rates[RATES].rate.shape == (2,)
+    # a rate, shares of three and of two states, one noise; and another rate
+    assert {own.name: own.n_fitted for own in found} == {ONE_RATE: 1 + 2 + 1 + 1, RATES: 2 + 2 + 1 + 1}
+    both = names(["mass", "cover", "flies"])
+    assert {own.name for own in both} == {f"{a} and {b}" for a in (STATIONARY, BROWNIAN) for b in (ONE_RATE, RATES)}
+    given = names(["mass"], real_process=ct.Brownian(2.0, 0.3))
+    assert [own.name for own in given] == ["numbers as given"]
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    first, again = names(["mass"]), names(["mass"], n_jobs=2)
+    assert [own.facts() for own in first] == [own.facts() for own in again]
+
+
+def test_models_are_ranked_by_evidence_less_penalty():
+    process = ct.Brownian()
+    found = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 5), -97.0, 0.4)], 50)
+    best, other = found
+    assert (best.name, other.name) == ("a", "b")
+    assert best.penalty == pytest.approx(math.log(50))
+    assert best.log_bayes_factor == best.bayes_factor_error == 0
+    assert other.log_bayes_factor == pytest.approx(3 - 1.5 * math.log(50))
+    assert other.bayes_factor_error == pytest.approx(0.5)
+    check_named(describe_comparison(found), "best a posterior means held half logarithm rows")
+    assert "told apart" not in describe_comparison(found)
+    close = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 2), -100.5, 0.4)], 50)
+    check_named(describe_comparison(close), "told apart b")
+
+
+@pytest.mark.parametrize(
+    ("factor", "error", "words"),
+    [(-0.9, 0.1, "cannot"), (-2.9, 1.5, "cannot"), (-2.9, 0.1, "slightly"), (-4.9, 0.1, "clearly"), (-5.1, 0.1, "far")],
+)
+def test_factors_in_words(factor, error, words):
+    assert describe_factor(factor, error).startswith(words)
+
+
+def test_brownian_motion_with_a_proper_root(monkeypatch):
+    """By whole covariance matrices: rows share a root of known variance, and the path from it to their ancestor."""
+    monkeypatch.setattr(comparison, "ROOT_WIDTH", 1e4)
+    tree = ct.simulate_tree(5, random_state=0)
+    X = np.random.default_rng(0).normal(size=(5, 2)) + [3.0, -1.0]
+    process, mean, height = ct.Brownian([1.3, 0.4], 0.2), np.array([2.5, -1.2]), 2.0
+    common = np.zeros((5, 5))
+    below = [{leaf} for leaf in range(5)]
+    for (left, right), at in zip(tree.children.tolist(), tree.merge_heights, strict=True):
+        for i in below[left]:
+            for j in below[right]:
+                common[i, j] = common[j, i] = at
+        below.append(below[left] | below[right])
+    expected = 0.0
+    for x, center, variance in zip(X.T, mean, process.variance, strict=True):
+        covariance = variance * (1e4 * height - common + 0.2 * np.eye(5))
+        solved = np.linalg.solve(covariance, x - center)
+        expected -= 0.5 * (np.linalg.slogdet(2 * np.pi * covariance)[1] + (x - center) @ solved)
+    assert with_proper_root(process, mean, height).log_likelihood(tree, X) == pytest.approx(expected, abs=1e-2)
+
+
+def test_too_many_rows_are_refused(monkeypatch):
+    monkeypatch.setattr(comparison, "MAX_EVIDENCE_ROWS", 8)
+    with refused("evidence 3 8 rows 9"):
+        names(["mass"])
+
+
+# -- commands and reports ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    small_frame().to_csv(tmp_path / "t.csv", index=False)
+    return command_in(tmp_path, monkeypatch, capsys)
+
+
+def test_a_fit_writes_the_table(command, tmp_path):
+    code, out, err = command("fit", "t.csv", "-o", "out", "--no-id", "--evidence", "--drop", "flies")
+    assert code == 0, err
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    table = pd.read_csv(tmp_path / "out" / "evidence.csv")
+    assert [own["model"] for own in found["evidence"]] == table["model"].tolist()
+    assert np.allclose(
+        table["log_bayes_factor"] + table["log_evidence"][0] - table["penalty"][0],
+        table["log_evidence"] - table["penalty"],
+    )
+    check_named(out, "evidence stationary Brownian Bayes fitted parameters evidence.csv")
+    code, out, _ = command("fit", "t.csv", "-o", "out", "--no-id", "--json")
+    assert code == 0
+    assert not (tmp_path / "out" / "evidence.csv").exists()
+    assert "evidence" not in json.loads(out)
+
+
+def test_a_fit_refuses_too_few_rows(command, tmp_path):
+    (tmp_path / "two.csv").write_text("x\n1\n2\n")
+    check_sentence(command("fit", "two.csv", "-o", "out", "--evidence", "--no-id"), "--evidence")
+
+
+def test_columns_that_do_not_vary_leave_nothing_to_compare(command, tmp_path):
+    (tmp_path / "same.csv").write_text("x\n1\n1\n1\n")
+    code, out, err = command("fit", "same.csv", "-o", "out", "--evidence", "--no-id")
+    assert code == 0, err
+    check_named(out, "no column varies models")
+
+
+def test_the_report_has_the_table():
+    pytest.importorskip("jinja2")
+    from coaltree.report.page import page
+
+    model = ct.CoalescentClustering().fit(small_frame()[["mass"]])._model
+    compared = compare_models(model)
+    text = Page(page(report_facts(model, None, compared))).text
+    check_named(text, "evidence Bayes factor stationary Brownian fitted parameters posterior means")
+    assert report_facts(model).evidence is None
+    assert "Bayes factor" not in Page(page(report_facts(model))).text
