@@ -244,6 +244,17 @@ def fit(folder, *options):
     return CliRunner().invoke(app, [*arguments, *options])
 
 
+def test_fit_samples_until_a_time_limit(table, tmp_path):
+    table.to_csv(tmp_path / "t.csv", index_label="name")
+    sampling = ("--inference", "mcmc", "--chains", "2", "--samples")
+    done = fit(tmp_path, *sampling, "auto", "--max-seconds", "0.001")
+    assert done.exit_code == 0, done.output
+    assert "stopped at the time limit of 0.001 seconds, after " in done.output.replace("\n", " ")
+    failed = fit(tmp_path, *sampling, "some")
+    assert failed.exit_code == 2
+    assert "neither a whole number nor 'auto'" in " ".join(failed.output.split()).replace("│ ", "")
+
+
 def test_fit_samples_trees(table, fitted, tmp_path):
     dendropy = pytest.importorskip("dendropy")
     table.to_csv(tmp_path / "t.csv", index_label="name")

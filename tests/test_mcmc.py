@@ -1,5 +1,6 @@
 """Markov chains over trees: they visit trees as often as they are likely, go on from a file, and know whether they agree."""
 
+import importlib
 import math
 import pickle
 import warnings
@@ -12,12 +13,15 @@ import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference import chain as chain_module
+from coaltree.inference import mcmc_result
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.checkpoint import ChainCheckpoint
 from coaltree.inference.mcmc_result import Topologies, effective_samples, find_warmup, r_hat
 from coaltree.process.base import merge_log_likelihoods
 from coaltree.tree.clades import clade_masks
 from named import refused
+
+mcmc_module = importlib.import_module("coaltree.inference.mcmc")  # the package has a function of that name
 
 BATCHES = 40
 BOUND = 6  # standard errors, from batches: with 39 degrees of freedom a false alarm in less than a million comparisons
@@ -433,6 +437,81 @@ def test_one_chain_cannot_agree_with_others(eight):
     found = ct.mcmc(X, process, n_samples=600, n_chains=1, random_state=0)
     assert math.isnan(found.split_deviation)
     assert "only several chains" in found.verdict
+
+
+# -- n_samples="auto" -------------------------------------------------------------------------------
+
+
+def test_chains_run_until_they_agree(eight, tmp_path):
+    """The samples are those of a run of that length with the same tuning; a stored run has stopped for good."""
+    X, process = eight
+    path = tmp_path / "a.checkpoint"
+    found = ct.mcmc(X, process, "auto", random_state=0, checkpoint=path)
+    n_samples = found.traces["log_joint"].shape[1]
+    assert found.converged
+    assert found.remarks == []
+    assert found.verdict.endswith(f"They stopped when they had converged, after {n_samples:,} samples each.")
+    assert n_samples in (500, 750, 1125)
+    again = ct.mcmc(X, process, "auto", random_state=0, checkpoint=path)
+    np.testing.assert_array_equal(again.traces["log_joint"], found.traces["log_joint"])
+    other = ct.mcmc(X, process, "auto", random_state=0, n_jobs=2, max_seconds=1e6)
+    np.testing.assert_array_equal(other.traces["log_joint"], found.traces["log_joint"])
+
+
+def test_chains_that_need_longer_are_checked_again(eight, monkeypatch):
+    X, process = eight
+    monkeypatch.setattr(mcmc_module, "FIRST_CHECK", 40)
+    counts = []
+    check = mcmc_module._make_result
+    monkeypatch.setattr(
+        mcmc_module, "_make_result", lambda record, *rest: counts.append(record.done[0]) or check(record, *rest)
+    )
+    found = ct.mcmc(X, process, "auto", 2, random_state=0)
+    assert found.converged
+    assert counts[:3] == [40, 60, 90]
+    assert found.traces["log_joint"].shape == (2, counts[-1])
+
+
+def test_a_time_limit_stops_the_chains_and_they_go_on_from_there(eight, tmp_path, monkeypatch):
+    """Whatever the limits were, the samples are those of one long run."""
+    X, process = eight
+    monkeypatch.setattr(mcmc_result, "MIN_EFFECTIVE_SAMPLES", 1e9)
+    monkeypatch.setattr(mcmc_module, "FIRST_CHECK", 120)
+    path, lengths = tmp_path / "a.checkpoint", []
+    for _ in range(2):
+        with pytest.warns(
+            InputWarning, match="stopped at the time limit of 1e-09 seconds, after .* a larger max_seconds"
+        ):
+            found = ct.mcmc(X, process, "auto", 2, random_state=0, max_seconds=1e-9, checkpoint=path)
+        lengths.append(found.traces["log_joint"].shape[1])
+    assert lengths[0] < lengths[1] <= 120
+    assert not found.converged
+    monkeypatch.setattr(mcmc_result, "MIN_EFFECTIVE_SAMPLES", 0.0)
+    monkeypatch.setattr(mcmc_result, "MAX_R_HAT", 1e9)
+    monkeypatch.setattr(mcmc_result, "MAX_SPLIT_DEVIATION", 1.0)
+    resumed, whole = (ct.mcmc(X, process, "auto", 2, random_state=0, checkpoint=own) for own in (path, None))
+    assert whole.traces["log_joint"].shape == (2, 120)
+    np.testing.assert_array_equal(resumed.traces["log_joint"], whole.traces["log_joint"])
+
+
+def test_a_time_limit_needs_auto(eight):
+    with pytest.raises(
+        InputError, match=r"max_seconds is 5, and n_samples is 100; a time limit needs n_samples='auto'"
+    ):
+        ct.mcmc(*eight, 100, max_seconds=5)
+    with pytest.raises(
+        InputError, match=r"max_seconds is 5, and n_samples is 1000; a time limit needs n_samples='auto'"
+    ):
+        ct.CoalescentClustering(inference="mcmc", max_seconds=5).fit(eight[0])
+    with pytest.raises(InputError, match="n_samples is 'all'; it must be 'auto', or a whole number of at least 1"):
+        ct.mcmc(*eight, "all")
+    with pytest.raises(InputError, match="max_seconds is 0; it must be None, or a number above 0"):
+        ct.mcmc(*eight, "auto", max_seconds=0)
+
+
+def test_estimators_take_auto(eight):
+    model = ct.CoalescentClustering(inference="mcmc", n_samples="auto", n_chains=2, random_state=0).fit(eight[0])
+    assert "They stopped when they had converged" in model.sample_.verdict
 
 
 # -- tables of all kinds ----------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from .options import (
     Inference,
     JsonOption,
     LabelOutliersOption,
+    MaxSecondsOption,
     MinClusterSizeOption,
     NaValueOption,
     NoIdOption,
@@ -58,6 +59,7 @@ from .options import (
     check_inference_options,
     check_jobs,
     check_options,
+    check_time_limit,
     keep_given,
     parse_path,
     read_cut,
@@ -193,6 +195,7 @@ def fit(
     ] = None,
     chains: ChainsOption = None,
     samples: SamplesOption = None,
+    max_seconds: MaxSecondsOption = None,
     summary: Annotated[
         Summary | None,
         typer.Option(
@@ -275,12 +278,13 @@ def fit(
         particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
         check_inference_options(inference, [Inference.smc], particle_options)
         chain_options = {"--chains": chains, "--samples": samples, "--draw-parameters": draw_parameters or None}
-        check_inference_options(inference, [Inference.mcmc], chain_options)
+        check_inference_options(inference, [Inference.mcmc], chain_options | {"--max-seconds": max_seconds})
         check_inference_options(inference, SAMPLERS, {"--summary": summary, "--heights": heights, "--seed": seed})
         greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
         check_inference_options(inference, [Inference.greedy], greedy_options)
         numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
-        check_options(numbers | {"--noise": noise, "--seed": seed})
+        check_options(numbers | {"--max-seconds": max_seconds, "--noise": noise, "--seed": seed})
+        check_time_limit(samples, max_seconds)
         if report:
             from ..report.page import check_packages
 
@@ -316,6 +320,7 @@ def fit(
                 "n_runs": runs,
                 "n_chains": chains,
                 "n_samples": samples,
+                "max_seconds": max_seconds,
                 "summary": summary,
                 "summary_heights": heights,
                 "random_state": 0 if seed is None and inference in SAMPLERS else seed,

@@ -40,6 +40,7 @@ from .options import (
     IdColumnOption,
     Inference,
     JsonOption,
+    MaxSecondsOption,
     NaValueOption,
     NoIdOption,
     NoiseOption,
@@ -57,6 +58,7 @@ from .options import (
     check_one_reader,
     check_one_writer,
     check_options,
+    check_time_limit,
     keep_given,
     parse_path,
 )
@@ -293,6 +295,7 @@ def impute(
     runs: RunsOption = None,
     chains: ChainsOption = None,
     samples: SamplesOption = None,
+    max_seconds: MaxSecondsOption = None,
     draw_parameters: DrawParametersOption = False,
     real_process: RealProcessOption = None,
     covariance: CovarianceOption = None,
@@ -323,6 +326,7 @@ def impute(
             "--runs": runs,
             "--chains": chains,
             "--samples": samples,
+            "--max-seconds": max_seconds,
             "--refine": refine or None,
             "--draw-parameters": draw_parameters or None,
             "--real-process": real_process,
@@ -373,12 +377,13 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
     inference = fitting["--inference"]
     for owner, names in (
         (Inference.smc, ("--particles", "--runs")),
-        (Inference.mcmc, ("--chains", "--samples", "--draw-parameters")),
+        (Inference.mcmc, ("--chains", "--samples", "--max-seconds", "--draw-parameters")),
         (Inference.greedy, ("--search", "--refine")),
     ):
         check_inference_options(inference, [owner], {name: fitting[name] for name in names})
-    numbers = ("--particles", "--runs", "--chains", "--samples", "--noise")
+    numbers = ("--particles", "--runs", "--chains", "--samples", "--max-seconds", "--noise")
     check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})
+    check_time_limit(fitting["--samples"], fitting["--max-seconds"])
     check_jobs(n_jobs)
     if seed is not None and draws is None and inference not in SAMPLERS:
         raise InputError(

@@ -248,9 +248,30 @@ RunsOption = Annotated[
 ChainsOption = Annotated[
     int | None, typer.Option(metavar="N", help="mcmc: Markov chains, 4 by default.", rich_help_panel=MODEL)
 ]
+
+
+def parse_samples(value: str) -> int | str:
+    """Return a number of samples, or "auto"."""
+    if value == "auto":
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is neither a whole number nor 'auto'.") from None
+
+
 SamplesOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="mcmc: trees sampled by each chain, 1000 by default.", rich_help_panel=MODEL),
+    str | None,
+    typer.Option(
+        metavar="N",
+        parser=parse_samples,
+        help="mcmc: trees sampled by each chain, 1000 by default; auto samples until the chains have converged.",
+        rich_help_panel=MODEL,
+    ),
+]
+MaxSecondsOption = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="mcmc: time limit of --samples auto, 600 by default.", rich_help_panel=MODEL),
 ]
 RefineOption = Annotated[
     bool,
@@ -378,6 +399,14 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse values that the parameters of the options do not allow."""
     for option, value in options.items():
         check_option(option, value)
+
+
+def check_time_limit(samples: object, max_seconds: float | None) -> None:
+    """Refuse a time limit for a given number of samples."""
+    if max_seconds is not None and samples != "auto":
+        raise InputError(
+            f"--max-seconds is {max_seconds:g}, without --samples auto; add it, or leave --max-seconds out."
+        )
 
 
 def check_jobs(n_jobs: int | None) -> None:

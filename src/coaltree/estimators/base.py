@@ -45,8 +45,11 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         Independent runs of sequential Monte Carlo.
     n_chains : int, default 4
         Markov chains, see :func:`coaltree.mcmc`.
-    n_samples : int, default 1000
-        Trees that each chain records, including those of its warm-up.
+    n_samples : int or "auto", default 1000
+        Trees that each chain records, including those of its warm-up. With "auto" the chains run until they have converged, or
+        until `max_seconds` have passed; the verdict says which.
+    max_seconds : float, optional
+        Time limit of ``n_samples="auto"``, by default 600.
     draw_parameters : bool, default False
         Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Predictions are then averaged
         over up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, which short chains draw with

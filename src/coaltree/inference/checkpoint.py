@@ -249,6 +249,25 @@ class ChainRecord(NamedTuple):
         self.log_parameter_priors[chain, number] = sample.log_parameter_prior
         self.missing_cells[chain, number] = sample.missing_cells
 
+    def with_room(self, n_samples: int) -> ChainRecord:
+        """Return a record with the same samples and room for others."""
+        larger = ChainRecord.empty(
+            len(self.log_joints),
+            n_samples,
+            self.heights.shape[2] + 1,
+            self.parameters.shape[2],
+            self.missing_cells.shape[2],
+        )
+        done = int(self.done[0])
+        for name, array in larger.by_sample().items():
+            array[:, :done] = self.by_sample()[name][:, :done]
+        larger.done[0] = done
+        return larger
+
+    def until(self, n_samples: int) -> ChainRecord:
+        """Return the first samples."""
+        return ChainRecord(**{name: array[:, :n_samples] for name, array in self.by_sample().items()}, done=self.done)
+
     def by_sample(self) -> dict[str, NDArray[Any]]:
         """Return the arrays with an entry for each sample of each chain, by name."""
         return {name: array for name, array in self._asdict().items() if name != "done"}
@@ -289,6 +308,11 @@ class ChainCheckpoint:
             "counts": np.stack([[chain.tried, chain.accepted] for chain in chains]),
         }
         self._file.write(facts, arrays)
+
+    def n_stored(self) -> int:
+        """Return the number of samples in the file; 0 if there is none."""
+        contents = self._file.read()
+        return 0 if contents is None else int(contents[1]["log_joints"].shape[1])
 
     def resume(self, record: ChainRecord, chains: Sequence[Chain]) -> int:
         """Restore samples and states if the file exists; return the number of samples during which moves are tuned."""

@@ -7,15 +7,18 @@ enough. The parameters of the process can be sampled in turn with the tree, eq. 
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._parameters import check_parameter
 from .._random import RandomState, as_generator
 from .._validation import check_count, quote
 from ..errors import InputError, InputWarning
@@ -36,6 +39,12 @@ McmcProgress = Callable[[float, float, float], None]
 TUNING_DIVISOR = 10  # by default moves are tuned during n_samples // TUNING_DIVISOR samples
 MOVES_PER_ROW = 2  # between successive samples, by default
 N_REPORTS = 40  # per run, of progress and checkpoints
+FIRST_CHECK = (
+    500  # samples of each chain after which n_samples="auto" asks for the first time whether they have converged
+)
+CHECK_GROWTH = 1.5  # of the number of samples from one check to the next
+MAX_SECONDS = 600.0  # of n_samples="auto", by default
+LEAST_AFTER_TUNING = 10  # samples that are drawn whatever the time limit is
 SWAPPED_SHARE = 0.1  # of the leaves that are permuted in the starting tree of a chain
 HEIGHT_JITTER = 0.5  # standard deviation of the log of the factor by which its heights are scaled
 
@@ -50,9 +59,14 @@ class Plan(NamedTuple):
 
 
 def run_chains(
-    chains: list[Chain], plan: Plan, record: ChainRecord, executor: ThreadExecutor, report: Callable[[], None]
-) -> None:
-    """Run the chains from their present states to the end, and record their samples."""
+    chains: list[Chain],
+    plan: Plan,
+    record: ChainRecord,
+    executor: ThreadExecutor,
+    report: Callable[[], None],
+    deadline: float = math.inf,
+) -> bool:
+    """Run the chains from their present states to the end, and record their samples; return whether there was time for it."""
     bounds = np.linspace(0, plan.n_samples, N_REPORTS + 1).astype(int)
     for first, last in pairwise(np.unique(np.maximum(bounds, record.done[0])).tolist()):
         tasks = [(chain, plan, first, last) for chain in chains]
@@ -62,6 +76,9 @@ def run_chains(
                 record.add(number, k, sample)
         record.done[0] = last
         report()
+        if time.monotonic() > deadline and plan.n_tuning + LEAST_AFTER_TUNING <= last < plan.n_samples:
+            return False
+    return True
 
 
 def run_chain(chain: Chain, plan: Plan, first: int, last: int) -> tuple[Chain, list[Sample]]:
@@ -78,9 +95,10 @@ def run_chain(chain: Chain, plan: Plan, first: int, last: int) -> tuple[Chain, l
 def mcmc(
     X: ArrayLike,
     process: Process,
-    n_samples: int = 1000,
+    n_samples: int | Literal["auto"] = 1000,
     n_chains: int = 4,
     *,
+    max_seconds: float | None = None,
     draw_parameters: bool = False,
     hold_noise: bool = False,
     warmup: int | None = None,
@@ -101,10 +119,14 @@ def mcmc(
         the noise of an `OrnsteinUhlenbeck` is a matrix too and parameters are sampled: then missing cells are sampled as well.
     process : Process
         `Brownian`, `OrnsteinUhlenbeck`, `Multinomial` or `Mixed`.
-    n_samples : int, default 1000
-        Trees that each chain records, including the warm-up.
+    n_samples : int or "auto", default 1000
+        Trees that each chain records, including the warm-up. With "auto" the chains run until they have converged, or until
+        the time limit; `verdict` says which. Whether they have is asked after 500 samples and whenever there are half as many
+        more, so that the result does not depend on the machine unless the time limit is reached.
     n_chains : int, default 4
         Independent chains.
+    max_seconds : float, optional
+        Time limit of ``n_samples="auto"``, by default 600.
     draw_parameters : bool, default False
         Sample the parameters of the process in turn with the trees, from their joint posterior. The chains start at the
         values of the process. The priors are the weak priors of `ct.calibrate`. If an `OrnsteinUhlenbeck` has covariance
@@ -153,7 +175,17 @@ def mcmc(
         raise InputError(f"draw_parameters is {quote(draw_parameters)}; it must be True or False.")
     matrix = as_matrix(X)
     n = len(matrix)
-    plan = _make_plan(n_samples, n_chains, warmup, MOVES_PER_ROW * n if thin is None else thin)
+    automatic = isinstance(n_samples, str)
+    check_parameter("n_samples", n_samples)
+    check_parameter("max_seconds", max_seconds)
+    if max_seconds is not None and not automatic:
+        raise InputError(
+            f"max_seconds is {max_seconds:g}, and n_samples is {n_samples}; a time limit needs n_samples='auto'."
+        )
+    limit = MAX_SECONDS if max_seconds is None else float(max_seconds)
+    start = time.monotonic()
+    first_check = next_check(warmup) if automatic else n_samples
+    plan = _make_plan(first_check, n_chains, warmup, MOVES_PER_ROW * n if thin is None else thin)
     if n < 2:
         raise InputError("The table has 1 row, so there are no trees to sample; pass at least 2 rows.")
     resolved = process.resolve(matrix)
@@ -175,6 +207,9 @@ def mcmc(
             settings = (plan.n_chains, plan.thin, warmup, fixed_seeds, bool(draw_parameters), bool(hold_noise))
             mark = fingerprint((matrix, resolved.columns(initial)), *settings)
             file = ChainCheckpoint(checkpoint, mark, plan.n_tuning)
+            if automatic:
+                plan = plan._replace(n_samples=check_at(plan.n_samples, file.n_stored()))
+                record = record.with_room(plan.n_samples)
             plan = plan._replace(n_tuning=file.resume(record, chains))
 
         def report() -> None:
@@ -183,10 +218,25 @@ def mcmc(
             if progress:
                 done = int(record.done[0])
                 second_half = record.log_joints[:, done // 2 : done]
-                progress(done / plan.n_samples, r_hat(second_half), effective_samples(second_half))
+                share = min((time.monotonic() - start) / limit, 0.99) if automatic else done / plan.n_samples
+                progress(share, r_hat(second_half), effective_samples(second_half))
 
-        run_chains(chains, plan, record, make_executor(opened, n_threads), report)
-    result = _make_result(record, chains, plan, warmup, leaf_names)
+        executor = make_executor(opened, n_threads)
+        if not automatic:
+            run_chains(chains, plan, record, executor, report)
+            result = _make_result(record, chains, plan, warmup, leaf_names)
+        while automatic:
+            in_time = run_chains(chains, plan, record, executor, report, start + limit)
+            plan = plan._replace(n_samples=int(record.done[0]))
+            result = _make_result(record.until(plan.n_samples), chains, plan, warmup, leaf_names)
+            if result.converged or not in_time or time.monotonic() > start + limit:
+                result.say_why_stopped(plan.n_samples, None if result.converged and in_time else limit)
+                break
+            plan = plan._replace(n_samples=check_at(plan.n_samples, plan.n_samples + 1))
+            record = record.with_room(plan.n_samples)
+        if automatic and progress:
+            done = plan.n_samples // 2
+            progress(1.0, r_hat(record.log_joints[:, done : 2 * done]), result.effective_samples["log_joint"])
     result.remarks.extend(resolved.remarks(tree, initial))
     for remark in result.remarks:
         warnings.warn(remark, InputWarning, stacklevel=2)
@@ -243,6 +293,19 @@ def _make_result(
         {name: record.parameters[:, :, p] for p, name in enumerate(names)},
         np.concatenate(list(record.missing_cells[:, warmup:])),
     )
+
+
+def next_check(warmup: object) -> int:
+    """Return the number of samples at the first check of n_samples="auto"."""
+    return FIRST_CHECK if warmup is None else 2 * check_count(warmup, "warmup", 0) + FIRST_CHECK
+
+
+def check_at(first: int, least: int) -> int:
+    """Return the number of samples at the first check that has at least some number of them."""
+    count = first
+    while count < least:
+        count = math.ceil(CHECK_GROWTH * count)
+    return count
 
 
 def _make_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:

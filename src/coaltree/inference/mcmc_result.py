@@ -239,6 +239,16 @@ class MCMCResult(TreeSample):
             f"{self.split_deviation:.3f} on average, and the trees are worth {self.effective_topologies:.0f} independent ones."
         )
 
+    def say_why_stopped(self, n_samples: int, limit: float | None) -> None:
+        """Add to the verdict of a run of n_samples="auto" whether it stopped at convergence or at a time limit."""
+        if limit is None:
+            why = f"They stopped when they had converged, after {n_samples:,} samples each."
+        else:
+            why = f"They stopped at the time limit of {limit:g} seconds, after {n_samples:,} samples each"
+            why += "." if self.converged else "; a larger max_seconds gives them more."
+        verdict = f"{self.verdict.removesuffix(' Take more samples.')} {why}"
+        self.__dict__.update(verdict=verdict, remarks=[] if self.converged else [verdict])
+
     def to_xarray(self) -> Any:
         """Return scalar summaries of the trees, with the chain and parameters of each tree; see `TreeSample.to_xarray`."""
         parameters = {name: ("tree", trace[:, self.warmup :].ravel()) for name, trace in self.parameters.items()}

@@ -32,7 +32,8 @@ class Settings:
     n_particles: int = 50
     n_runs: int = 1
     n_chains: int = 4
-    n_samples: int = 1000
+    n_samples: int | Literal["auto"] = 1000
+    max_seconds: float | None = None
     summary: str = "ccd0"
     summary_heights: Literal["mean", "median"] = "mean"
     draw_parameters: bool = False
@@ -93,6 +94,11 @@ def check_settings(settings: Settings, n_rows: int) -> None:
             raise InputError(
                 f"{name} is True, and inference is {quote(settings.inference)}; {purpose} only with inference {owner!r}."
             )
+    if settings.max_seconds is not None and settings.n_samples != "auto":
+        raise InputError(
+            f"max_seconds is {settings.max_seconds:g}, and n_samples is {settings.n_samples}; a time limit needs "
+            "n_samples='auto'."
+        )
     if isinstance(settings, ClusterSettings):
         check_cut(settings, n_rows)
         if settings.draw_parameters:
