@@ -415,8 +415,8 @@ def _warn_identifiers(names: list[str]) -> None:
     one = len(names) == 1
     warnings.warn(
         f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in every row, missing "
-        f"cells aside, like an identifier, and {'is' if one else 'are'} ignored: drop {'it' if one else 'them'}, use {'it' if one else 'one'} "
-        f"as the index, or declare {'it' if one else 'them'} categorical.",
+        f"cells aside, like an identifier, and {'is' if one else 'are'} ignored: drop {'it' if one else 'them'}, "
+        f"use {'it' if one else 'one'} as the index, or declare {'it' if one else 'them'} categorical.",
         InputWarning,
         stacklevel=3,
     )
