@@ -820,3 +820,14 @@ def test_benchmark_alignments(published_data):
     for path, size in zip(paths, sizes, strict=True):
         found = parse_file(open_table(path))
         assert (len(found.taxa), len(found.columns)) == size
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong", "datatype"),
+    [(("ACGT", "AC!T"), "'!'", "dna"), (("0101", "01A1"), "'A'", "standard"), (("MKLV", "MK1V"), "'1'", "protein")],
+)
+def test_messages_name_the_datatype_of_all_other_symbols(tmp_path, rows, wrong, datatype):
+    path = tmp_path / "a.fasta"
+    path.write_text(">one\n{}\n>two\n{}\n".format(*rows))
+    with pytest.raises(InputError, match=f"{wrong} is no symbol of {datatype} data"):
+        ct.read_characters(path)

@@ -401,3 +401,17 @@ def test_clusters_that_are_smaller_than_asked_for_are_pointed_out():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.cut(min_cluster_size=10)
+
+
+@pytest.mark.usefixtures("short_chains")
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
+def test_probabilities_of_clusters_are_at_most_one():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(60, 2)), np.full((1, 2), 1e4)])
+    for assign in (True, False):
+        model = ct.CoalescentClustering(assign_outliers=assign).fit(X)
+        probabilities = model.predict_proba(np.vstack([X, X + 0.1]))
+        assert probabilities.min() >= 0
+        assert probabilities.max() <= 1
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+        assert model.place(X).cluster_probability.max() <= 1

@@ -4,6 +4,7 @@ The probability of a set is the sum of those of its states, so what is expected 
 each of its states in turn. Such tables without sets are checked by `reference.py` elsewhere, and here once more.
 """
 
+import warnings
 from itertools import product
 from pathlib import Path
 
@@ -391,10 +392,10 @@ class TestTables:
     def test_a_set_of_everything_is_missing(self):
         column = read_columns(sites(s=["A", "C", {"A", "C"}, "A", {"C"}, None])).columns[0]
         assert column.codes.tolist() == [0, 1, -1, 0, 1, -1]
-        # nobody has G for sure, and nobody may have anything but A and G
-        constant = read_columns(sites(s=["A", "A", {"A", "G"}, "A", "A", None])).columns[0]
-        assert constant.categories == ("A",)
-        assert constant.codes.tolist() == [0, 0, -1, 0, 0, -1]
+        # nobody has G for sure, but it may be there
+        column = read_columns(sites(s=["A", "A", {"A", "G"}, "A", "A", None])).columns[0]
+        assert column.categories == ("A", "G")
+        assert column.codes.tolist() == [0, 0, -1, 0, 0, -1]
         assert read_columns(sites(s=[{"A", "G"}] * 6)).columns[0].categories == ()
 
     @pytest.mark.parametrize("cell", [set(), {None, "A"}, {"A", ""}, {("A",)}, {np.inf, 1}, {np.nan}])
@@ -483,3 +484,13 @@ class TestEstimators:
 
         with pytest.raises(InputError, match="'s1'"):
             ct.CoalescentClustering(categorical_process=Own()).fit(TABLE)
+
+
+def test_a_category_that_only_a_set_has_is_known():
+    frame = pd.DataFrame({"s": pd.Series(["A", "A", "A", {"A", "G"}], dtype=object), "x": [1.0, 2.0, 3.0, 5.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ct.CoalescentClustering().fit(frame)  # the column is not constant: its last cell may be G
+        model.predict(pd.DataFrame({"s": ["G", "A"], "x": [1.0, 2.0]}))
+    assert model._model.encoding.categories == (("A", "G"),)
+    assert list(model.parameters_) == ["x", "s"]

@@ -1,6 +1,7 @@
 """Tables in memory: kinds, cells, names, bad input and the encoding."""
 
 import datetime as dt
+import re
 import warnings
 from decimal import Decimal
 
@@ -13,6 +14,7 @@ import scipy.sparse
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.table.columns import (
     MAX_CATEGORIES,
@@ -660,7 +662,6 @@ def test_identifiers_are_ignored_unless_they_are_declared():
     few = names[:11]
     assert len(read_columns(frame(few), ["x"]).categorical[0].categories) == 11
     assert len(only(frame(names[:10])).categories) == 10
-    assert len(only(frame([*few, None])).categories) == 11
     assert len(only(frame([*few, few[0]])).categories) == 11
 
 
@@ -976,3 +977,39 @@ def test_copies_are_those_of_correlation_one():
     assert n_copies > 0
     (remark,) = remarks_of(values)
     assert remark.startswith(f"{n_copies} column")
+
+
+def test_text_identifiers_with_holes_are_ignored():
+    names = [f"id {i}" for i in range(30)]
+    names[3] = names[7] = None
+    frame = pd.DataFrame({"id": names, "x": np.arange(30.0)})
+    with pytest.warns(InputWarning, match=r"'id' has a different text in every row, missing cells aside"):
+        table = read_columns(frame)
+    assert table.columns[0].categories == ()
+    frame.loc[3, "id"] = "id 0"  # repeated
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read_columns(frame).columns[0].categories) == 28
+
+
+def test_sets_in_a_column_of_numbers_make_it_categorical_with_a_remark():
+    frame = pd.DataFrame({"s": pd.Series([1.5, 2, {1.5, 2}, 30, 30], dtype=object), "x": np.arange(5.0)})
+    table = read_columns(frame)
+    assert table.columns[0].categories == (1.5, 2, 30)
+    assert "'s'" in table.remarks[0]
+    assert "sets of numbers" in table.remarks[0]
+    assert read_columns(frame, categorical_features=["s"]).remarks == ()
+    letters = frame.assign(s=["A", "B", {"A", "B"}, "C", "C"])
+    assert read_columns(letters).remarks == ()
+    states = frame.assign(s=[0, 1, {0, 1}, 2, 2])  # as in matrices of characters
+    assert read_columns(states).remarks == ()
+
+
+def test_ordinary_cells_of_separated_rows_are_not_called_extreme():
+    """The top of this tree separates rows together with extreme ones, whose own cells are 4.5 standard deviations away."""
+    X = np.random.default_rng(0).standard_cauchy((400, 3))
+    with pytest.warns(InputWarning, match="extreme") as caught:
+        ct.CoalescentClustering().fit(X)
+    text = next(str(own.message) for own in caught if "extreme" in str(own.message))
+    distances = [float(own.replace(",", "")) for own in re.findall(r"from 0\), ([\d.,]*\d)", text)]
+    assert min(distances) >= 8

@@ -212,10 +212,13 @@ def describe_tails(table: Table, codes: Mapping[str, FloatArray], separated: Map
             continue
         dominant = _find_dominant_cell(codes[column.name])
         rows = separated.get(column.name, None if dominant is None else np.array([dominant]))
-        if rows is not None:
-            extremes.append(
-                _ExtremeCells(column, _rank_cells(column.values, codes[column.name], rows), dominant is not None)
-            )
+        if rows is None:
+            continue
+        ranked = _rank_cells(column.values, codes[column.name], rows)
+        # Rows that the tree separates together with an extreme one may have ordinary cells.
+        cells = [cell for cell in ranked if cell.distance >= MIN_EXTREME_DISTANCE]
+        if cells:
+            extremes.append(_ExtremeCells(column, cells, dominant is not None))
     if not extremes:
         return []
     one, it = sum(len(tail.cells) for tail in extremes) == 1, len(extremes) == 1

@@ -207,6 +207,11 @@ def read_columns(
                     f"Column {quote(column.name)} has {len(column.categories)} categories, and sets may hold the first "
                     f"{MAX_SET_STATES} only: cells with sets of others are read as missing."
                 )
+            if role == "auto" and _has_numbers_and_sets(cells, column):
+                remarks.append(
+                    f"Column {quote(column.name)} has sets of numbers, and was read as categories: make these cells missing if "
+                    "its numbers are measurements, or declare it categorical if they are not."
+                )
             if example is not None:
                 remarks.append(
                     f"Column {quote(column.name)} is text such as {example!r} and was read as categories: {_NUMBER_TEXT_ADVICE}, "
@@ -349,11 +354,18 @@ def _find_number_text(cells: Cells, role: Role) -> str | None:
 
 
 def _is_identifier(cells: Cells) -> bool:
-    """Return whether a text column has a different text in every row."""
+    """Return whether a text column has a different text in every row that has one."""
     if not isinstance(cells, TextCells) or cells.order is not None:
         return False
     codes, categories = cells.as_categorical()
-    return len(codes) >= MIN_IDENTIFIER_ROWS and len(categories) == len(codes)
+    return MIN_IDENTIFIER_ROWS <= len(categories) == np.count_nonzero(codes >= 0)
+
+
+def _has_numbers_and_sets(cells: Cells, column: CategoricalColumn) -> bool:
+    """Return whether a column with sets has numbers, and others than 0 to 9, which often stand for states."""
+    if not isinstance(cells, SetCells) or not all(isinstance(own, (int, float)) for own in column.categories):
+        return False
+    return not {float(own) for own in column.categories} <= set(range(10))
 
 
 def _find_full_sets(codes: IntArray, n_categories: int) -> IntArray:
@@ -364,15 +376,13 @@ def _find_full_sets(codes: IntArray, n_categories: int) -> IntArray:
 
 
 def _drop_full_sets(column: CategoricalColumn) -> CategoricalColumn:
-    """Read cells that may be any category as missing, and drop categories that only such cells may have."""
+    """Read cells that may be any category as missing. Their categories stay, unless no cell is known."""
     full = _find_full_sets(column.codes, len(column.categories))
     if not len(full):
         return column
     codes = column.codes.copy()
     codes[full] = -1
-    used = np.unique([k for code in np.unique(codes[codes != -1]) for k in ([code] if code >= 0 else decode_set(code))])
-    categories = tuple(column.categories[int(k)] for k in used)
-    return replace(column, codes=recode_categories(codes, column.categories, categories)[0], categories=categories)
+    return replace(column, codes=codes, categories=column.categories if (codes != -1).any() else ())
 
 
 def _ignore_column(column: CategoricalColumn) -> CategoricalColumn:
@@ -404,9 +414,9 @@ def _pool_categories(column: CategoricalColumn) -> CategoricalColumn:
 def _warn_identifiers(names: list[str]) -> None:
     one = len(names) == 1
     warnings.warn(
-        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in every row, like "
-        f"an identifier, and {'is' if one else 'are'} ignored: drop {'it' if one else 'them'}, use {'it' if one else 'one'} "
-        f"as the index, or declare {'it' if one else 'them'} categorical.",
+        f"{'Column' if one else 'Columns'} {listing(names)} {'has' if one else 'have'} a different text in every row, missing "
+        f"cells aside, like an identifier, and {'is' if one else 'are'} ignored: drop {'it' if one else 'them'}, "
+        f"use {'it' if one else 'one'} as the index, or declare {'it' if one else 'them'} categorical.",
         InputWarning,
         stacklevel=3,
     )

@@ -47,6 +47,8 @@ _STATES = {
     "restriction": "01",
     "standard": "0123456789",
 }
+# N and X are missing cells of several datatypes.
+_GUESSED_SYMBOLS = {*"".join(_STATES.values()), *_NUCLEOTIDES, *_AMINO_AMBIGUITIES} - {*"NX"}
 DATATYPES = (*_STATES, "continuous")
 """The datatypes of characters; a file may mix them."""
 
@@ -186,21 +188,25 @@ def make_alphabet(
 def guess_datatype(rows: Iterable[Iterable[str]]) -> str:
     """Return the datatype that the symbols of aligned sequences suggest.
 
+    Symbols that no datatype has do not count, so that a message about them names the datatype of all others.
+
     Examples
     --------
     >>> guess_datatype(["ACGTN-", "ACG?RA"]), guess_datatype(["ACGU"]), guess_datatype(["MKLV"]), guess_datatype(["0120"])
     ('dna', 'rna', 'protein', 'standard')
+    >>> guess_datatype(["ACG!"]), guess_datatype(["0101", "01A1"])
+    ('dna', 'standard')
     """
     counts: dict[str, int] = {}
     for symbol in chain.from_iterable(rows):
         counts[symbol] = counts.get(symbol, 0) + 1
     known: dict[str, int] = {}
     for symbol, n in counts.items():
-        if symbol not in "?-.{}(), " and symbol.upper() not in "NX":
+        if symbol.upper() in _GUESSED_SYMBOLS:
             known[symbol.upper()] = known.get(symbol.upper(), 0) + n
     if not known:
         return "dna"
-    if set(known) <= set("0123456789"):
+    if 2 * sum(known.get(digit, 0) for digit in _STATES["standard"]) > sum(known.values()):
         return "standard"
     bases = sum(known.get(base, 0) for base in "ACGTU")
     if set(known) <= {*"ACGTU", *_NUCLEOTIDES} and 2 * bases >= sum(known.values()):

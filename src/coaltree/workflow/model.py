@@ -330,7 +330,11 @@ class FittedModel:
         found: FloatArray = self._ask("cluster_shares", matrix, labels, client=client)[:, :n_clusters]
         shares = np.zeros((len(found), n_clusters))
         shares[:, : found.shape[1]] = found  # the rows that trees were drawn over may lack the last clusters
-        return shares / shares.sum(axis=1, keepdims=True) if outliers.any() else shares
+        total: FloatArray = shares.sum(axis=1, keepdims=True)  # less than 1 with outliers, and otherwise up to rounding
+        sizes = np.bincount(self.labels[~outliers], minlength=n_clusters) / max(int(np.count_nonzero(~outliers)), 1)
+        # A row that only resembles outliers may be of any cluster.
+        known: FloatArray = shares / np.maximum(total, np.finfo(float).tiny)
+        return np.where(total > 0, known, sizes)
 
     def place(self, rows: NewRows, n_nearest: int, level: float, client: Any = None, index: Any = None) -> Placements:
         """Return where rows attach to the tree; `index` is that of their frame."""
