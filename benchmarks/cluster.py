@@ -29,7 +29,7 @@ from distributed import Client, LocalCluster
 
 import coaltree as ct
 from coaltree.inference import neighbours
-from coaltree.inference.dask_executor import BLOCK_POINTS, DaskExecutor, find_near_in_cells
+from coaltree.inference.executors import BLOCK_POINTS, DaskExecutor, find_near_in_cells
 from coaltree.inference.kernels.neighbours import keep_found
 from scale import N_COLUMNS, N_JOBS, points
 

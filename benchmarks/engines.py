@@ -28,8 +28,8 @@ LONGEST = 900  # seconds
 
 
 def cells():
+    from coaltree.inference.executors import ThreadExecutor
     from coaltree.inference.neighbours import find_nearest
-    from coaltree.inference.thread_executor import ThreadExecutor
 
     return lambda X: find_nearest(np.ascontiguousarray(X.T), K, ThreadExecutor(N_JOBS), 0)
 

@@ -27,7 +27,7 @@ import coaltree as ct
 import mrbayes
 from coaltree import metrics
 from coaltree.inference import chain as chains
-from coaltree.inference.mcmc_result import effective_samples
+from coaltree.inference.results import effective_samples
 
 RATE = 0.5  # at which features mutate
 N_CHAINS = 2

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from coaltree._optional import require_package
+from coaltree._validation import require_package
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

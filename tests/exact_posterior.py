@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 import reference
+from coaltree.inference.results import normalize
 from coaltree.inference.smc import Settings, sample_histories
-from coaltree.inference.smc_result import normalize
 
 POINTS = 34  # a dimension; the logarithms of the waiting times are spread evenly
 LOWEST, HIGHEST = -13.0, 3.2

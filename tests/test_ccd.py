@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.tree.ccd import ConditionalClades
+from coaltree.tree.clades import ConditionalClades
 from coaltree.tree.sample import TreeSample
 from tree_samples import NAMES, heights_of_clades, related_sample
 

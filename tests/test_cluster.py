@@ -17,7 +17,7 @@ from sklearn.base import clone
 import coaltree as ct
 from coaltree.errors import ExecutorError, InputError
 from coaltree.inference import neighbours
-from coaltree.inference.thread_executor import ThreadExecutor
+from coaltree.inference.executors import ThreadExecutor
 from coaltree.predict import groups
 from coaltree.predict import predictor as spread
 from coaltree.table.inputs import compute_dask
@@ -30,7 +30,7 @@ distributed = pytest.importorskip("distributed", reason="clusters need distribut
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
-cluster = importlib.import_module("coaltree.inference.dask_executor")
+cluster = importlib.import_module("coaltree.inference.executors")
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
 
 pytestmark = [
@@ -317,11 +317,11 @@ def test_a_closed_client(doomed):
 
 
 def test_what_is_opened_is_closed(client):
-    with cluster.connect(client.scheduler.address) as opened:
+    with cluster.open_client(client.scheduler.address) as opened:
         assert opened is not client
         assert list(cluster.DaskExecutor(opened, 1).run(abs, [(-1,)])) == [1]
     assert opened.status == "closed"
-    with cluster.connect(client) as opened:
+    with cluster.open_client(client) as opened:
         assert opened is client
     assert client.status == "running"
 

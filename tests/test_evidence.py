@@ -15,7 +15,7 @@ import exact_posterior
 from coaltree.errors import InputWarning
 from coaltree.inference.chain import Chain
 from coaltree.inference.evidence import STEP_ESS, choose, draw_from_prior, next_power
-from coaltree.inference.evidence_result import EvidenceResult
+from coaltree.inference.results import EvidenceResult
 from named import check_named, refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")

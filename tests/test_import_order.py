@@ -20,7 +20,6 @@ LAYERS = [
         "_validation",
         "_parameters",
         "_cut",
-        "_optional",
         "_html",
         "_random",
         "_atomic",

@@ -13,10 +13,10 @@ import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference import chain as chain_module
-from coaltree.inference import mcmc_result
+from coaltree.inference import results
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.checkpoint import ChainCheckpoint
-from coaltree.inference.mcmc_result import Topologies, effective_samples, find_warmup, r_hat
+from coaltree.inference.results import Topologies, effective_samples, find_warmup, r_hat
 from coaltree.process.base import merge_log_likelihoods
 from coaltree.tree.clades import clade_masks
 from named import refused
@@ -475,7 +475,7 @@ def test_chains_that_need_longer_are_checked_again(eight, monkeypatch):
 def test_a_time_limit_stops_the_chains_and_they_go_on_from_there(eight, tmp_path, monkeypatch):
     """Whatever the limits were, the samples are those of one long run."""
     X, process = eight
-    monkeypatch.setattr(mcmc_result, "MIN_EFFECTIVE_SAMPLES", 1e9)
+    monkeypatch.setattr(results, "MIN_EFFECTIVE_SAMPLES", 1e9)
     monkeypatch.setattr(mcmc_module, "FIRST_CHECK", 120)
     path, lengths = tmp_path / "a.checkpoint", []
     for _ in range(2):
@@ -486,9 +486,9 @@ def test_a_time_limit_stops_the_chains_and_they_go_on_from_there(eight, tmp_path
         lengths.append(found.traces["log_joint"].shape[1])
     assert lengths[0] < lengths[1] <= 120
     assert not found.converged
-    monkeypatch.setattr(mcmc_result, "MIN_EFFECTIVE_SAMPLES", 0.0)
-    monkeypatch.setattr(mcmc_result, "MAX_R_HAT", 1e9)
-    monkeypatch.setattr(mcmc_result, "MAX_SPLIT_DEVIATION", 1.0)
+    monkeypatch.setattr(results, "MIN_EFFECTIVE_SAMPLES", 0.0)
+    monkeypatch.setattr(results, "MAX_R_HAT", 1e9)
+    monkeypatch.setattr(results, "MAX_SPLIT_DEVIATION", 1.0)
     resumed, whole = (ct.mcmc(X, process, "auto", 2, random_state=0, checkpoint=own) for own in (path, None))
     assert whole.traces["log_joint"].shape == (2, 120)
     np.testing.assert_array_equal(resumed.traces["log_joint"], whole.traces["log_joint"])

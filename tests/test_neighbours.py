@@ -8,8 +8,8 @@ from scipy.spatial import cKDTree
 
 import coaltree as ct
 from coaltree.errors import InputError
+from coaltree.inference.executors import ThreadExecutor
 from coaltree.inference.neighbours import MAX_CELL_SIZE, find_nearest
-from coaltree.inference.thread_executor import ThreadExecutor
 from coaltree.process import base, brownian, gaussian
 
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name

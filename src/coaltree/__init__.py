@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from .estimators.imputer import CoalescentImputer
     from .estimators.load import load_model
     from .inference.evidence import evidence
-    from .inference.evidence_result import EvidenceResult
     from .inference.greedy import GreedyResult, greedy
     from .inference.mcmc import mcmc
-    from .inference.mcmc_result import MCMCResult
     from .inference.refine import refine
+    from .inference.results import EvidenceResult, MCMCResult, SMCResult
     from .inference.smc import smc
-    from .inference.smc_result import SMCResult
     from .plot.co_clustering import plot_co_clustering
     from .plot.dendrogram import plot_dendrogram
     from .plot.density import plot_density
@@ -51,14 +49,14 @@ _HOMES = {
     "Brownian": "process.brownian",
     "CoalescentClustering": "estimators.clustering",
     "CoalescentImputer": "estimators.imputer",
-    "EvidenceResult": "inference.evidence_result",
+    "EvidenceResult": "inference.results",
     "GreedyResult": "inference.greedy",
-    "MCMCResult": "inference.mcmc_result",
+    "MCMCResult": "inference.results",
     "Mixed": "process.mixed",
     "Multinomial": "process.multinomial",
     "OrnsteinUhlenbeck": "process.ornstein_uhlenbeck",
     "Process": "process.base",
-    "SMCResult": "inference.smc_result",
+    "SMCResult": "inference.results",
     "SummaryTree": "tree.summary",
     "Tree": "tree.tree",
     "TreeSample": "tree.sample",

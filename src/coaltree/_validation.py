@@ -1,10 +1,10 @@
-"""Checks of arguments that several packages share, and how messages quote them."""
+"""Checks that several packages share, of counts and optional packages; and how messages quote values."""
 
 from __future__ import annotations
 
 from numbers import Integral
 
-from .errors import InputError
+from .errors import InputError, MissingDependencyError
 
 MAX_QUOTE_LENGTH = 80
 """Characters of a value that a message quotes."""
@@ -62,3 +62,34 @@ def check_count(value: object, name: str, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise InputError(f"{name} is {quote(value)}; it must be a whole number of at least {minimum}.")
     return int(value)
+
+
+def require_package(package: str, purpose: str, extra: str) -> None:
+    """Raise unless an optional package is installed, and say how to install it.
+
+    Parameters
+    ----------
+    package : str
+        Its name for ``import`` and pip.
+    purpose : str
+        What needs it, as the beginning of a sentence.
+    extra : str
+        The extra of coaltree that installs it.
+
+    Raises
+    ------
+    MissingDependencyError
+
+    Examples
+    --------
+    >>> require_package("telepathy", "Minds need", "mind")
+    Traceback (most recent call last):
+        ...
+    coaltree.errors.MissingDependencyError: Minds need telepathy, which is not installed; run: pip install "coaltree[mind]"
+    """
+    try:
+        __import__(package)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'{purpose} {package}, which is not installed; run: pip install "coaltree[{extra}]"'
+        ) from error

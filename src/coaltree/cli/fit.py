@@ -400,7 +400,7 @@ def fit_and_write(
 
 def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
     """Put a trace file for each Markov chain into the folder, and discard those of an earlier fit."""
-    from ..inference.mcmc_result import MCMCResult
+    from ..inference.results import MCMCResult
     from ..persist.results import trace_log
 
     sample = model.sample

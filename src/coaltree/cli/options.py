@@ -417,7 +417,7 @@ def check_jobs(n_jobs: int | None) -> None:
 
 def check_dask(address: str | None) -> None:
     """Refuse a text that is not the address of a cluster."""
-    from ..inference.thread_executor import is_cluster_address
+    from ..inference.executors import is_cluster_address
 
     if address is not None and not is_cluster_address(address):
         raise InputError(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._html import shorten_value
 from ..errors import InputError, InputWarning
-from ..inference.mcmc_result import MCMCResult
+from ..inference.results import MCMCResult
 from ..persist.model import write_model
 from ..report.messages import describe_zero_heights
 from ..table.columns import Table, read_columns

@@ -41,10 +41,10 @@ from ..process.kernels.passes import climb
 from ..process.layout import Parameters
 from ..tree.traversal import first_positions, leaf_counts
 from ..tree.tree import Tree
+from .executors import in_threads, thread_count
 from .greedy import merge_exactly
 from .kernels.partners import Partners, slots_for
 from .merges import Merges, allocate_merges
-from .thread_executor import in_threads, thread_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -27,10 +27,8 @@ from ..tree.coalescent import pair_counts, simulate_tree
 from ..tree.tree import Tree
 from .chain import Chain
 from .checkpoint import CheckpointFile, add_resume_hint, fingerprint
-from .evidence_result import EvidenceResult
-from .executors import make_executor, open_client
-from .smc_result import normalize
-from .thread_executor import ThreadExecutor, thread_count
+from .executors import ThreadExecutor, make_executor, open_client, thread_count
+from .results import EvidenceResult, normalize
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -43,7 +43,7 @@ from ..process.validation import as_matrix
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .checkpoint import Round, SearchCheckpoint, add_resume_hint
-from .executors import make_executor, open_client
+from .executors import ThreadExecutor, in_threads, make_executor, open_client, thread_count
 from .kernels.neighbours import slots_for as neighbour_slots_for
 from .kernels.partners import (
     Partners,
@@ -57,7 +57,6 @@ from .kernels.partners import (
 )
 from .merges import Merges, allocate_merges, run_in_chunks
 from .neighbours import merge_neighbours
-from .thread_executor import ThreadExecutor, in_threads, thread_count
 
 IntArray = NDArray[np.intp]
 

@@ -27,10 +27,9 @@ from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import MOVES, Chain, Sample, without_ties
 from .checkpoint import ChainCheckpoint, ChainRecord, add_resume_hint, fingerprint
-from .executors import make_executor, open_client
+from .executors import ThreadExecutor, make_executor, open_client, thread_count
 from .greedy import greedy
-from .mcmc_result import MCMCResult, effective_samples, find_warmup, r_hat
-from .thread_executor import ThreadExecutor, thread_count
+from .results import MCMCResult, effective_samples, find_warmup, r_hat
 
 FloatArray = NDArray[np.float64]
 #: Called with the share of the work done, and R-hat and effective samples of the log joint.

@@ -25,6 +25,7 @@ from ..process.base import Process
 from ..process.kernels.messages import Forest
 from ..process.layout import read_messages
 from .checkpoint import Round, SearchCheckpoint
+from .executors import Division, ThreadExecutor
 from .kernels.neighbours import (
     Lists,
     best_keys,
@@ -36,7 +37,6 @@ from .kernels.neighbours import (
     weigh_neighbours,
 )
 from .merges import Merges, run_in_chunks
-from .thread_executor import Division, ThreadExecutor
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

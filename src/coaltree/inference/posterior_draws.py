@@ -18,7 +18,7 @@ from .._random import RandomState, as_generator
 from ..process.base import Process
 from ..tree.tree import Tree
 from .chain import Chain, without_ties
-from .thread_executor import ThreadExecutor, thread_count
+from .executors import ThreadExecutor, thread_count
 
 FloatArray = NDArray[np.float64]
 

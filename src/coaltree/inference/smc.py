@@ -40,11 +40,10 @@ from ..process.validation import as_matrix
 from ..tree.tree import Tree
 from .chain import room_for_chain
 from .checkpoint import add_resume_hint
-from .executors import make_executor, open_client
+from .executors import make_executor, open_client, thread_count
 from .kernels import particles as kernels
 from .kernels.rejuvenation import regraft_particles
-from .smc_result import FinishedParticles, Run, SMCResult, normalize
-from .thread_executor import thread_count
+from .results import FinishedParticles, Run, SMCResult, normalize
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw
-from ..inference.smc_result import SMCResult
+from ..inference.results import MCMCResult, SMCResult
 from ..process.base import Process
 from ..table.encoding import Encoding
 from ..tree.sample import TreeSample

@@ -20,9 +20,8 @@ from .._cut import CUT_RULES, DEFAULT_WORDS
 from .._validation import quote
 from ..errors import InputError
 from ..inference.greedy import explain
-from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw
-from ..inference.smc_result import SMCResult
+from ..inference.results import MCMCResult, SMCResult
 from ..predict.predictor import Predictor
 from ..process.base import Process
 from ..table.encoding import Encoding

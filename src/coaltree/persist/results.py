@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import __version__
-from ..inference.mcmc_result import MCMCResult
-from ..inference.smc_result import SMCResult
+from ..inference.results import MCMCResult, SMCResult
 from ..plot.dendrogram import dendrogram_bytes
 from ..report.messages import describe_low_recall, describe_zero_heights
 from ..table.columns import Column, RealColumn, Table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..inference.smc_result import SMCResult
+from ..inference.results import SMCResult
 from .style import FONT, PALETTE, SMALL_FONT, check_panels, hide_spines, new_panels, require_matplotlib
 
 if TYPE_CHECKING:

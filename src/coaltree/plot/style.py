@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._optional import require_package
-from .._validation import quote
+from .._validation import quote, require_package
 from ..errors import InputError
 from ..metrics import encode_labels
 from ..tree.tree import Tree

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..inference.mcmc_result import MCMCResult
+from ..inference.results import MCMCResult
 from .style import FONT, PALETTE, SMALL_FONT, check_panels, hide_spines, new_panels, require_matplotlib
 
 if TYPE_CHECKING:

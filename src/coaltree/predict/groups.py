@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.thread_executor import in_threads
+from ..inference.executors import in_threads
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
 from ..table.state_sets import set_members

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.checkpoint import add_resume_hint
-from ..inference.executors import open_client
+from ..inference.executors import DaskExecutor, open_client, thread_count
 from ..inference.posterior_draws import Draw
-from ..inference.thread_executor import thread_count
 from ..process.base import Process
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
@@ -515,8 +514,6 @@ def map_rows(predictor: Predictor, method: str, X: FloatArray, *arguments: Any, 
     single.n_threads = 1
     tasks = ((X[first : first + ROWS_PER_TASK],) for first in range(0, len(X), ROWS_PER_TASK))
     with open_client(client) as opened, add_resume_hint(has_checkpoint=False):
-        from ..inference.dask_executor import DaskExecutor
-
         executor = DaskExecutor(opened, predictor.n_threads)
         return _concatenate(list(executor.run_on((single, method, arguments), call_method, tasks)))
 

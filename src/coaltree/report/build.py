@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..inference.mcmc_result import MCMCResult
-from ..inference.smc_result import SMCResult
+from ..inference.results import MCMCResult, SMCResult
 from ..plot.fitted_model import encoded_columns
 from ..plot.visible_tree import MAX_VISIBLE_LEAVES
 from ..process.predictions import Predictions

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._optional import require_package
+from .._validation import require_package
 from ..plot.style import PALETTE, color_nodes
 from ..plot.visible_tree import VisibleTree, select_visible
 from ..table.messages import count

@@ -9,7 +9,7 @@ from itertools import compress
 
 from .._validation import quote
 from ..errors import InputError
-from ..tree.nexus_text import NexusText
+from ..tree.nexus import NexusText
 from .limits import MAX_CELLS, MAX_COLUMNS
 from .messages import count
 from .symbols import (

@@ -1,18 +1,22 @@
-"""Clades, the sets of leaves below the merges of a tree: as bit masks, numbered, joined into a tree, and compared."""
+"""Clades, the sets of leaves below merges: numbered, compared, and the conditional clade distribution of a sample."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
 from .newick import describe_name_differences
-from .summary import SummaryTree
+from .summary import ROUNDING, SummaryTree
 from .tree import Tree, check_tree
 
 IntArray = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
 
 
 def clade_masks(tree: Tree) -> list[int]:
@@ -155,3 +159,293 @@ def _count_shared(a: Tree, b: Tree) -> int:
 def _is_clade(tree: Tree) -> NDArray[np.bool_]:
     """Tell which merges do not only resolve a polytomy."""
     return ~np.isnan(tree.support) if isinstance(tree, SummaryTree) else np.ones(tree.n_leaves - 1, dtype=np.bool_)
+
+
+class WeightedTrees(Protocol):
+    """The attributes of a ``TreeSample`` from which the distribution is made."""
+
+    @property
+    def trees(self) -> Sequence[Tree]:
+        """The trees."""
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Share of each tree."""
+
+
+class ConditionalClades:
+    r"""The distribution CCD0 over the topologies that the clades of a sample can form.
+
+    The probability of a topology is proportional to the product of the shares of its clades in the sample. Topologies
+    with a clade that no tree of positive weight has are impossible; all others are possible, whether sampled or not.
+
+    Parameters
+    ----------
+    sample : TreeSample
+
+    Notes
+    -----
+    Let :math:`f(C)` be the share of a clade and let :math:`S(C) = f(C) \sum S(A) S(B)`, where the sum is over all
+    splits of :math:`C` into two clades :math:`A` and :math:`B` of the sample, and :math:`S = 1` for a leaf. A clade is
+    then split into :math:`A` and :math:`B` with probability :math:`f(C) S(A) S(B) / S(C)`, independently of the rest of
+    the tree. The product of these probabilities over a tree is :math:`\prod f(C) / S(\text{root})`.
+
+    References
+    ----------
+    Berling, Klawitter, Bouckaert, Xie, Gavryushkin and Drummond (2025). Accurate Bayesian phylogenetic point estimation
+    using a tree distribution parameterized by clade probabilities. PLOS Computational Biology 21.
+
+    Examples
+    --------
+    Two trees of six leaves, each with two parts, form four topologies:
+
+    >>> from coaltree import Tree
+    >>> from coaltree.tree.sample import TreeSample
+    >>> texts = ["(((a:1,b:1):1,c:2):1,((d:1,e:1):1,f:2):1);", "(((a:1,c:1):1,b:2):1,((d:1,f:1):1,e:2):1);"]
+    >>> clades = ConditionalClades(TreeSample([Tree.from_newick(text, "abcdef") for text in texts], weights=[3, 1]))
+    >>> clades.n_trees()
+    4
+    >>> mixed = Tree.from_newick("(((a:1,b:1):1,c:2):1,((d:1,f:1):1,e:2):1);")
+    >>> round(math.exp(clades.log_probability(mixed)), 4)
+    0.1875
+    >>> round(clades.entropy(), 4)
+    1.1247
+    """
+
+    def __init__(self, sample: WeightedTrees) -> None:
+        self._leaf_names = sample.trees[0].leaf_names
+        n = len(self._leaf_names)
+        weights: dict[int, float] = {}
+        for tree, weight in zip(sample.trees, sample.weights.tolist(), strict=True):
+            if weight > 0:
+                for mask in clade_masks(tree):
+                    weights[mask] = weights.get(mask, 0.0) + weight
+        # Nodes are numbered as in a tree: leaves first, then clades, smaller ones first.
+        clades = sorted(weights, key=int.bit_count)
+        self._masks = [1 << leaf for leaf in range(n)] + clades
+        # All trees have the root, so its weight is the total, summed in the same order.
+        total = weights[clades[-1]] if clades else 1.0
+        self._log_shares = np.log([1.0] * n + [weights[mask] / total for mask in clades])
+        self._log_share_of = dict(zip(clades, self._log_shares[n:].tolist(), strict=True))
+        self._splits = _find_splits(n, clades)
+        self._log_sums = self._sweep(_log_add)
+
+    @property
+    def n_clades(self) -> int:
+        """Number of distinct clades of at least two leaves."""
+        return len(self._log_share_of)
+
+    def log_probability(self, tree: Tree) -> float:
+        """Return the log probability of a topology.
+
+        Parameters
+        ----------
+        tree : Tree
+            A tree over the leaf names of the sample, in any order. Its heights do not matter.
+
+        Returns
+        -------
+        float
+            Minus infinity if the sample does not have all clades of the tree.
+
+        Raises
+        ------
+        InputError
+            If the leaf names differ, or if the tree is a summary with polytomies.
+        """
+        tree = check_tree(tree, "tree")
+        if tree.leaf_names != self._leaf_names:
+            differences = describe_name_differences(tree.leaf_names, self._leaf_names)
+            if differences:
+                raise InputError(f"The tree has other leaves than the sample: {differences}; all need the same leaves.")
+            tree = tree.reorder(self._leaf_names)
+        if isinstance(tree, SummaryTree) and np.any(np.isnan(tree.support)):
+            raise InputError("The tree has polytomies; only binary trees have a probability.")
+        logs = [self._log_share_of.get(mask, -math.inf) for mask in clade_masks(tree)]
+        return math.fsum(logs) - float(self._log_sums[-1])
+
+    def best_tree(self) -> Tree:
+        """Return the most probable topology, the CCD0 tree.
+
+        Returns
+        -------
+        Tree
+            Its merges have the heights 1, 2, ..., smaller clades first; see :meth:`coaltree.TreeSample.ccd0` for the
+            heights of the sample. If several splits of a clade are equally good, compare their parts without the first
+            row of the clade: the split whose part has fewer leaves is taken, then the one whose part has the earlier rows.
+        """
+        n = len(self._leaf_names)
+        best = self._sweep(np.maximum.reduceat)
+        found = [len(best) - 1] if n > 1 else []
+        choice: dict[int, tuple[int, int]] = {}
+        for node in found:  # grows while it is read
+            own = slice(*self._splits.bounds[node - n : node - n + 2])
+            parts = np.column_stack([self._splits.first[own], self._splits.second[own]])
+            scores = best[parts].sum(axis=1)
+            # Equal products of shares differ by rounding.
+            equal = parts[scores > scores.max() - ROUNDING].tolist()
+            choice[node] = min(equal, key=lambda split: _rank(self._masks[split[0]], self._masks[split[1]]))
+            found.extend(part for part in choice[node] if part >= n)
+        # Order by size, then by rows, so that the numbers of the merges do not depend on the order of the sample.
+        found.sort(key=lambda node: (self._masks[node].bit_count(), _rows(self._masks[node])))
+        numbers = {leaf: leaf for leaf in range(n)} | {node: n + k for k, node in enumerate(found)}
+        children = np.array([sorted(numbers[part] for part in choice[node]) for node in found], dtype=np.intp)
+        return Tree(children.reshape(-1, 2), [0.0] * n + [float(k) for k in range(1, n)], self._leaf_names)
+
+    def entropy(self) -> float:
+        """Return the entropy of the distribution over topologies, in nats.
+
+        Its exponential is the number of equally probable topologies that would be as uncertain.
+        """
+        first, second, bounds, levels = self._splits
+        entropies = np.zeros(len(self._masks))
+        n = len(self._leaf_names)
+        log_sums = self._log_sums - self._log_shares
+        for begin, end in levels:
+            own = slice(bounds[begin], bounds[end])
+            a, b = first[own], second[own]
+            of_clade = np.repeat(log_sums[n + begin : n + end], np.diff(bounds[begin : end + 1]))
+            log_p = self._log_sums[a] + self._log_sums[b] - of_clade
+            terms = np.exp(log_p) * (entropies[a] + entropies[b] - log_p)
+            entropies[n + begin : n + end] = np.add.reduceat(terms, bounds[begin:end] - bounds[begin])
+        return max(float(entropies[-1]), 0.0)
+
+    def n_trees(self) -> int:
+        """Return the number of topologies with positive probability."""
+        first, second, bounds = (array.tolist() for array in self._splits[:3])
+        counts = [1] * len(self._leaf_names)
+        for begin, end in pairwise(bounds):
+            counts.append(sum(counts[first[k]] * counts[second[k]] for k in range(begin, end)))
+        return counts[-1]
+
+    def __repr__(self) -> str:
+        return f"<ConditionalClades: {self.n_clades} clades of {len(self._leaf_names)} leaves>"
+
+    def _sweep(self, combine: Callable[[FloatArray, IntArray], FloatArray]) -> FloatArray:
+        """Return a log value of every leaf and clade: its log share, plus the combined sums of the values of its splits."""
+        first, second, bounds, levels = self._splits
+        n = len(self._leaf_names)
+        values = self._log_shares.copy()
+        for begin, end in levels:
+            own = slice(bounds[begin], bounds[end])
+            scores = values[first[own]] + values[second[own]]
+            values[n + begin : n + end] += combine(scores, bounds[begin:end] - bounds[begin])
+        return values
+
+
+class _Splits(NamedTuple):
+    """The splits of all clades, clade by clade; smaller clades first."""
+
+    first: IntArray  # node of one part: a leaf, or the number of leaves plus that of a clade
+    second: IntArray
+    bounds: IntArray  # the splits of clade k are those from bounds[k] to bounds[k + 1]
+    levels: list[tuple[int, int]]  # ranges of clades of the same size, whose parts are in earlier ranges
+
+
+def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
+    """Find all pairs of clades or leaves that partition a clade, for every clade.
+
+    Exactly one part of a split has the clade's rarest leaf, the one in the fewest clades. It is the rarest leaf of that
+    part too, so only clades with the same rarest leaf are compared. Every leaf has a random key and every clade the sum of
+    its keys modulo 2^64, so the other part has the difference of two sums. Two bit tables rule out almost all differences
+    that no clade has; what is left is compared leaf by leaf, so the result is exact.
+
+    Parameters
+    ----------
+    n_leaves : int
+    clades : list of int
+        Masks of distinct clades of at least two leaves, smaller clades first.
+
+    Returns
+    -------
+    _Splits
+        The first part of a split has the clade's rarest leaf.
+    """
+    n_bytes = (n_leaves + 7) // 8
+    nodes = [1 << leaf for leaf in range(n_leaves)] + clades
+    packed = np.frombuffer(b"".join(mask.to_bytes(n_bytes, "little") for mask in nodes), np.uint8)
+    packed = packed.reshape(-1, n_bytes)
+    sizes = np.array([mask.bit_count() for mask in nodes])
+    sums, rarest = _sum_keys(packed, n_leaves)
+
+    by_sum = np.argsort(sums, kind="stable")
+    sorted_sums = sums[by_sum]
+    shift = np.uint64(64 - max(10, int(16 * len(nodes)).bit_length()))
+    low_bits = np.uint64((1 << (64 - int(shift))) - 1)
+    high_table, low_table = np.zeros((2, int(low_bits) + 1), dtype=np.bool_)
+    high_table[sums >> shift] = True
+    low_table[sums & low_bits] = True
+
+    found = []
+    groups = np.argsort(rarest, kind="stable")  # of the nodes with the same rarest leaf, smaller ones first
+    ends = np.cumsum(np.bincount(rarest, minlength=n_leaves)).tolist()
+    for begin, end in pairwise([0, *ends]):
+        group = groups[begin:end]
+        keys = sums[group]
+        n_rows = max(1, _BLOCK // len(group))
+        for k in range(1, len(group), n_rows):  # the first is the leaf itself, which has no parts
+            last = min(k + n_rows, len(group))
+            differences = keys[k:last, None] - keys[None, : last - 1]
+            # Indices as signed numbers that need no check are looked up three times as fast.
+            hit = np.flatnonzero(high_table.take((differences >> shift).view(np.intp), mode="wrap"))
+            rest = differences.ravel()[hit]
+            kept = low_table[rest & low_bits]
+            hit, rest = hit[kept], rest[kept]
+            at = np.minimum(np.searchsorted(sorted_sums, rest), len(nodes) - 1)
+            kept = sorted_sums[at] == rest
+            row, column = np.divmod(hit[kept], last - 1)
+            found.append((group[k + row], group[column], by_sum[at[kept]]))
+    none = np.zeros(0, dtype=np.intp)
+    whole, first, second = (np.concatenate(parts) for parts in zip((none, none, none), *found, strict=True))
+    exact = np.all((packed[first] ^ packed[second]) == packed[whole], axis=1)
+    exact &= sizes[first] + sizes[second] == sizes[whole]
+    order = np.flatnonzero(exact)
+    order = order[np.argsort(whole[order], kind="stable")]
+    whole, first, second = whole[order], first[order], second[order]
+    bounds = np.searchsorted(whole, np.arange(n_leaves, len(nodes) + 1))
+    starts = np.flatnonzero(np.diff(sizes[n_leaves:], prepend=0)).tolist()
+    return _Splits(first, second, bounds, list(pairwise([*starts, len(clades)])))
+
+
+# Pairs of clades that are compared at once, so that they stay in the processor's cache.
+_BLOCK = 1 << 16
+
+
+def _sum_keys(packed: NDArray[np.uint8], n_leaves: int) -> tuple[NDArray[np.uint64], IntArray]:
+    """Return the sum of the keys of each clade's leaves, and its rarest leaf."""
+    keys = np.random.default_rng(0).integers(0, 2**64, size=n_leaves, dtype=np.uint64)
+    blocks = [slice(k, k + _CLADES) for k in range(0, len(packed), _CLADES)]
+
+    def unpack(block: slice) -> NDArray[np.uint8]:
+        return np.unpackbits(packed[block], axis=1, count=n_leaves, bitorder="little")
+
+    counts = sum((unpack(block).sum(axis=0, dtype=np.intp) for block in blocks), np.zeros(n_leaves, dtype=np.intp))
+    order = np.argsort(counts, kind="stable")
+    sums = [unpack(block).astype(np.uint64) @ keys for block in blocks]
+    rarest = [order[np.argmax(unpack(block)[:, order], axis=1)] for block in blocks]
+    return np.concatenate(sums), np.concatenate(rarest)
+
+
+_CLADES = 4096  # that are unpacked at once
+
+
+def _rows(mask: int) -> list[int]:
+    """Return the positions of the bits of a mask, lowest first."""
+    packed = np.frombuffer(mask.to_bytes((mask.bit_length() + 7) // 8, "little"), dtype=np.uint8)
+    rows: list[int] = np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist()
+    return rows
+
+
+def _rank(a: int, b: int) -> tuple[int, list[int]]:
+    """Return the size and the rows of the part without the first row; see :meth:`ConditionalClades.best_tree`."""
+    first = (a | b) & -(a | b)
+    part = b if a & first else a
+    return part.bit_count(), _rows(part)
+
+
+def _log_add(logs: FloatArray, starts: IntArray) -> FloatArray:
+    """Return the logs of sums of exponentials, of each stretch of the array."""
+    highest = np.maximum.reduceat(logs, starts)
+    lengths = np.diff(starts, append=len(logs))
+    sums: FloatArray = np.add.reduceat(np.exp(logs - np.repeat(highest, lengths)), starts)
+    return highest + np.log(sums)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._optional import require_package
+from .._validation import require_package
 from ..errors import InputError
 from .traversal import TreeArrays, count_zero_heights
 

@@ -16,8 +16,7 @@ from .._html import facts_html
 from .._validation import quote
 from ..errors import InputError
 from . import convert, newick, nexus
-from .ccd import ConditionalClades
-from .clades import join_clades, number_clades
+from .clades import ConditionalClades, join_clades, number_clades
 from .cut import cut_tree
 from .newick import describe_name_differences, excerpt
 from .summary import ROUNDING, SummaryTree, clade_heights, order_merges
@@ -266,7 +265,7 @@ class TreeSample:
         Returns
         -------
         SummaryTree
-            Ties are broken as by :meth:`coaltree.tree.ccd.ConditionalClades.best_tree`.
+            Ties are broken as by :meth:`coaltree.tree.clades.ConditionalClades.best_tree`.
         """
         return _ccd0(self, heights)
 

@@ -20,11 +20,10 @@ from ..inference.expected_heights import expected_heights
 from ..inference.flat_clusters import find_stray_rows, min_cluster_rows
 from ..inference.greedy import GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
-from ..inference.mcmc_result import MCMCResult
 from ..inference.near_rows import fill_from_neighbors
 from ..inference.refine import refine
+from ..inference.results import MCMCResult, SMCResult
 from ..inference.smc import smc
-from ..inference.smc_result import SMCResult
 from ..process.base import MAX_EXACT_ROWS, Process
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding

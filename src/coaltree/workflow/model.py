@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from .._cut import DEFAULT_RESOLUTION, Cut, change_cut, check_cut, describe_cut, given_rule
 from ..inference.flat_clusters import NaturalCut, find_small_groups, flat_clusters, min_cluster_rows, natural_cut
 from ..inference.greedy import GreedyResult
-from ..inference.mcmc_result import MCMCResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
+from ..inference.results import MCMCResult
 from ..predict.placements import Placements
 from ..predict.predictor import Predictor, map_rows
 from ..process.base import Process

@@ -10,7 +10,7 @@ from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_paramet
 from .._random import as_generator
 from .._validation import quote
 from ..errors import InputError
-from ..inference.thread_executor import thread_count
+from ..inference.executors import check_client, thread_count
 from ..process.base import Process
 
 _PROCESS = Instance(Process, "a process")
@@ -104,8 +104,6 @@ def check_settings(settings: Settings, n_rows: int) -> None:
         if settings.draw_parameters:
             refuse_resolution(settings)
     if settings.client is not None:
-        from ..inference.dask_executor import check_client  # imports Dask
-
         check_client(settings.client)
     as_generator(settings.random_state)
     thread_count(settings.n_jobs)
