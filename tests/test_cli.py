@@ -20,7 +20,7 @@ import coaltree
 from coaltree import Tree
 from coaltree.errors import InputWarning
 from coaltree.estimators.clustering import CoalescentClustering
-from coaltree.persist import results as files
+from coaltree.persist import result_files as files
 from coaltree.workflow import fit as workflow
 from command_line import check_sentence, command_in
 

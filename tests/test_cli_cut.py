@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
 from coaltree.cli.messages import describe_fit
-from coaltree.persist.results import fit_summary
+from coaltree.persist.result_files import fit_summary
 from coaltree.table.columns import read_columns
 from command_line import command_in
 from named import check_named

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import coaltree as ct
 from coaltree.cli import app
 from coaltree.errors import InputError
-from coaltree.persist.results import trace_log
+from coaltree.persist.result_files import trace_log
 from coaltree.predict.predictor import Predictor
 from named import refused
 

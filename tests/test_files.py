@@ -16,8 +16,8 @@ import pytest
 from coaltree import Tree
 from coaltree._atomic import OutputFolder, check_writable, finish_interrupted, write_atomic, write_files_atomic
 from coaltree.errors import InputError, MissingDependencyError
-from coaltree.persist import results as files
-from coaltree.persist.results import clusters_csv, csv_text, dendrogram_png, json_text
+from coaltree.persist import result_files as files
+from coaltree.persist.result_files import clusters_csv, csv_text, dendrogram_png, json_text
 from named import refused
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 
 from coaltree import metrics
-from coaltree.persist.results import clusters_csv, dendrogram_png
+from coaltree.persist.result_files import clusters_csv, dendrogram_png
 from coaltree.tree.clades import robinson_foulds
 from coaltree.tree.coalescent import simulate_tree
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_by_ratio

@@ -19,8 +19,7 @@ from sklearn.exceptions import NotFittedError
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.load import to_estimator, to_imputer
-from coaltree.persist.archive import array_to_bytes, pack
-from coaltree.persist.fields import from_json, to_json
+from coaltree.persist.archive import array_to_bytes, from_json, pack, to_json
 from coaltree.persist.model import FORMAT_VERSION, ModelState, read_model_state
 from coaltree.persist.schema import encoding_from_json, encoding_to_json, process_from_json, process_to_json
 from coaltree.table import columns

@@ -19,8 +19,8 @@ from coaltree.estimators.load import to_imputer
 from coaltree.persist.model import read_model_state
 from coaltree.report.build import report_facts, report_page
 from coaltree.report.facts import SampleFacts
-from coaltree.report.numbers import describe_cohesion, describe_separation
 from coaltree.report.page import embedded_json, page, picture
+from coaltree.report.text import describe_cohesion, describe_separation
 from command_line import check_sentence, command_in, contents
 from named import check_named, refused
 from report_pages import HOSTILE, Page, mixed_frame, number

@@ -10,8 +10,7 @@ import pytest
 
 import coaltree as ct
 from coaltree.estimators.load import to_estimator
-from coaltree.persist.archive import array_to_bytes, pack
-from coaltree.persist.fields import to_json
+from coaltree.persist.archive import array_to_bytes, pack, to_json
 from coaltree.persist.model import ModelState
 from model_files import model_bytes
 from named import refused

@@ -11,10 +11,9 @@ from matplotlib.colors import to_rgba
 
 import coaltree as ct
 from coaltree.errors import InputError
-from coaltree.plot.circular import Circle
+from coaltree.plot.dendrogram import Circle
 from coaltree.plot.style import MIXED, PALETTE
-from coaltree.plot.tanglegram import count_crossings, turn_clades, untangle_trees
-from coaltree.plot.trees import choose_evenly, straight_branches
+from coaltree.plot.trees import choose_evenly, count_crossings, straight_branches, turn_clades, untangle_trees
 from coaltree.plot.visible_tree import select_visible
 from coaltree.tree.clades import clade_masks
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.report.messages import describe_zero_heights
+from coaltree.report.text import describe_zero_heights
 from coaltree.tree.traversal import count_zero_heights
 
 

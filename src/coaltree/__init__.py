@@ -16,15 +16,12 @@ if TYPE_CHECKING:
     from .inference.refine import refine
     from .inference.results import EvidenceResult, MCMCResult, SMCResult
     from .inference.smc import smc
-    from .plot.co_clustering import plot_co_clustering
     from .plot.dendrogram import plot_dendrogram
     from .plot.density import plot_density
-    from .plot.evidence import plot_evidence
-    from .plot.heatmap import plot_heatmap
+    from .plot.diagnostics import plot_evidence, plot_traces
+    from .plot.heatmap import plot_co_clustering, plot_heatmap
     from .plot.lineages import plot_lineages
-    from .plot.tanglegram import plot_tanglegram
-    from .plot.traces import plot_traces
-    from .plot.trees import plot_trees
+    from .plot.trees import plot_tanglegram, plot_trees
     from .process.base import Process
     from .process.brownian import Brownian
     from .process.calibration import calibrate
@@ -70,14 +67,14 @@ _HOMES = {
     "log_prior": "tree.coalescent",
     "mcmc": "inference.mcmc",
     "metrics": "",
-    "plot_co_clustering": "plot.co_clustering",
+    "plot_co_clustering": "plot.heatmap",
     "plot_dendrogram": "plot.dendrogram",
     "plot_density": "plot.density",
-    "plot_evidence": "plot.evidence",
+    "plot_evidence": "plot.diagnostics",
     "plot_heatmap": "plot.heatmap",
     "plot_lineages": "plot.lineages",
-    "plot_tanglegram": "plot.tanglegram",
-    "plot_traces": "plot.traces",
+    "plot_tanglegram": "plot.trees",
+    "plot_traces": "plot.diagnostics",
     "plot_trees": "plot.trees",
     "read_characters": "table.characters",
     "refine": "inference.refine",

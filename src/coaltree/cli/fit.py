@@ -369,7 +369,7 @@ def fit_and_write(
     With `with_trees`, the trees for predictions are drawn first, so that the model file holds them.
     """
     from ..persist.model import to_state
-    from ..persist.results import clusters_csv, dendrogram_png, fit_summary, json_text
+    from ..persist.result_files import clusters_csv, dendrogram_png, fit_summary, json_text
     from ..tree.summary import SummaryTree
     from ..workflow.fit import fit_model
 
@@ -401,7 +401,7 @@ def fit_and_write(
 def _add_traces(model: FittedModel, folder: OutputFolder) -> None:
     """Put a trace file for each Markov chain into the folder, and discard those of an earlier fit."""
     from ..inference.results import MCMCResult
-    from ..persist.results import trace_log
+    from ..persist.result_files import trace_log
 
     sample = model.sample
     if isinstance(sample, MCMCResult):
@@ -419,7 +419,7 @@ def add_evidence(
     if not wanted:
         folder.discard("evidence.csv")
         return []
-    from ..persist.results import evidence_csv, json_text
+    from ..persist.result_files import evidence_csv, json_text
     from ..workflow.comparison import compare_models, describe_comparison
 
     with notes.time_step("evidence"), progress_bar(not notes.quiet) as report:

@@ -130,7 +130,7 @@ def characters_csv(file: FileTable, fills: NamedFills) -> str:
     """Return the characters of taxa as csv, with filled cells; a set of states that is not filled as A/G."""
     import numpy as np
 
-    from ..persist.results import csv_text
+    from ..persist.result_files import csv_text
     from ..table.characters import TAXON_COLUMN
 
     columns: dict[str, list[Any]] = {TAXON_COLUMN: list(file.row_names or ())}
@@ -146,7 +146,7 @@ def characters_csv(file: FileTable, fills: NamedFills) -> str:
 
 def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -> str:
     """Return a csv of the filled cells with their uncertainty, row by row."""
-    from ..persist.results import csv_text
+    from ..persist.result_files import csv_text
     from ..predict.cells import RealCells
 
     cells: list[tuple[int, int, Any, float | None, float | None]] = []

@@ -73,7 +73,7 @@ def write_results(results: Mapping[Path | None, str | bytes]) -> None:
 
 def print_json(facts: Mapping[str, Any]) -> None:
     """Print facts as one JSON object."""
-    from ..persist.results import json_text, to_plain_values
+    from ..persist.result_files import json_text, to_plain_values
 
     write_results({None: json_text(to_plain_values(facts))})
 

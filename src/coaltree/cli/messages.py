@@ -216,7 +216,7 @@ def _missing(facts: dict[str, Any]) -> str:
 
 def _ties(facts: dict[str, Any]) -> str:
     """Return that merges are at height 0, and what to do about it."""
-    from ..report.messages import suggest_finer_tree
+    from ..report.text import suggest_finer_tree
 
     if not facts["zero_heights"]:
         return ""
@@ -226,7 +226,7 @@ def _ties(facts: dict[str, Any]) -> str:
 
 def _clusters(facts: dict[str, Any]) -> str:
     """Return the number of clusters, the rule that chose them, and their sizes."""
-    from ..report.messages import MIN_ROWS, describe_few_rows
+    from ..report.text import MIN_ROWS, describe_few_rows
 
     found = (
         f"{facts['n_clusters']}, {facts['clusters_chosen_in_words']}, of {join_limited(facts['cluster_sizes'], 12)} "
@@ -239,7 +239,7 @@ def _clusters(facts: dict[str, Any]) -> str:
 
 def _search(facts: dict[str, Any]) -> str:
     """Return how good the neighbour search was, and what to do if it was poor; empty for an exact search."""
-    from ..report.messages import LOW_RECALL_ADVICE, MIN_RECALL
+    from ..report.text import LOW_RECALL_ADVICE, MIN_RECALL
 
     held = facts["neighbors_held"]
     if facts["search"] != "neighbors":

@@ -177,7 +177,7 @@ def _write_answer(
     columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], output: Path | None, as_json: bool, notes: Notes
 ) -> None:
     """Write the csv, or the facts with its rows as JSON, or both."""
-    from ..persist.results import csv_text
+    from ..persist.result_files import csv_text
 
     if output is not None or not as_json:
         write_results({output: csv_text(columns)})
@@ -217,7 +217,7 @@ def cut(
             assign = None if label_outliers is None else not label_outliers
             given = cut_rules | {"min_cluster_size": min_cluster_size, "assign_outliers": assign}
             names, labels = _cut_labels(tree, kind, given, notes)
-        from ..persist.results import clusters_csv
+        from ..persist.result_files import clusters_csv
 
         if output is not None or not as_json:
             write_results({output: clusters_csv(names, labels.tolist())})

@@ -119,7 +119,7 @@ def simulate(
         tree_written_as = _check_files(output, tree_file, tree_kind, as_json)
         with notes.time_step("drawing"):
             tree, columns = recipe.draw()
-        from ..persist.results import csv_text
+        from ..persist.result_files import csv_text
         from ..persist.tree_files import tree_bytes
 
         results: dict[Path | None, str | bytes] = {}

@@ -16,7 +16,7 @@ from .._html import shorten_value
 from ..errors import InputError, InputWarning
 from ..inference.results import MCMCResult
 from ..persist.model import write_model
-from ..report.messages import describe_zero_heights
+from ..report.text import describe_zero_heights
 from ..table.columns import Table, read_columns
 from ..table.inputs import FrameKind, compute_dask
 from ..tree.traversal import count_zero_heights

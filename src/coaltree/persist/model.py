@@ -30,10 +30,13 @@ from ..tree.tree import Tree
 from ..workflow.fit import summarize
 from ..workflow.model import FittedModel
 from ..workflow.settings import SETTINGS, ClusterSettings, Settings, check_settings, parameter_names, parameter_values
-from .archive import Archive, MissingDigestError, array_to_bytes, pack
-from .fields import (
+from .archive import (
+    Archive,
+    MissingDigestError,
+    array_to_bytes,
     from_json,
     number_to_json,
+    pack,
     read_field,
     read_finite,
     read_integer,
@@ -43,12 +46,20 @@ from .fields import (
     read_text,
     to_json,
 )
-from .members import (
+from .schema import (
     TreeMembers,
     chains_to_json,
     chains_to_members,
+    check_process,
+    count_states,
     draws_to_json,
     draws_to_members,
+    encoding_from_json,
+    encoding_to_json,
+    parameters_from_json,
+    parameters_to_json,
+    process_from_json,
+    process_to_json,
     read_chains,
     read_draws,
     read_labels,
@@ -56,16 +67,6 @@ from .members import (
     read_trees,
     runs_to_members,
     trees_to_members,
-)
-from .schema import (
-    check_process,
-    count_states,
-    encoding_from_json,
-    encoding_to_json,
-    parameters_from_json,
-    parameters_to_json,
-    process_from_json,
-    process_to_json,
 )
 
 IntArray = NDArray[np.intp]

@@ -31,9 +31,18 @@ from ..tree import newick, nexus
 from ..tree.sample import TreeSample
 from ..tree.summary import SummaryTree
 from ..tree.tree import Tree
-from .archive import array_from_bytes
-from .fields import from_json, read_field, read_finite, read_integer, read_list, read_object, read_text, to_json
-from .results import csv_text
+from .archive import (
+    array_from_bytes,
+    from_json,
+    read_field,
+    read_finite,
+    read_integer,
+    read_list,
+    read_object,
+    read_text,
+    to_json,
+)
+from .result_files import csv_text
 
 FORMAT = "coaltree tree"
 FORMAT_VERSION = 1

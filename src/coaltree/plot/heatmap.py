@@ -1,4 +1,4 @@
-"""``plot_heatmap``: a table next to its tree."""
+"""``plot_heatmap`` and ``plot_co_clustering``: a table, or the probabilities that rows share a cluster, next to a tree."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._cut import Cut
 from .._validation import quote
 from ..errors import InputError
 from ..table.messages import listing
+from ..tree.sample import TreeSample, co_clustering_matrix
 from ..workflow.model import FittedModel
+from .dendrogram import draw_names, extent, plot_dendrogram
 from .fitted_model import EncodedColumn, check_fitted_model, encoded_columns
-from .panels import DendrogramPanels, draw_color_bar, draw_dendrogram_panels, tip_edges
-from .style import FONT, LIGHT, MIXED, require_matplotlib
-from .visible_tree import VisibleTree, select_visible, short_name
+from .style import FONT, LIGHT, MIXED, SMALL_FONT, check_panels, color_nodes, require_matplotlib
+from .visible_tree import VisibleTree, name_width, select_visible, short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +25,159 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+Key = Mapping[str, Mapping[str, Any]]  # colours by group and name
+
+MAX_NAMES = 150
+_TREE_WIDTH, _KEY_WIDTH = 2.2, 0.4  # inches
+_ACROSS = 4.6  # inches along the leaves without names
+_MAX_KEY_LINES = 36
+_KEY_PITCH = 0.19  # inches a line
+_BAR_BELOW, _BAR_HEIGHT = 14.0, 7.0  # points
+
 MAX_COLUMNS = 500
 MAX_DEVIATION = 2.5  # standard deviations from the mean at which the colour scale ends
 _BLANK = "#F2F2F2"
 _COLUMN_WIDTH = 0.26  # inches
 _MAX_NAMED = 60
 _MAX_MARKS = 20_000
+
+MAX_ROWS = 3_000
+
+
+class DendrogramPanels(NamedTuple):
+    """The axes of a dendrogram, of the panel next to it and of the key, and their height in points."""
+
+    tree: Axes
+    panel: Axes
+    key: Axes
+    points: float
+
+
+def draw_dendrogram_panels(
+    visible: VisibleTree, labels: Any, colors: Any, axes: Any, name: str, width: float, above: Sequence[str], key: Key
+) -> DendrogramPanels:
+    """Draw a dendrogram and its key, with an empty panel between them whose rows are the tips.
+
+    Parameters
+    ----------
+    visible : VisibleTree
+    labels, colors
+        As of :func:`plot_dendrogram`.
+    axes : mapping or None
+        Axes by the names "dendrogram", `name` and "key"; None makes a new figure.
+    name : str
+        Name of the panel.
+    width : float
+        Width of the panel in a new figure, in inches; 0 makes it square.
+    above : sequence of str
+        Texts that will be written above the panel.
+    key : mapping
+        Colours of the panel; those of clusters are added.
+
+    Returns
+    -------
+    DendrogramPanels
+        The panel has the limits of the dendrogram, and the names of the tips if they fit.
+    """
+    names = visible.tip_labels() if visible.n_tips <= MAX_NAMES else []
+    panels = check_panels(axes, ("dendrogram", name, "key"))
+    clusters = color_nodes(visible.original, visible.nodes, visible.n_tips, labels, colors).legend
+    lines = _key_lines({"cluster": clusters, **key})
+    if panels is None:
+        across = extent(visible, 40.0) if names else _ACROSS
+        size = (
+            _TREE_WIDTH
+            + (width or across)
+            + _text_width(names, FONT)
+            + _text_width([line for line, _ in lines], SMALL_FONT)
+            + 0.9,
+            _text_width(above, FONT) + max(across + 0.9, _KEY_PITCH * len(lines)) + 0.2,
+        )
+        panels = _new_panels(size, {"dendrogram": _TREE_WIDTH, name: width or across, "key": _KEY_WIDTH})
+        points = 72 * across
+    else:
+        box = panels["dendrogram"].get_window_extent()
+        points = 72 * box.height / panels["dendrogram"].figure.dpi
+    tree, panel = panels["dendrogram"], panels[name]
+    plot_dendrogram(
+        visible.original,
+        labels=labels,
+        colors=colors,
+        ax=tree,
+        leaf_names=False,
+        support=False,
+        collapse=visible.n_tips,
+    )
+    legend = tree.get_legend()
+    if legend is not None:
+        legend.remove()  # the key shows the clusters
+    panel.set_ylim(tree.get_ylim())
+    panel.set_yticks([])
+    for spine in panel.spines.values():
+        spine.set_visible(False)
+    draw_names(panel, visible, names, "left", points, insist=False)
+    panels["key"].set_axis_off()
+    if lines:
+        _draw_key(panels["key"], lines)
+    return DendrogramPanels(tree, panel, panels["key"], points)
+
+
+def _text_width(texts: Sequence[str], size: float) -> float:
+    """Return the width of the longest text in inches."""
+    return max((name_width(short_name(text)) for text in texts), default=0.0) * 0.6 * size / 72
+
+
+def _new_panels(size: tuple[float, float], widths: Mapping[str, float]) -> dict[str, Any]:
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=size, layout="constrained")
+    found: dict[str, Any] = figure.subplot_mosaic([list(widths)], width_ratios=list(widths.values()))
+    return found
+
+
+def tip_edges(visible: VisibleTree) -> FloatArray:
+    """Return the edges between the tips along the leaves."""
+    return np.concatenate([[0.0], np.cumsum(visible.widths[visible.tree.leaf_order])]) - 0.5
+
+
+def _key_lines(key: Key) -> list[tuple[str, Any]]:
+    """Return names and colours, group by group under their headings, as far as they fit."""
+    lines: list[tuple[str, Any]] = []
+    for heading, group in key.items():
+        if group and len(lines) + len(group) < _MAX_KEY_LINES:
+            lines += [(heading, None), *group.items()]
+    return lines
+
+
+def _draw_key(ax: Axes, lines: list[tuple[str, Any]]) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor="none" if color is None else color) for _, color in lines]
+    legend = ax.legend(
+        handles,
+        [" "] * len(lines),
+        loc="upper left",
+        bbox_to_anchor=(0.0, 1.0),
+        frameon=False,
+        fontsize=SMALL_FONT,
+        handlelength=1.0,
+        handleheight=0.9,
+        borderaxespad=0.0,
+    )
+    # Set afterwards, because matplotlib hides labels that begin with an underscore.
+    for text, (name, color) in zip(legend.get_texts(), lines, strict=True):
+        text.set_parse_math(False)
+        text.set_text(short_name(name))
+        if color is None:
+            text.set_fontweight("bold")
+
+
+def draw_color_bar(panels: DendrogramPanels, colors: Any, label: str, **options: Any) -> None:
+    """Draw the colour scale below the panel."""
+    bar = panels.panel.inset_axes((0.0, -(_BAR_BELOW + _BAR_HEIGHT) / panels.points, 1.0, _BAR_HEIGHT / panels.points))
+    panels.panel.figure.colorbar(colors, cax=bar, orientation="horizontal", **options)
+    bar.set_xlabel(label, fontsize=SMALL_FONT)
+    bar.tick_params(labelsize=SMALL_FONT)
 
 
 def plot_heatmap(
@@ -245,3 +394,71 @@ def _fill_missing(model: FittedModel, table: FloatArray) -> FloatArray:
     filled = table.copy()
     filled[rows] = np.where(incomplete[rows], best, table[rows])
     return filled
+
+
+def plot_co_clustering(
+    sample: Any,
+    *,
+    n_clusters: int | None = None,
+    height: float | None = None,
+    axes: Mapping[str, Axes] | None = None,
+) -> dict[str, Axes]:
+    """Draw the probability that two rows share a flat cluster, in the order of a summary tree.
+
+    Parameters
+    ----------
+    sample : TreeSample, or CoalescentClustering fitted with ``inference="smc"`` or ``"mcmc"``
+        A sample is drawn next to its CCD0 tree, a model next to its tree with the colours of its
+        clusters. At most 3,000 rows.
+    n_clusters, height : optional
+        How to cut the sampled trees, see :meth:`TreeSample.co_clustering`; by default as the model does, or by likelihood
+        ratio.
+    axes : mapping of "dendrogram", "matrix" and "key" to matplotlib Axes, optional
+        Where to draw; by default a new pyplot figure.
+
+    Returns
+    -------
+    dict of str to matplotlib Axes
+        With the keys of `axes`.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib is not installed.
+    InputError
+        If there is no sample of trees, or it has too many rows.
+
+    Examples
+    --------
+    >>> import coaltree as ct
+    >>> sample = ct.smc([[0.0], [0.1], [3.0], [3.2]], ct.OrnsteinUhlenbeck(), n_runs=2, random_state=0)
+    >>> axes = ct.plot_co_clustering(sample)  # doctest: +SKIP
+    """
+    trees = getattr(sample, "sample_", sample)
+    if not isinstance(trees, TreeSample):
+        raise InputError(
+            f"sample is of type {type(sample).__name__}, which has no sample of trees; pass a TreeSample, such as the result of "
+            "smc(), or a model fitted with inference='smc' or 'mcmc'."
+        )
+    if trees.n_leaves > MAX_ROWS:
+        raise InputError(
+            f"The sample has {trees.n_leaves:,} rows; the matrix of all pairs is limited to {MAX_ROWS:,} rows. Draw the tree "
+            "with plot_dendrogram instead."
+        )
+    if isinstance(sample, Cut) and n_clusters is None and height is None:
+        together = co_clustering_matrix(trees, sample)
+    else:
+        together = trees.co_clustering(n_clusters=n_clusters, height=height)
+    labels = getattr(sample, "labels_", None)
+    visible = select_visible(trees.ccd0() if trees is sample else sample.tree_, None)
+    require_matplotlib()
+
+    panels = draw_dendrogram_panels(visible, labels, None, axes, "matrix", 0.0, (), {})
+    order, edges = visible.original.leaf_order, tip_edges(visible)
+    mesh = panels.panel.pcolormesh(
+        edges, edges, together[order][:, order], cmap="Blues", vmin=0.0, vmax=1.0, rasterized=True
+    )
+    panels.panel.set_xlim(edges[0], edges[-1])
+    panels.panel.set_xticks([])
+    draw_color_bar(panels, mesh, "probability of one cluster", ticks=[0, 0.5, 1])
+    return {"dendrogram": panels.tree, "matrix": panels.panel, "key": panels.key}

@@ -30,9 +30,8 @@ from .facts import (
     SampleFacts,
 )
 from .held_out import HeldOut, leave_out
-from .messages import MIN_ROWS
-from .numbers import MINUS
 from .page import check_packages, page
+from .text import MIN_ROWS, MINUS
 
 FloatArray = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tree.tree import Tree
-from .numbers import (
+from .text import (
     format_number,
     format_percent,
     format_time,

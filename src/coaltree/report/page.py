@@ -19,17 +19,6 @@ from ..plot.visible_tree import VisibleTree, select_visible
 from ..table.messages import count
 from ..tree.summary import SummaryTree
 from .facts import ColumnFacts, RealFacts, ReportFacts
-from .messages import MIN_ROWS, describe_few_rows
-from .numbers import (
-    format_number,
-    format_odds,
-    restore_values,
-    round_mean,
-    round_significant,
-    round_times,
-    round_to_sd,
-    shorten_name,
-)
 from .sections import (
     categorical_parameters,
     cluster_views,
@@ -42,6 +31,18 @@ from .sections import (
     strongest_columns,
     support_view,
     tally,
+)
+from .text import (
+    MIN_ROWS,
+    describe_few_rows,
+    format_number,
+    format_odds,
+    restore_values,
+    round_mean,
+    round_significant,
+    round_times,
+    round_to_sd,
+    shorten_name,
 )
 from .verdicts import verdicts
 

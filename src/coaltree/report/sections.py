@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 from ..table.messages import count
 from ..tree.summary import SummaryTree
 from .facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts
-from .numbers import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant
+from .text import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

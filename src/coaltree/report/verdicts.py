@@ -13,9 +13,15 @@ from scipy.special import pdtrc
 
 from ..table.messages import count
 from .facts import ChainFacts, ReportFacts, SampleFacts
-from .messages import describe_zero_heights, suggest_finer_tree
-from .numbers import format_number, format_percent, round_significant, shorten_name
 from .sections import MAX_NAMES, RARE, OddCells, OddRows, format_signal
+from .text import (
+    describe_zero_heights,
+    format_number,
+    format_percent,
+    round_significant,
+    shorten_name,
+    suggest_finer_tree,
+)
 
 MIN_GOOD_RECALL = 0.9  # share of neighbour lists with the best partner, from which the search is called good
 MAX_WEAK_SIGNAL = 0.2  # signal below which a column has next to nothing to do with the tree

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from .. import __version__
 from ..inference.results import MCMCResult, SMCResult
 from ..plot.dendrogram import dendrogram_bytes
-from ..report.messages import describe_low_recall, describe_zero_heights
+from ..report.text import describe_low_recall, describe_zero_heights
 from ..table.columns import Column, RealColumn, Table
 from ..tree.coalescent import log_prior
 from ..tree.traversal import count_zero_heights
