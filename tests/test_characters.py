@@ -11,8 +11,7 @@ import pytest
 
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
-from coaltree.table.alignments import parse_fasta, parse_phylip
-from coaltree.table.characters import parse_file
+from coaltree.table.characters import parse_fasta, parse_file, parse_phylip
 from coaltree.table.cldf import parse_cldf
 from coaltree.table.nexus_characters import parse_nexus
 from coaltree.table.read_file import open_table

@@ -362,12 +362,12 @@ def test_tables_that_cannot_be_filled(command, models, tmp_path):
 def test_a_run_that_fails_leaves_nothing_half_written(command, tmp_path, monkeypatch, place, error, code, named):
     (tmp_path / "o.2.csv").write_text("old")
     before = contents(tmp_path)
-    from coaltree.table import fill_file as filled_file
+    from coaltree.table import fill
 
     owner, name = {
         "fit": (ct.CoalescentImputer, "_fit_table"),
         "sample": (ct.CoalescentImputer, "sample"),
-        "fill": (filled_file, "fill_file"),
+        "fill": (fill, "fill_file"),
         "disk": (os, "replace"),
     }[place]
     real, calls = getattr(owner, name), []

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import coaltree as ct
-from coaltree.cli.console import Notes
+from coaltree.cli.app import Notes
 from command_line import command_in, contents
 
 pytestmark = pytest.mark.usefixtures("short_chains")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import coaltree as ct
-from coaltree.process.gaussian_prior import scale_to_range
+from coaltree.process.gaussian_columns import scale_to_range
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 

@@ -20,8 +20,7 @@ from coaltree.table import limits
 from coaltree.table import read_file as files
 from coaltree.table.columns import read_columns
 from coaltree.table.encoding import fit_encoding, read_new_rows
-from coaltree.table.fill import fill_cells
-from coaltree.table.fill_file import fill_file
+from coaltree.table.fill import fill_cells, fill_file
 from coaltree.table.read_file import read_file
 from command_line import command_in
 from named import refused

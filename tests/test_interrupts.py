@@ -15,7 +15,7 @@ ROWS = b"".join(b"row%d,%d.5,%d.25\n" % (i, i % 997, i % 89) for i in range(50_0
 
 WRITER = """
 import sys
-from coaltree.cli.console import report_errors
+from coaltree.cli.app import report_errors
 from coaltree._atomic import OutputFolder, write_files_atomic
 from pathlib import Path
 

@@ -8,7 +8,7 @@ import pytest
 
 from coaltree.errors import InputError
 from coaltree.table.delimited import check_text
-from coaltree.table.fill_file import fill_file
+from coaltree.table.fill import fill_file
 from coaltree.table.read_file import read_file
 from named import refused
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.table.columns import read_columns
-from coaltree.table.fill_file import fill_file
+from coaltree.table.fill import fill_file
 from coaltree.table.read_file import read_file
 
 EPOCH = dt.datetime(1970, 1, 1)

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from .plot.trees import plot_tanglegram, plot_trees
     from .process.base import Process
     from .process.brownian import Brownian
-    from .process.calibration import calibrate
-    from .process.likelihood import Beliefs, log_joint
+    from .process.likelihood import Beliefs, calibrate, log_joint
     from .process.mixed import Mixed
     from .process.multinomial import Multinomial
     from .process.ornstein_uhlenbeck import OrnsteinUhlenbeck
@@ -57,7 +56,7 @@ _HOMES = {
     "SummaryTree": "tree.summary",
     "Tree": "tree.tree",
     "TreeSample": "tree.sample",
-    "calibrate": "process.calibration",
+    "calibrate": "process.likelihood",
     "datasets": "",
     "errors": "",
     "evidence": "inference.evidence",

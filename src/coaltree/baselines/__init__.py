@@ -1,9 +1,8 @@
 """What the coalescent is compared with: other trees, and other ways to fill in missing cells."""
 
 from .bhc import BayesianHierarchicalClustering
-from .imputation import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells
+from .imputation import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells, ProbabilisticPCA
 from .linkage import linkage_tree
-from .probabilistic_pca import ProbabilisticPCA
 
 __all__ = [
     "BayesianHierarchicalClustering",

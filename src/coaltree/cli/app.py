@@ -1,18 +1,29 @@
-"""The program ``coaltree``, to which other modules add their commands."""
+"""The program ``coaltree``, to which other modules add their commands: notes on standard error, a progress bar, and errors."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 
 from .. import __version__
 from .._extensions import say_uncompiled
-from .console import print_error
+from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyError
+
+# Parameters that remarks advise on, and that are options too. A column may be called so: its name is in quotes.
+_PARAMETERS = re.compile(
+    r"(?<![\w'\"])(standardize|min_cluster_size|n_clusters|resolution|noise)=(\"\w+\"|True|False|[\d.]*\d)"
+)
+_FLAGS = {"True": "yes", "False": "no"}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,6 +35,146 @@ app = typer.Typer(
 
 # A wrong option or argument; not every version of typer exports the class under its own name.
 _UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
+
+
+def spell_as_options(sentence: str) -> str:
+    """Return a sentence of the library with parameters spelled as options of the command line.
+
+    Examples
+    --------
+    >>> spell_as_options('Fit with standardize="power" or min_cluster_size=3.')
+    'Fit with --standardize power or --min-cluster-size 3.'
+    """
+    return _PARAMETERS.sub(
+        lambda found: f"--{found[1].replace('_', '-')} {_FLAGS.get(found[2], found[2].strip(chr(34)))}", sentence
+    )
+
+
+class Notes:
+    """Notes of a command on standard error; remarks about the input are collected, each once.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to print nothing.
+    verbose : bool, default False
+        Whether to print details.
+    """
+
+    def __init__(self, quiet: bool, verbose: bool = False) -> None:
+        if quiet and verbose:
+            raise InputError("--quiet and --verbose were both given; give one of them, or neither.")
+        self.quiet = quiet
+        self.verbose = verbose
+        self.sentences: list[str] = []
+
+    def add(self, sentences: Sequence[str]) -> None:
+        """Collect and print remarks, unless they are known."""
+        for sentence in map(spell_as_options, sentences):
+            if sentence not in self.sentences:
+                self.sentences.append(sentence)
+                self.say(f"note: {_one_line(sentence)}")
+
+    def say(self, text: str) -> None:
+        """Print a text, unless --quiet is given."""
+        if not self.quiet:
+            typer.echo(text, err=True)
+
+    def announce(self, text: str) -> None:
+        """Print on a terminal what is going on, before a step that may take seconds on a busy computer."""
+        if sys.stderr.isatty():
+            self.say(text)
+
+    def detail(self, text: str) -> None:
+        """Print a text if --verbose is given."""
+        if self.verbose:
+            typer.echo(text, err=True)
+
+    @contextlib.contextmanager
+    def time_step(self, step: str) -> Iterator[None]:
+        """Print the duration of the block if --verbose is given."""
+        begin = time.perf_counter()
+        yield
+        self.detail(f"{step}: {time.perf_counter() - begin:.2f} s")
+
+    @contextlib.contextmanager
+    def capture_warnings(self) -> Iterator[None]:
+        """Turn the InputWarnings of the block into notes; other warnings are shown as usual."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", InputWarning)
+            yield
+        for warning in caught:
+            if issubclass(warning.category, InputWarning):
+                self.add([str(warning.message)])
+            else:
+                warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+@contextlib.contextmanager
+def suppress_output(quiet: bool) -> Iterator[None]:
+    """Suppress what libraries print on standard error, if --quiet is given."""
+    with contextlib.redirect_stderr(io.StringIO()) if quiet else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def progress_bar(wanted: bool) -> Iterator[Callable[[float, str], None] | None]:
+    """Show a progress bar while the block runs, if standard error is a terminal."""
+    if not wanted:
+        with suppress_output(True):
+            yield None
+        return
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("growing the tree"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda share, word: bar.update(task, completed=share, description=word)
+
+
+@contextlib.contextmanager
+def report_errors(debug: bool) -> Iterator[None]:
+    """Turn any error in the block into one sentence and an exit code."""
+    try:
+        yield
+    except BrokenPipeError:  # the reader of the output is gone; typer exits silently
+        raise
+    except KeyboardInterrupt:
+        _fail("interrupted.", 130, debug)
+    except (ExecutorError, InputError, MissingDependencyError) as error:
+        _fail(str(error), 2, debug)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}.", 2, debug)
+    except Exception as error:
+        again = "" if debug else "; run again with --debug to see where"
+        _fail(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
+
+
+def print_error(sentence: str) -> None:
+    """Print an error in one line."""
+    typer.echo(f"coaltree: {_one_line(sentence)}", err=True)
+
+
+def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exc()
+    print_error(sentence)
+    raise typer.Exit(code) from None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def run() -> None:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ..table.messages import count
-from .app import app
-from .console import Notes, report_errors
+from .app import Notes, app, report_errors
 from .io import (
     READABLE_KINDS,
     WRITABLE_KINDS,

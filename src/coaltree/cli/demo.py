@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .app import app
-from .console import Notes, report_errors
+from .app import Notes, app, report_errors
 from .fit import add_report, check_outdir, fit_and_write
 from .io import print_json
 from .messages import describe_fit, print_table

@@ -13,8 +13,7 @@ import typer
 from .._cut import CUT_PARAMETERS
 from ..errors import InputError
 from ..table.messages import count
-from .app import app
-from .console import Notes, progress_bar, report_errors, suppress_output
+from .app import Notes, app, progress_bar, report_errors, suppress_output
 from .io import draw_trees, locate_table, print_json, read_table, reading_settings
 from .messages import describe_fit, explain_kinds, parameter_listing, print_dry_run, print_table
 from .options import (

@@ -11,8 +11,7 @@ import typer
 
 from ..errors import InputError
 from ..table.messages import count, listing
-from .app import app
-from .console import Notes, progress_bar, report_errors, suppress_output
+from .app import Notes, app, progress_bar, report_errors, suppress_output
 from .io import (
     check_output,
     locate_table,
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
     from ..estimators.imputer import CoalescentImputer
     from ..table.cells import Category
     from ..table.columns import Table
-    from ..table.fill_file import NamedFills
+    from ..table.fill import NamedFills
     from ..table.read_file import FileTable, TableFile
 
 Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
@@ -117,7 +116,7 @@ def name_fills(fills: Fills, file: FileTable, rows: Table) -> NamedFills:
 
 def filled_bytes(table: TableFile, file: FileTable, fills: NamedFills, na_values: Sequence[str], target: Path) -> bytes:
     """Return the bytes of a filled file; without anything to fill, those of the table. Characters become a csv."""
-    from ..table.fill_file import fill_file
+    from ..table.fill import fill_file
 
     if table.is_characters:
         return characters_csv(file, fills).encode()

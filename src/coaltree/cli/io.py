@@ -14,7 +14,7 @@ import typer
 from .._cut import CUT_RULES, Cut, given_rule
 from ..errors import InputError
 from ..table.messages import count
-from .console import Notes, progress_bar
+from .app import Notes, progress_bar
 from .options import (
     STANDARD_STREAM,
     TREE,

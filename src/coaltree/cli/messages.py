@@ -10,7 +10,7 @@ import typer
 
 from .._validation import quote
 from ..table.messages import count, listing
-from .console import Notes
+from .app import Notes
 from .io import print_json
 
 if TYPE_CHECKING:

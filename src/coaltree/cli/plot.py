@@ -12,8 +12,7 @@ from .._cut import given_rule
 from .._parameters import Integer, check_option
 from ..errors import InputError
 from ..table.messages import count
-from .app import app
-from .console import Notes, report_errors, suppress_output
+from .app import Notes, app, report_errors, suppress_output
 from .io import (
     READABLE_KINDS,
     FromOption,

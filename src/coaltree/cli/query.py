@@ -10,8 +10,7 @@ import typer
 
 from .._cut import Cut, change_cut
 from ..table.messages import count
-from .app import app
-from .console import Notes, report_errors, suppress_output
+from .app import Notes, app, report_errors, suppress_output
 from .io import (
     READABLE_KINDS,
     FromOption,

@@ -11,8 +11,7 @@ import typer
 from .._parameters import Integer, Interval, check_option
 from ..errors import InputError
 from ..table.messages import count
-from .app import app
-from .console import Notes, report_errors
+from .app import Notes, app, report_errors
 from .io import WRITABLE_KINDS, TreeKind, check_output, find_tree_kind, print_json, to_records, write_results
 from .options import (
     MODEL,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.gaussian_prior import column_moments, scale_to_range
+from ..process.gaussian_columns import column_moments, scale_to_range
 
 FloatArray = NDArray[np.float64]
 

@@ -13,8 +13,15 @@ from ..errors import InputError
 from ..tree.tree import Tree, check_tree
 from .base import ParameterSampler, WeightedTrees
 from .gaussian import Gaussian, GaussianSampler, skip_singular
-from .gaussian_columns import diffusion_columns, scale_coordinates
-from .gaussian_prior import NOISE_RANGE, Contrasts, GaussianPrior, best_column_noises, maximize_positive
+from .gaussian_columns import (
+    NOISE_RANGE,
+    Contrasts,
+    GaussianPrior,
+    best_column_noises,
+    diffusion_columns,
+    maximize_positive,
+    scale_coordinates,
+)
 from .layout import Columns, GaussianMessages, Messages
 from .predictions import Predictions
 from .slice_sampling import positive_slice_step

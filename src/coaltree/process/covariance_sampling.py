@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..tree.tree import Tree
 from .base import PRIOR_SCALE, PRIOR_SHAPE, RATE_RANGE, ParameterSampler
 from .gaussian import Gaussian
-from .gaussian_prior import MEAN_SPREAD, column_moments
+from .gaussian_columns import MEAN_SPREAD, column_moments
 from .kernels.components import contrasts, draw_missing, draw_states, send_up
 from .slice_sampling import positive_slice_step, slice_step
 

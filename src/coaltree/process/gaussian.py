@@ -15,14 +15,18 @@ from ..table.cells import Category
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
 from .base import ParameterSampler, Process, WeightedTrees, indexed_names
-from .gaussian_columns import MIN_NOISE, RELATIVE_DEVIATION, check_noise, check_variance, column_deviations
-from .gaussian_prior import (
+from .gaussian_columns import (
     MAX_ROUNDING,
     MEAN_SPREAD,
+    MIN_NOISE,
     NOISE_RANGE,
+    RELATIVE_DEVIATION,
     Contrasts,
     Equilibrium,
     GaussianPrior,
+    check_noise,
+    check_variance,
+    column_deviations,
     column_log_density,
 )
 from .layout import GaussianMessages, Messages

@@ -17,14 +17,17 @@ from ..tree.tree import Tree, check_tree
 from .base import PRIOR_SCALE, PRIOR_SHAPE, RATE_RANGE, ParameterSampler, WeightedTrees
 from .covariance_sampling import CovarianceSampler
 from .gaussian import Gaussian, GaussianSampler, skip_singular
-from .gaussian_columns import MAX_VALUE, check_size, least_noise, scale_coordinates
-from .gaussian_prior import (
+from .gaussian_columns import (
+    MAX_VALUE,
     NOISE_RANGE,
     Contrasts,
     Equilibrium,
     GaussianPrior,
     best_column_noises,
+    check_size,
+    least_noise,
     maximize_positive,
+    scale_coordinates,
 )
 from .layout import Columns, GaussianColumns, GaussianMessages, Messages
 from .predictions import Predictions

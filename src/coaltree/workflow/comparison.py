@@ -23,7 +23,7 @@ from ..inference.evidence import evidence
 from ..inference.posterior_draws import posterior_draws
 from ..process.base import Process
 from ..process.brownian import Brownian
-from ..process.gaussian_prior import column_moments
+from ..process.gaussian_columns import column_moments
 from ..process.mixed import Mixed
 from ..process.multinomial import Multinomial
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
 from ..process.brownian import Brownian
-from ..process.gaussian_prior import column_moments, scale_to_range
+from ..process.gaussian_columns import column_moments, scale_to_range
 from ..process.mixed import Mixed
 from ..process.multinomial import MAX_NAMED, Multinomial, smoothed_shares
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
