@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coaltree as ct
-from coaltree.inference.arrangement import arrange, round_cells
+from coaltree.inference.preparation import arrange, round_cells
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 

@@ -7,8 +7,8 @@ import pytest
 
 import coaltree as ct
 import exact_posterior
-from coaltree.inference.expected_heights import expected_heights, mean_heights, spread_heights
 from coaltree.inference.kernels.history import slots_of
+from coaltree.inference.refine import expected_heights, mean_heights, spread_heights
 
 RUNS, SWEEPS = 30, 400
 BOUND = 7  # standard errors of the mean of 30 runs: a false alarm in about ten million comparisons, and there are some hundred

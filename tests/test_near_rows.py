@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree.inference.near_rows import fill_from_neighbors
+from coaltree.inference.preparation import fill_from_neighbors
 
 
 def mixed_table(n=60, seed=0, missing=0.25):

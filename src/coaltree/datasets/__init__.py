@@ -1,9 +1,15 @@
 """Data sets of the paper's experiments, downloaded once and checked."""
 
-from .mnist import Mnist, load_mnist
+from .labelled import (
+    Mnist,
+    Spambase,
+    binarize_attributes,
+    load_mnist,
+    load_spambase,
+    principal_components,
+    sample_balanced_rows,
+)
 from .nips import Nips, load_nips
-from .preparation import principal_components, sample_balanced_rows
-from .spambase import Spambase, binarize_attributes, load_spambase
 from .wals import Wals, load_wals, select_densest, select_indo_european
 
 __all__ = [

@@ -175,7 +175,7 @@ def _assign_rows(tree: Tree, X: FloatArray, process: Process, clusters: list[int
     """Return the most probable cluster of each row."""
     n = tree.n_leaves
     forest = process.forest(X, 2 * n - 1)
-    for first in range(0, n - 1, MERGES_PER_CALL):  # so that Ctrl-C gets its turn
+    for first in range(0, n - 1, MERGES_PER_CALL):  # so that Ctrl-C is not delayed
         pass_up(forest, tree.children, tree.heights, first, min(first + MERGES_PER_CALL, n - 1))
     nodes = np.array(clusters, dtype=np.intp)
     log_sizes = np.log(tree.leaf_counts[nodes])

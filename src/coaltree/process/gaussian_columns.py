@@ -1,4 +1,4 @@
-"""Gaussian columns: the messages of their leaves, checks of variance and noise, their priors, and the contrasts they are fitted to.
+"""Gaussian columns: the messages of their leaves, checks, priors of variance and noise, and the contrasts they are fitted to.
 
 For any noise (and rate) Felsenstein's contrasts give the best variance (and mean) in closed form, eq. (11.1). What is left is a
 search over one or two numbers. Everything here works on arrays; the processes that use it are in their own modules.

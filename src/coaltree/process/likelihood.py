@@ -1,4 +1,4 @@
-"""`log_joint`, `Beliefs` and `calibrate`: the joint density of tree and table, the states at nodes, and parameters fitted to trees."""
+"""The joint density of tree and table, beliefs about the states at nodes, and parameters fitted to trees."""
 
 from __future__ import annotations
 

@@ -13,15 +13,13 @@ import numpy as np
 
 from .._random import as_generator
 from ..errors import InputWarning
-from ..inference.arrangement import MAX_CELLS, Arrangement, arrange, round_cells, sort_rows
 from ..inference.averaging import average_trees
 from ..inference.executors import open_client
-from ..inference.expected_heights import expected_heights
 from ..inference.flat_clusters import find_stray_rows, min_cluster_rows
 from ..inference.greedy import GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
-from ..inference.near_rows import fill_from_neighbors
-from ..inference.refine import refine
+from ..inference.preparation import MAX_CELLS, Arrangement, arrange, fill_from_neighbors, round_cells, sort_rows
+from ..inference.refine import expected_heights, refine
 from ..inference.results import MCMCResult, SMCResult
 from ..inference.smc import smc
 from ..process.base import MAX_EXACT_ROWS, Process
