@@ -1,4 +1,4 @@
-"""The page docs/experiments.md: its tables are made from the csv files, its pictures are copies of the figures."""
+"""Write docs/experiments.md: its tables come from the csv files of results, its images are copies of the figures."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", r
 
 
 def write_page(folder: Path) -> list[Path]:
-    """Write the tables of a folder of results into the page, and copy its figures beside the page, all or nothing.
+    """Write the tables of a folder of results into the page and copy its figures to docs, completely or not at all.
 
     Returns
     -------
     list of Path
-        What was written.
+        The files written.
     """
     pictures = {PICTURES / figure.name: figure.read_bytes() for figure in sorted(folder.glob("*.png"))}
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -34,12 +34,14 @@ def write_page(folder: Path) -> list[Path]:
 
 
 def filled(text: str, folder: Path) -> str:
-    """Return the text of the page with every table made anew."""
+    """Return the text of the page with every table regenerated."""
 
     def table(found: re.Match[str]) -> str:
         name = found[2]
         if name not in TABLES:
-            raise InputError(f"The page asks for the table {name!r}; there are {', '.join(TABLES)}.")
+            raise InputError(
+                f"The page asks for the table {name!r}, which does not exist; known tables are {', '.join(TABLES)}."
+            )
         return f"{found[1]}\n{TABLES[name](folder)}\n\n{found[3]}"
 
     return _PLACE.sub(table, text)

@@ -1,4 +1,4 @@
-"""The tables of docs/experiments.md, ours beside the paper's, from csv files."""
+"""The tables of docs/experiments.md, made from csv files: our numbers next to the paper's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def apart(a: Estimate, b: Estimate) -> float:
 
 
 def paired(rows: Rows, methods: tuple[str, str], keys: Sequence[str], column: str) -> Estimate:
-    """Return the mean difference of two methods over what they were both tried on."""
+    """Return the mean difference of two methods over the cases that both were run on."""
     first, second = (
         {tuple(row[key] for key in keys): float(row[column]) for row in rows if row["method"] == method}
         for method in methods
@@ -56,7 +56,7 @@ def scores(rows: Rows, data: str, method: str) -> dict[str, Estimate]:
 
 
 def published(data: str, method: str) -> dict[str, Estimate]:
-    """Return what the paper prints for a method."""
+    """Return the published scores of a method."""
     repeats = table1.MNIST_REPEATS if data == "MNIST" else table1.SPAMBASE_REPEATS
     return {
         score: Estimate(*numbers, repeats) for score, numbers in zip(HEADINGS, paper.TABLE1[data, method], strict=True)
@@ -64,7 +64,7 @@ def published(data: str, method: str) -> dict[str, Estimate]:
 
 
 def table1_paper(folder: Path) -> str:
-    """Set our numbers beside the paper's, with their differences in standard errors."""
+    """Compare our numbers with the paper's, with their differences in standard errors."""
     rows, lines = read(folder, "table1"), []
     for (group, method), ours in table1.PAPERS_METHODS.items():
         given = published(group, method)
@@ -78,7 +78,7 @@ def table1_paper(folder: Path) -> str:
 
 
 def table1_all(folder: Path, group: str) -> str:
-    """Give all methods on one data set."""
+    """Show all methods on one data set."""
     rows = [row for row in read(folder, "table1") if row["data"].startswith(group)]
     lines = []
     for data, method in dict.fromkeys((row["data"], row["method"]) for row in rows):
@@ -91,7 +91,7 @@ def table1_all(folder: Path, group: str) -> str:
 
 
 def figure2_middle(folder: Path) -> str:
-    """Give all methods at the middle values, and how far each is from post-post on the same tables."""
+    """Show all methods at the middle values, and their differences from post-post on the same tables."""
     rows = figure2.in_case(read(folder, "figure2"), figure2.Case())
     lines = []
     for (method,), numbers in numbers_by(rows, ["method"], "log_predictive").items():
@@ -99,11 +99,11 @@ def figure2_middle(folder: Path) -> str:
         lines.append(
             [method, len(numbers), Estimate.of(numbers), "" if method == figure2.SMC[0] else signed(difference)]
         )
-    return markdown(["method", "runs", "log predictive density", "post-post less this"], lines)
+    return markdown(["method", "runs", "log predictive density", "post-post minus this"], lines)
 
 
 def figure2_post_post(folder: Path) -> str:
-    """Give the paired differences of post-post to the others in every case."""
+    """Show the paired differences between post-post and the others in every case."""
     rows, lines = read(folder, "figure2"), []
     others = [*figure2.SMC[1:], figure2.GREEDY]
     for panel, values in figure2.PANELS.items():
@@ -111,7 +111,7 @@ def figure2_post_post(folder: Path) -> str:
             own = figure2.in_case(rows, figure2.case_of(panel, value))
             differences = [paired(own, (figure2.SMC[0], other), ["run"], "log_predictive") for other in others]
             lines.append([figure2.TITLES[panel], f"{value:g}", *map(signed, differences)])
-    return markdown(["varied", "value", *(f"less {other}" for other in others)], lines)
+    return markdown(["varied", "value", *(f"minus {other}" for other in others)], lines)
 
 
 def gain(rows: Rows, panel: str, method: str) -> Estimate:
@@ -124,7 +124,7 @@ def gain(rows: Rows, panel: str, method: str) -> Estimate:
 
 
 def figure2_gains(folder: Path) -> str:
-    """Give what more columns, rows and particles bring."""
+    """Show the gain from more columns, rows and particles."""
     rows, lines = read(folder, "figure2"), []
     for panel in ("columns", "rows", "particles"):
         methods = figure2.SMC if panel == "particles" else (*figure2.SMC, figure2.GREEDY)
@@ -139,7 +139,7 @@ def figure2_gains(folder: Path) -> str:
 
 
 def wals_genera(folder: Path) -> str:
-    """Say how near every genus is to a clade."""
+    """Show how close every genus is to a clade."""
     lines = [
         [
             row["genus"],
@@ -158,14 +158,14 @@ def wals_genera(folder: Path) -> str:
             "nearest clade",
             "Jaccard",
             "Jaccard in the sample",
-            "share of the sample in which the genus is a clade",
+            "support of the genus in the sample",
         ],
         lines,
     )
 
 
 def wals_restoration_table(folder: Path, score: str) -> str:
-    """Give a score of all methods for every share of the atlas."""
+    """Show a score of all methods for every share of the atlas."""
     rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
     shares = list(dict.fromkeys(row["share"] for row in rows))
     found = numbers_by(rows, ["method", "share"], score)
@@ -178,7 +178,7 @@ def wals_restoration_table(folder: Path, score: str) -> str:
 
 
 def restoration_lead(rows: Rows, share: str) -> tuple[str, str, Estimate]:
-    """Return the best of ours and the best rival, and what ours is better by on the same hidden cells."""
+    """Return the best method of coaltree, the best baseline, and their difference on the same hidden cells."""
     own = [row for row in rows if row["share"] == share]
     means = {
         method: Estimate.of(numbers).mean for (method,), numbers in numbers_by(own, ["method"], "accuracy").items()
@@ -189,17 +189,17 @@ def restoration_lead(rows: Rows, share: str) -> tuple[str, str, Estimate]:
 
 
 def wals_leads(folder: Path) -> str:
-    """Set ours against the best rival."""
+    """Compare the best method of coaltree with the best baseline."""
     rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
     lines = []
     for share in dict.fromkeys(row["share"] for row in rows):
         ours, rival, lead = restoration_lead(rows, share)
         lines.append([f"{float(share):.0%}", ours, rival, signed(lead)])
-    return markdown(["part", "best of ours", "best rival", "accuracy of ours less the rival's"], lines)
+    return markdown(["part", "best of coaltree", "best baseline", "difference in accuracy"], lines)
 
 
 def wals_drawn(folder: Path) -> str:
-    """Set a part of the atlas beside tables that were drawn from the model."""
+    """Compare a part of the atlas with tables simulated from the model."""
     rows, share = read(folder, "wals_restoration"), f"{wals_restoration.DRAWN_SHARE:g}"
     kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
     headings = ["method", *(f"{kind}: {score.replace('_', ' ')}" for kind in kinds for score in RESTORATION_SCORES)]
@@ -216,11 +216,11 @@ def wals_drawn(folder: Path) -> str:
 
 
 def nips_clusters(folder: Path) -> str:
-    """Give our clusters by either text, then the paper's."""
+    """Show our clusters for both texts, then the paper's."""
     heading = ["", "documents", "log ratio", "time", "top words", "top authors"]
     ours = [
         [
-            f"ours, {text}" if row["depth"] == "0" else "part" + " of a part" * (int(row["depth"]) - 1),
+            f"ours, {text}" if row["depth"] == "0" else "grand" * (int(row["depth"]) - 1) + "child clade",
             row["documents"],
             f"{float(row['log_ratio']):.3g}",
             f"{float(row['time']):.2f}",
@@ -237,10 +237,10 @@ def nips_clusters(folder: Path) -> str:
 
 
 def nips_authors(folder: Path) -> str:
-    """Set beside each cluster of the paper's the clades of ours whose top authors are most nearly the same."""
+    """Show, for each cluster of the paper, the clades of our trees with the most similar top authors."""
     headings = ["the paper's words", "the paper's authors"]
     for text in reversed(nips.TEXTS):
-        headings += [f"nearest clade, {text}", "documents", "away"]
+        headings += [f"nearest clade, {text}", "documents", "distance"]
     rows = read(folder, "nips_authors")
     lines = [
         [
@@ -257,25 +257,25 @@ def nips_authors(folder: Path) -> str:
 
 
 def nips_words(folder: Path) -> str:
-    """Say which words of the paper's table are rarer in abstracts than the paper's own limit."""
+    """List the words of the paper's table that are rarer in abstracts than the paper's own limit."""
     rows = sorted(read(folder, "nips_words"), key=lambda row: int(row["abstracts"]))
     lines = [
         [row["word"], row["abstracts"], row["papers"]] for row in rows if int(row["abstracts"]) < nips.LEAST_DOCUMENTS
     ]
-    return markdown(["word of the paper's table", "abstracts that have it", "whole papers that have it"], lines)
+    return markdown(["word in the paper's table", "abstracts with this word", "whole papers with this word"], lines)
 
 
 def nips_noise(folder: Path) -> str:
-    """Say what becomes of the clusters with nothing fitted, by either text and with several noises."""
+    """Show the clusters without fitted parameters, for both texts and several noise levels."""
     rows = read(folder, "nips_noise")
     lines = [[row["text"], row["noise"], row["sizes"].replace(" ", ", "), row["away"]] for row in rows]
-    return markdown(["words of", "noise", "documents of each cluster", "away, in all"], lines)
+    return markdown(["text", "noise", "documents in each cluster", "total distance"], lines)
 
 
 def nips_time(folder: Path) -> str:
-    """Give the times that it took."""
+    """Show the times."""
     return markdown(
-        ["words of", "documents", "words", "threads", "seconds", "seconds of processor time"],
+        ["text", "documents", "words", "threads", "seconds", "processor seconds"],
         [
             [
                 row["text"],

@@ -1,4 +1,4 @@
-"""What the experiments had to show, set down before they were run, and whether they do."""
+"""The criteria for the experiments, written down before they were run, and whether they are met."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Verdict = tuple[str, str, bool]
 
 
 def verdicts(folder: Path) -> str:
-    """Return all that had to be shown, with what was found."""
+    """Return all criteria with their results, as a table in Markdown."""
     lines = [*_table1(folder), *_figure2(folder), *_wals(folder), *_nips(folder)]
     return markdown(
-        ["what had to be shown", "found", ""],
+        ["criterion", "result", "met"],
         [[what, found, "yes" if held else "**no**"] for what, found, held in lines],
     )
 
@@ -37,15 +37,15 @@ def _table1(folder: Path) -> Iterator[Verdict]:
     rows = read(folder, "table1")
     for method, ours in (("average link", "average link"), ("coalescent", "coalescent, 10 rounds")):
         found, given = scores(rows, "MNIST, unit variance", ours)["purity"], published("MNIST", method)["purity"]
-        what = f"MNIST, unit variance: purity of {method} within two standard errors of the paper's"
-        yield what, f"{found}, the paper {given}", abs(apart(found, given)) <= 2
+        what = f"MNIST, unit variance: purity of {method} within two standard errors of the paper"
+        yield what, f"{found}, paper {given}", abs(apart(found, given)) <= 2
     for data in ("above 0", "medians"):
         found_all, given_all = (
             scores(rows, f"SPAMBASE, {data}", "coalescent, 10 rounds"),
             published("SPAMBASE", "coalescent"),
         )
         differences = [apart(found_all[score], given_all[score]) for score in HEADINGS]
-        what = f"SPAMBASE, {data}: all scores of the coalescent within two standard errors of the paper's, or better"
+        what = f"SPAMBASE, {data}: all scores of the coalescent within two standard errors of the paper, or better"
         yield (
             what,
             ", ".join(f"{difference:+.1f}" for difference in differences) + " standard errors",
@@ -61,10 +61,8 @@ def _figure2(folder: Path) -> Iterator[Verdict]:
         for other in (*figure2.SMC[1:], figure2.GREEDY)
     ]
     worst = min(differences, key=lambda difference: difference.mean / difference.error)
-    what = (
-        f"Figure 2: post-post at least as good as the others within two errors, in all {len(differences)} comparisons"
-    )
-    yield what, f"at worst {signed(worst)}", worst.mean >= -2 * worst.error
+    what = f"Figure 2: post-post at least as good as the others within two standard errors, in all {len(differences)} comparisons"
+    yield what, f"worst difference {signed(worst)}", worst.mean >= -2 * worst.error
     gains = [
         gain(rows, panel, method)
         for panel in ("columns", "rows", "particles")
@@ -73,8 +71,8 @@ def _figure2(folder: Path) -> Iterator[Verdict]:
     ]
     least = min(gains, key=lambda found: found.mean)
     yield (
-        "Figure 2: every method gains by more columns, rows and particles",
-        f"at least {signed(least)}",
+        "Figure 2: every method improves with more columns, rows and particles",
+        f"smallest gain {signed(least)}",
         least.mean > 0,
     )
 
@@ -84,15 +82,15 @@ def _wals(folder: Path) -> Iterator[Verdict]:
     for name in ("Germanic", "Romance", "Slavic"):
         row = genera[name]
         found = f"{row['shared']} of {row['languages']} languages in a clade of {row['clade']}"
-        yield f"Languages: {name} a clade or nearly", found, float(row["jaccard"]) > 0.8
+        yield f"Languages: {name} is a clade, or nearly", found, float(row["jaccard"]) > 0.8
     rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
     for share in ("0.2", "0.3", "0.4"):
-        what = f"Restoration, {float(share):.0%}: ours best, or within one standard error of the best rival"
+        what = f"WALS imputation, {float(share):.0%}: coaltree best, or within one standard error of the best baseline"
         if all(row["share"] != share for row in rows):
             yield what, "not run yet", False
             continue
         ours, rival, lead = restoration_lead(rows, share)
-        yield what, f"{ours} less {rival}: {signed(lead)}", lead.mean >= -_error(lead)
+        yield what, f"{ours} minus {rival}: {signed(lead)}", lead.mean >= -_error(lead)
 
 
 def _error(estimate: Estimate) -> float:
@@ -102,5 +100,5 @@ def _error(estimate: Estimate) -> float:
 def _nips(folder: Path) -> Iterator[Verdict]:
     for row in read(folder, "nips_time"):
         seconds = float(row["wall_seconds"])
-        what = f"NIPS, words of {row['text']}: in less than a minute with two threads"
+        what = f"NIPS, words of {row['text']}: less than a minute with two threads"
         yield what, f"{seconds:.0f} seconds", seconds < 60
