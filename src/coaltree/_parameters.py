@@ -10,20 +10,26 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from ._validation import quote
 from .errors import InputError
 
-INFERENCES = ("greedy", "smc", "mcmc")
-RULES = ("rate1", "max-prob", "min-duration")
-SEARCHES = ("auto", "exact", "neighbors")
-PROPOSALS = ("prior-prior", "prior-post", "post-post", "race")
-SUMMARIES = ("ccd0", "mcc", "consensus")
-SUMMARY_HEIGHTS = ("mean", "median")
-REAL_PROCESSES = ("ornstein-uhlenbeck", "brownian")
-COVARIANCES = ("spherical", "diagonal", "full")
-UNSEEN_CATEGORIES = ("missing", "error")
+Inference = Literal["greedy", "smc", "mcmc"]
+Rule = Literal["rate1", "max-prob", "min-duration"]
+Search = Literal["auto", "exact", "neighbors"]
+Proposal = Literal["prior-prior", "prior-post", "post-post", "race"]
+Summary = Literal["ccd0", "mcc", "consensus"]
+SummaryHeights = Literal["mean", "median"]
+RealProcess = Literal["ornstein-uhlenbeck", "brownian"]
+Covariance = Literal["spherical", "diagonal", "full"]
+Ascertainment = Literal["variable", "present"]
+UnseenCategories = Literal["missing", "error"]
+Gaps = Literal["missing", "state"]
+TableFormat = Literal["csv", "tsv", "parquet", "nexus", "fasta", "phylip"]
+TreeFormat = Literal["newick", "nexus", "linkage", "npy", "json", "model"]
+PictureFormat = Literal["png", "svg", "pdf"]
+Orientation = Literal["left", "right", "top", "bottom"]
 
 
 class Constraint(Protocol):
@@ -142,23 +148,23 @@ def optional(constraint: Constraint) -> AnyOf:
 
 
 PARAMETERS: dict[str, Constraint] = {
-    "inference": Choices(INFERENCES),
-    "rule": Choices(RULES),
-    "search": Choices(SEARCHES),
+    "inference": Choices(get_args(Inference)),
+    "rule": Choices(get_args(Rule)),
+    "search": Choices(get_args(Search)),
     "refine": FLAG,
-    "proposal": Choices(PROPOSALS),
+    "proposal": Choices(get_args(Proposal)),
     "n_particles": Integer(1),
     "n_runs": Integer(1),
     "n_chains": Integer(1),
     "n_samples": AnyOf((Choices(("auto",)), Integer(1))),
     "max_seconds": optional(Interval(0, open_low=True, meaning="seconds of n_samples='auto'")),
     "draw_parameters": FLAG,
-    "summary": Choices(SUMMARIES),
-    "summary_heights": Choices(SUMMARY_HEIGHTS),
-    "real_process": Choices(REAL_PROCESSES),
-    "covariance": Choices((None, *COVARIANCES)),
+    "summary": Choices(get_args(Summary)),
+    "summary_heights": Choices(get_args(SummaryHeights)),
+    "real_process": Choices(get_args(RealProcess)),
+    "covariance": Choices((None, *get_args(Covariance))),
     "noise": optional(Interval(0, 1, open_high=True, meaning="the share of the columns' variance that is noise")),
-    "unseen_categories": Choices(UNSEEN_CATEGORIES),
+    "unseen_categories": Choices(get_args(UnseenCategories)),
     "standardize": Choices((True, False, "power")),
     "add_indicator": FLAG,
     "n_nearest": Integer(0),

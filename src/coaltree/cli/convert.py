@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .._parameters import TreeFormat
 from ..table.messages import count
 from .app import Notes, app, report_errors
 from .io import (
@@ -14,7 +15,6 @@ from .io import (
     WRITABLE_KINDS,
     FromOption,
     TreeArgument,
-    TreeKind,
     check_output,
     find_tree_kind,
     print_json,
@@ -37,7 +37,7 @@ def convert(
     ],
     from_kind: FromOption = None,
     to_kind: Annotated[
-        TreeKind | None,
+        TreeFormat | None,
         typer.Option(
             "--to",
             metavar="KIND",
@@ -67,7 +67,7 @@ def convert(
         found = read_tree_file(tree, kinds[0], notes)
         from ..persist.tree_files import tree_bytes
 
-        if kinds[1] == TreeKind.npy:
+        if kinds[1] == "npy":
             notes.add([f"{output.name} has no room for the names of leaves, which are numbered as rows from 0."])
         write_results({output: tree_bytes(found, kinds[1])})
         if as_json:

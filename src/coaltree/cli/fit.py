@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .._cut import CUT_PARAMETERS
+from .._parameters import Ascertainment, Inference, Proposal, Rule, Summary, SummaryHeights
 from ..errors import InputError
 from ..table.messages import count
 from .app import Notes, app, progress_bar, report_errors, suppress_output
@@ -22,6 +22,7 @@ from .options import (
     OUTPUT,
     SAMPLERS,
     STANDARD_STREAM,
+    STANDARDIZE,
     TABLE,
     CategoricalOption,
     ChainsOption,
@@ -34,7 +35,6 @@ from .options import (
     FormatOption,
     GapsOption,
     IdColumnOption,
-    Inference,
     JsonOption,
     LabelOutliersOption,
     MaxSecondsOption,
@@ -50,7 +50,6 @@ from .options import (
     RunsOption,
     SamplesOption,
     SearchOption,
-    Standardize,
     StandardizeOption,
     VerboseOption,
     check_cut_rows,
@@ -85,45 +84,6 @@ _SUMMARY_PARAMETERS_OF = {
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "summary_heights", "random_state"),
     "mcmc": ("inference", "n_chains", "n_samples", "draw_parameters", "summary", "summary_heights", "random_state"),
 }
-
-
-class Rule(StrEnum):
-    """Rule that chooses the pair to merge next."""
-
-    rate1 = "rate1"
-    max_prob = "max-prob"
-    min_duration = "min-duration"
-
-
-class Ascertainment(StrEnum):
-    """Which categorical columns were recorded."""
-
-    variable = "variable"
-    present = "present"
-
-
-class Proposal(StrEnum):
-    """How sequential Monte Carlo draws merges."""
-
-    post_post = "post-post"
-    race = "race"
-    prior_post = "prior-post"
-    prior_prior = "prior-prior"
-
-
-class Summary(StrEnum):
-    """Tree that represents a sample."""
-
-    ccd0 = "ccd0"
-    mcc = "mcc"
-    consensus = "consensus"
-
-
-class SummaryHeights(StrEnum):
-    """Heights of the clades of a summary tree."""
-
-    mean = "mean"
-    median = "median"
 
 
 @app.command(epilog="Example: coaltree fit examples/animals.csv -o results --report")
@@ -171,7 +131,7 @@ def fit(
             help="greedy: one good tree; smc or mcmc: a sample of trees with support values.",
             rich_help_panel=MODEL,
         ),
-    ] = Inference.greedy,
+    ] = "greedy",
     rule: Annotated[
         Rule | None,
         typer.Option(
@@ -267,20 +227,20 @@ def fit(
     """
     with report_errors(debug):
         cut = read_cut(cut_rules, min_cluster_size, label_outliers)
-        if no_standardize and standardize not in (None, Standardize.no):
+        if no_standardize and standardize not in (None, "no"):
             raise InputError(
                 f"--no-standardize and --standardize {standardize} exclude each other; leave one of them out."
             )
-        how = Standardize.no if no_standardize else standardize or Standardize.yes
+        scaling = STANDARDIZE["no" if no_standardize else standardize or "yes"]
         check_jobs(n_jobs)
         check_dask(dask)
         particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
-        check_inference_options(inference, [Inference.smc], particle_options)
+        check_inference_options(inference, ["smc"], particle_options)
         chain_options = {"--chains": chains, "--samples": samples, "--draw-parameters": draw_parameters or None}
-        check_inference_options(inference, [Inference.mcmc], chain_options | {"--max-seconds": max_seconds})
+        check_inference_options(inference, ["mcmc"], chain_options | {"--max-seconds": max_seconds})
         check_inference_options(inference, SAMPLERS, {"--summary": summary, "--heights": heights, "--seed": seed})
         greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
-        check_inference_options(inference, [Inference.greedy], greedy_options)
+        check_inference_options(inference, ["greedy"], greedy_options)
         numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
         check_options(numbers | {"--max-seconds": max_seconds, "--noise": noise, "--seed": seed})
         check_time_limit(samples, max_seconds)
@@ -301,7 +261,7 @@ def fit(
 
             check_rows_for_evidence(rows.n_rows, "--evidence")
         if dry_run:
-            print_dry_run(rows, source, reasons, as_json, notes, how.parameter)
+            print_dry_run(rows, source, reasons, as_json, notes, scaling)
             return
         # Imported after the table is read, because problems with it are reported at once.
         from .._atomic import OutputFolder
@@ -327,16 +287,14 @@ def fit(
                 "real_process": real_process,
                 "covariance": covariance,
                 "noise": noise,
-                "categorical_process": ascertainment and Multinomial(ascertainment=ascertainment.value),
+                "categorical_process": ascertainment and Multinomial(ascertainment=ascertainment),
                 **asdict(cut),
             }
         )
-        chosen = ClusterSettings(inference=inference.value, standardize=how.parameter, n_jobs=n_jobs, **parameters)
-        listed = {
-            name: getattr(chosen, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference.value])
-        }
+        chosen = ClusterSettings(inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters)
+        listed = {name: getattr(chosen, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference])}
         if ascertainment is not None:
-            listed["ascertainment"] = ascertainment.value
+            listed["ascertainment"] = ascertainment
         checkpoint = None if dask is None else _checkpoint_path(folder_path)
         with OutputFolder(folder_path) as folder, open_client(dask) as chosen.client:
             print_table(rows, source, reasons, notes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from .._parameters import Inference
 from ..errors import InputError
 from ..table.messages import count, listing
 from .app import Notes, app, progress_bar, report_errors, suppress_output
@@ -28,6 +29,7 @@ from .options import (
     OUTPUT,
     SAMPLERS,
     STANDARD_STREAM,
+    STANDARDIZE,
     TABLE,
     CategoricalOption,
     ChainsOption,
@@ -37,7 +39,6 @@ from .options import (
     FormatOption,
     GapsOption,
     IdColumnOption,
-    Inference,
     JsonOption,
     MaxSecondsOption,
     NaValueOption,
@@ -331,7 +332,7 @@ def impute(
             "--real-process": real_process,
             "--covariance": covariance,
             "--noise": noise,
-            "--standardize": None if standardize is None else standardize.parameter,
+            "--standardize": None if standardize is None else STANDARDIZE[standardize],
         }
         if model is not None:
             _check_no_fit_options(fitting | {"--categorical": categorical, "--gaps": gaps})
@@ -374,11 +375,12 @@ def impute(
 def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
     """Refuse options that exclude each other, and numbers out of range."""
     inference = fitting["--inference"]
-    for owner, names in (
-        (Inference.smc, ("--particles", "--runs")),
-        (Inference.mcmc, ("--chains", "--samples", "--max-seconds", "--draw-parameters")),
-        (Inference.greedy, ("--search", "--refine")),
-    ):
+    owned: tuple[tuple[Inference, tuple[str, ...]], ...] = (
+        ("smc", ("--particles", "--runs")),
+        ("mcmc", ("--chains", "--samples", "--max-seconds", "--draw-parameters")),
+        ("greedy", ("--search", "--refine")),
+    )
+    for owner, names in owned:
         check_inference_options(inference, [owner], {name: fitting[name] for name in names})
     numbers = ("--particles", "--runs", "--chains", "--samples", "--max-seconds", "--noise")
     check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})

@@ -5,21 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from .._cut import CUT_RULES, Cut, given_rule
+from .._parameters import Gaps, TableFormat, TreeFormat
 from ..errors import InputError
 from ..table.messages import count
 from .app import Notes, progress_bar
 from .options import (
     STANDARD_STREAM,
     TREE,
-    Gaps,
-    TableKind,
     check_cut_rows,
     parse_id_column,
     parse_path,
@@ -136,19 +134,18 @@ def reading_settings(
         "categorical": declared,
         "real": numbers,
         "na_values": [*DEFAULT_NA, *(na_value or [])],
-        "gaps": None if gaps is None else gaps.value,
+        "gaps": gaps,
     }
 
 
-def locate_table(path: Path, kind: TableKind | None, notes: Notes) -> TableFile:
+def locate_table(path: Path, kind: TableFormat | None, notes: Notes) -> TableFile:
     """Return the file of a table, or the table on standard input."""
     notes.announce(f"reading {STANDARD_INPUT if path == STANDARD_STREAM else path}")
     from ..table.read_file import open_bytes, open_table
 
-    wanted = None if kind is None else kind.value
     if path == STANDARD_STREAM:
-        return open_bytes(sys.stdin.buffer.read(), STANDARD_INPUT, wanted)
-    return open_table(path, wanted)
+        return open_bytes(sys.stdin.buffer.read(), STANDARD_INPUT, kind)
+    return open_table(path, kind)
 
 
 def read_table(table: TableFile, settings: Mapping[str, Any], notes: Notes) -> tuple[FileTable, Table]:
@@ -230,18 +227,7 @@ def _match_categories(column: Any, known: Sequence[Category]) -> Any:
     return texts.replace(letters) if letters else column
 
 
-class TreeKind(StrEnum):
-    """Formats of tree files."""
-
-    newick = "newick"
-    nexus = "nexus"
-    linkage = "linkage"
-    npy = "npy"
-    json = "json"
-    model = "model"
-
-
-READABLE_KINDS = tuple(kind.value for kind in TreeKind)
+READABLE_KINDS: tuple[str, ...] = get_args(TreeFormat)
 WRITABLE_KINDS = tuple(kind for kind in READABLE_KINDS if kind != "model")
 """Without the model, which holds more than a tree."""
 
@@ -256,7 +242,7 @@ TreeArgument = Annotated[
     ),
 ]
 FromOption = Annotated[
-    TreeKind | None,
+    TreeFormat | None,
     typer.Option(
         "--from",
         metavar="KIND",
@@ -266,7 +252,7 @@ FromOption = Annotated[
 ]
 
 
-def find_tree_kind(path: Path, given: TreeKind | None, option: str, allowed: Sequence[str]) -> str:
+def find_tree_kind(path: Path, given: TreeFormat | None, option: str, allowed: Sequence[str]) -> str:
     """Return the format of a tree file: as an option says, or by the file extension."""
     from ..persist.tree_files import ENDINGS
 
@@ -274,7 +260,7 @@ def find_tree_kind(path: Path, given: TreeKind | None, option: str, allowed: Seq
         kinds = ", ".join(allowed)
         raise InputError(f"The format of - is unknown: give {option}, one of {kinds}.")
     ending = path.suffix.lower()
-    kind = next((kind for kind, endings in ENDINGS.items() if ending in endings), "") if given is None else given.value
+    kind = next((kind for kind, endings in ENDINGS.items() if ending in endings), "") if given is None else given
     if kind in allowed:
         return kind
     known = ", ".join(ending for name in allowed for ending in ENDINGS[name])

@@ -6,14 +6,22 @@ import csv
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from .._cut import CUT_RULES, Cut, CutRule, change_cut, check_cut
-from .._parameters import check_option
+from .._parameters import (
+    Covariance,
+    Gaps,
+    Inference,
+    RealProcess,
+    Search,
+    TableFormat,
+    UnseenCategories,
+    check_option,
+)
 from ..errors import InputError
 
 STANDARD_STREAM = Path("-")
@@ -23,76 +31,11 @@ TABLE, TREE, MODEL, CLUSTERS, OUTPUT = "Table", "Tree", "Model", "Clusters", "Ou
 """The panels of the help."""
 
 
-class Inference(StrEnum):
-    """How trees are found: one tree, or a sample of trees."""
+SAMPLERS: tuple[Inference, ...] = ("smc", "mcmc")
 
-    greedy = "greedy"
-    smc = "smc"
-    mcmc = "mcmc"
-
-
-SAMPLERS = (Inference.smc, Inference.mcmc)
-
-
-class Covariance(StrEnum):
-    """Covariance of real columns."""
-
-    diagonal = "diagonal"
-    spherical = "spherical"
-    full = "full"
-
-
-class Search(StrEnum):
-    """Where greedy inference searches for partners."""
-
-    auto = "auto"
-    exact = "exact"
-    neighbors = "neighbors"
-
-
-class RealProcess(StrEnum):
-    """How real columns diffuse."""
-
-    ornstein_uhlenbeck = "ornstein-uhlenbeck"
-    brownian = "brownian"
-
-
-class Standardize(StrEnum):
-    """How real columns are transformed first."""
-
-    yes = "yes"
-    power = "power"
-    no = "no"
-
-    @property
-    def parameter(self) -> bool | Literal["power"]:
-        """The parameter of the estimators."""
-        return "power" if self is Standardize.power else self is Standardize.yes
-
-
-class Unseen(StrEnum):
-    """Treatment of categories that did not occur in the fit."""
-
-    missing = "missing"
-    error = "error"
-
-
-class Gaps(StrEnum):
-    """Treatment of gaps in character files."""
-
-    missing = "missing"
-    state = "state"
-
-
-class TableKind(StrEnum):
-    """Formats of tables."""
-
-    csv = "csv"
-    tsv = "tsv"
-    parquet = "parquet"
-    nexus = "nexus"
-    fasta = "fasta"
-    phylip = "phylip"
+Standardize = Literal["yes", "power", "no"]
+STANDARDIZE: dict[Standardize, bool | Literal["power"]] = {"yes": True, "power": "power", "no": False}
+"""The parameter of the estimators for each value of the option."""
 
 
 def parse_path(text: str | Path) -> Path:
@@ -119,7 +62,7 @@ JsonOption = Annotated[
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)]
 
 FormatOption = Annotated[
-    TableKind | None,
+    TableFormat | None,
     typer.Option(
         "--format", metavar="KIND", rich_help_panel=TABLE,
         help="csv, tsv, parquet, nexus, fasta or phylip. By default from the file extension, or for - from the content.",
@@ -355,7 +298,7 @@ CsvOption = Annotated[
     ),
 ]  # fmt: skip
 UnseenOption = Annotated[
-    Unseen | None,
+    UnseenCategories | None,
     typer.Option(
         metavar="HOW",
         help="Categories that did not occur in the fit: missing or error. By default as set in the fit.",
@@ -388,11 +331,7 @@ def parse_id_column(id_column: str | None, no_id: bool) -> str | None:
 
 def keep_given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given, so that the defaults of the settings hold for the others."""
-    return {
-        name: value.value if isinstance(value, StrEnum) else value
-        for name, value in options.items()
-        if value is not None
-    }
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -430,12 +369,12 @@ def check_inference_options(
     inference: Inference | None, owners: Sequence[Inference], options: Mapping[str, Any]
 ) -> None:
     """Refuse options that belong to another inference; greedy inference is the default."""
-    if (inference or Inference.greedy) in owners:
+    if (inference or "greedy") in owners:
         return
     for option, value in options.items():
         if value is not None:
             which = "that" if len(owners) == 1 else "one of them"
-            advice = "leave it out" if Inference.greedy in owners else f"add {which}, or leave {option} out"
+            advice = "leave it out" if "greedy" in owners else f"add {which}, or leave {option} out"
             raise InputError(f"{option} is an option of --inference {' or '.join(owners)}; {advice}.")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from .._cut import given_rule
-from .._parameters import Integer, check_option
+from .._parameters import Integer, Orientation, PictureFormat, check_option
 from ..errors import InputError
 from ..table.messages import count
 from .app import Notes, app, report_errors, suppress_output
@@ -17,7 +16,6 @@ from .io import (
     READABLE_KINDS,
     FromOption,
     TreeArgument,
-    TreeKind,
     check_output,
     cut_leaves,
     draw_trees,
@@ -47,23 +45,6 @@ if TYPE_CHECKING:
 _SMALLEST, _LARGEST = 1, 60
 
 
-class Picture(StrEnum):
-    """Kinds of pictures."""
-
-    png = "png"
-    svg = "svg"
-    pdf = "pdf"
-
-
-class Side(StrEnum):
-    """Where the root of a drawn tree stands."""
-
-    left = "left"
-    right = "right"
-    top = "top"
-    bottom = "bottom"
-
-
 @app.command(epilog="Example: coaltree plot results/model.coaltree -o animals.svg --n-clusters 4")
 @with_cut_rules(for_trees=True)
 def plot(
@@ -81,7 +62,7 @@ def plot(
     ],
     from_kind: FromOption = None,
     to_kind: Annotated[
-        Picture | None,
+        PictureFormat | None,
         typer.Option(
             "--to",
             metavar="KIND",
@@ -99,9 +80,9 @@ def plot(
         ),
     ] = None,
     orientation: Annotated[
-        Side,
+        Orientation,
         typer.Option(metavar="SIDE", help="Side of the root: left, right, top or bottom.", rich_help_panel=OUTPUT),
-    ] = Side.left,
+    ] = "left",
     width: Annotated[
         float | None,
         typer.Option(
@@ -148,37 +129,35 @@ def plot(
                 found,
                 labels=labels,
                 title=title,
-                kind=to_name.value,
+                kind=to_name,
                 width=width,
                 height=height,
-                orientation=orientation.value,
+                orientation=orientation,
                 names=not no_names,
                 collapse="auto" if collapse is None else collapse,
             )
         write_results({output: picture})
-        notes.say(
-            f"{count(found.n_leaves, 'leaf', 'leaves')}, height {found.heights[-1]:.6g}: drawn as {to_name.value}"
-        )
+        notes.say(f"{count(found.n_leaves, 'leaf', 'leaves')}, height {found.heights[-1]:.6g}: drawn as {to_name}")
 
 
-def _picture_kind(output: Path, given: Picture | None) -> Picture:
+def _picture_kind(output: Path, given: PictureFormat | None) -> PictureFormat:
     """Return the kind of a picture: as given, or by the ending of its name."""
     if given is not None:
         return given
     if output == STANDARD_STREAM:
-        return Picture.png
+        return "png"
     ending = output.suffix.lower().removeprefix(".")
-    if ending in tuple(Picture):
-        return Picture(ending)
+    for kind in get_args(PictureFormat):
+        if ending == kind:
+            return cast(PictureFormat, kind)
     raise InputError(
-        f"{output.name} is not a kind of picture that is drawn: these end with .png, .svg, .pdf; for another name say the "
-        "kind with --to."
+        f"{output.name}: unsupported format of a picture; supported are .png, .svg and .pdf. For another name, give --to."
     )
 
 
 def _read_labelled_tree(path: Path, kind: str, notes: Notes) -> tuple[Tree, Any]:
     """Return a tree, and the clusters of its leaves if it is that of a model that has some."""
-    if kind == TreeKind.model:
+    if kind == "model":
         with notes.time_step("loading"):
             state, _ = read_model_state(path)
             return state.tree, state.labels

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._cut import Cut, change_cut
+from .._parameters import TableFormat, UnseenCategories
 from ..table.messages import count
 from .app import Notes, app, report_errors, suppress_output
 from .io import (
     READABLE_KINDS,
     FromOption,
     TreeArgument,
-    TreeKind,
     check_output,
     cut_leaves,
     draw_trees,
@@ -47,8 +47,6 @@ from .options import (
     NewTableArgument,
     NoIdOption,
     QuietOption,
-    TableKind,
-    Unseen,
     UnseenOption,
     VerboseOption,
     check_cut_rows,
@@ -157,9 +155,9 @@ def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -
 def _read_question(
     path: Path,
     table: Path,
-    kind: TableKind | None,
+    kind: TableFormat | None,
     settings: dict[str, Any],
-    unseen: Unseen | None,
+    unseen: UnseenCategories | None,
     notes: Notes,
 ) -> tuple[FittedModel, list[str] | None, NewRows]:
     """Return the model, the names of the new rows if they have some, and the rows."""
@@ -168,7 +166,7 @@ def _read_question(
         model = load_clustering(path)
     file = read_new_table(locate_table(table, kind, notes), model, settings, notes)
     with notes.capture_warnings():
-        rows = model.read_rows(file.frame, None if unseen is None else unseen.value)
+        rows = model.read_rows(file.frame, unseen)
     return model, None if file.row_names is None else list(file.row_names), rows
 
 
@@ -238,7 +236,7 @@ def cut(
 
 def _cut_labels(path: Path, kind: str, given: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
     """Return the names of the rows and their clusters."""
-    if kind != TreeKind.model:
+    if kind != "model":
         tree = read_tree_file(path, kind, notes)
         return tree.leaf_names, cut_leaves(tree, change_cut(Cut(), **given))
     notes.announce(f"loading {path}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .._parameters import Integer, Interval, check_option
+from .._parameters import Integer, Interval, RealProcess, TreeFormat, check_option
 from ..errors import InputError
 from ..table.messages import count
 from .app import Notes, app, report_errors
-from .io import WRITABLE_KINDS, TreeKind, check_output, find_tree_kind, print_json, to_records, write_results
+from .io import WRITABLE_KINDS, check_output, find_tree_kind, print_json, to_records, write_results
 from .options import (
     MODEL,
     OUTPUT,
@@ -22,7 +22,6 @@ from .options import (
     DebugOption,
     JsonOption,
     QuietOption,
-    RealProcess,
     VerboseOption,
     check_one_writer,
     parse_path,
@@ -52,7 +51,7 @@ def simulate(
         ),
     ] = None,
     tree_kind: Annotated[
-        TreeKind | None,
+        TreeFormat | None,
         typer.Option(
             "--tree-format",
             metavar="KIND",
@@ -82,7 +81,7 @@ def simulate(
             help="Process of real columns: ornstein-uhlenbeck, with variance 1, or brownian.",
             rich_help_panel=MODEL,
         ),
-    ] = RealProcess.ornstein_uhlenbeck,
+    ] = "ornstein-uhlenbeck",
     rate: Annotated[
         float,
         typer.Option(
@@ -144,7 +143,7 @@ def simulate(
         )
 
 
-def _check_files(output: Path | None, tree_file: Path | None, tree_kind: TreeKind | None, as_json: bool) -> str:
+def _check_files(output: Path | None, tree_file: Path | None, tree_kind: TreeFormat | None, as_json: bool) -> str:
     """Refuse files that cannot be written, and return the format of the tree file, if there is one."""
     check_one_writer(as_json, {"--output -": output, "--tree -": tree_file})
     if tree_file == STANDARD_STREAM and output is None:
@@ -200,7 +199,7 @@ class _Simulation(NamedTuple):
         tree = simulate_tree(self.n_rows, rng, leaf_names=[f"r{i}" for i in range(1, self.n_rows + 1)])
         columns: dict[str, list[Any]] = {"name": list(tree.leaf_names)}
         if self.n_real:
-            brownian = self.real_process is RealProcess.brownian
+            brownian = self.real_process == "brownian"
             process = Brownian(self.rate, self.noise) if brownian else OrnsteinUhlenbeck(self.rate, noise=self.noise)
             cells = process.simulate(tree, rng, n_columns=self.n_real)
             columns |= {f"x{j + 1}": self._erase(cells[:, j].tolist(), rng) for j in range(self.n_real)}

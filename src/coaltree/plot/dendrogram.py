@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._parameters import Orientation, PictureFormat
 from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from ..tree.summary import SummaryTree
@@ -28,7 +29,6 @@ _MIN_FONT, _MAX_FONT = 4.0, FONT
 _MIN_CLADE_FONT = 6.0
 _SUPPORT_FONT, _SUPPORT_COLOR = 6.0, "#555555"
 
-Orientation = Literal["left", "right", "top", "bottom"]
 Layout = Literal["rectangular", "circular"]
 
 # circular dendrograms
@@ -407,15 +407,13 @@ _SAVE_OPTIONS: dict[str, dict[str, Any]] = {
     "png": {"pil_kwargs": {"compress_type": 3}}
 }  # zlib's Z_RLE: nearly as small, in a third of the time
 
-PictureKind = Literal["png", "svg", "pdf"]
-
 
 def dendrogram_bytes(
     tree: Tree,
     *,
     labels: ArrayLike | None = None,
     title: str = "",
-    kind: PictureKind = "png",
+    kind: PictureFormat = "png",
     width: float | None = None,
     height: float | None = None,
     orientation: Orientation = "left",

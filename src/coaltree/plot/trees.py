@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import Orientation
 from .._validation import check_count
 from ..errors import InputError
 from ..tree.clades import clade_masks
@@ -15,7 +16,7 @@ from ..tree.layout import node_positions
 from ..tree.newick import describe_name_differences
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree, check_tree
-from .dendrogram import Orientation, draw_names, extent, frame_dendrogram, plot_dendrogram
+from .dendrogram import draw_names, extent, frame_dendrogram, plot_dendrogram
 from .style import FONT, MIXED, PALETTE, PLAIN, check_axes, check_panels, color_nodes, new_axes, require_matplotlib
 from .visible_tree import VisibleTree, name_width, select_visible, short_name
 

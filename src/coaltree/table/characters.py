@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, get_args
 
+from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from .cldf import parse_cldf
@@ -18,7 +19,6 @@ from .symbols import (
     DATATYPES,
     CharacterColumn,
     Characters,
-    Gaps,
     Row,
     check_distinct_taxa,
     decode_rows,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
+from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError
 from ..tree.nexus import NexusText
@@ -17,7 +18,6 @@ from .symbols import (
     Alphabet,
     CharacterColumn,
     Characters,
-    Gaps,
     Row,
     SymbolError,
     check_distinct_taxa,

@@ -9,16 +9,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError
 from .messages import listing
 
 Cell: TypeAlias = str | float | frozenset[str] | None
 """A state, a number, a set of states of which one is there, or None for a missing cell."""
-
-Gaps: TypeAlias = Literal["missing", "state"]
 
 GAP_STATE = "-"
 """The state of a gap if gaps are states."""
