@@ -28,12 +28,12 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import coaltree as ct
-from coaltree.inference import neighbours
+from coaltree.inference import neighbors
 from coaltree.inference.executors import BLOCK_POINTS, DaskExecutor, find_near_in_cells
-from coaltree.inference.kernels.neighbours import keep_found
+from coaltree.inference.kernels.neighbors import keep_found
 from scale import N_COLUMNS, N_JOBS, points
 
-LENGTH = neighbours.LIST_LENGTH
+LENGTH = neighbors.LIST_LENGTH
 BYTES_BACK = LENGTH * (4 + 2)  # a distance and a place for each neighbour
 REPEATS = 3
 BOUND = 1.5  # of the time of workers by that of threads
@@ -112,8 +112,8 @@ def measured_constants(client, n):
     X = points(n)
     own = np.ascontiguousarray(X.T, dtype=np.float32)
     rng = np.random.default_rng(0)
-    cut = least_seconds(lambda: neighbours._divide(own, rng))
-    order, bounds = neighbours._divide(own, rng)
+    cut = least_seconds(lambda: neighbors._divide(own, rng))
+    order, bounds = neighbors._divide(own, rng)
     last = int(np.searchsorted(bounds, BLOCK_POINTS, side="right")) - 1
     members, block_bounds = order[: bounds[last]], bounds[: last + 1]
     block = own[:, members]
@@ -130,7 +130,7 @@ def measured_constants(client, n):
 
     # What is left of a search when neighbours are there.
     counts = {"nearest": 0.0, "divisions": 0, "rounds": 0}
-    nearest, divided = neighbours.find_nearest, neighbours._divide
+    nearest, divided = neighbors.find_nearest, neighbors._divide
 
     def timed(*arguments):
         start = time.perf_counter()
@@ -143,11 +143,11 @@ def measured_constants(client, n):
         counts["divisions"] += 1
         return divided(*arguments)
 
-    neighbours.find_nearest, neighbours._divide = timed, counted
+    neighbors.find_nearest, neighbors._divide = timed, counted
     try:
         _, whole = searched(X)
     finally:
-        neighbours.find_nearest, neighbours._divide = nearest, divided
+        neighbors.find_nearest, neighbors._divide = nearest, divided
     return {
         "pair": look / pairs,
         "cut": cut / (n * levels(n)),
@@ -161,7 +161,7 @@ def measured_constants(client, n):
 
 def levels(n):
     """Return how often n points are cut in two."""
-    return max(0, math.ceil(math.log2(n / neighbours.MAX_CELL_SIZE)))
+    return max(0, math.ceil(math.log2(n / neighbors.MAX_CELL_SIZE)))
 
 
 def row_bytes(n):

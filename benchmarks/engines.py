@@ -29,7 +29,7 @@ LONGEST = 900  # seconds
 
 def cells():
     from coaltree.inference.executors import ThreadExecutor
-    from coaltree.inference.neighbours import find_nearest
+    from coaltree.inference.neighbors import find_nearest
 
     return lambda X: find_nearest(np.ascontiguousarray(X.T), K, ThreadExecutor(N_JOBS), 0)
 

@@ -89,7 +89,7 @@ def main():
             found = ct.greedy(X, process, search="neighbors", n_jobs=2)
             lost = (exact.log_joint - found.log_joint) / abs(exact.log_joint)
             differences = scores(found.tree, labels) - scores(exact.tree, labels)
-            held = "-" if found.neighbors_held is None else f"{found.neighbors_held:.3f}"
+            held = "-" if found.neighbor_recall is None else f"{found.neighbor_recall:.3f}"
             print(
                 f"| {make.__name__.replace('_', ' ')} | {n_columns} | {lost:.1e} | {held} | "
                 + " | ".join(f"{difference:+.4f}" for difference in differences)

@@ -253,7 +253,7 @@ def test_scipy_finds_the_same_variance_and_noise(shape):
 # -- no better place nearby ----------------------------------------------------------------------------------------
 
 
-def neighbours(process):
+def neighbors(process):
     """Return processes with one parameter moved by a tenth of itself, or of a deviation."""
     found = []
     for factor in (0.9, 1 / 0.9):
@@ -306,7 +306,7 @@ def test_nothing_nearby_is_more_probable(kind, shape):
         fitted = ct.calibrate(start, trees, X, weights)
         best = objective(fitted, trees, X, weights)
         gained.append(best - objective(start, trees, X, weights))
-        for near in neighbours(fitted):
+        for near in neighbors(fitted):
             assert objective(near, trees, X, weights) <= best + 0.01, near
     assert min(gained) >= -1e-9
     assert max(gained) > 0.1

@@ -141,7 +141,7 @@ def test_the_search_reaches_the_imputer(command, tmp_path, monkeypatch):
 FACTS = {
     "missing_share": 0.0, "tree_height": 1.0, "log_joint": -3.0, "inference": "greedy", "n_clusters": 1,
     "clusters_chosen_by": "n_clusters", "cluster_sizes": [9], "zero_heights": None, "n_rows": 9,
-    "columns": [{"used": True}], "search": "exact", "neighbors_held": None, "parameters": {},
+    "columns": [{"used": True}], "search": "exact", "neighbor_recall": None, "parameters": {},
     "clusters_chosen_in_words": "as requested", "n_outliers": 0,
 }  # fmt: skip
 
@@ -157,7 +157,7 @@ FACTS = {
     ],
 )
 def test_low_recall_is_explained(tmp_path, search, recall, share, advice):
-    words = describe_fit(FACTS | {"search": search, "neighbors_held": recall}, ["tree.nwk"], tmp_path)
+    words = describe_fit(FACTS | {"search": search, "neighbor_recall": recall}, ["tree.nwk"], tmp_path)
     lines = [text for text in words.splitlines() if text.startswith("search")]
     assert len(lines) == (share is not None)
     assert all(share in line for line in lines)
@@ -168,7 +168,7 @@ def test_low_recall_is_in_the_summary():
     table = read_columns(np.array([[0.0], [1.0], [5.0]]))
     model = ct.CoalescentClustering()._fit_table(table)._model
     for recall, more in ((None, 0), (0.5, 0), (0.031, 1)):
-        model.neighbors_held = recall
+        model.neighbor_recall = recall
         first, *others = fit_summary(model, table, source="t.csv", remarks=["one"])["remarks"]
         assert (first, len(others)) == ("one", more)
         assert all("3 %" in other and "--search exact" in other for other in others)

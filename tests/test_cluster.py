@@ -16,14 +16,14 @@ from sklearn.base import clone
 
 import coaltree as ct
 from coaltree.errors import ExecutorError, InputError
-from coaltree.inference import neighbours
+from coaltree.inference import neighbors
 from coaltree.inference.executors import ThreadExecutor
 from coaltree.predict import groups
 from coaltree.predict import predictor as spread
 from coaltree.table.inputs import compute_dask
 from command_line import check_sentence, command_in
 from named import refused
-from test_neighbours import PROCESSES, simulated
+from test_neighbors import PROCESSES, simulated
 
 distributed = pytest.importorskip("distributed", reason="clusters need distributed: pip install 'coaltree[dask]'")
 
@@ -66,7 +66,7 @@ def small_blocks(monkeypatch):
     """Let small tables have several rounds, and their points several blocks of several cells."""
     monkeypatch.setattr(greedy, "MIN_LINEAGES", 60)
     monkeypatch.setattr(greedy, "MIN_LINEAGES_IN_SPACE", 60)
-    monkeypatch.setattr(neighbours, "MAX_CELL_SIZE", 20)
+    monkeypatch.setattr(neighbors, "MAX_CELL_SIZE", 20)
     monkeypatch.setattr(cluster, "BLOCK_POINTS", 64)
 
 
@@ -74,7 +74,7 @@ def same(found, expected):
     np.testing.assert_array_equal(found.tree.children, expected.tree.children)
     np.testing.assert_array_equal(found.tree.heights, expected.tree.heights)
     assert found.log_joint == expected.log_joint
-    assert found.neighbors_held == expected.neighbors_held
+    assert found.neighbor_recall == expected.neighbor_recall
 
 
 # -- neighbours -------------------------------------------------------------------------------------
@@ -91,26 +91,26 @@ def points_of(kind, rng):
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "holes"])
 @pytest.mark.parametrize("block", [50, 200])
-def test_neighbours_are_those_of_threads(client, small_blocks, monkeypatch, kind, block):
+def test_neighbors_are_those_of_threads(client, small_blocks, monkeypatch, kind, block):
     monkeypatch.setattr(cluster, "BLOCK_POINTS", block)
     points = points_of(kind, np.random.default_rng(3))
-    expected = neighbours.find_nearest(points, 16, ThreadExecutor(2), 7)
+    expected = neighbors.find_nearest(points, 16, ThreadExecutor(2), 7)
     sent = []
     submit = client.submit
     monkeypatch.setattr(
         client, "submit", lambda *args, **options: sent.append(len(args[1])) or submit(*args, **options)
     )
-    found = neighbours.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    found = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
     np.testing.assert_array_equal(found, expected)
-    assert len(sent) >= neighbours.MIN_DIVISIONS * 700 / block
+    assert len(sent) >= neighbors.MIN_DIVISIONS * 700 / block
     assert max(sent) < 20 * block + 2_000  # bytes of three coordinates and the bounds: of its block, not of all points
 
 
 def test_few_points_stay_here(client, small_blocks, monkeypatch):
     monkeypatch.setattr(client, "submit", None)
     points = points_of("plain", np.random.default_rng(3))[:, : 3 * 64 - 1]
-    found = neighbours.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
-    np.testing.assert_array_equal(found, neighbours.find_nearest(points, 16, ThreadExecutor(1), 7))
+    found = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
+    np.testing.assert_array_equal(found, neighbors.find_nearest(points, 16, ThreadExecutor(1), 7))
 
 
 @pytest.mark.parametrize("name", ["noise", "multinomial", "mixed"])
@@ -562,7 +562,7 @@ def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, t
     _, X = simulated("noise")
     folder_of(tmp_path / "big", X[:, :3])
     options = ["--noise", "0.1", "--real-process", "brownian", "--search", "neighbors", "--no-id"]
-    merge, live = greedy.merge_neighbours, []
+    merge, live = greedy.merge_neighbors, []
 
     def watched(*arguments):
         *given, report, kept = arguments
@@ -576,7 +576,7 @@ def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, t
         return merge(*given, closing, kept)
 
     with monkeypatch.context() as patched, distributed.Client(doomed, set_as_default=False) as short_lived:
-        patched.setattr(greedy, "merge_neighbours", watched)
+        patched.setattr(greedy, "merge_neighbors", watched)
         patched.setattr(cluster, "connect", lambda address: nullcontext(short_lived))
         outcome = command("fit", "big", "-o", "out", *options, "--dask", "tcp://host:8786")
         check_sentence(outcome, "was lost (", "out.checkpoint, and the same call or command goes on from there.")

@@ -169,7 +169,7 @@ def test_colours_can_be_chosen(ax):
     assert lines(ax).get_linewidths() == [3]
 
 
-def test_neighbouring_clusters_differ_even_when_colours_come_again(ax):
+def test_neighboring_clusters_differ_even_when_colours_come_again(ax):
     tree = simulate_tree(40, 0)
     plot_dendrogram(tree, labels=range(40), ax=ax)
     shade = {

@@ -179,8 +179,8 @@ def test_inference(kind, codes):
     chains = ct.mcmc(codes[:8], kind(), 40, 2, draw_parameters=True, random_state=0)
     assert list(chains.parameters) == (["rate"] if kind is OrderedStates else [])
     assert ct.calibrate(kind(), greedy.tree, codes).rate == 0.5
-    by_neighbours = ct.greedy(codes, kind(), search="neighbors")
-    assert by_neighbours.tree.n_leaves == len(codes)
+    by_neighbors = ct.greedy(codes, kind(), search="neighbors")
+    assert by_neighbors.tree.n_leaves == len(codes)
 
 
 def test_the_rate_is_sampled_from_its_posterior():

@@ -117,10 +117,10 @@ def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
 def test_words_on_the_search(facts):
     found = verdict(facts, "searched")
     assert (found.state, "Every pair" in found.answer) == ("good", True)
-    near = verdict(replace(facts, search="neighbors", neighbors_held=0.97), "searched")
+    near = verdict(replace(facts, search="neighbors", neighbor_recall=0.97), "searched")
     assert near.state == "good"
     assert "97 %" in near.answer
-    assert verdict(replace(facts, search="neighbors", neighbors_held=0.5), "searched").state == "look"
+    assert verdict(replace(facts, search="neighbors", neighbor_recall=0.5), "searched").state == "look"
 
 
 def test_words_on_parameters(facts):

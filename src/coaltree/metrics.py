@@ -69,9 +69,9 @@ def dendrogram_purity(
     order = tree.leaf_order
     by_class = np.argsort(codes[order], kind="stable")
     sorted_classes = codes[order][by_class]
-    neighbours = np.flatnonzero(sorted_classes[1:] == sorted_classes[:-1])
-    classes = sorted_classes[neighbours]
-    merges = _common_ancestors(tree, by_class[neighbours], by_class[neighbours + 1])
+    neighbors = np.flatnonzero(sorted_classes[1:] == sorted_classes[:-1])
+    classes = sorted_classes[neighbors]
+    merges = _common_ancestors(tree, by_class[neighbors], by_class[neighbors + 1])
 
     # Leaves of a class between two positions, by bisection in the keys (class, position).
     keys = sorted_classes * tree.n_leaves + by_class

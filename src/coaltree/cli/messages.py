@@ -241,7 +241,7 @@ def _search(facts: dict[str, Any]) -> str:
     """Return how good the neighbour search was, and what to do if it was poor; empty for an exact search."""
     from ..report.text import LOW_RECALL_ADVICE, MIN_RECALL
 
-    held = facts["neighbors_held"]
+    held = facts["neighbor_recall"]
     if facts["search"] != "neighbors":
         return ""
     if held is None:

@@ -106,7 +106,7 @@ SHARED_ATTRIBUTES = """process_ : Process
         drawn. Columns with the largest signal come first.
     search_ : str
         How greedy inference searched for partners, "exact" or "neighbors"; only with ``inference="greedy"``.
-    neighbors_held_ : float or None
+    neighbor_recall_ : float or None
         How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search, or if few rows were
         left to it from the beginning.
     encoding_ : Encoding
@@ -189,10 +189,10 @@ class CoalescentEstimator(BaseEstimator, Settings):
         self.log_likelihood_ = model.result.log_likelihood
         self.log_ratios_ = model.result.log_ratios
         self.remarks_ = model.remarks
-        for name in ("sample_", "log_evidence_", "search_", "neighbors_held_"):  # of an earlier fit
+        for name in ("sample_", "log_evidence_", "search_", "neighbor_recall_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if model.sample is None:
-            self.search_, self.neighbors_held_ = model.search, model.neighbors_held
+            self.search_, self.neighbor_recall_ = model.search, model.neighbor_recall
         else:
             self.sample_ = model.sample
         if model.log_evidence is not None:

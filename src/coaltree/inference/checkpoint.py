@@ -18,7 +18,7 @@ from .._atomic import check_path, write_atomic
 from ..errors import ExecutorError, InputError
 from ..process.kernels.messages import Forest
 from .chain import Chain, Sample, State
-from .kernels.neighbours import Lists
+from .kernels.neighbors import Lists
 from .merges import Merges
 
 

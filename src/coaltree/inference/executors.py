@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .._validation import quote, require_package
 from ..errors import ExecutorError, InputError
-from .kernels.neighbours import keep_found, neighbours_in_cells, neighbours_with_holes
+from .kernels.neighbors import keep_found, neighbors_in_cells, neighbors_with_holes
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -113,7 +113,7 @@ class ThreadExecutor:
         points: NDArray[np.float32],
         divisions: Iterable[Division],
         distances: NDArray[np.float32],
-        neighbours: IntArray,
+        neighbors: IntArray,
     ) -> Iterator[None]:
         """Compare all pairs within the cells of each division; every point keeps the nearest ones.
 
@@ -123,7 +123,7 @@ class ThreadExecutor:
             NaN where a coordinate is missing.
         divisions : iterable of Division
             They do not depend on earlier results, so that they may be made ahead.
-        distances, neighbours : ndarray of shape (n, length)
+        distances, neighbors : ndarray of shape (n, length)
             The neighbour lists of the points, nearest first.
 
         Yields
@@ -131,9 +131,9 @@ class ThreadExecutor:
         None
             After each division.
         """
-        within = neighbours_with_holes if np.isnan(points).any() else neighbours_in_cells
+        within = neighbors_with_holes if np.isnan(points).any() else neighbors_in_cells
         for order, bounds in divisions:
-            self.share(len(bounds) - 1, within, points, order, bounds, distances, neighbours)
+            self.share(len(bounds) - 1, within, points, order, bounds, distances, neighbors)
             yield
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
@@ -220,7 +220,7 @@ class DaskExecutor(ThreadExecutor):
         self._address = client.scheduler.address if client.scheduler is not None else "an unknown address"
 
     def scan_cells(
-        self, points: SingleArray, divisions: Iterable[Division], distances: SingleArray, neighbours: IntArray
+        self, points: SingleArray, divisions: Iterable[Division], distances: SingleArray, neighbors: IntArray
     ) -> Iterator[None]:
         """Look at all pairs within cells: blocks of cells go to workers, each point keeps the best of what comes back.
 
@@ -230,7 +230,7 @@ class DaskExecutor(ThreadExecutor):
         n_columns, n = points.shape
         most = min(BLOCK_POINTS, max(BLOCK_NUMBERS // n_columns, 1))
         if n < MIN_BLOCKS * most:
-            yield from super().scan_cells(points, divisions, distances, neighbours)
+            yield from super().scan_cells(points, divisions, distances, neighbors)
             return
         holes, length = bool(np.isnan(points).any()), distances.shape[1]
         sent: deque[tuple[IntArray, bool]] = deque()
@@ -247,7 +247,7 @@ class DaskExecutor(ThreadExecutor):
 
         for found, places in self._in_order(find_near_in_cells, blocks()):
             members, ends = sent.popleft()
-            keep_found(members, found, places, distances, neighbours)
+            keep_found(members, found, places, distances, neighbors)
             if ends:
                 yield
 
@@ -345,10 +345,10 @@ def find_near_in_cells(
     """Return for each point the squared distances of the nearest in its cell, and their places among the points; -1 for none."""
     n = points.shape[1]
     distances = np.full((n, length), np.inf, dtype=np.float32)
-    neighbours = np.full((n, length), -1, dtype=np.intp)
-    within: Callable[..., None] = neighbours_with_holes if holes else neighbours_in_cells
-    within(np.ascontiguousarray(points), np.arange(n, dtype=np.intp), bounds, distances, neighbours, 0, len(bounds) - 1)
-    return distances, neighbours.astype(np.int16)
+    neighbors = np.full((n, length), -1, dtype=np.intp)
+    within: Callable[..., None] = neighbors_with_holes if holes else neighbors_in_cells
+    within(np.ascontiguousarray(points), np.arange(n, dtype=np.intp), bounds, distances, neighbors, 0, len(bounds) - 1)
+    return distances, neighbors.astype(np.int16)
 
 
 def _run_task(packed: bytes, *shared: Any) -> bytes:

@@ -44,7 +44,7 @@ from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .checkpoint import Round, SearchCheckpoint, add_resume_hint
 from .executors import ThreadExecutor, in_threads, make_executor, open_client, thread_count
-from .kernels.neighbours import slots_for as neighbour_slots_for
+from .kernels.neighbors import slots_for as neighbor_slots_for
 from .kernels.partners import (
     Partners,
     Scratch,
@@ -56,7 +56,7 @@ from .kernels.partners import (
     start_tournament,
 )
 from .merges import Merges, allocate_merges, run_in_chunks
-from .neighbours import merge_neighbours
+from .neighbors import merge_neighbors
 
 IntArray = NDArray[np.intp]
 
@@ -88,7 +88,7 @@ class GreedyResult:
         The process used, everything that it left open settled.
     search : {"exact", "neighbors"}
         How partners were looked for.
-    neighbors_held : float or None
+    neighbor_recall : float or None
         Of lineages looked at in every round of the search by neighbours, the share whose best partner of all was among their
         neighbours.
     """
@@ -99,7 +99,7 @@ class GreedyResult:
     log_ratios: NDArray[np.float64]
     process: Process
     search: str = "exact"
-    neighbors_held: float | None = None
+    neighbor_recall: float | None = None
 
     def __repr__(self) -> str:
         return f"<GreedyResult: {self.tree.n_leaves} leaves, log joint {self.log_joint:.6g}>"
@@ -186,7 +186,7 @@ def greedy(
             children, heights = _exact_tree(matrix, resolved, threads, report)
         else:
             executor = make_executor(opened, threads)
-            (children, heights), rounds = _neighbour_tree(matrix, resolved, executor, checkpoint, report)
+            (children, heights), rounds = _neighbor_tree(matrix, resolved, executor, checkpoint, report)
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
             f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
@@ -196,7 +196,7 @@ def greedy(
     result = replace(
         explain(Tree(children, heights, leaf_names), matrix, resolved),
         search=search,
-        neighbors_held=float(np.mean([recall for _, recall in rounds])) if rounds else None,
+        neighbor_recall=float(np.mean([recall for _, recall in rounds])) if rounds else None,
     )
     for remark in resolved.remarks(result.tree, matrix):
         warnings.warn(remark, InputWarning, stacklevel=2)
@@ -298,16 +298,16 @@ def merge_exactly(
     )
 
 
-def _neighbour_tree(
+def _neighbor_tree(
     X: FloatArray, process: Process, executor: ThreadExecutor, checkpoint: str | Path | None, report: Progress
 ) -> tuple[Merges, list[Round]]:
     n = len(X)
     merges = allocate_merges(n)
     order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
-    forest, nodes = _first_lineages(X[order], process, neighbour_slots_for(n), merges)
+    forest, nodes = _first_lineages(X[order], process, neighbor_slots_for(n), merges)
     min_lineages = MIN_LINEAGES_IN_SPACE if _in_space(forest) else MIN_LINEAGES
     file = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, min_lineages)
-    lists, done, rounds = merge_neighbours(
+    lists, done, rounds = merge_neighbors(
         forest, process, nodes, min_lineages, executor, merges, lambda share, live: report(0.95 * share, live), file
     )
     live = int(lists.counts[1])

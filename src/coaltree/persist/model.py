@@ -76,7 +76,7 @@ FloatArray = NDArray[np.float64]
 Value = TypeVar("Value")
 
 FORMAT = "coaltree model"
-FORMAT_VERSION = 4  # files end with a digest since version 3
+FORMAT_VERSION = 5  # files end with a digest since version 3
 _ABOUT = "A coaltree model, fitted to a table. Read it with coaltree.load_model(path)."
 _MAX_JSON_BYTES = 2**30
 _CUT_RULES = (*CUT_RULES, *DEFAULT_WORDS)
@@ -116,7 +116,7 @@ class ModelState:
         The rule for them, see `FittedModel.clusters_chosen_by`.
     search : str or None
         How greedy inference searched for partners.
-    neighbors_held : float or None
+    neighbor_recall : float or None
         Share of the neighbour lists that contained the best partner.
     id_column : str or None
         The column of the table's file with the row names.
@@ -144,7 +144,7 @@ class ModelState:
     labels: IntArray | None = None
     clusters_chosen_by: str | None = None
     search: str | None = None
-    neighbors_held: float | None = None
+    neighbor_recall: float | None = None
     id_column: str | None = None
     prediction_seed: int = 0
     prediction_rows: IntArray | None = None
@@ -197,7 +197,7 @@ class ModelState:
             "log_evidence": None if self.log_evidence is None else number_to_json(self.log_evidence),
             "clusters_chosen_by": self.clusters_chosen_by,
             "search": self.search,
-            "neighbors_held": self.neighbors_held,
+            "neighbor_recall": self.neighbor_recall,
             "n_clusters": None if self.labels is None else int(self.labels.max()) + 1,
             "constants": list(self.constants),
             "indicator_features": list(self.indicator_features),
@@ -260,7 +260,7 @@ def to_state(model: FittedModel, settings: Settings | None = None) -> ModelState
         model.labels,
         None if model.labels is None else model.clusters_chosen_by,
         model.search,
-        model.neighbors_held,
+        model.neighbor_recall,
         model.id_column,
         model.prediction_seed,
     )
@@ -313,7 +313,7 @@ def _restore(settings: Settings, state: ModelState) -> FittedModel:
         sample=found if isinstance(found, TreeSample) else None,
         log_evidence=state.log_evidence if is_sample else None,
         search=None if is_sample else state.search,
-        neighbors_held=None if is_sample else state.neighbors_held,
+        neighbor_recall=None if is_sample else state.neighbor_recall,
         labels=state.labels,
         remarks=list(state.remarks),
         constants=_constants(state),
@@ -472,7 +472,7 @@ def _read_state(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         labels,
         _optional(fact("clusters_chosen_by"), _read_cut_rule),
         _optional(fact("search"), lambda value: read_text(value, "search")),
-        _optional(fact("neighbors_held"), lambda value: read_number(value, "neighbors_held")),
+        _optional(fact("neighbor_recall"), lambda value: read_number(value, "neighbor_recall")),
         _optional(fact("id_column"), lambda value: read_text(value, "id_column")),
         read_integer(fact("prediction_seed"), "prediction_seed"),
         *_read_prediction(archive, fact("draws"), encoding, matrix, names),

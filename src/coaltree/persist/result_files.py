@@ -105,7 +105,7 @@ def fit_summary(
         "inference": fit.inference,
         "rule": fit.rule if fit.inference == "greedy" else None,
         "search": model.search,
-        "neighbors_held": model.neighbors_held,
+        "neighbor_recall": model.neighbor_recall,
         "log_joint": model.result.log_joint,
         "log_likelihood": model.result.log_likelihood,
         "log_prior": log_prior(tree),
@@ -119,7 +119,7 @@ def fit_summary(
         "cluster_sizes": np.bincount(labels[labels >= 0], minlength=model.n_clusters).tolist(),
         "n_outliers": int(np.count_nonzero(labels < 0)),
         "parameters": model.parameters,
-        "remarks": [*remarks, *describe_low_recall(model.neighbors_held)],
+        "remarks": [*remarks, *describe_low_recall(model.neighbor_recall)],
         "settings": dict(settings or {}),
     }
     if (sample := model.sample) is not None:

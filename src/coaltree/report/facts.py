@@ -274,7 +274,7 @@ class ReportFacts:
     draws_parameters : bool
         Whether the trees of the sample have their own parameters; else those of trees sampled for predictions are used.
     search : str or None
-    neighbors_held : float or None
+    neighbor_recall : float or None
     remarks : tuple of str
     sample : SampleFacts, ChainFacts or None
     version : str
@@ -295,7 +295,7 @@ class ReportFacts:
     parameters: dict[str, dict[str, Any]]
     draws_parameters: bool
     search: str | None
-    neighbors_held: float | None
+    neighbor_recall: float | None
     remarks: tuple[str, ...]
     sample: SampleFacts | ChainFacts | None
     version: str

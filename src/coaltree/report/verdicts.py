@@ -66,13 +66,13 @@ def search_verdict(facts: ReportFacts) -> Verdict:
     start = "The tree was built by merging pairs, each time the pair with the most recent common ancestor. "
     if facts.search != "neighbors":
         return Verdict(question, "good", start + "Every pair was compared.")
-    if facts.neighbors_held is None:
+    if facts.neighbor_recall is None:
         return Verdict(question, "plain", start + "Only near neighbours were compared.")
-    recall = format_percent(facts.neighbors_held)
+    recall = format_percent(facts.neighbor_recall)
     answer = (
         f"{start}Only near neighbours were compared; they included the best partner in {recall} of the cases tested."
     )
-    return Verdict(question, "good" if facts.neighbors_held >= MIN_GOOD_RECALL else "look", answer)
+    return Verdict(question, "good" if facts.neighbor_recall >= MIN_GOOD_RECALL else "look", answer)
 
 
 def sampler_verdict(sample: SampleFacts) -> Verdict:

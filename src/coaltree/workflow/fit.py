@@ -99,7 +99,7 @@ def fit_model(
         sample=found if isinstance(found, TreeSample) else None,
         log_evidence=found.log_evidence if isinstance(found, SMCResult) else None,
         search=None if isinstance(found, TreeSample) else found.search,
-        neighbors_held=None if isinstance(found, TreeSample) else found.neighbors_held,
+        neighbor_recall=None if isinstance(found, TreeSample) else found.neighbor_recall,
         remarks=describe(table, encoding, {} if tree is None else _find_stray_rows(tree, encoded, settings)),
         constants=[find_constant(column) for column in table.columns],
         incomplete_columns=tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any()),
@@ -176,7 +176,7 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
         rows = sort_rows(round_cells(matrix, n_real))
         found = _search(process, matrix[rows], n_real, run)
     tree = with_leaves_renumbered(found.tree, rows, run.row_names)
-    return replace(explain(tree, matrix, process), search=found.search, neighbors_held=found.neighbors_held)
+    return replace(explain(tree, matrix, process), search=found.search, neighbor_recall=found.neighbor_recall)
 
 
 def _encoded_as(encoded: EncodedTable, order: Arrangement, arranged: FloatArray) -> EncodedTable:

@@ -80,7 +80,7 @@ class FittedModel:
         Log evidence, of a sample by sequential Monte Carlo.
     search : str or None
         How greedy inference searched for partners.
-    neighbors_held : float or None
+    neighbor_recall : float or None
         Share of the neighbour lists that contained the best partner.
     labels : ndarray of int or None
         Flat cluster of each row; None for imputation.
@@ -106,7 +106,7 @@ class FittedModel:
     sample: TreeSample | None = None
     log_evidence: float | None = None
     search: str | None = None
-    neighbors_held: float | None = None
+    neighbor_recall: float | None = None
     labels: IntArray | None = None
     remarks: list[str] = field(default_factory=list)
     constants: list[Category | None] = field(default_factory=list)

@@ -20,7 +20,7 @@ cdef class Lists:
 
 cdef class Nearest:
     cdef readonly float[:, ::1] distances
-    cdef readonly Py_ssize_t[:, ::1] neighbours
+    cdef readonly Py_ssize_t[:, ::1] neighbors
     cdef readonly Py_ssize_t length
 
 
@@ -45,14 +45,14 @@ cdef class Block:
 cpdef Py_ssize_t slots_for(Py_ssize_t n)
 
 @cython.locals(c=Py_ssize_t, cell=Cell, nearest=Nearest)
-cpdef neighbours_in_cells(
+cpdef neighbors_in_cells(
     const float[:, ::1] points, const Py_ssize_t[::1] order, const Py_ssize_t[::1] bounds, float[:, ::1] distances,
-    Py_ssize_t[:, ::1] neighbours, Py_ssize_t first, Py_ssize_t last,
+    Py_ssize_t[:, ::1] neighbors, Py_ssize_t first, Py_ssize_t last,
 )
 @cython.locals(c=Py_ssize_t, cell=Cell, nearest=Nearest)
-cpdef neighbours_with_holes(
+cpdef neighbors_with_holes(
     const float[:, ::1] points, const Py_ssize_t[::1] order, const Py_ssize_t[::1] bounds, float[:, ::1] distances,
-    Py_ssize_t[:, ::1] neighbours, Py_ssize_t first, Py_ssize_t last,
+    Py_ssize_t[:, ::1] neighbors, Py_ssize_t first, Py_ssize_t last,
 )
 @cython.locals(c=Py_ssize_t, most=Py_ssize_t)
 cdef Py_ssize_t _largest_cell(const Py_ssize_t[::1] bounds, Py_ssize_t first, Py_ssize_t last) noexcept nogil
@@ -74,11 +74,11 @@ cdef void _set_squares_with_holes(Cell cell, Py_ssize_t a, Py_ssize_t start) noe
 cdef bint _any_nearer(Cell cell, Py_ssize_t a, Py_ssize_t start) noexcept nogil
 cdef void _show(Nearest nearest, Cell cell, Py_ssize_t a, Py_ssize_t b, float distance) noexcept nogil
 @cython.locals(q=Py_ssize_t)
-cdef void _keep(Nearest nearest, Py_ssize_t own, float distance, Py_ssize_t neighbour) noexcept nogil
+cdef void _keep(Nearest nearest, Py_ssize_t own, float distance, Py_ssize_t neighbor) noexcept nogil
 @cython.locals(a=Py_ssize_t, q=Py_ssize_t, own=Py_ssize_t, nearest=Nearest)
 cpdef keep_found(
     const Py_ssize_t[::1] members, const float[:, ::1] found, const short[:, ::1] places, float[:, ::1] distances,
-    Py_ssize_t[:, ::1] neighbours,
+    Py_ssize_t[:, ::1] neighbors,
 )
 @cython.locals(p=Py_ssize_t, block=Block)
 cpdef least_distances(
@@ -88,7 +88,7 @@ cpdef least_distances(
 cdef float _least_distance(const float[:, ::1] points, Py_ssize_t own, Block block) noexcept nogil
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, d=Py_ssize_t, q=Py_ssize_t, count=Py_ssize_t, total=double)
 cpdef fill_holes(
-    const float[:, ::1] points, const Py_ssize_t[:, ::1] neighbours, float[:, ::1] filled, Py_ssize_t first, Py_ssize_t last
+    const float[:, ::1] points, const Py_ssize_t[:, ::1] neighbors, float[:, ::1] filled, Py_ssize_t first, Py_ssize_t last
 )
 
 cdef double _pair_key(op.Forest forest, Py_ssize_t i, Py_ssize_t j, double limit, op.Pair pair) noexcept nogil
@@ -100,8 +100,8 @@ cdef (double, Py_ssize_t) _weighed(
 @cython.locals(q=Py_ssize_t)
 cdef void _empty(Lists lists, Py_ssize_t i) noexcept nogil
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, q=Py_ssize_t, key=double, held=Py_ssize_t, pair=op.Pair)
-cpdef weigh_neighbours(
-    op.Forest forest, Lists lists, const Py_ssize_t[:, ::1] neighbours, Py_ssize_t first, Py_ssize_t last
+cpdef weigh_neighbors(
+    op.Forest forest, Lists lists, const Py_ssize_t[:, ::1] neighbors, Py_ssize_t first, Py_ssize_t last
 )
 @cython.locals(p=Py_ssize_t, j=Py_ssize_t, pair=op.Pair)
 cpdef best_keys(
@@ -123,12 +123,12 @@ cdef (Py_ssize_t, Py_ssize_t, double) _next_pair(op.Forest forest, Lists lists, 
 @cython.locals(j=Py_ssize_t, q=Py_ssize_t, key=double, held=Py_ssize_t)
 cdef void _inherit(op.Forest forest, Lists lists, Py_ssize_t parent, Py_ssize_t new, op.Pair pair) noexcept nogil
 @cython.locals(reached=Py_ssize_t, pair=op.Pair)
-cpdef Py_ssize_t neighbour_merges(
+cpdef Py_ssize_t neighbor_merges(
     op.Forest forest, Lists lists, Py_ssize_t goal, Py_ssize_t first, Py_ssize_t last, Py_ssize_t[:, ::1] children,
     double[::1] heights,
 )
 @cython.locals(n=Py_ssize_t, k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, new=Py_ssize_t, h=double)
-cdef Py_ssize_t _neighbour_merges(
+cdef Py_ssize_t _neighbor_merges(
     op.Forest forest, Lists lists, Py_ssize_t goal, Py_ssize_t first, Py_ssize_t last, Py_ssize_t[:, ::1] children,
     double[::1] heights, op.Pair pair,
 ) noexcept nogil

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.inference.executors import ThreadExecutor
-from coaltree.inference.neighbours import MAX_CELL_SIZE, find_nearest
+from coaltree.inference.neighbors import MAX_CELL_SIZE, find_nearest
 from coaltree.process import base, brownian, gaussian
 
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
@@ -49,11 +49,11 @@ def test_the_tree_is_as_good_as_the_exact_one(name, few_exact):
     process, X = simulated(name)
     exact = ct.greedy(X, process, search="exact")
     found = ct.greedy(X, process, search="neighbors")
-    assert (exact.search, exact.neighbors_held) == ("exact", None)
+    assert (exact.search, exact.neighbor_recall) == ("exact", None)
     assert found.search == "neighbors"
     if name in ("brownian", "noise", "stationary"):
-        assert found.neighbors_held > 0.9
-    assert 0 < found.neighbors_held <= 1
+        assert found.neighbor_recall > 0.9
+    assert 0 < found.neighbor_recall <= 1
     # the distance that stands for the likelihood of mixed columns with holes is a rough one
     tolerance = {"mixed": 0.05, "missing": 0.02}.get(name, 0.01)
     assert found.log_joint > exact.log_joint - tolerance * len(X)
@@ -80,7 +80,7 @@ def test_threads_and_the_order_of_the_rows_do_not_matter(name, few_exact):
 
 @pytest.mark.parametrize("n", [100, 3000])
 @pytest.mark.parametrize("columns", [1, 8])
-def test_neighbours_are_the_nearest(n, columns):
+def test_neighbors_are_the_nearest(n, columns):
     points = np.random.default_rng(n).normal(size=(columns, n)).astype(np.float32)
     found = find_nearest(points, 10, ThreadExecutor(2), 0)
     _, true = cKDTree(points.T).query(points.T, 11)
@@ -152,7 +152,7 @@ def test_work_does_not_grow_with_the_square():
     assert np.all(np.diff(shares) >= 0)
 
 
-def test_auto_takes_neighbours_for_many_rows_only(monkeypatch):
+def test_auto_takes_neighbors_for_many_rows_only(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     monkeypatch.setattr(base, "MAX_EXACT_ROWS", 100)
@@ -171,7 +171,7 @@ def test_auto_takes_neighbours_for_many_rows_only(monkeypatch):
     assert ct.greedy(holes, ct.OrnsteinUhlenbeck(0.5)).search == "neighbors"
 
 
-def test_neighbours_of_rows_with_holes():
+def test_neighbors_of_rows_with_holes():
     """Clusters far apart: whatever is missing, the neighbours of a row are of its own cluster."""
     rng = np.random.default_rng(2)
     labels = rng.integers(20, size=3000)
@@ -185,7 +185,7 @@ def test_neighbours_of_rows_with_holes():
     assert not np.any(found == np.arange(3000)[:, None])
 
 
-def test_neighbours_are_for_rate1():
+def test_neighbors_are_for_rate1():
     with pytest.raises(InputError, match="rate1"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), rule="max-prob", search="neighbors")
 

@@ -51,9 +51,9 @@ def slots_for(n):
 class Nearest:
     """The nearest that each point has ever been shown, by their squared distance; nearest first."""
 
-    def __init__(self, distances, neighbours):
+    def __init__(self, distances, neighbors):
         self.distances = distances  # (points, length), infinite at the end
-        self.neighbours = neighbours  # (points, length), NONE at the end
+        self.neighbors = neighbors  # (points, length), NONE at the end
         self.length = distances.shape[1]
 
 
@@ -83,24 +83,24 @@ class Block:
         self.shared = np.zeros(BLOCK, dtype=np.float32)
 
 
-def neighbours_in_cells(points, order, bounds, distances, neighbours, first, last):
+def neighbors_in_cells(points, order, bounds, distances, neighbors, first, last):
     """Look at all pairs within each cell of points, order[bounds[c] : bounds[c + 1]] for first <= c < last.
 
     Every point keeps the nearest that it has ever been shown, by their squared distance; a point is in one cell only, so
     threads may share the cells.
     """
     cell = Cell(points.shape[0], _largest_cell(bounds, first, last), False)
-    nearest = Nearest(distances, neighbours)
+    nearest = Nearest(distances, neighbors)
     with cython.nogil:
         for c in range(first, last):
             _gather(points, order, bounds[c], bounds[c + 1], nearest, cell)
             _look_within(nearest, cell, False)
 
 
-def neighbours_with_holes(points, order, bounds, distances, neighbours, first, last):
+def neighbors_with_holes(points, order, bounds, distances, neighbors, first, last):
     """The same for points with coordinates that are NaN: distances are averages over the coordinates that two points share."""
     cell = Cell(points.shape[0], _largest_cell(bounds, first, last), True)
-    nearest = Nearest(distances, neighbours)
+    nearest = Nearest(distances, neighbors)
     with cython.nogil:
         for c in range(first, last):
             _gather(points, order, bounds[c], bounds[c + 1], nearest, cell)
@@ -226,23 +226,23 @@ def _show(nearest, cell, a, b, distance):
         cell.last[b] = nearest.distances[cell.members[b], nearest.length - 1]
 
 
-def _keep(nearest, own, distance, neighbour):
+def _keep(nearest, own, distance, neighbor):
     """Put a neighbour into its place on a point's list, unless it has one."""
     for q in range(nearest.length):
-        if nearest.neighbours[own, q] == neighbour:
+        if nearest.neighbors[own, q] == neighbor:
             return
     q = nearest.length - 1
     while q > 0 and nearest.distances[own, q - 1] > distance:
         nearest.distances[own, q] = nearest.distances[own, q - 1]
-        nearest.neighbours[own, q] = nearest.neighbours[own, q - 1]
+        nearest.neighbors[own, q] = nearest.neighbors[own, q - 1]
         q -= 1
     nearest.distances[own, q] = distance
-    nearest.neighbours[own, q] = neighbour
+    nearest.neighbors[own, q] = neighbor
 
 
-def keep_found(members, found, places, distances, neighbours):
+def keep_found(members, found, places, distances, neighbors):
     """Put the nearest of each member among the members themselves, nearest first, into its list where they are nearer."""
-    nearest = Nearest(distances, neighbours)
+    nearest = Nearest(distances, neighbors)
     with cython.nogil:
         for a in range(members.shape[0]):
             own = members[a]
@@ -282,15 +282,15 @@ def _least_distance(points, own, block):
     return least
 
 
-def fill_holes(points, neighbours, filled, first, last):
+def fill_holes(points, neighbors, filled, first, last):
     """Put the mean over a point's neighbours where a coordinate is NaN, if any of them has it."""
     with cython.nogil:
         for i in range(first, last):
             for d in range(points.shape[0]):
                 if math.isnan(points[d, i]):
                     total, count = 0.0, 0
-                    for q in range(neighbours.shape[1]):
-                        j = neighbours[i, q]
+                    for q in range(neighbors.shape[1]):
+                        j = neighbors[i, q]
                         if j >= 0 and not math.isnan(points[d, j]):
                             total += points[d, j]
                             count += 1
@@ -336,14 +336,14 @@ def _empty(lists, i):
         lists.slots[i, q] = NONE
 
 
-def weigh_neighbours(forest, lists, neighbours, first, last):
+def weigh_neighbors(forest, lists, neighbors, first, last):
     """Make the lists of slots first <= i < last from their neighbours; threads may share the slots."""
     pair = op.Pair(forest)
     with cython.nogil:
         for i in range(first, last):
             _empty(lists, i)
-            for q in range(neighbours.shape[1]):
-                j = neighbours[i, q]
+            for q in range(neighbors.shape[1]):
+                j = neighbors[i, q]
                 if j >= 0:
                     key, held = _weighed(forest, lists, i, j, 0, pair)
                     best.insert_partner(lists.keys, lists.slots, i, lists.length, key, held)
@@ -461,15 +461,15 @@ def _inherit(forest, lists, parent, new, pair):
             best.insert_partner(lists.keys, lists.slots, new, lists.length, key, held)
 
 
-def neighbour_merges(forest, lists, goal, first, last, children, heights):
+def neighbor_merges(forest, lists, goal, first, last, children, heights):
     """Merge pairs by `rate1` along the lists, merges first <= k < last, down to `goal` live lineages; return the next k."""
     pair = op.Pair(forest)
     with cython.nogil:
-        reached = _neighbour_merges(forest, lists, goal, first, last, children, heights, pair)
+        reached = _neighbor_merges(forest, lists, goal, first, last, children, heights, pair)
     return reached
 
 
-def _neighbour_merges(forest, lists, goal, first, last, children, heights, pair):
+def _neighbor_merges(forest, lists, goal, first, last, children, heights, pair):
     n = children.shape[0] + 1
     for k in range(first, last):
         if lists.counts[1] <= goal:

@@ -26,15 +26,15 @@ from ..process.kernels.messages import Forest
 from ..process.layout import read_messages
 from .checkpoint import Round, SearchCheckpoint
 from .executors import Division, ThreadExecutor
-from .kernels.neighbours import (
+from .kernels.neighbors import (
     Lists,
     best_keys,
     close_up,
     fill_holes,
     least_distances,
-    neighbour_merges,
+    neighbor_merges,
     start_heap,
-    weigh_neighbours,
+    weigh_neighbors,
 )
 from .merges import Merges, run_in_chunks
 
@@ -52,7 +52,7 @@ MIN_PROBES, MAX_PROBES = 10, 100
 MIN_LIVE_SHARE = 0.5  # of the lineages, at which a round ends
 
 
-def merge_neighbours(
+def merge_neighbors(
     forest: Forest,
     process: Process,
     nodes: IntArray,
@@ -103,21 +103,21 @@ def merge_neighbours(
         height = max(float(np.median(np.where(keys < np.inf, keys, clock))) - clock, 0.0)
 
         # The time of a round is proportional to its lineages. About half of it goes into finding neighbours.
-        def report_neighbours(share: float, live: int = live) -> None:
+        def report_neighbors(share: float, live: int = live) -> None:
             report(1 - live / n * (1 - (1 - MIN_LIVE_SHARE) * 0.5 * share), live)
 
         def report_merges(k: int, live: int = live) -> None:
             report(1 - 0.5 * (live * MIN_LIVE_SHARE + max(n - k, 0)) / n, n - k)
 
         points = process.coordinates(read_messages(forest, slice(0, live)), height)
-        neighbours = find_nearest(points, LIST_LENGTH, executor, live, report_neighbours)
-        executor.share(live, weigh_neighbours, forest, lists, neighbours)
+        neighbors = find_nearest(points, LIST_LENGTH, executor, live, report_neighbors)
+        executor.share(live, weigh_neighbors, forest, lists, neighbors)
         rounds.append(Round(live, float(np.mean(np.asarray(lists.keys)[probes, 0] <= keys))))
         start_heap(lists)
         goal = max(int(MIN_LIVE_SHARE * live), min_lineages)
         before = done
         done = run_in_chunks(
-            lambda first, last, goal=goal: neighbour_merges(forest, lists, goal, first, last, *merges),  # type: ignore[misc]
+            lambda first, last, goal=goal: neighbor_merges(forest, lists, goal, first, last, *merges),  # type: ignore[misc]
             done,
             n - 1,
             report_merges,
@@ -159,7 +159,7 @@ def find_nearest(
     points, n = np.ascontiguousarray(points), points.shape[1]
     rng = np.random.default_rng(seed)
     distances = np.full((n, length), math.inf, dtype=np.float32)
-    neighbours = np.full((n, length), -1, dtype=np.intp)
+    neighbors = np.full((n, length), -1, dtype=np.intp)
     missing = np.isnan(points)
     n_fillings = N_FILLINGS if missing.any() else 0
     filled = np.where(missing, _column_means(points), points) if n_fillings else points
@@ -167,11 +167,11 @@ def find_nearest(
     def scan(count: int) -> Iterator[None]:
         """Compare the points within the cells of `count` divisions, which do not depend on each other's results."""
         divisions: Iterator[Division] = (_divide(filled, rng) for _ in range(count))
-        return executor.scan_cells(points, divisions, distances, neighbours)
+        return executor.scan_cells(points, divisions, distances, neighbors)
 
     if n <= MAX_CELL_SIZE:
         list(scan(1))
-        return neighbours
+        return neighbors
     probes = rng.choice(n, N_RECALL_PROBES, replace=False)
     least = np.empty(N_RECALL_PROBES, dtype=np.float32)
     executor.share(N_RECALL_PROBES, least_distances, points, probes, least)
@@ -181,9 +181,9 @@ def find_nearest(
             done += 1
             report(min(done / MIN_DIVISIONS, 1.0))
         if done <= n_fillings:  # column means at first, then means over neighbours
-            executor.share(n, fill_holes, points, neighbours, filled)
+            executor.share(n, fill_holes, points, neighbors, filled)
         recall = float(np.mean((distances[probes, 0] <= least * (1 + 1e-5)) | (least == np.inf)))
-    return neighbours
+    return neighbors
 
 
 def _column_means(points: NDArray[np.float32]) -> NDArray[np.float32]:
