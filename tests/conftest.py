@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,12 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # No window may open, whatever the machine has.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+# Many tests start Python, which would compile the package again each time if it may not keep what it compiled.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # No deadline, machines are busy; on the server the same examples every time.
-settings.register_profile("coaltree", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("coaltree", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.load_profile("coaltree")
 
 
@@ -45,8 +50,8 @@ def short_chains():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (
             ("DRAWS_PER_CHAIN", 2),
-            ("MIN_SWEEPS", 8),
-            ("MAX_SWEEPS", 8),
+            ("MIN_SWEEPS", 6),
+            ("MAX_SWEEPS", 6),
             ("N_TREE_SWEEPS", 2),
             ("N_CELL_DRAWS", 2),
         ):

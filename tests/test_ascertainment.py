@@ -159,7 +159,8 @@ def check_mean(values, expected, what):
     assert abs(means.mean() - expected) < 5 * means.std(ddof=1) / math.sqrt(50) + 2e-3, (what, means.mean(), expected)
 
 
-@pytest.mark.parametrize(("ascertainment", "n"), [("variable", 3), ("present", 3), ("variable", 4)])
+@pytest.mark.parametrize(("ascertainment", "n"), [("variable", 3), ("present", 3), pytest.param("variable", 4, marks=pytest.mark.slow)]
+)
 def test_the_posterior_of_trees_is_that_of_quadrature(ascertainment, n):
     X, process = table(n)
     process = process.replace(ascertainment=ascertainment)
@@ -167,7 +168,7 @@ def test_the_posterior_of_trees_is_that_of_quadrature(ascertainment, n):
     rng = np.random.default_rng(1)
     chain = Chain(X, process, without_ties(ct.simulate_tree(n, random_state=rng), rng), rng)
     found = []
-    for _ in range(2000):
+    for _ in range(1000):
         chain.move(n)
         found.append(chain.sample())
     tree = chain.tree()
@@ -191,7 +192,7 @@ def test_a_chain_of_a_power_samples_from_that_power():
     rng = np.random.default_rng(2)
     chain = Chain(X, process, without_ties(trees[200], rng), rng, power=power)
     found = []
-    for _ in range(2000):
+    for _ in range(1000):
         chain.move(2)
         found.append(chain.tree().heights[-1])
     check_mean(found, density @ heights / density.sum(), "root")
@@ -276,7 +277,7 @@ def test_rates_and_equilibria_are_drawn_from_their_posterior(ascertainment):
     process = ct.Multinomial(0.8, [[0.4, 0.6]] * 3, 0.15, ascertainment)
     sampler, rng = MultinomialSampler(process, X, True), np.random.default_rng(3)
     drawn = []
-    for _ in range(1500):
+    for _ in range(600):
         process = sampler.draw(process, FOUR, rng)
         drawn.append([float(process.rate), process.equilibrium[0][0], process.equilibrium[2][0]])
     rates, shares = np.exp(np.linspace(-7, 2.5, 24)), (np.arange(12) + 0.5) / 12
@@ -303,7 +304,7 @@ def test_draws_of_trees_and_parameters_return_the_prior(ascertainment):
     tree = ct.simulate_tree(n, random_state=rng)
     process = ct.Multinomial(1.0, [[0.5, 0.5]] * 2, 0.2, ascertainment)
     drawn = []
-    for _ in range(800):
+    for _ in range(400):
         X = process.simulate(tree, random_state=rng)
         chain = Chain(X, process, without_ties(tree, rng), rng, process.sampler(X, False))
         chain.move(n)

@@ -305,7 +305,7 @@ def rates_of(process):
     return {"rate": process.rate, "mean": process.mean} if isinstance(process, ct.OrnsteinUhlenbeck) else {}
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(st.sampled_from(SETUPS), st.integers(0, 2**32 - 1), st.floats(-2, 2))
 def test_any_tree_and_any_place(setup, seed, log_scale):
     """Trees far flatter and far taller than the coalescent's."""

@@ -196,7 +196,7 @@ def test_draws_of_inverse_wishart_matrices(freedom):
     """
     rng = np.random.default_rng(3)
     scale = covariance_matrices(rng, 3)[0]
-    found = np.array([draw_inverse_wishart(freedom, scale, rng) for _ in range(3_000)])
+    found = np.array([draw_inverse_wishart(freedom, scale, rng) for _ in range(1_600)])
     np.testing.assert_array_equal(found, np.swapaxes(found, 1, 2))
     for a in (*np.eye(3), rng.standard_normal(3)):
         across = stats.invgamma((freedom - 2) / 2, scale=a @ scale @ a / 2)
@@ -332,9 +332,9 @@ def test_tables_and_parameters_in_turn_leave_the_prior_as_it_is():
     """
     rng, draws = np.random.default_rng(5), FixedPrior(table_with_holes(5), hold_noise=False)
     tree = ct.simulate_tree(5, 1)
-    wanted = np.array([quantities(drawn_from_prior(draws, rng), draws) for _ in range(3_000)])
+    wanted = np.array([quantities(drawn_from_prior(draws, rng), draws) for _ in range(1_600)])
     process, found = drawn_from_prior(draws, rng), []
-    for _ in range(2_400):
+    for _ in range(1_200):
         draws.table = process.simulate(tree, rng)
         process = draws.draw(process, tree, rng)
         found.append(quantities(process, draws))
@@ -370,7 +370,7 @@ def test_parameters_drawn_given_a_table_are_as_those_it_was_drawn_with(hold_nois
     in 50,000, or a few times that as far as the differences are not quite normal.
     """
     rng, draws, pairs = np.random.default_rng(6), FixedPrior(table_with_holes(4), hold_noise), []
-    for _ in range(600):
+    for _ in range(350):
         tree, process = ct.simulate_tree(4, rng), drawn_from_prior(draws, rng)
         draws.table, noise, states = process.simulate(tree, rng), process.noise, []
         for steps in (0, 2):
@@ -389,7 +389,7 @@ def test_mean_and_covariance_belong_together():
     Means of 11 differences are within 5 standard errors, a level of 6e-7: one choice of seeds in 150,000.
     """
     rng, draws, pairs = np.random.default_rng(8), FixedPrior(np.zeros((2, WIDTH)), hold_noise=True), []
-    for _ in range(800):
+    for _ in range(400):
         tree, process = ct.simulate_tree(2, rng), drawn_from_prior(draws, rng)
         mean = rng.normal(MIDDLE, 10 * np.sqrt(SPREAD))
         process = ct.OrnsteinUhlenbeck(process.rate, mean, process.variance, 0.001 * np.diag(SPREAD))
@@ -430,7 +430,7 @@ def test_chains_that_begin_at_the_truth_stay_there():
     Means of differences of 35 quantities are within 5 standard errors, a level of 6e-7: one choice of seeds in 50,000.
     """
     rng, X, pairs = np.random.default_rng(7), table_with_holes(4), []
-    for _ in range(250):
+    for _ in range(150):
         draws, tree = FixedPrior(X, hold_noise=False), ct.simulate_tree(4, rng)
         process = drawn_from_prior(draws, rng)
         draws.table = process.simulate(tree, rng)
@@ -560,7 +560,7 @@ def test_trees_and_missing_cells_by_enumeration(name, monkeypatch):
     truth = exact_posterior.integrals(X, HELD)
     draws, rng = CellDraws(X, hold_noise=True), np.random.default_rng(4)
     chain, found = Chain(X, HELD, without_ties(ct.simulate_tree(3, rng), rng), rng, draws), []
-    for _ in range(2_400):
+    for _ in range(1_200):
         chain.move(4)
         found.append(chain.sample())
     check_mean([own.heights[-1] for own in found], sum(own.moment for own in truth.histories) / truth.evidence, "root")

@@ -65,7 +65,7 @@ def test_the_sample_is_one_run_with_the_parameters_of_the_greedy_tree(fitted, gr
 
 def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     """The model takes their means."""
-    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 60}, draw_parameters=True).fit(table)
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 40}, draw_parameters=True).fit(table)
     sample = joint.sample_
     assert list(sample.parameters) == ["rate", "mean[0]", "mean[1]", "variance[0]", "variance[1]", "noise"]
     kept = {name: trace[:, sample.warmup :] for name, trace in sample.parameters.items()}
@@ -115,12 +115,13 @@ def test_one_seed_one_fit(fitted, table):
     assert clone(fitted).set_params(random_state=1).fit(table).sample_.trees != fitted.sample_.trees
 
 
-def test_rows_are_asked_of_200_trees_if_they_have_parameters(fitted, table, tmp_path):
+def test_predictions_average_over_some_of_the_sampled_trees(fitted, table, tmp_path, monkeypatch):
     """They are evenly from all chains, each with its own parameters; a model from a file does the same."""
-    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 120}, draw_parameters=True).fit(table)
+    monkeypatch.setattr("coaltree.workflow.model.MAX_PREDICTION_TREES", 20)
+    joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 30}, draw_parameters=True).fit(table)
     sample, draws = joint.sample_, joint._model.predictor.ensemble.draws
     places = [sample.trees.index(draw.tree) for draw in draws]
-    assert len(sample) > 200 == len(draws)
+    assert len(sample) > 20 == len(draws)
     assert (places[0], places[-1]) == (0, len(sample) - 1)
     assert max(np.diff(places)) - min(np.diff(places)) <= 1
     rates = sample.parameters["rate"][:, sample.warmup :].ravel()
@@ -129,12 +130,12 @@ def test_rows_are_asked_of_200_trees_if_they_have_parameters(fitted, table, tmp_
     expected = [
         Predictor.of_trees([d.tree], np.ones(1), d.X, d.process).log_density(standardized(table)) for d in draws
     ]
-    expected = logsumexp(expected, axis=0) - np.log(200) - np.log(rows.std(axis=0)).sum()
+    expected = logsumexp(expected, axis=0) - np.log(20) - np.log(rows.std(axis=0)).sum()
     np.testing.assert_allclose(joint.score_samples(table), expected)
     joint.save(tmp_path / "m")
     np.testing.assert_array_equal(ct.load_model(tmp_path / "m").score_samples(table), joint.score_samples(table))
     # trees with fixed parameters are not asked: the draws are others
-    assert len(fitted._model.predictor.trees) < 200
+    assert len(fitted._model.predictor.trees) < len(fitted.sample_)
     assert fitted._model.predictor.trees[0] not in fitted.sample_.trees
 
 

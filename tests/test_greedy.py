@@ -282,7 +282,7 @@ setups = st.sampled_from(SETUPS[:-1])
 patient = settings(deadline=None, max_examples=150, derandomize=True)
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=100)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
 def test_no_height_beats_the_best_height(setup, seed, c):
     problem = Problem(setup, seed)
@@ -296,7 +296,7 @@ def test_no_height_beats_the_best_height(setup, seed, c):
     assert value >= np.nanmax(values) - 1e-9
 
 
-@settings(patient, max_examples=250)
+@settings(patient, max_examples=120)
 @given(seeds)
 def test_no_height_beats_the_best_height_of_rows_with_rare_states_in_common(seed):
     problem = Problem(multinomial_rare, seed, n=3, n_merges=1)

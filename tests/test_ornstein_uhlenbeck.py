@@ -315,7 +315,7 @@ setups = st.sampled_from(SETUPS)
 patient = settings(deadline=None, max_examples=100, derandomize=True)
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=100)
 @given(setups, seeds, st.sampled_from([1.0, 3.0, 28.0]))
 def test_no_height_beats_the_best_height(setup, seed, c):
     problem = Problem(setup, seed)
@@ -410,7 +410,7 @@ def inside(low, high):
     return np.concatenate([np.linspace(low, high, 40), low + (high - low) * np.logspace(-8, 0, 40)])
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=100)
 @given(setups, seeds, st.floats(-5, 2), st.floats(-5, 2), st.booleans())
 def test_least_slope_is_a_lower_bound(setup, seed, log_low, log_width, from_lowest):
     problem = Problem(setup, seed)
@@ -442,7 +442,7 @@ def test_least_slopes_are_close_on_short_intervals(setup, seed, log_low, log_wid
     assert bound >= rise - drop - 0.02 * (rise + drop + path * (rise_falls + drop_falls)) - 1e-9
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=100)
 @given(setups, seeds, st.floats(-5, 2), st.floats(-5, 2), st.booleans())
 def test_drop_falls_stays_in_its_range(setup, seed, log_low, log_width, from_lowest):
     problem = Problem(setup, seed)
@@ -461,7 +461,7 @@ def test_drop_falls_stays_in_its_range(setup, seed, log_low, log_width, from_low
     assert at_low == pytest.approx((falls[0], falls[0]), rel=1e-9, abs=rounding)
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=100)
 @given(setups, seeds, st.floats(-3, 3))
 def test_above_the_highest_height_the_rise_is_below_c(setup, seed, log_c):
     problem = Problem(setup, seed)

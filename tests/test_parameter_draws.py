@@ -203,7 +203,7 @@ def states_log_likelihood(rate, share, states, noise=0.0):
 def test_rates_and_equilibria_of_mutation(pooled):
     states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
     process = ct.Multinomial(0.7 if pooled else [0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]])
-    found = chain_of(process, states, 4_000, 3)
+    found = chain_of(process, states, 1_600, 3)
     rate, share = np.exp(np.linspace(np.log(1e-4), 3.5, 150))[:, None], np.linspace(0.0025, 0.9975, 200)
     by_column = [
         states_log_likelihood(rate, share, states[:, d]) + 0.5 * np.log(share) + 0.5 * np.log(1 - share)
@@ -224,7 +224,7 @@ def test_noise_of_states(pooled):
     """Beta(1, 5) is its prior; rate and equilibrium are drawn with it, of each column its own."""
     states = np.array([[0, 1], [0, 0], [1, np.nan], [0, 1]], dtype=float)
     process = ct.Multinomial([0.7, 1.3], [[0.5, 0.5], [0.4, 0.6]], 0.2 if pooled else [0.2, 0.4])
-    found = chain_of(process, states, 3_000, 14)
+    found = chain_of(process, states, 1_600, 14)
     rate = np.exp(np.linspace(np.log(1e-4), 3.5, 60))[:, None, None]
     share, noise = ((np.arange(60) + 0.5) / 60)[:, None], (np.arange(50) + 0.5) / 50
     by_column = [
@@ -247,7 +247,7 @@ def test_noise_of_states(pooled):
 def test_equilibria_of_cells_that_are_mostly_noise():
     """Noise of .7 is held: nearly all that is known of the equilibria comes from cells that were drawn from them."""
     states = np.array([[0, 1], [0, 1], [0, np.nan], [0, 1]], dtype=float)
-    found = chain_of(ct.Multinomial([0.7, 1.3], [[0.5, 0.5]] * 2, 0.7), states, 3_000, 17, hold_noise=True)
+    found = chain_of(ct.Multinomial([0.7, 1.3], [[0.5, 0.5]] * 2, 0.7), states, 1_600, 17, hold_noise=True)
     assert np.all(found["noise"] == 0.7)
     rate, share = np.exp(np.linspace(np.log(1e-4), 3.5, 150))[:, None], np.linspace(0.0025, 0.9975, 200)
     for d in range(2):
@@ -260,7 +260,7 @@ def test_equilibria_of_cells_that_are_mostly_noise():
 def test_covariance_matrix_against_weighted_draws_from_its_prior():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, 2)) @ [[1.0, 0.5], [0.0, 0.8]]
-    found = chain_of(ct.Brownian(np.eye(2)), X, 2_000, 4)
+    found = chain_of(ct.Brownian(np.eye(2)), X, 1_200, 4)
     # a Wishart prior of the precision with density |P|^0.1 exp(-tr(P diag(spread)) / 1.1), as sums of outer products
     spread = X.var(axis=0)
     roots = rng.standard_normal((200_000, 2, 2))
@@ -357,7 +357,7 @@ def test_noises_and_height_of_two_real_rows():
 def test_variances_and_height_of_two_real_rows():
     """Each column's gap is normal with variance ``2 h variance``; the precision, a Gamma variable, is integrated out by hand."""
     X = np.array([[0.0, 1.0, 0.0], [0.3, 0.0, 5.0]])
-    _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0, 1.0]), 6, 900)
+    _, log_height, found = joint_sample(X, ct.Brownian([1.0, 1.0, 1.0]), 6, 400)
     log_density = -HEIGHT + np.log(HEIGHT)
     log_precisions = []
     for gap, spread in zip(X[0] - X[1], X.var(axis=0), strict=True):
