@@ -8,12 +8,15 @@ the log evidence over the same tables, each sampled eight times with resampling.
 from __future__ import annotations
 
 import warnings
+from typing import get_args
 
 import numpy as np
 
 import coaltree as ct
-from coaltree._parameters import PROPOSALS
+from coaltree._parameters import Proposal
 from coaltree.errors import InputWarning
+
+PROPOSALS = get_args(Proposal)
 
 N_PARTICLES = 100
 SHAPES = ((6, 5), (6, 40), (12, 20), (24, 20))

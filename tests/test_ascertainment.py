@@ -159,7 +159,8 @@ def check_mean(values, expected, what):
     assert abs(means.mean() - expected) < 5 * means.std(ddof=1) / math.sqrt(50) + 2e-3, (what, means.mean(), expected)
 
 
-@pytest.mark.parametrize(("ascertainment", "n"), [("variable", 3), ("present", 3), pytest.param("variable", 4, marks=pytest.mark.slow)]
+@pytest.mark.parametrize(
+    ("ascertainment", "n"), [("variable", 3), ("present", 3), pytest.param("variable", 4, marks=pytest.mark.slow)]
 )
 def test_the_posterior_of_trees_is_that_of_quadrature(ascertainment, n):
     X, process = table(n)

@@ -1,11 +1,15 @@
 """Units, rates and arguments at and beyond the edge of what double precision holds: a right answer or one sentence."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 import coaltree as ct
-from coaltree._parameters import RULES
+from coaltree._parameters import Rule
 from coaltree.errors import InputError
+
+RULES = get_args(Rule)
 
 X = np.random.default_rng(0).normal(size=(10, 2))
 CODES = np.round(np.abs(X))

@@ -5,6 +5,7 @@ Seeds are fixed, so the tests do not flicker; the levels say how unlikely it was
 
 import math
 import warnings
+from typing import get_args
 
 import joblib
 import numpy as np
@@ -14,10 +15,12 @@ from scipy import stats
 import coaltree as ct
 import exact_posterior
 import reference
-from coaltree._parameters import PROPOSALS
+from coaltree._parameters import Proposal
 from coaltree.errors import InputWarning
 from coaltree.process.base import merge_log_likelihoods
 from named import refused
+
+PROPOSALS = get_args(Proposal)
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 
