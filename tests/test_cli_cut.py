@@ -225,7 +225,7 @@ def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
     assert [column["n_missing"] for column in facts["columns"]] == [1, 0, 25, 0]
     assert "1 missing cell in the columns in use." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     outliers = {"clusters_chosen_in_words": "at a resolution of 0.2", "n_outliers": 2}
-    assert closing_line("clusters", outliers, tmp_path) == "1, at a resolution of 0.2, of 9 rows; 2 outliers"
+    assert closing_line("clusters", outliers, tmp_path) == "1 (9 rows), at a resolution of 0.2; 2 outliers"
     assert closing_line("missing", {"columns": [{"used": False}]}, tmp_path) is None
 
 

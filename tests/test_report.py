@@ -231,8 +231,8 @@ def test_how_strongly_clusters_were_decided(model):
         top = next(k for k in range(tree.n_nodes) if set(tree.leaves_below(k)) == set(rows))
         above = tree.parents[top]
         inside, outside = ratios[top - tree.n_leaves], ratios[above - tree.n_leaves]
-        told = f"Set apart from the rows next to them in the tree: {strength_of(-outside, outside)}."
-        assert f"Held together: {strength_of(inside, inside)}. {told}" in shown.text
+        told = f"Separation from the rows next to it in the tree: {strength_of(-outside, outside)}."
+        assert f"Cohesion: {strength_of(inside, inside)}. {told}" in shown.text
     assert shown.data["ratios"][: tree.n_leaves] == [None] * tree.n_leaves
     assert shown.data["ratios"][tree.n_leaves :] == pytest.approx(ratios.tolist(), rel=0.01, abs=0.01)
 
@@ -406,7 +406,7 @@ def test_what_columns_share_is_told_once(frame):
     noise = {name: own["noise_sd"] / own["sd"] for name, own in parameters.items() if "sd" in own}
     assert len({round(ratio, 9) for ratio in noise.values()}) == 1
     share = noise["mass"] ** 2 / (1 + noise["mass"] ** 2)
-    told = re.findall("single cell and not to the tree: (.*?) of the variance of a cell", shown.text)
+    told = re.findall("does not follow the tree: (.*?) of the variance of a cell", shown.text)
     assert [number(text.strip("<> ")) for text in told] == [pytest.approx(share, abs=1e-3, rel=0.01)]
     half = re.findall("the half height, (.*?): how far back", shown.text)
     assert [float(text) for text in half] == [pytest.approx(math.log(2) / 2 / parameters["mass"]["rate"], rel=0.01)]
@@ -560,16 +560,16 @@ def test_the_tree_of_the_default_has_parameters_of_its_own(frame):
     assert "Which parameters were used?" in shown.text
     own = max(model.prediction_parameters_.items(), key=lambda item: item[1]["signal"])
     assert "Which columns matter for the tree?" in shown.text
-    assert f"most of all {own[0]} {own[1]['signal']:.2f} ({own[1]['signal_low']:.2f} to" in shown.text
+    assert f"{own[0]} {own[1]['signal']:.2f} ({own[1]['signal_low']:.2f} to" in shown.text
     assert "settle" not in shown.text
-    assert "Held together" not in shown.text
+    assert "Cohesion" not in shown.text
     tree = model.tree_
     for cluster in range(3):
         rows = set(np.flatnonzero(model.labels_ == cluster))
         top = [k for k in range(tree.n_nodes) if set(tree.leaves_below(k)) == rows]
         if top:  # a row that was left over may have joined
             low, high = (f"{tree.heights[k]:.3g}" for k in (top[0], tree.parents[top[0]]))
-            assert f"Its rows meet at height {low} or below; it meets the rows next to it at {high}." in shown.text
+            assert f"Its rows merge at height {low} or below; it merges with the next rows at {high}." in shown.text
 
 
 def test_outliers_are_no_cluster(frame):

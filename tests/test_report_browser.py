@@ -305,7 +305,7 @@ def test_a_click_folds_a_clade_and_another_unfolds_it(shared):
     left = tips(page)
     assert branches(page) == 2 * (left - 1)
     assert rows_of_heatmaps(page) == [left, left]
-    assert page.inner_text("#status").startswith("Folded: Clade of ")
+    assert page.inner_text("#status").startswith("Collapsed: Clade of ")
     see(page, merge_point(page, f"nodes.indexOf({node})"))
     x, y, _ = merge_point(page, f"nodes.indexOf({node})")
     page.mouse.move(x, y)
@@ -321,7 +321,7 @@ def test_the_keyboard_does_it_as_well(shared):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     wait_for_tips(page, f"< {N}")
-    wait_for_status(page, "Folded")
+    wait_for_status(page, "Collapsed")
     page.keyboard.press("Enter")
     wait_for_tips(page, f"=== {N}")
     page.keyboard.press("+")
@@ -440,12 +440,12 @@ def test_what_cannot_be_unfolded_is_said(shared):
     page = shared("many.html")
     page.click("#unfold")
     assert tips(page) == 50
-    assert "of a tree of 2,500 leaves only the oldest clades" in page.inner_text("#status")
+    assert "a tree of 2,500 leaves is drawn by its oldest clades" in page.inner_text("#status")
     see(page, merge_point(page, "nodes.findIndex(node => node < 50)"))
     x, y, _ = merge_point(page, "nodes.findIndex(node => node < 50)")
     page.mouse.move(x, y)
     page.mouse.click(x, y)
-    wait_until(page, "document.getElementById('status').innerText.includes('too much to draw; its leaves are ')")
+    wait_until(page, "document.getElementById('status').innerText.includes('too large to draw; its leaves are ')")
     page = shared()
     page.click("#unfold")
     assert page.inner_text("#status") == ""

@@ -13,7 +13,7 @@ GROUPS = {
     "tree": "Trees and samples of trees",
     "process": "Processes",
     "inference": "Inference",
-    "plot": "Pictures",
+    "plot": "Plots",
     "": "Modules",
 }
 NAMES, COMMANDS = "<!-- all public names -->", "<!-- all commands -->"
@@ -23,7 +23,7 @@ ROLE = re.compile(r":(?:func|class|meth):(?=<code>)")
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Leave out what docstrings say of names for another program."""
+    """Remove Sphinx roles from docstrings."""
     return ROLE.sub("", content)
 
 
@@ -66,7 +66,7 @@ def _command(command: Any, parent: Any) -> str:
     usage = " ".join(piece.strip("{}") for piece in command.collect_usage_pieces(context))
     lines = [f"## coaltree {command.name}", "", "```text", f"coaltree {command.name} {usage}", "```", ""]
     lines += [" ".join(part.split()) + "\n" for part in (command.help or "").split("\n\n")]
-    lines += ["| option | |", "|---|---|"]
+    lines += ["| option | description |", "|---|---|"]
     for parameter in command.params:
         record = parameter.get_help_record(context)
         if record is None:

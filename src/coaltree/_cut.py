@@ -75,9 +75,9 @@ _CONSTRAINTS: dict[str, Constraint] = {name: rule.constraint for name, rule in C
 }
 DEFAULT_WORDS = {
     "gap": "separated by a gap in the heights of the tree",
-    "no structure": "as the heights of the tree show no structure",
-    "no structure within": "within which the heights of the tree show no structure",
-    "default resolution": f"at the default resolution {DEFAULT_RESOLUTION:g}, as no gap in the heights is clear",
+    "no structure": "because the heights of the tree show no structure",
+    "no structure within": "with no structure in the heights of the tree within them",
+    "default resolution": f"at the default resolution of {DEFAULT_RESOLUTION:g}, because the heights have no clear gap",
     "likelihood ratio": "where the model prefers one tree to two",
 }
 """The reasons for clusters that no rule asked for: of one tree, or of the trees of a sample."""

@@ -3,8 +3,8 @@
 What takes long to import is imported inside the commands, so that ``coaltree --help`` answers at once.
 """
 
-# they register their commands
-from . import convert, demo, fit, impute, plot, query, simulate  # noqa: F401
+# They register their commands, in the order of the help.
+from . import fit, impute, query, plot, convert, simulate, demo  # noqa: F401, I001
 from .app import app, run
 
 __all__ = ["app", "run"]

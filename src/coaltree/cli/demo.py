@@ -67,15 +67,15 @@ def demo(
         elif not quiet:
             typer.echo(describe_fit(facts, folder.names, outdir))
             typer.echo(
-                "\nHow well the clusters agree with the three cultivars, from 0 for chance to 1 (adjusted Rand index):\n"
-                f"coaltree {agreement['adjusted_rand_index']:.2f}, told nothing; Ward's method "
-                f"{agreement['ward_adjusted_rand_index']:.2f}, told that there are three, with the holes filled by the columns' "
-                "means."
+                "\nAgreement of the clusters with the three cultivars (adjusted Rand index: 0 is chance, 1 is perfect):\n"
+                f"coaltree       {agreement['adjusted_rand_index']:.2f}  chooses the number of clusters itself\n"
+                f"Ward's method  {agreement['ward_adjusted_rand_index']:.2f}  is given the number, and missing cells filled with "
+                "column means"
             )
             typer.echo(
-                f"\nNow open {outdir / 'report.html'} in a browser: the tree beside the table, and what sets the clusters apart."
+                f"\nOpen {outdir / 'report.html'} in a browser to see the tree next to the table, and how the clusters differ."
             )
-            typer.echo("With a table of your own: coaltree fit TABLE.csv -o OUTDIR --report")
+            typer.echo("To cluster your own table: coaltree fit TABLE.csv -o OUTDIR --report")
 
 
 def _demo_table() -> tuple[Table, list[int]]:
@@ -93,7 +93,7 @@ def _demo_table() -> tuple[Table, list[int]]:
 
 
 def _agreement(model: FittedModel, table: Table, classes: Sequence[int]) -> dict[str, float]:
-    """Compare tree and clusters with the cultivars, and so the clusters of Ward's method, which has to have the holes filled."""
+    """Compare the tree and the clusters with the cultivars; also those of Ward's method, with missing cells filled by means."""
     import numpy as np
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.impute import SimpleImputer

@@ -183,8 +183,9 @@ def fit(
         Ascertainment | None,
         typer.Option(
             metavar="WHICH",
-            help="Which categorical columns were recorded: variable, none that are constant (morphology); present, none whose "
-            "cells are all in the first category, such as 0 or absent (cognates). Categories then have no noise, and one rate.",
+            help="Categorical columns that the table cannot contain: constant ones (variable, for morphology), or those whose "
+            "cells are all in the first category, such as 0 or absent (present, for cognates). Categories then have no noise "
+            "and one rate.",
             rich_help_panel=MODEL,
         ),
     ] = None,

@@ -285,7 +285,7 @@ def impute(
         Inference | None,
         typer.Option(
             metavar="HOW",
-            help="greedy (default): one good tree, and 50 drawn from there on; smc or mcmc: the 50 begin at that of a sample.",
+            help="Tree that the 50 draws start from: the greedy tree (greedy, default) or the summary of a sample (smc, mcmc).",
             rich_help_panel=MODEL,
         ),
     ] = None,

@@ -229,8 +229,8 @@ def _clusters(facts: dict[str, Any]) -> str:
     from ..report.text import MIN_ROWS, describe_few_rows
 
     found = (
-        f"{facts['n_clusters']}, {facts['clusters_chosen_in_words']}, of {join_limited(facts['cluster_sizes'], 12)} "
-        f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}"
+        f"{facts['n_clusters']} ({join_limited(facts['cluster_sizes'], 12)} "
+        f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}), {facts['clusters_chosen_in_words']}"
     )
     if facts["n_outliers"]:
         found += f"; {count(facts['n_outliers'], 'outlier')}"

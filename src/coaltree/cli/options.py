@@ -218,7 +218,9 @@ MaxSecondsOption = Annotated[
 ]
 RefineOption = Annotated[
     bool,
-    typer.Option("--refine", help="greedy: finally move subtrees to where they fit better.", rich_help_panel=MODEL),
+    typer.Option(
+        "--refine", help="greedy: after the search, move subtrees to where they fit better.", rich_help_panel=MODEL
+    ),
 ]
 
 
@@ -226,7 +228,7 @@ DrawParametersOption = Annotated[
     bool,
     typer.Option(
         "--draw-parameters",
-        help="mcmc: draw the parameters together with the trees; predictions are then averaged over this sample.",
+        help="mcmc: sample the parameters together with the trees; predictions are then averages over this sample.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -234,8 +236,8 @@ CovarianceOption = Annotated[
     Covariance | None,
     typer.Option(
         metavar="HOW",
-        help="Real columns in predictions: full (default for up to 100 columns), covariance matrices; diagonal, a variance "
-        "each; spherical, one for all.",
+        help="Covariance of real columns in predictions: full (default for up to 100 columns), diagonal (one variance per "
+        "column) or spherical (one variance for all).",
         rich_help_panel=MODEL,
     ),
 ]
@@ -252,7 +254,7 @@ NoiseOption = Annotated[
     typer.Option(
         metavar="X",
         help="Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and "
-        "drawn for predictions.",
+        "sampled for predictions.",
         rich_help_panel=MODEL,
     ),
 ]

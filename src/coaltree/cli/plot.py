@@ -105,8 +105,8 @@ def plot(
 ) -> None:
     """Draw a tree.
 
-    Branches have the colour of their cluster, and merges their support, where there are such: the clusters of the model,
-    or those of the options. Names are left out if there is no room for them.
+    Branches are coloured by cluster: the clusters of the model, or those of the options. Merges show their support if the
+    tree has it. Leaf names are left out if there is no room for them.
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)
@@ -190,8 +190,8 @@ def report(
 ) -> None:
     """Write a report on a model: one HTML file that works offline.
 
-    It shows the tree next to the table, the clusters and what sets them apart, the fitted parameters, and rows and cells
-    that do not fit the rest.
+    It shows the tree next to the table, how the clusters differ, the parameters, and rows and cells that do not fit the
+    rest.
     """
     with report_errors(debug):
         check_output(output, {"the model": model})

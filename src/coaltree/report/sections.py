@@ -214,20 +214,20 @@ def _describe_cohesion(facts: ReportFacts, cluster: int) -> list[str]:
         return _describe_heights(facts, top, above)
     told = []
     if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):
-        told.append(f"Held together: {describe_cohesion(float(facts.log_ratios[top - tree.n_leaves]))}.")
+        told.append(f"Cohesion: {describe_cohesion(float(facts.log_ratios[top - tree.n_leaves]))}.")
     if above >= 0 and math.isfinite(facts.log_ratios[above - tree.n_leaves]):
         apart = describe_separation(float(facts.log_ratios[above - tree.n_leaves]))
-        told.append(f"Set apart from the rows next to them in the tree: {apart}.")
+        told.append(f"Separation from the rows next to it in the tree: {apart}.")
     return told
 
 
 def _describe_heights(facts: ReportFacts, top: int, above: int) -> list[str]:
     """Say at which heights the rows of a clade merge, with each other and with others."""
     below, beyond = (format_number(round_significant(float(facts.tree.heights[node]), 3)) for node in (top, above))
-    apart = f"it meets the rows next to it at {beyond}"
+    apart = f"it merges with the next rows at {beyond}"
     if top < facts.tree.n_leaves:
         return [f"A single row; {apart}."]
-    return [f"Its rows meet at height {below} or below" + (f"; {apart}." if above >= 0 else ".")]
+    return [f"Its rows merge at height {below} or below" + (f"; {apart}." if above >= 0 else ".")]
 
 
 class RealParameters(NamedTuple):

@@ -62,7 +62,7 @@ def search_verdict(facts: ReportFacts) -> Verdict:
     """Judge the greedy search for pairs to merge."""
     question = "How was the tree searched?"
     if facts.tree.n_leaves < 3:
-        return Verdict(question, "plain", "With so few rows there was nothing to search.")
+        return Verdict(question, "plain", "There are too few rows to search.")
     start = "The tree was built by merging pairs, each time the pair with the most recent common ancestor. "
     if facts.search != "neighbors":
         return Verdict(question, "good", start + "Every pair was compared.")
@@ -79,8 +79,8 @@ def sampler_verdict(sample: SampleFacts) -> Verdict:
     """Judge whether sequential Monte Carlo has collapsed to a few trees."""
     size = f"{sample.effective_size:.1f}"
     told = (
-        f"{count(sample.n_trees, 'tree')} were drawn, {sample.n_distinct:,} of them distinct; with their weights they are worth "
-        f"{size} trees of equal weight."
+        f"{count(sample.n_trees, 'tree')} were sampled, {sample.n_distinct:,} of them distinct; with their weights they are "
+        f"worth {size} trees of equal weight."
     )
     if sample.least_ess is not None:
         told += f" During sampling, the effective number of particles never fell below {sample.least_ess:.1f}."
@@ -98,8 +98,8 @@ def convergence_verdict(chains: ChainFacts) -> Verdict:
     r_hat = "not known" if math.isnan(chains.r_hat) else f"{chains.r_hat:.3f}"
     worth = "an unknown number of" if math.isnan(chains.effective_samples) else f"{chains.effective_samples:,.0f}"
     told = (
-        f"{chains.verdict} R-hat, here {r_hat}, compares chains that began at different trees; near 1, they no longer depend "
-        f"on where they began. Successive trees of a chain are similar: for heights and densities, the sample of "
+        f"{chains.verdict} R-hat, here {r_hat}, compares chains with different starting trees; near 1, they no longer depend "
+        f"on where they started. Successive trees of a chain are similar: for heights and densities, the sample of "
         f"{count(chains.n_trees, 'tree')} is worth {worth} independent ones."
     )
     tried = [f"{move} {format_percent(share)}" for move, share in chains.acceptance.items() if not math.isnan(share)]
@@ -137,12 +137,12 @@ def signal_verdict(facts: ReportFacts) -> Verdict:
         return Verdict(question, "plain", "Unknown: the process of these columns has no signal.")
     own = sorted(known, key=lambda item: -item[1]["signal"])
     most = ", ".join(f"{shorten_name(name)} {format_signal(of)}" for name, of in own[:MAX_NAMES])
-    told = f"By their signal, the correlation of a cell with that of the row's nearest relative: most of all {most}."
+    told = f"Those with the largest signal, the correlation of a cell with that of the row's nearest relative: {most}."
     weak = [name for name, of in own[MAX_NAMES:] if of.get("signal_high", of["signal"]) < MAX_WEAK_SIGNAL]
     if weak:
         named = ", ".join(shorten_name(name) for name in weak[-MAX_NAMES:])
         rest = f" and {count(len(weak) - MAX_NAMES, 'more column')}" if len(weak) > MAX_NAMES else ""
-        told += f" Next to nothing to do with the tree: {named}{rest}."
+        told += f" Almost unrelated to the tree: {named}{rest}."
     return Verdict(question, "plain", told)
 
 
@@ -172,15 +172,15 @@ def odd_cell_verdict(facts: ReportFacts, cells: OddCells) -> Verdict | None:
     where = "" if n_rows == facts.tree.n_leaves else f" of {n_rows:,} rows"
     number = "none is" if not cells.n_rare else "1 is" if cells.n_rare == 1 else f"{cells.n_rare:,} are"
     answer = (
-        f"Of {cells.n_cells:,} observed cells{where}, {number} as odd as one cell in 1,000 is by chance; about "
-        f"{by_chance:,.1f} are expected by chance."
+        f"Of {cells.n_cells:,} observed cells{where}, {number} so odd that chance makes only one cell in 1,000 as odd; "
+        f"about {by_chance:,.1f} are expected."
     )
     state = "plain" if cells.n_rare else "good"
     if cells.n_rare and pdtrc(cells.n_rare - 1, by_chance) < MAX_CHANCE:
         state = "look"
     elif cells.n_rare and cells.n_cells * math.exp(cells.cells[0].log_tail) < MAX_CHANCE:
         state = "look"
-        answer += " The oddest is beyond what chance explains among so many."
+        answer += " The oddest is beyond what chance explains among so many cells."
     return Verdict("Are there cells that do not fit the rest of their row?", state, answer)
 
 

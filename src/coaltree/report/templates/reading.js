@@ -12,7 +12,7 @@ function centre(node, rows) {
 
 function insideOf(node) {
   const some = data.members ? data.members[node].slice(0, 5).join(", ") : "";
-  return `What is inside is too much to draw${some ? `; its leaves are ${some} and ${(counts[node] - 5).toLocaleString("en")} more` : ""}.`;
+  return `This clade is too large to draw${some ? `; its leaves are ${some} and ${(counts[node] - 5).toLocaleString("en")} more` : ""}.`;
 }
 
 function toggle(node) {
@@ -28,7 +28,7 @@ function toggle(node) {
   if (cursor >= 0) cursor = shownAncestor(cursor);
   if (rows) centre(node, rows);
   draw();
-  say(`${folded.has(node) ? "Folded" : "Unfolded"}: ${describe(node).join(" · ")}`);
+  say(`${folded.has(node) ? "Collapsed" : "Expanded"}: ${describe(node).join(" · ")}`);
 }
 
 function shownAncestor(node) {
@@ -140,6 +140,6 @@ function unfoldAll() {
   say(
     drawnWhole
       ? ""
-      : `All that this page can draw is unfolded: of a tree of ${counts[top].toLocaleString("en")} leaves only the oldest clades, each as a wedge. Click one to read what it holds.`,
+      : `Everything that this page can draw is expanded: a tree of ${counts[top].toLocaleString("en")} leaves is drawn by its oldest clades, each as a wedge. Click a wedge to read which leaves it has.`,
   );
 }

@@ -43,7 +43,7 @@ function describe(node) {
   const lines = [`Clade of ${counts[node].toLocaleString("en")} leaves`, `Height ${number(data.heights[node])}`];
   if (data.support && data.support[node] !== null) lines.push(`Support ${percent(data.support[node])}`);
   if (data.ratios[node] !== null) lines.push(explained(data.ratios[node]));
-  lines.push(data.clusters[node] >= 0 ? `In ${clusterName(data.clusters[node])}` : "Of several clusters");
+  lines.push(data.clusters[node] >= 0 ? `In ${clusterName(data.clusters[node])}` : "In several clusters");
   for (const [j, inside, outside, code] of data.apart[node]) {
     const column = data.columns[j];
     lines.push(
@@ -52,7 +52,7 @@ function describe(node) {
         : `${column.name}: mean ${valueOf(column, inside, true)}, elsewhere ${valueOf(column, outside, true)}`,
     );
   }
-  if (!data.apart[node].length && node !== top) lines.push("Little sets it apart from the rest");
+  if (!data.apart[node].length && node !== top) lines.push("Differs little from the other rows");
   return lines;
 }
 
