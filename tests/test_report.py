@@ -240,8 +240,8 @@ def test_how_strongly_clusters_were_decided(model):
 def strength_of(log_odds, log_ratio):
     factor = math.exp(min(log_odds, 50))
     if factor < 1.05:
-        return f"no ({words_of(log_ratio)})"
-    word = "weakly" if factor < 3 else "clearly" if factor < 20 else "strongly" if factor < 100 else "very strongly"
+        return f"none ({words_of(log_ratio)})"
+    word = "weak" if factor < 3 else "clear" if factor < 20 else "strong" if factor < 100 else "very strong"
     return (
         f"{word} ({words_of(abs(log_ratio)).removeprefix('one tree explains them ').removesuffix(' better than two')})"
     )
@@ -250,12 +250,12 @@ def strength_of(log_odds, log_ratio):
 @pytest.mark.parametrize(
     ("factor", "together", "apart"),
     [
-        (24, "strongly 24", "no 24"),
-        (1 / 240, "no 240", "very strongly 240"),
-        (2.9, "weakly 2.9", "no 2.9"),
-        (3.1, "clearly 3.1", "no 3.1"),
-        (1, "no as well", "no as well"),
-        (1e300, "very strongly million", "no million"),
+        (24, "strong 24", "none 24"),
+        (1 / 240, "none 240", "very strong 240"),
+        (2.9, "weak 2.9", "none 2.9"),
+        (3.1, "clear 3.1", "none 3.1"),
+        (1, "none as well", "none as well"),
+        (1e300, "very strong million", "none million"),
     ],
 )
 def test_strengths_in_words(factor, together, apart):

@@ -26,7 +26,7 @@ _MAX_EXACT = 9  # characters of a value that is written with all digits
 _DIGITS = 6
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # of the years 0 to 9999
 _EVEN = math.log(1.05)  # log odds below which neither side is better
-_STRENGTHS = ((100, "very strongly"), (20, "strongly"), (3, "clearly"), (1, "weakly"))  # by the smallest factor
+_STRENGTHS = ((100, "very strong"), (20, "strong"), (3, "clear"), (1, "weak"))  # by the smallest factor
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -235,7 +235,7 @@ def describe_cohesion(log_ratio: float) -> str:
     Examples
     --------
     >>> describe_cohesion(3.2), describe_cohesion(0.7), describe_cohesion(-0.7)
-    ('strongly (25 times)', 'weakly (2 times)', 'no (two trees explain them 2 times better than one)')
+    ('strong (25 times)', 'weak (2 times)', 'none (two trees explain them 2 times better than one)')
     """
     return _strength(log_ratio, log_ratio)
 
@@ -246,14 +246,14 @@ def describe_separation(log_ratio: float) -> str:
     Examples
     --------
     >>> describe_separation(-5.5), describe_separation(-2.0), describe_separation(0.0)
-    ('very strongly (240 times)', 'clearly (7.4 times)', 'no (one tree explains them as well as two)')
+    ('very strong (240 times)', 'clear (7.4 times)', 'none (one tree explains them as well as two)')
     """
     return _strength(-log_ratio, log_ratio)
 
 
 def _strength(log_odds: float, log_ratio: float) -> str:
     if log_odds < _EVEN:
-        return f"no ({describe_ratio(log_ratio)})"
+        return f"none ({describe_ratio(log_ratio)})"
     strength = next(word for least, word in _STRENGTHS if log_odds >= math.log(least))
     return f"{strength} ({_format_factor(log_odds)})"
 
