@@ -23,6 +23,7 @@ PROCESSES = {
     "missing": ct.Brownian(1.0, 0.1),
     "stationary": ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0, 0.1),
     "multinomial": ct.Multinomial(0.5, [[0.2, 0.3, 0.5]] * 20),
+    "cities": ct.Multinomial(0.5, [np.full(60, 1 / 60)] * 8),  # more states than coordinates
     "mixed": MIXED,
 }
 
@@ -30,7 +31,7 @@ PROCESSES = {
 def simulated(name, n=700):
     process = PROCESSES[name]
     rng = np.random.default_rng(5)
-    columns = {"multinomial": 20, "mixed": 7}.get(name, 6)
+    columns = {"multinomial": 20, "cities": 8, "mixed": 7}.get(name, 6)
     X = process.simulate(ct.simulate_tree(n, rng), rng, n_columns=columns)
     if name in ("missing", "mixed"):
         X[rng.random(X.shape) < 0.1] = np.nan

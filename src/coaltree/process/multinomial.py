@@ -44,6 +44,7 @@ IntArray = NDArray[np.intp]
 MIN_RATE, MAX_RATE = 1e-100, 1e100  # beyond these, squares of path lengths overflow or underflow
 MIN_SHARE = 1e-100
 MAX_STATES = 10_000  # a message has a number for each state
+MAX_COORDINATES = 16  # of a column, when points are compared in the search for neighbours
 EM_STEPS, EM_TOLERANCE = 50, 1e-3
 SCALE_WIDTHS = (0.5, 0.1)  # of steps of the logarithm of all rates
 SITE_NOISE_PRIOR = (1.0, 5.0)  # of the Beta distribution of a noise: most cells show the state of their lineage
@@ -308,15 +309,15 @@ class Multinomial(Process):
         """Return the messages, each column weighted by the log likelihood that differing states cost; NaN where flat."""
         own = messages[0]
         assert isinstance(own, SiteMessages)
-        points = np.empty((len(own.q), len(own.message)), dtype=np.float32)
+        points = []
         for d, (first, last) in enumerate(pairwise(own.start)):
             ratios = own.message[:, first:last].T
             scaled = (ratios * np.sqrt(own.q[first:last, None])).astype(np.float32)
             weight = math.log1p(1 / max(2 * own.rate[d] * height, 1e-6))
             scaled[:, ratios.min(axis=0) > (1 - 1e-6) * ratios.max(axis=0)] = np.nan  # nothing was observed
             scaled *= np.float32(math.sqrt(0.5 * weight)) / np.sqrt((scaled**2).sum(axis=0))
-            points[first:last] = scaled
-        return points
+            points.append(_project(scaled))
+        return np.concatenate([np.empty((0, len(own.message)), dtype=np.float32), *points])
 
     @property
     def min_attachment_height(self) -> float:
@@ -480,6 +481,23 @@ class Multinomial(Process):
             for q in process.equilibrium:
                 q.setflags(write=False)
         return process
+
+
+def _project(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return points with at most `MAX_COORDINATES` coordinates, by a random projection that is the same each time.
+
+    It keeps squared distances on average (Johnson and Lindenstrauss, 1984). Comparing points takes most of the time of the
+    neighbour search, and without it a column of a hundred cities would take as long as a hundred columns of numbers.
+    """
+    n_states = len(points)
+    if n_states <= MAX_COORDINATES:
+        return points
+    signs = np.random.default_rng(n_states).choice([-1.0, 1.0], size=(n_states, MAX_COORDINATES)).astype(np.float32)
+    projected = np.zeros((MAX_COORDINATES, points.shape[1]), dtype=np.float32)
+    for own, state in zip(signs / np.float32(math.sqrt(MAX_COORDINATES)), points, strict=True):
+        for coordinate, sign in zip(projected, own, strict=True):  # not `@`, whose rounding depends on a point's index
+            coordinate += sign * state
+    return projected
 
 
 def smoothed_shares(codes: FloatArray, n_states: int | None = None) -> FloatArray:

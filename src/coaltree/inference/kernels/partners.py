@@ -238,7 +238,7 @@ def enter_all(forest, partners, scratch):
             points.build(forest, partners.space, partners.used, scratch.search, scratch.pair)
         if partners.sketch.n_sites:
             for i in range(partners.used):
-                sketches.enter(forest, partners.sketch, i)
+                sketches.enter(forest, partners.sketch, i, scratch.glance)
 
 
 def find_partners(forest, partners, which, scratch):
@@ -391,7 +391,7 @@ def _replace_pair(forest, partners, i, j, node, scratch):
     if forest.complete:  # where the younger was: a lineage that takes in many rows stays in one place
         points.replace(forest, partners.space, j, i, new)
     if partners.sketch.n_sites:
-        sketches.enter(forest, partners.sketch, new)
+        sketches.enter(forest, partners.sketch, new, scratch.glance)
     if partners.used - partners.n_live > partners.used // 8:
         _close_up(forest, partners, scratch)
 
