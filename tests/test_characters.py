@@ -582,7 +582,7 @@ class TestFrames:
             ct.read_characters(tmp_path / "x.csv")
         with pytest.raises(InputError, match="does not exist"):
             ct.read_characters(tmp_path / "none.dat")
-        (tmp_path / "x.nex").write_bytes(b"\x00\x01\xff")
+        (tmp_path / "x.nex").write_bytes(b"\x00\x01\x02\xff\xff")
         with pytest.raises(InputError, match="line 1"):
             ct.read_characters(tmp_path / "x.nex")
 

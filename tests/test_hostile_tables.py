@@ -21,7 +21,7 @@ from coaltree.table import read_file as files
 from coaltree.table.columns import read_columns
 from coaltree.table.encoding import fit_encoding, read_new_rows
 from coaltree.table.fill import fill_cells, fill_file
-from coaltree.table.read_file import read_file
+from coaltree.table.read_file import open_bytes, read_file
 from command_line import command_in
 from named import refused
 
@@ -112,6 +112,46 @@ def test_a_panic_of_polars_is_a_message(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().err == "a warning\n"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_text_with_a_byte_order_mark(tmp_path, encoding, compressed):
+    """Spreadsheet programs write "Unicode text" in UTF-16."""
+    data = "id\tgröße\tk\r\na\t1,5\tü\r\nb\t\tv\r\nc\t3,5\tü\r\n".encode(encoding)
+    path = tmp_path / ("t.txt.gz" if compressed else "t.txt")
+    path.write_bytes(gzip.compress(data) if compressed else data)
+    with pytest.warns(InputWarning, match="decimal commas"):
+        file = read_file(path)
+    assert (file.row_names, file.frame.columns) == (("a", "b", "c"), ["größe", "k"])
+    assert file.frame["größe"].to_list() == [1.5, None, 3.5]
+    filled = fill_file(path, {"größe": ([1], [2.5])})
+    filled = gzip.decompress(filled) if compressed else filled
+    assert filled.decode("utf-8-sig") == data.decode(encoding).replace("b\t\t", "b\t2,5\t")
+    assert open_bytes(data, "standard input").suffix == ".tsv"
+
+
+def test_lines_that_end_with_a_delimiter(tmp_path, monkeypatch, capsys):
+    (tmp_path / "t.csv").write_text("id,x,k,\n" + "".join(f"r{i},{i if i else ''},{'uv'[i % 2]},\n" for i in range(9)))
+    assert read_file(tmp_path / "t.csv").frame.columns == ["x", "k", "Unnamed: 3"]
+    run = command_in(tmp_path, monkeypatch, capsys)
+    code, _, err = run("impute", "t.csv", "-o", "f.csv")
+    assert code == 0
+    assert "'Unnamed: 3'" in err
+    lines = (tmp_path / "f.csv").read_text().splitlines()
+    assert lines[0] == "id,x,k,"
+    assert all(line.endswith(",") and ",," not in line for line in lines)
+    (tmp_path / "t.csv").write_text("id,x,k,\na,1,u,\nb,2,v,9\n")
+    with refused("Column 4 name header"):
+        read_file(tmp_path / "t.csv")
+
+
+def test_a_file_without_a_header(tmp_path):
+    (tmp_path / "t.csv").write_text("5.1,3.5,a\n4.9,3.0,b\n4.7,3.2,a\n")
+    with pytest.warns(InputWarning, match="no header"):
+        read_file(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("2019,2020,a\n4.9,3.0,b\n4.7,3.2,a\n")
+    read_file(tmp_path / "t.csv")
+
+
 # --------------------------------------------------------------------------------- dates and durations
 
 DURATIONS = [dt.timedelta(hours=h) for h in (1, 2, 3, 50, 51)] + [None]
@@ -174,6 +214,24 @@ def test_the_largest_numbers():
     assert np.isfinite(numbers).all()
     with refused("'x0' 1e+308 row 0 standardize"):
         ct.CoalescentClustering(standardize=False).fit(table)
+
+
+@pytest.mark.usefixtures("short_chains")
+def test_parameters_of_predictions_are_finite():
+    model = ct.CoalescentClustering().fit([[1.7e308], [-1.7e308], [1.0]])
+    numbers = [v for v in model.prediction_parameters_["x0"].values() if isinstance(v, float)]
+    assert len(numbers) > 3
+    assert np.isfinite(numbers).all()
+
+
+def test_floats_longer_than_double_precision():
+    table = np.array([["1e400"], ["1"], ["2"]]).astype(np.longdouble)
+    if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
+        pytest.skip("no longer floats here")
+    with refused("infinite row 0"):
+        ct.CoalescentClustering().fit(table)
+    with refused("infinite row 0"):
+        ct.greedy(table, ct.Brownian())
 
 
 # --------------------------------------------------------------------------------------------- objects

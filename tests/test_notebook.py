@@ -169,3 +169,15 @@ def test_merges_at_height_nought_are_a_fact(model, imputer):
     assert "merges at height 0 27, clusters" in same._repr_html_()
     assert "height 0" not in model._repr_html_()
     assert "height 0" not in imputer._repr_html_()
+
+
+def test_showing_a_model_draws_no_trees():
+    """The diagram of scikit-learn 1.9 asks for the value of every name that `dir` lists."""
+    model = ct.CoalescentClustering().fit(np.random.default_rng(0).normal(size=(30, 3)))
+    assert "labels_" in dir(model)
+    model._repr_html_()
+    model._repr_mimebundle_()
+    assert model._model.known_predictor is None
+    model.predict([[0.0, 0.0, 0.0]])
+    assert "prediction_parameters_" in dir(model)
+    assert "labels_" not in dir(ct.CoalescentClustering())

@@ -222,7 +222,8 @@ def test_bad_choices(write, options, parts):
         (",b\nx,2\nx,3\n", ["Column 1", "no name", "not distinct"]),
         (",b\nx,2\n,3\n", ["Column 1", "no name", "not distinct"]),
         ("a,b\n1,2\nx,café\n".encode("latin-1"), ["not UTF-8", "0xe9", "line 3", "Latin-1"]),
-        ("a,b\n1,2\n".encode("utf-16"), ["not UTF-8"]),
+        ("a,b\n1,2\n".encode("utf-16-le"), ["null bytes", "utf-16le"]),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], ["null bytes", "damaged"]),
         ("a,b\n1," + "x" * 200_000 + "\n", ["Line 2", "cannot be read"]),
     ],
 )

@@ -262,6 +262,15 @@ class CoalescentEstimator(BaseEstimator, Settings):
         state: dict[str, Any] = super().__getstate__()
         return state | {"client": self.client if isinstance(self.client, str) else None}
 
+    def __dir__(self) -> list[str]:
+        """Leave out `prediction_parameters_` until trees have been drawn.
+
+        scikit-learn asks for the value of every name here, and shows them in its diagram; this one would take seconds or minutes.
+        """
+        model = vars(self).get("_model")
+        lazy = set() if model is not None and model.known_predictor is not None else {"prediction_parameters_"}
+        return [name for name in object.__dir__(self) if name not in lazy and hasattr(self, name)]
+
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + self._facts_html()
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ..table.cells import Category
-from ..table.scaling import ColumnScale
+from ..table.scaling import LARGEST, ColumnScale
 from ..tree.tree import Tree
 from .base import ParameterSampler, Process, WeightedTrees, indexed_names
 from .gaussian_columns import (
@@ -298,8 +298,8 @@ class Gaussian(Process):
             assert isinstance(scale, ColumnScale), "the columns of a Gaussian process are real"
             facts = {
                 "process": self.kind,
-                "sd": float(deviations[d] * scale.unit_at(0.0)),
-                "noise_sd": float(noises[d] * scale.unit_at(0.0)),
+                "sd": min(float(deviations[d]) * scale.unit_at(0.0), LARGEST),
+                "noise_sd": min(float(noises[d]) * scale.unit_at(0.0), LARGEST),
                 **self._describe_equilibrium(d, scale),
             }
             if scale.power is not None:

@@ -23,7 +23,8 @@ def as_matrix(X: ArrayLike) -> FloatArray:
         given = np.asarray(X)
         if given.dtype.kind == "c":
             raise TypeError("complex numbers")
-        matrix = np.array(given, dtype=np.float64)
+        with np.errstate(over="ignore"):  # longer floats become infinite, which is reported below
+            matrix = np.array(given, dtype=np.float64)
     except Exception as error:  # conversions of the objects in it may raise anything
         raise InputError(
             f"The table could not be read as numbers ({shorten(str(error))}). Pass real values or state codes, with NaN for "

@@ -52,7 +52,8 @@ class NumberCells:
 
     def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
         """Read the cells as numbers; always a copy."""
-        return self.values.astype(np.float64)
+        with np.errstate(over="ignore"):  # longer floats become infinite, which is reported later
+            return self.values.astype(np.float64)
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
         """Read each distinct number as a category, in numerical order."""

@@ -24,7 +24,14 @@ DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical b
 N_SAMPLE_RECORDS = 1000
 """Records that decide on the delimiter."""
 
-_UNNAMED = "Unnamed: 0"  # the name that pandas gives to a column without one
+# that of UTF-32 begins with that of UTF-16
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE_BYTES = 2**16  # of which a third are null bytes where text has two bytes a letter
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,10 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> DelimitedText
     unnamed = None
     if not names[0].strip():
         unnamed = names[0] = _name_unnamed([name.strip() for name in names])
+    for j, name in enumerate(names):
+        # Some programs end every line with a delimiter.
+        if not name.strip() and _is_empty_column(data, delimiter, j):
+            names[j] = _name_unnamed([name.strip() for name in names], j)
     header = _check_header(names, source)
     n_lines, n_blank = _check_rows(data, delimiter, header, source)
     if n_lines == 1:
@@ -118,6 +129,26 @@ def split_at_blanks(lines: Iterable[str]) -> Iterator[list[str]]:
     """Split lines into the fields between runs of blanks."""
     stripped = (line.strip() for line in lines)
     return csv.reader((line for line in stripped if line), delimiter=" ", skipinitialspace=True, strict=True)
+
+
+def to_utf8(data: bytes, source: str) -> bytes:
+    """Convert text in UTF-16 or UTF-32, which spreadsheet programs write as "Unicode text", to UTF-8 with a byte order mark.
+
+    Other bytes are returned as they are.
+    """
+    encoding = next((own for mark, own in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
+    sample = data[:_SAMPLE_BYTES]
+    if encoding is None and 3 * sample.count(0) <= len(sample):
+        return data
+    try:
+        if encoding is None:
+            raise UnicodeError
+        return codecs.BOM_UTF8 + data.decode(encoding).encode()
+    except UnicodeError:
+        raise InputError(
+            f"{source} has many null bytes: it is binary, or text in UTF-16 that is damaged or has no byte order mark. Save it "
+            "as UTF-8 (iconv -f utf-16le -t utf-8)."
+        ) from None
 
 
 def _normalise(data: bytes, source: str) -> bytes:
@@ -186,12 +217,22 @@ def _check_header(record: Sequence[str], source: str) -> tuple[str, ...]:
     return header
 
 
-def _name_unnamed(others: Container[str]) -> str:
-    """Name a first column without a name, as pandas does."""
-    name, times = _UNNAMED, 0
+def _is_empty_column(data: bytes, delimiter: str, column: int) -> bool:
+    """Return whether a column has no text in any record, the header among them."""
+    try:
+        return not any(
+            any(text.strip() for text in record[column : column + 1]) for record in _read_records(data, delimiter)
+        )
+    except csv.Error:  # `_check_rows` names the line
+        return False
+
+
+def _name_unnamed(others: Container[str], column: int = 0) -> str:
+    """Name a column without a name, as pandas does."""
+    name, times = f"Unnamed: {column}", 0
     while name in others:
         times += 1
-        name = f"{_UNNAMED}.{times}"
+        name = f"Unnamed: {column}.{times}"
     return name
 
 

@@ -28,7 +28,7 @@ from .._validation import quote, shorten
 from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
 from .cldf import is_cldf
-from .delimited import LocalNumbers, check_text, read_text_columns
+from .delimited import LocalNumbers, check_text, read_text_columns, to_utf8
 from .limits import MAX_FILE_BYTES, check_file_size
 from .messages import column_names, distinct_names, listing, row_label
 
@@ -122,9 +122,10 @@ class TableFile:
         return data
 
     def read(self) -> bytes:
-        """Return the decompressed content."""
+        """Return the decompressed content, text in UTF-16 or UTF-32 as UTF-8."""
         data = self.read_raw()
-        return _decompress(data, self.name) if self.compressed else data
+        data = _decompress(data, self.name) if self.compressed else data
+        return to_utf8(data, self.name) if self.is_text or self.is_characters else data
 
 
 def import_polars() -> Any:
@@ -205,7 +206,7 @@ def open_bytes(data: bytes, name: str, kind: str | None = None) -> TableFile:
     if kind is None and data.startswith(b"PAR1"):
         kind = "parquet"
     if kind is None:
-        text = _decompress(data, name) if compressed else data
+        text = to_utf8(_decompress(data, name) if compressed else data, name)
         if text.lstrip(b"\xef\xbb\xbf \t\r\n")[:6].upper() == b"#NEXUS":
             return TableFile(name, ".nexus", compressed, data=data)
         header = text.lstrip(b"\r\n").partition(b"\n")[0]
@@ -473,8 +474,9 @@ def read_file(
     Warns
     -----
     InputWarning
-        For decimal commas, an unexpected delimiter, an index without a name, row names that are not distinct, and a first
-        column that numbers the rows, nearly identifies them, or identifies them but looks like dates or numbers.
+        For decimal commas, an unexpected delimiter, a header that looks like a row of numbers, an index without a name, row names
+        that are not distinct, and a first column that numbers the rows, nearly identifies them, or identifies them but looks
+        like dates or numbers.
     """
     file = open_table(path)
     polars = import_polars()
@@ -482,6 +484,7 @@ def read_file(
     if file.is_text:
         text = check_text(file.read(), file.name, DELIMITERS[file.suffix])
         unnamed = text.unnamed
+        _warn_number_header(text.header, file.name)
         keep_text = {id_column or "", *categorical, *(name for name in text.header if _is_index(name, unnamed))}
         texts, frame, local = read_text_columns(polars, text, file.name, na_values, keep_text)
         del text  # the whole file
@@ -526,6 +529,8 @@ def read_file(
 
 # pandas gives these names to an index without a name, in text files and in parquet files.
 _PANDAS_INDEX = re.compile(r"Unnamed: 0([._]\d+)*|__index_level_\d+__")
+# A column named by such a number is probably one of a file without a header; whole numbers may be years.
+_DECIMAL = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
 # A text column of at least MIN_NAMED_ROWS cells was probably meant as row names if this share of them is distinct.
 MIN_DISTINCT_SHARE = 0.9
 MIN_NAMED_ROWS = 10
@@ -616,6 +621,15 @@ def _numbers_the_rows(column: Any) -> bool:
     if not column.dtype.is_integer() or len(column) < MIN_NUMBERED_ROWS or column.null_count():
         return False
     return bool((column.diff().drop_nulls() == 1).all())
+
+
+def _warn_number_header(header: Sequence[str], source: str) -> None:
+    numbers = [name for name in header if _DECIMAL.fullmatch(name)]
+    if numbers:
+        _warn(
+            f"The header of {source} has names that are numbers, such as {quote(numbers[0])}. If the file has no header, its "
+            "first row was taken for one: put a line with the names of the columns before it."
+        )
 
 
 def _warn_number_names(name: str, cells: list[str], source: str) -> None:

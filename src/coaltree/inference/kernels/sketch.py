@@ -16,9 +16,9 @@ Sketches prove that a pair rises, and nothing else. No p is taken to be below `L
 roundoff of e = 2^-24, p of a binary site is off by at most ``4 e |p - 1| + e p``, 1 / p by a share of at most
 ``4 e / LEAST + e``, and the sum, as it is added up below, by a share of 30 e more, rounded weights included: less than `MARGIN`
 in all. Of a site with K > 2 states, products of both signs are added up, each off by at most 4 e, their sum by at most
-``(K + 3) e u sum_k |z_k z'_k|``. By Cauchy and Schwarz the last sum is at most the product of the lengths of z and z'. The product
-of the largest lengths among the sites of each lineage stands for it, and that much is added to every p. What cannot be sketched
-is not a number, and proves nothing.
+``(K + 3) e u sum_k |z_k z'_k|``. By Cauchy and Schwarz the last sum is at most the product of the lengths of z and z'. The
+product of the largest lengths among the sites of each lineage stands for it, and that much is added to every p. What cannot be
+sketched is not a number, and proves nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Glance:
 
     def __init__(self, forest):
         is_sketched = forest.n_real == 0 and forest.n_ranks >= 2
-        self.one = np.empty(forest.state.shape[1] if is_sketched else 0, dtype=np.float32)  # that others are held against
+        self.one = np.empty(
+            forest.state.shape[1] if is_sketched else 0, dtype=np.float32
+        )  # that others are held against
         self.term = np.empty(forest.n_sites if is_sketched else 0, dtype=np.float32)
         self.weight = np.asarray(forest.site_weight, dtype=np.float32)[: self.term.shape[0]]
         self.error = 0.0  # of p, for each unit of length of the other sketch
