@@ -382,7 +382,7 @@ def add_evidence(
 
     with notes.time_step("evidence"), progress_bar(not notes.quiet) as report:
         compared = compare_models(model, seed, report)
-    facts["evidence"] = [own.facts() for own in compared]
+    facts["evidence"] = [candidate.facts() for candidate in compared]
     facts["evidence_in_words"] = describe_comparison(compared)
     folder.add("evidence.csv", evidence_csv(facts["evidence"]))
     folder.add("summary.json", json_text(facts))

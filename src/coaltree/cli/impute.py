@@ -153,14 +153,14 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
     if imputer is not None and n_missing(rows):
         filled, known = imputer.transform(file.frame), imputer.predictive(file.frame)
         for j, (at, values) in _fills(rows, imputer._read_rows(filled).table).items():
-            shown, own = filled.to_series(rows.columns[j].index)[at].to_list(), known[rows.columns[j].name]
+            shown, predicted = filled.to_series(rows.columns[j].index)[at].to_list(), known[rows.columns[j].name]
             sds: list[float | None] = [None] * len(at)
             shares: list[float | None] = [None] * len(at)
-            if isinstance(own, RealCells):
-                sds = own.sd[at].tolist()
+            if isinstance(predicted, RealCells):
+                sds = predicted.sd[at].tolist()
             else:
-                code = {category: k for k, category in reversed([*enumerate(own.categories)])}
-                shares = own.probability[at, [code[value] for value in values]].tolist()
+                code = {category: k for k, category in reversed([*enumerate(predicted.categories)])}
+                shares = predicted.probability[at, [code[value] for value in values]].tolist()
             cells += zip(at, [j] * len(at), shown, sds, shares, strict=True)
     cells.sort(key=lambda cell: cell[:2])
     names = file.row_names or tuple(map(str, range(rows.n_rows)))

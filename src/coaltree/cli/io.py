@@ -185,7 +185,7 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     known = encoding.categories_by_name
     if table.is_characters:
         # Gaps are what they were in the fit.
-        are_states = any(GAP_STATE in own for own in known.values())
+        are_states = any(GAP_STATE in categories for categories in known.values())
         with notes.time_step("reading"), notes.capture_warnings():
             return read_any_file(table, {**settings, "gaps": "state" if are_states else "missing"})
     header, id_column = read_header(table), settings["id_column"]

@@ -155,8 +155,8 @@ def _columns(text: str) -> int:
 def parameter_listing(parameters: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a listing of the parameters by column, one per line."""
     return "\n".join(
-        f"  {_short_name(name)}: {', '.join(f'{what} {_format_value(value)}' for what, value in own.items())}"
-        for name, own in parameters.items()
+        f"  {_short_name(name)}: {', '.join(f'{what} {_format_value(value)}' for what, value in values.items())}"
+        for name, values in parameters.items()
     )
 
 
@@ -195,12 +195,12 @@ def _evidence(facts: dict[str, Any]) -> str:
     if not facts.get("evidence"):
         return str(facts.get("evidence_in_words", ""))
     lines = [facts["evidence_in_words"]]
-    for own in facts["evidence"]:
-        against = "" if own["words"] == "best" else f"; log Bayes factor {own['log_bayes_factor']:.1f}"
-        error = f" ± {own['bayes_factor_error']:.1g}" if against else ""
+    for model in facts["evidence"]:
+        against = "" if model["words"] == "best" else f"; log Bayes factor {model['log_bayes_factor']:.1f}"
+        error = f" ± {model['bayes_factor_error']:.1g}" if against else ""
         lines.append(
-            f"{own['model']}: log evidence {own['log_evidence']:.1f} ± {own['standard_error']:.1g}, "
-            f"{count(own['fitted_parameters'], 'fitted parameter')}{against}{error}; {own['words']}"
+            f"{model['model']}: log evidence {model['log_evidence']:.1f} ± {model['standard_error']:.1g}, "
+            f"{count(model['fitted_parameters'], 'fitted parameter')}{against}{error}; {model['words']}"
         )
     return f"\n{' ' * 10}".join(lines)
 

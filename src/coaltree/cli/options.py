@@ -133,10 +133,10 @@ def with_cut_rules(for_trees: bool = False) -> Callable[[Callable[..., None]], C
             command(cut_rules={name: arguments.pop(name) for name in rules}, **arguments)
 
         signature = inspect.signature(command, eval_str=True)
-        own = list(signature.parameters.values())
-        at = next(i for i, parameter in enumerate(own) if parameter.name == "cut_rules")
-        own[at : at + 1] = [_rule_option(name, rule) for name, rule in rules.items()]
-        run.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+        parameters = list(signature.parameters.values())
+        at = next(i for i, parameter in enumerate(parameters) if parameter.name == "cut_rules")
+        parameters[at : at + 1] = [_rule_option(name, rule) for name, rule in rules.items()]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return run
 
     return decorate

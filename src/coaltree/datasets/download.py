@@ -171,8 +171,8 @@ def fetch_file(name: str) -> bytes:
         If a download is necessary and pooch is not installed.
     """
     source = SOURCES[name]
-    own = _find_local(name)
-    path = own if own is not None else _download(name, source)
+    local = _find_local(name)
+    path = local if local is not None else _download(name, source)
     try:
         content = path.read_bytes()
     except OSError as error:

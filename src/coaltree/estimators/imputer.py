@@ -147,8 +147,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
                 unknown = column.codes < 0
                 if j in places:
                     start = places[j]
-                    own = found.probability[:, start : start + len(column.categories)]
-                    probability[at] = np.where(unknown[at][:, None], own, probability[at])
+                    shares = found.probability[:, start : start + len(column.categories)]
+                    probability[at] = np.where(unknown[at][:, None], shares, probability[at])
                 elif len(column.categories) == 1:
                     probability[unknown] = 1.0
                 columns[column.name] = CategoricalCells(column.categories, probability, missing)
@@ -241,14 +241,14 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         real, categorical, scales = 0, n_real, self._scales_by_position()
         for j, column in enumerate(table.columns):
             missing = incomplete_cells(column)
-            own = np.flatnonzero(missing[at])
+            rows_missing = np.flatnonzero(missing[at])
             if isinstance(column, RealColumn):
                 if encoding.informative[j]:
-                    fills[column.index] = (at[own], scales[j].decode(values[own, real]))
+                    fills[column.index] = (at[rows_missing], scales[j].decode(values[rows_missing, real]))
                     real += 1
             elif encoding.informative[j]:
-                codes = values[own, categorical].astype(np.intp)
-                fills[column.index] = (at[own], [column.categories[code] for code in codes])
+                codes = values[rows_missing, categorical].astype(np.intp)
+                fills[column.index] = (at[rows_missing], [column.categories[code] for code in codes])
                 categorical += 1
             if not encoding.informative[j] and self._model.constants[j] is not None:
                 fills[column.index] = (np.flatnonzero(missing), [self._model.constants[j]] * int(missing.sum()))
@@ -268,8 +268,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         if frame.implementation.is_pandas_like():
             import pandas as pd
 
-            own = pd.DataFrame(flags, index=filled.index)
-            return pd.concat([filled, own], axis=1)
+            indicators = pd.DataFrame(flags, index=filled.index)
+            return pd.concat([filled, indicators], axis=1)
         return frame.with_columns(*added).to_native() if added else filled
 
     def __sklearn_tags__(self) -> Tags:

@@ -70,8 +70,8 @@ def to_imputer(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
     """
     parameters = state.parameters if n_jobs is None else state.parameters | {"n_jobs": n_jobs}
     if state.estimator == ClusterSettings._estimator:
-        own = {*parameter_names(ClusterSettings)} - {*parameter_names(ImputationSettings)}
-        parameters = {name: value for name, value in parameters.items() if name not in own}
+        cluster_only = {*parameter_names(ClusterSettings)} - {*parameter_names(ImputationSettings)}
+        parameters = {name: value for name, value in parameters.items() if name not in cluster_only}
         state = replace(state, estimator=ImputationSettings._estimator, labels=None)
     model = to_estimator(replace(state, parameters=parameters), source)
     if not isinstance(model, CoalescentImputer):

@@ -28,8 +28,8 @@ def fingerprint(subject: Any, *settings: object) -> str:
 
     def add(part: Any) -> None:
         if isinstance(part, tuple | list):
-            for own in part:
-                add(own)
+            for item in part:
+                add(item)
         elif part is not None:
             digest.update(np.asarray(part).tobytes())
 
@@ -191,12 +191,12 @@ class SearchCheckpoint:
             return None
         facts, arrays = stored
         live, n, done = len(arrays["nodes"]), len(merges.children) + 1, facts["done"]
-        for name, own in _messages(forest, live).items():
-            own[...] = arrays[name]
+        for name, array in _messages(forest, live).items():
+            array[...] = arrays[name]
         np.asarray(lists.node)[:live] = arrays["nodes"]
         np.asarray(lists.counts)[:2] = live
         merges.children[:done], merges.heights[n : n + done] = arrays["children"], arrays["heights"]
-        return done, [Round(*own) for own in facts["rounds"]]
+        return done, [Round(*entry) for entry in facts["rounds"]]
 
 
 def _messages(forest: Forest, n: int) -> dict[str, NDArray[np.float64]]:

@@ -197,7 +197,9 @@ def mcmc(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # issued below
             tree = greedy(initial, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
-        chains = [_init_chain(initial, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
+        chains = [
+            _init_chain(initial, resolved, tree, seed, sampler) for seed, sampler in zip(seeds, samplers, strict=True)
+        ]
         n_missing = len(samplers[0].missing_cells()) if samplers[0] else 0
         record = ChainRecord.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
         file = None

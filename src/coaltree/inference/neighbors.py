@@ -205,7 +205,7 @@ def _divide(points: NDArray[np.float32], rng: np.random.Generator) -> tuple[IntA
         for weight, column in zip(direction, points, strict=True):  # not `@`, whose rounding depends on a point's index
             projection += np.multiply(weight, column, out=term)
         for first, last in pairwise(bounds):
-            own = order[first:last]
-            own[:] = own[np.argpartition(projection[own], len(own) // 2)]
+            members = order[first:last]
+            members[:] = members[np.argpartition(projection[members], len(members) // 2)]
         bounds = np.sort(np.concatenate([bounds, (bounds[:-1] + bounds[1:]) // 2]))
     return order, bounds

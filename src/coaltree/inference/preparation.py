@@ -89,13 +89,13 @@ def fill_from_neighbors(X: FloatArray, n_real: int, *, n_neighbors: int = N_NEIG
         total = squares[rows] @ indicator.T + indicator[rows] @ squares.T - 2 * (values[rows] @ values.T)
         distances = (np.maximum(total, 0.0) + EXPECTED_DISTANCE) / (indicator[rows] @ indicator.T + 1)
         for column in np.flatnonzero(missing[rows].any(axis=0)).tolist():
-            own = np.flatnonzero(missing[rows, column])
+            lacking = np.flatnonzero(missing[rows, column])
             others = np.flatnonzero(observed[:, column])  # never the row itself, which lacks the cell
-            to_others = distances[np.ix_(own, others)]
+            to_others = distances[np.ix_(lacking, others)]
             last = min(n_neighbors, len(others)) - 1
             limit = np.partition(to_others, last, axis=1)[:, last, None]
             near = (to_others <= limit * (1 + RELATIVE_TOLERANCE)).astype(np.float64)
-            filled[rows[own], column] = near @ X[others, column] / near.sum(axis=1)
+            filled[rows[lacking], column] = near @ X[others, column] / near.sum(axis=1)
     return filled
 
 
@@ -197,11 +197,11 @@ def arrange(X: FloatArray, n_states: tuple[int, ...]) -> Arrangement:
     starts = table.starts.tolist()
     codes = []
     for j in (columns[n_real:] - n_real).tolist():
-        own = found.states[starts[j] : starts[j + 1]]
-        if len(own) > MAX_SET_STATES and j in table.set_columns:  # sets may hold the first states only
-            codes.append(np.arange(len(own)))
+        colours = found.states[starts[j] : starts[j + 1]]
+        if len(colours) > MAX_SET_STATES and j in table.set_columns:  # sets may hold the first states only
+            codes.append(np.arange(len(colours)))
         else:
-            codes.append(np.argsort(np.argsort(own, kind="stable"), kind="stable"))
+            codes.append(np.argsort(np.argsort(colours, kind="stable"), kind="stable"))
     signs = np.where(found.signs < 0, -1.0, 1.0)[columns[:n_real]]
     unsorted = Arrangement(np.arange(n), columns, signs, tuple(codes))
     return unsorted._replace(rows=sort_rows(unsorted.apply(X)))
@@ -244,8 +244,8 @@ def _refine(cells: _Cells, picked: IntArray, rows: Colours) -> _Found:
     n_colours = 0
     for _ in range(MAX_ROUNDS):
         # real columns
-        own = rows[:, None]
-        up, down = _mix(cells.plus ^ own).sum(axis=0), _mix(cells.minus ^ own).sum(axis=0)
+        row_colours = rows[:, None]
+        up, down = _mix(cells.plus ^ row_colours).sum(axis=0), _mix(cells.minus ^ row_colours).sum(axis=0)
         signs = (up > down).astype(np.intp) - (up < down)
         signs[(signs == 0) & (picked[:n_real] > 0)] = 1
         real_columns = _mix(_mix(up) + _mix(down) ^ seeds[:n_real])
@@ -264,7 +264,7 @@ def _refine(cells: _Cells, picked: IntArray, rows: Colours) -> _Found:
         codes = np.where(cells.known, states[cells.state] if len(states) else _MISSING, _MISSING)
         if len(cells.set_rows):
             codes[cells.set_rows, cells.set_columns] = _hash_sets(cells, states)
-        sums = _mix(codes ^ own).sum(axis=0)
+        sums = _mix(codes ^ row_colours).sum(axis=0)
         columns = np.append(real_columns, _mix(sums + np.uint64(1) ^ seeds[n_real:]))
         rows = _mix(np.hstack([real, codes]) ^ columns).sum(axis=1)
         found = _Found(rows, columns, signs, states)

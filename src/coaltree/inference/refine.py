@@ -165,7 +165,7 @@ def expected_heights(
     [0.1, 0.4, 1.6]
     """
     n = tree.n_leaves
-    if n < 2 or not any(own.noisy for own in process.columns(X[:1])):
+    if n < 2 or not any(columns.noisy for columns in process.columns(X[:1])):
         return tree
     spread = spread_heights(tree)
     if n > max_sampled_rows:

@@ -106,8 +106,8 @@ def encoding_to_json(encoding: Encoding) -> list[dict[str, Any]]:
             if scale.power is not None:
                 column["power"] = scale.power._asdict()
         else:
-            own = next(categories)
-            column |= {"categories": list(own), "types": [type(category).__name__ for category in own]}
+            known = next(categories)
+            column |= {"categories": list(known), "types": [type(category).__name__ for category in known]}
         columns.append(column)
     return columns
 
@@ -137,13 +137,13 @@ def encoding_from_json(value: Any) -> Encoding:
             if read_bool(read_field(column, "time", what), f"'time' of {what}"):
                 times.append(name)
         elif kind == "categorical":
-            own = read_list(read_field(column, "categories", what), f"categories of {what}")
+            values = read_list(read_field(column, "categories", what), f"categories of {what}")
             types = read_list(read_field(column, "types", what), f"types of {what}")
-            if len(types) != len(own):
-                raise InputError(f"{what} has {len(own)} categories and {len(types)} types")
-            categories.append(tuple(_category(*pair, what) for pair in zip(own, types, strict=True)))
-            if len({(type(category), category) for category in categories[-1]}) < len(own) or (
-                used[-1] and len(own) < 2
+            if len(types) != len(values):
+                raise InputError(f"{what} has {len(values)} categories and {len(types)} types")
+            categories.append(tuple(_category(*pair, what) for pair in zip(values, types, strict=True)))
+            if len({(type(category), category) for category in categories[-1]}) < len(values) or (
+                used[-1] and len(values) < 2
             ):
                 raise InputError(f"{what} has too few categories, or categories that are not distinct")
         else:
@@ -191,11 +191,11 @@ def count_states(encoding: Encoding) -> tuple[int, list[int]]:
     categories = iter(encoding.categories)
     n_real, n_states = 0, []
     for kind, used in zip(encoding.kinds, encoding.informative.tolist(), strict=True):
-        own = next(categories) if kind == "categorical" else ()
+        known = next(categories) if kind == "categorical" else ()
         if used and kind == "real":
             n_real += 1
         elif used:
-            n_states.append(len(own))
+            n_states.append(len(known))
     return n_real, n_states
 
 
@@ -230,7 +230,7 @@ def _check_process_values(value: dict[str, Any]) -> dict[str, Any]:
 
     Whether they suit the process is checked by its constructor.
     """
-    return {name: _check_value(own, f"{name} of the process") for name, own in value.items()}
+    return {name: _check_value(entry, f"{name} of the process") for name, entry in value.items()}
 
 
 def _check_value(value: Any, what: str, depth: int = 2) -> Any:

@@ -257,8 +257,8 @@ def _from_linkage_csv(data: bytes) -> Tree:
 def _leaf_names(matrix: NDArray[np.float64], pairs: list[list[str]]) -> list[str]:
     n = len(matrix) + 1
     names = [""] * n
-    for nodes, own in zip(matrix[:, :2].tolist(), pairs, strict=True):
-        for node, name in zip(nodes, own, strict=True):
+    for nodes, pair in zip(matrix[:, :2].tolist(), pairs, strict=True):
+        for node, name in zip(nodes, pair, strict=True):
             if 0 <= node < n and node == int(node):
                 names[int(node)] = name
     return names

@@ -348,11 +348,13 @@ def _draw_support(ax: Axes, visible: VisibleTree, shares: NDArray[np.float64], o
     from matplotlib.patheffects import withStroke
 
     n = visible.n_tips
-    own = shares[len(shares) - n + 1 :]
+    visible_shares = shares[len(shares) - n + 1 :]
     sideways = orientation in ("left", "right")
     away = {"left": (-2, 2), "right": (2, 2), "top": (2, 2), "bottom": (2, -2)}[orientation]
     align = {"left": "right", "right": "left", "top": "left", "bottom": "left"}[orientation]
-    merges = list(zip(own.tolist(), visible.positions[n:].tolist(), visible.heights[n:].tolist(), strict=True))
+    merges = list(
+        zip(visible_shares.tolist(), visible.positions[n:].tolist(), visible.heights[n:].tolist(), strict=True)
+    )
     for share, place, height in merges[:-1]:
         if share == share:
             ax.annotate(
@@ -569,7 +571,7 @@ def frame_circle(ax: Axes, circle: Circle, height_label: str) -> None:
     if circle.root == 0:
         return
     around = np.linspace(0, 2 * math.pi, 181)
-    heights = [own for own in MaxNLocator(3).tick_values(0.0, circle.root) if 0 <= own < 0.97 * circle.root]
+    heights = [height for height in MaxNLocator(3).tick_values(0.0, circle.root) if 0 <= height < 0.97 * circle.root]
     for height in heights:
         radius = 1 - height / circle.root
         ax.plot(radius * np.cos(around), radius * np.sin(around), color=_SCALE_COLOR, linewidth=0.6, zorder=0)

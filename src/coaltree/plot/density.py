@@ -135,9 +135,9 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
     states = Beliefs(tree, table, model.process).nodes()
     # of real columns, the first ones of the encoded table
     points = states.mean[:, [column.position for column in columns]]
-    own = table[:, [column.position for column in columns]]
-    points[: len(table)] = np.where(np.isnan(own), points[: len(table)], own)
-    points = np.column_stack([c.scale.decode(own) for c, own in zip(columns, points.T, strict=True)])
+    cells = table[:, [column.position for column in columns]]
+    points[: len(table)] = np.where(np.isnan(cells), points[: len(table)], cells)
+    points = np.column_stack([c.scale.decode(values) for c, values in zip(columns, points.T, strict=True)])
     visible = select_visible(tree, None if tree.n_leaves <= MAX_TREE_LEAVES else N_COLLAPSED_CLADES)
     labels = model.labels
     shades, of_nodes, _ = color_nodes(tree, visible.nodes, visible.n_tips, labels, None)

@@ -56,11 +56,11 @@ def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
     found = []
     for name, kind, used in kinds:
         if kind == "real":
-            own = EncodedColumn(name, real, (), next(scales), name in encoding.times)
+            column = EncodedColumn(name, real, (), next(scales), name in encoding.times)
             real += used
         else:
-            own = EncodedColumn(name, categorical, next(categories), ColumnScale(0.0, 1.0), False)
+            column = EncodedColumn(name, categorical, next(categories), ColumnScale(0.0, 1.0), False)
             categorical += used
         if used:
-            found.append(own)
+            found.append(column)
     return found

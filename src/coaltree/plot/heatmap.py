@@ -349,9 +349,9 @@ def cell_colors(
 
 def _tip_means(cells: FloatArray, observed: NDArray[np.bool_], tip_of: IntArray, n_tips: int) -> FloatArray:
     """Return the mean of each tip's cells, in standard deviations from the column's mean."""
-    own = cells[observed]
+    values = cells[observed]
     known = ~np.isnan(cells)
-    standardised = (cells[known] - own.mean()) / (own.std() or 1.0)
+    standardised = (cells[known] - values.mean()) / (values.std() or 1.0)
     counts = np.bincount(tip_of[known], minlength=n_tips)
     return np.asarray(np.bincount(tip_of[known], standardised, minlength=n_tips) / np.maximum(counts, 1))
 
@@ -362,12 +362,12 @@ def _category_colors(column: EncodedColumn, codes: IntArray) -> tuple[FloatArray
 
     n_categories = len(column.categories)
     frequent = np.argsort(-np.bincount(codes, minlength=n_categories), kind="stable")
-    own = np.sort(frequent if n_categories <= len(LIGHT) else frequent[: len(LIGHT)])
+    colored = np.sort(frequent if n_categories <= len(LIGHT) else frequent[: len(LIGHT)])
     shades = np.tile(to_rgba_array(MIXED), (n_categories, 1))
-    shades[own] = to_rgba_array(LIGHT)[: len(own)]
-    names = {str(column.categories[code]): LIGHT[k] for k, code in enumerate(own.tolist())}
-    if len(own) < n_categories:
-        names[f"{n_categories - len(own)} others"] = MIXED
+    shades[colored] = to_rgba_array(LIGHT)[: len(colored)]
+    names = {str(column.categories[code]): LIGHT[k] for k, code in enumerate(colored.tolist())}
+    if len(colored) < n_categories:
+        names[f"{n_categories - len(colored)} others"] = MIXED
     return shades, names
 
 

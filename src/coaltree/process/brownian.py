@@ -138,10 +138,10 @@ class Brownian(Gaussian):
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the means of the messages, with the variance that paths add."""
-        own = messages[0]
-        assert isinstance(own, GaussianMessages)
-        variance = own.spread + distance[:, None] + (self.noise if observed else 0.0)
-        mean = self.unwhiten(own.mean + own.center)
+        message = messages[0]
+        assert isinstance(message, GaussianMessages)
+        variance = message.spread + distance[:, None] + (self.noise if observed else 0.0)
+        mean = self.unwhiten(message.mean + message.center)
         return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
 
     def _max_rows_in_blocks(self, X: FloatArray) -> int:

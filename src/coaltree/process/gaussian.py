@@ -67,7 +67,7 @@ class Gaussian(Process):
     @property
     def n_columns(self) -> int | None:
         """Number of columns that the parameters describe; None if they fit any number."""
-        return next((len(own) for own in (self.variance, self.noise) if own.ndim), None)
+        return next((len(parameter) for parameter in (self.variance, self.noise) if parameter.ndim), None)
 
     @property
     def _which_width(self) -> str:
@@ -202,19 +202,19 @@ class Gaussian(Process):
 
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
-        own = messages[0]
-        assert isinstance(own, GaussianMessages)
-        means, variances = self._root(own.mean[tree.n_nodes - 1], own.spread[tree.n_nodes - 1])
+        message = messages[0]
+        assert isinstance(message, GaussianMessages)
+        means, variances = self._root(message.mean[tree.n_nodes - 1], message.spread[tree.n_nodes - 1])
         width = len(means)
         states = np.empty((tree.n_nodes, size, width))
         steps = rng.standard_normal((tree.n_nodes, size, width))
         states[-1] = means + np.sqrt(variances) * steps[-1]
         for node in range(tree.n_nodes - 2, -1, -1):
             above, length = states[tree.parents[node]], float(tree.branch_lengths[node])
-            means, variances = self._child(own.mean[node], own.spread[node], above, length)
+            means, variances = self._child(message.mean[node], message.spread[node], above, length)
             states[node] = means + np.sqrt(variances) * steps[node]
         leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
-        return self.unwhiten(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape) + own.center)
+        return self.unwhiten(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape) + message.center)
 
     def width(self, n_columns: int | None) -> int:
         """Return the number of columns to simulate; `n_columns` is the user's choice."""
@@ -351,10 +351,12 @@ class GaussianSampler(ParameterSampler[AnyGaussian]):
 
     def _possible_noise(self, process: AnyGaussian) -> FloatArray:
         """Return the noise, or slightly more than that of rounding if it is less."""
-        rounding, own = self._prior.rounding, process.deviations(len(self._prior.rounding)) ** 2
+        rounding, variances = self._prior.rounding, process.deviations(len(self._prior.rounding)) ** 2
         if process.noise.ndim:
-            return np.maximum(process.noise, 1.01 * rounding / own)
-        least = float(np.max(rounding / own)) if process.variance.ndim else float(rounding.mean() / own.mean())
+            return np.maximum(process.noise, 1.01 * rounding / variances)
+        least = (
+            float(np.max(rounding / variances)) if process.variance.ndim else float(rounding.mean() / variances.mean())
+        )
         return np.maximum(process.noise, 1.01 * least)
 
     def _contrasts(self, tree: Tree, heights: FloatArray, noise: FloatArray | float) -> Contrasts:

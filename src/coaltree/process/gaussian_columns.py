@@ -187,11 +187,11 @@ class GaussianPrior(NamedTuple):
     def log_density(self, variance: FloatArray, noise: FloatArray | float) -> float:
         """Return the log density of variance and noise, up to a constant; of the variance only if the noise is held."""
         if np.any(np.asarray(noise) > 0):
-            own = column_deviations(variance, len(self.spread)) ** 2
+            variances = column_deviations(variance, len(self.spread)) ** 2
             least = self.least_variance(noise)
             if not variance.ndim:
-                own, least = own[:1], self._for_one_variance(least, noise)
-            if np.any(own < (1 - 1e-9) * least):
+                variances, least = variances[:1], self._for_one_variance(least, noise)
+            if np.any(variances < (1 - 1e-9) * least):
                 return -math.inf
         total = self._of_variance(variance)
         if not self.hold_noise:
@@ -413,12 +413,12 @@ def column_log_density(
     """
     own_variance = column_deviations(variance, len(prior.spread))[d] ** 2
     own_trees = trees.select_columns([d])
-    own = prior._replace(spread=prior.spread[[d]], middle=prior.middle[[d]], rounding=prior.rounding[[d]])
+    column_prior = prior._replace(spread=prior.spread[[d]], middle=prior.middle[[d]], rounding=prior.rounding[[d]])
 
     def log_density(noise: float) -> float:
-        if own_variance < (1 - 1e-9) * own.least_variance(noise)[0]:
+        if own_variance < (1 - 1e-9) * column_prior.least_variance(noise)[0]:
             return -math.inf
-        sums = Contrasts.of(own_trees, own, heights, noise)
+        sums = Contrasts.of(own_trees, column_prior, heights, noise)
         if equilibrium is not None:
             sums = sums.to_equilibrium(equilibrium.remaining).with_roots(equilibrium.mean[[d]])
         return sums.log_density(np.asarray(own_variance)) + noise_log_prior(noise)

@@ -128,17 +128,17 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
         Whether equal columns with states may be one site; if not, each column has its own.
     """
     real = _RealColumns.of(columns)
-    sites = _Sites.of([own for own in columns if isinstance(own, SiteColumns)], patterns)
+    sites = _Sites.of([part for part in columns if isinstance(part, SiteColumns)], patterns)
     mean, spread, least = real.messages(capacity)
     state = sites.messages(capacity)
     growth = np.ones((capacity, len(sites.order) if scan else 0))
     parameters = Parameters(
         real.complete,
-        any(own.noisy for own in columns),
-        np.concatenate([np.zeros(0), *(own.log_scale for own in real.brownian if own.log_scale is not None)]),
-        np.concatenate([np.zeros(0), *(np.full(own.mean.shape[1], own.root_variance) for own in real.brownian)]),
+        any(part.noisy for part in columns),
+        np.concatenate([np.zeros(0), *(part.log_scale for part in real.brownian if part.log_scale is not None)]),
+        np.concatenate([np.zeros(0), *(np.full(part.mean.shape[1], part.root_variance) for part in real.brownian)]),
         real.starts[len(real.brownian) :],
-        np.array([own.rate for own in real.stationary], dtype=np.float64),
+        np.array([part.rate for part in real.stationary], dtype=np.float64),
         sites.rate,
         sites.common_rate,
         sites.rank,
@@ -147,7 +147,7 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
         np.concatenate([np.zeros(0), *map(_weight_of, real.brownian + real.stationary)]),
     )
     real_parts, site_parts = iter(real.parts()), iter(sites.parts())
-    parts = tuple(next(real_parts if isinstance(own, GaussianColumns) else site_parts) for own in columns)
+    parts = tuple(next(real_parts if isinstance(part, GaussianColumns) else site_parts) for part in columns)
     return Forest(
         np.zeros(capacity), mean, spread, least, state, growth, parameters, Layout(parts, sites.order, sites.site_of)
     )
@@ -165,10 +165,10 @@ class _RealColumns:
 
     @classmethod
     def of(cls, columns: Sequence[Columns]) -> _RealColumns:
-        declared = [own for own in columns if isinstance(own, GaussianColumns)]
-        brownian = [own for own in declared if own.rate == 0]
-        stationary = [own for own in declared if own.rate > 0]
-        widths = [own.mean.shape[1] for own in brownian + stationary]
+        declared = [part for part in columns if isinstance(part, GaussianColumns)]
+        brownian = [part for part in declared if part.rate == 0]
+        stationary = [part for part in declared if part.rate > 0]
+        widths = [part.mean.shape[1] for part in brownian + stationary]
         complete = len(columns) == 1 and len(declared) == 1 and declared[0].complete
         complete = complete and len(np.unique(_weight_of(declared[0]))) == 1  # that layout has one weight for all
         return cls(declared, brownian, stationary, np.cumsum([0, *widths]).astype(np.intp), complete)
@@ -191,10 +191,10 @@ class _RealColumns:
 
     def parts(self) -> Iterator[_Part]:
         """Yield where the columns of each declaration are."""
-        order = [id(own) for own in self.brownian + self.stationary]
-        for own in self.declared:
-            at = order.index(id(own))
-            center = np.zeros(own.mean.shape[1]) if own.center is None else own.center
+        order = [id(part) for part in self.brownian + self.stationary]
+        for part in self.declared:
+            at = order.index(id(part))
+            center = np.zeros(part.mean.shape[1]) if part.center is None else part.center
             none = np.zeros(0)
             yield _Part(
                 slice(self.starts[at], self.starts[at + 1]), center, np.zeros(1, dtype=np.intp), none, none, none
@@ -214,7 +214,7 @@ def _find_patterns(declared: list[SiteColumns], start: IntArray, q: FloatArray, 
     every tree. Columns with the same rate, and with the same messages and probabilities of all lumps up to their order, are one
     pattern. Messages are compared by their hashes first, then in full.
     """
-    table = declared[0].message if len(declared) == 1 else np.hstack([own.message for own in declared])
+    table = declared[0].message if len(declared) == 1 else np.hstack([part.message for part in declared])
     hashes = _hash_columns(np.ascontiguousarray(table, dtype=np.float64).view(np.uint64))
     lump = np.arange(len(q))
     for _, states in _same_widths(start):
@@ -286,10 +286,10 @@ class _Sites:
     def of(cls, declared: list[SiteColumns], patterns: bool) -> _Sites:
         if not declared:
             return _NO_SITES
-        equilibria = [q for own in declared for q in own.equilibrium]
+        equilibria = [q for part in declared for q in part.equilibrium]
         start = np.cumsum([0, *map(len, equilibria)]).astype(np.intp)
         q = np.concatenate([np.zeros(0), *equilibria])
-        rate = np.concatenate([np.zeros(0), *(own.rate for own in declared)])
+        rate = np.concatenate([np.zeros(0), *(part.rate for part in declared)])
         weight = np.concatenate([np.zeros(0), *map(_weight_of, declared)])
         state = np.arange(len(q))  # that stands for each
         if patterns and len(q):
@@ -303,7 +303,9 @@ class _Sites:
         own_columns = np.flatnonzero(counts)
         order = own_columns[np.argsort(-counts[own_columns], kind="stable")].astype(np.intp)
         ranks = [order[counts[order] > rank] for rank in range(int(counts.max(initial=0)))]
-        in_order = np.concatenate([np.zeros(0, np.intp), *(own_start[own] + rank for rank, own in enumerate(ranks))])
+        in_order = np.concatenate(
+            [np.zeros(0, np.intp), *(own_start[sites] + rank for rank, sites in enumerate(ranks))]
+        )
         places = np.empty(len(q), dtype=np.intp)
         places[own_states[in_order]] = np.arange(len(in_order))
         site_of = np.empty(len(rate), dtype=np.intp)
@@ -335,21 +337,21 @@ class _Sites:
         state, root_q = np.zeros((capacity, self.rank[-1])), self.root_q
         own_states = np.unique(self.places, return_index=True)[1]  # of the first column of each site
         first = 0
-        for own in self.declared:
-            last = first + own.message.shape[1]
+        for part in self.declared:
+            last = first + part.message.shape[1]
             for k in own_states[(own_states >= first) & (own_states < last)].tolist():
                 # state by state: no second table in memory
-                state[: len(own.message), self.places[k]] = own.message[:, k - first] * root_q[self.places[k]]
+                state[: len(part.message), self.places[k]] = part.message[:, k - first] * root_q[self.places[k]]
             first = last
         return state
 
     def parts(self) -> Iterator[_Part]:
         """Yield where the states of each declaration are."""
         first = 0
-        for own in self.declared:
-            start = np.cumsum([0, *(len(q) for q in own.equilibrium)]).astype(np.intp)
+        for part in self.declared:
+            start = np.cumsum([0, *(len(q) for q in part.equilibrium)]).astype(np.intp)
             here = slice(first, first + int(start[-1]))
-            yield _Part(self.places[here], np.zeros(0), start, self.q[here], own.rate, self.share[here])
+            yield _Part(self.places[here], np.zeros(0), start, self.q[here], part.rate, self.share[here])
             first = here.stop
 
 
@@ -367,8 +369,8 @@ def read_messages(forest: Forest, slots: IntArray | slice) -> Messages:
     mean, spread, state, root_q = map(np.asarray, (forest.mean, forest.spread, forest.state, forest.root_q))
     for part in forest.layout.parts:
         if len(part.q):
-            own = state[slots][:, part.at] / root_q[part.at]
-            found.append(SiteMessages(own, part.start, part.q, part.rate))
+            ratios = state[slots][:, part.at] / root_q[part.at]
+            found.append(SiteMessages(ratios, part.start, part.q, part.rate))
         else:
             means = mean[slots, part.at]
             spreads = spread[slots] if forest.complete else spread[slots, part.at]

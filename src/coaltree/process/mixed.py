@@ -89,7 +89,7 @@ class Mixed(Process):
 
     def columns(self, X: FloatArray) -> list[Columns]:
         """Return the declarations of all parts."""
-        return [own for process, columns in self.parts for own in process.columns(X[:, columns])]
+        return [declaration for process, columns in self.parts for declaration in process.columns(X[:, columns])]
 
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
         """Return the sum over the parts."""
@@ -119,7 +119,7 @@ class Mixed(Process):
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the coordinates of all parts."""
-        return np.concatenate([process.coordinates(own, height) for process, _, own in self._by_part(messages)])
+        return np.concatenate([process.coordinates(part, height) for process, _, part in self._by_part(messages)])
 
     @property
     def min_attachment_height(self) -> float:
@@ -129,8 +129,8 @@ class Mixed(Process):
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the columns of every part; see `Process.draw`."""
         tables = np.empty((size, tree.n_leaves, self.n_columns))
-        for process, columns, own in self._by_part(messages):
-            tables[:, :, columns] = process.draw(own, tree, size, rng)
+        for process, columns, part in self._by_part(messages):
+            tables[:, :, columns] = process.draw(part, tree, size, rng)
         return tables
 
     def decorrelate(self, X: FloatArray) -> tuple[Process, FloatArray, float]:
@@ -145,17 +145,17 @@ class Mixed(Process):
     def whitenings(self) -> list[Whitening]:
         """Return those of all parts."""
         return [
-            own._replace(columns=np.array(columns)[own.columns])
+            whitening._replace(columns=np.array(columns)[whitening.columns])
             for process, columns in self.parts
-            for own in process.whitenings()
+            for whitening in process.whitenings()
         ]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of all parts, side by side."""
         return Predictions.join_columns(
             [
-                (process.states(own, distance, observed), np.array(columns))
-                for process, columns, own in self._by_part(messages)
+                (process.states(part, distance, observed), np.array(columns))
+                for process, columns, part in self._by_part(messages)
             ]
         )
 
@@ -190,16 +190,16 @@ class Mixed(Process):
     def unseen_columns(self, X: FloatArray) -> UnseenColumns | None:
         """Return those of all parts."""
         found = (process.unseen_columns(X[:, columns]) for process, columns in self.parts)
-        return UnseenColumns.join([own for own in found if own is not None])
+        return UnseenColumns.join([unseen for unseen in found if unseen is not None])
 
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
         """Return the names of all parts; a name that several parts have gets their columns added."""
-        owned = [[columns[d] for d in own] for _, own in self.parts]
-        names = [part.parameter_names(own) for (part, _), own in zip(self.parts, owned, strict=True)]
-        repeated = {name for own in names for name in own if sum(name in other for other in names) > 1}
+        owned = [[columns[d] for d in positions] for _, positions in self.parts]
+        names = [part.parameter_names(numbers) for (part, _), numbers in zip(self.parts, owned, strict=True)]
+        repeated = {name for part in names for name in part if sum(name in other for other in names) > 1}
         return [
-            f"{name}[{','.join(map(str, own))}]" if name in repeated else name
-            for part, own in zip(names, owned, strict=True)
+            f"{name}[{','.join(map(str, numbers))}]" if name in repeated else name
+            for part, numbers in zip(names, owned, strict=True)
             for name in part
         ]
 
@@ -250,8 +250,8 @@ class Mixed(Process):
     def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
         """Let every part describe its own columns."""
         described: list[dict[str, Any]] = [{} for _ in columns]
-        for part, own in self.parts:
-            for d, facts in zip(own, part.describe_columns([columns[d] for d in own]), strict=True):
+        for part, positions in self.parts:
+            for d, facts in zip(positions, part.describe_columns([columns[d] for d in positions]), strict=True):
                 described[d] = facts
         return described
 

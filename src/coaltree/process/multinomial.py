@@ -260,7 +260,7 @@ class Multinomial(Process):
     def _select_columns(self, columns: IntArray) -> Self:
         """Return the process of some of the columns."""
         assert self.equilibrium is not None
-        rate, noise = (own[columns] if own.ndim else own for own in (self.rate, self.noise))
+        rate, noise = (value[columns] if value.ndim else value for value in (self.rate, self.noise))
         return self.replace(rate=rate, equilibrium=[self.equilibrium[d] for d in columns], noise=noise)
 
     def _is_recorded(self, X: FloatArray) -> NDArray[np.bool_]:
@@ -307,17 +307,17 @@ class Multinomial(Process):
 
     def coordinates(self, messages: Messages, height: float) -> NDArray[np.float32]:
         """Return the messages, each column weighted by the log likelihood that differing states cost; NaN where flat."""
-        own = messages[0]
-        assert isinstance(own, SiteMessages)
+        message = messages[0]
+        assert isinstance(message, SiteMessages)
         points = []
-        for d, (first, last) in enumerate(pairwise(own.start)):
-            ratios = own.message[:, first:last].T
-            scaled = (ratios * np.sqrt(own.q[first:last, None])).astype(np.float32)
-            weight = math.log1p(1 / max(2 * own.rate[d] * height, 1e-6))
+        for d, (first, last) in enumerate(pairwise(message.start)):
+            ratios = message.message[:, first:last].T
+            scaled = (ratios * np.sqrt(message.q[first:last, None])).astype(np.float32)
+            weight = math.log1p(1 / max(2 * message.rate[d] * height, 1e-6))
             scaled[:, ratios.min(axis=0) > (1 - 1e-6) * ratios.max(axis=0)] = np.nan  # nothing was observed
             scaled *= np.float32(math.sqrt(0.5 * weight)) / np.sqrt((scaled**2).sum(axis=0))
             points.append(_project(scaled))
-        return np.concatenate([np.empty((0, len(own.message)), dtype=np.float32), *points])
+        return np.concatenate([np.empty((0, len(message.message)), dtype=np.float32), *points])
 
     @property
     def min_attachment_height(self) -> float:
@@ -326,20 +326,20 @@ class Multinomial(Process):
 
     def draw(self, messages: Messages, tree: Tree, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the state at the root and then at each node given its parent's; see `Process.draw`."""
-        own = messages[0]
-        assert isinstance(own, SiteMessages)
-        n_columns, counts = len(own.rate), np.diff(own.start)
+        message = messages[0]
+        assert isinstance(message, SiteMessages)
+        n_columns, counts = len(message.rate), np.diff(message.start)
         column = np.repeat(np.arange(n_columns), counts)
-        place = np.arange(len(column)) - own.start[column]
+        place = np.arange(len(column)) - message.start[column]
         likelihood = np.zeros((n_columns, counts.max()))  # of each state, columns of fewer states padded
         prior = np.zeros_like(likelihood)
-        prior[column, place] = own.q
+        prior[column, place] = message.q
         states = np.empty((tree.n_nodes, size, n_columns), dtype=np.intp)
         for node in range(tree.n_nodes - 1, -1, -1):
-            likelihood[column, place] = own.message[node]
+            likelihood[column, place] = message.message[node]
             chances = np.broadcast_to(prior * likelihood, (size, *prior.shape))
             if node < tree.n_nodes - 1:
-                kept = np.exp(-own.rate * tree.branch_lengths[node])
+                kept = np.exp(-message.rate * tree.branch_lengths[node])
                 above = states[tree.parents[node]]
                 chances = (1 - kept)[:, None] * chances
                 at_parent = np.take_along_axis(np.broadcast_to(likelihood, chances.shape), above[..., None], axis=2)
@@ -354,7 +354,7 @@ class Multinomial(Process):
             states[node] = np.minimum((cumulative <= u).sum(axis=2), counts - 1)
         at_leaves = np.moveaxis(states[: tree.n_leaves], 0, 1)
         shown = self._observe(at_leaves.astype(np.float64), rng)
-        self._observe_sets(own, at_leaves, shown, rng)
+        self._observe_sets(message, at_leaves, shown, rng)
         return shown
 
     def _observe_sets(
@@ -371,21 +371,23 @@ class Multinomial(Process):
         sizes = np.add.reduceat(members, first, axis=1, dtype=np.intp)
         for row, d in np.argwhere((sizes > 1) & (sizes < np.diff(messages.start))).tolist():
             here = slice(messages.start[d], messages.start[d + 1])
-            own = np.flatnonzero(members[row, here])
-            chances = noise[d] * messages.q[here][own] + (1 - noise[d]) * (states[:, row, d, None] == own)
+            states_of_set = np.flatnonzero(members[row, here])
+            chances = noise[d] * messages.q[here][states_of_set] + (1 - noise[d]) * (
+                states[:, row, d, None] == states_of_set
+            )
             chances = np.cumsum(np.where(chances.sum(axis=1, keepdims=True) > 0, chances, 1.0), axis=1)
             drawn = (chances <= rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
-            shown[:, row, d] = own[np.minimum(drawn, len(own) - 1)]
+            shown[:, row, d] = states_of_set[np.minimum(drawn, len(states_of_set) - 1)]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of states, with the equilibrium as prior."""
-        own = messages[0]
-        assert isinstance(own, SiteMessages)
-        kept = np.exp(-distance[:, None] * own.rate)
+        message = messages[0]
+        assert isinstance(message, SiteMessages)
+        kept = np.exp(-distance[:, None] * message.rate)
         if observed:
             kept = kept * (1 - self.noise)
-        kept = np.repeat(kept, np.diff(own.start), axis=1)
-        return Predictions.of_categorical(own.start, kept * (own.message * own.q) + (1 - kept) * own.q)
+        kept = np.repeat(kept, np.diff(message.start), axis=1)
+        return Predictions.of_categorical(message.start, kept * (message.message * message.q) + (1 - kept) * message.q)
 
     def check_columns(self, n_states: Sequence[int]) -> None:
         """Raise unless all columns are categorical, with as many states as the equilibria have."""
@@ -447,14 +449,14 @@ class Multinomial(Process):
     def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
         """Return the probability that neither noise nor a mutation on the path separates nearest relatives."""
         path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
-        rates, noises = (np.broadcast_to(own, n_columns) for own in (self.rate, self.noise))
+        rates, noises = (np.broadcast_to(value, n_columns) for value in (self.rate, self.noise))
         left = np.exp(-rates[:, None] * path).mean(axis=1)
         return np.asarray((1 - noises) ** 2 * left)
 
     def describe_columns(self, columns: Sequence[ColumnScale | Sequence[Category]]) -> list[dict[str, Any]]:
         """Return rate, noise and the share of each category."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
-        rates, noises = (np.broadcast_to(own, len(columns)) for own in (self.rate, self.noise))
+        rates, noises = (np.broadcast_to(value, len(columns)) for value in (self.rate, self.noise))
         return [
             {
                 "process": self.kind,
@@ -468,7 +470,9 @@ class Multinomial(Process):
     def to_dict(self) -> dict[str, Any]:
         """Return the process as plain values; without ascertainment, as earlier versions know them."""
         values = super().to_dict()
-        return values if self.ascertainment else {name: own for name, own in values.items() if name != "ascertainment"}
+        return (
+            values if self.ascertainment else {name: value for name, value in values.items() if name != "ascertainment"}
+        )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Process:
@@ -585,7 +589,7 @@ class Unseen(NamedTuple):
         """Find the groups of columns that are recorded under the same conditions."""
         assert process.equilibrium is not None
         known, n_columns = np.asfortranarray(X >= 0), X.shape[1]
-        rates, noises = (np.broadcast_to(own, n_columns).tolist() for own in (process.rate, process.noise))
+        rates, noises = (np.broadcast_to(value, n_columns).tolist() for value in (process.rate, process.noise))
         groups: dict[tuple[bytes, float, float, bytes], int] = {}
         group_of, firsts = np.empty(n_columns, dtype=np.intp), list[int]()
         for d, (q, rate, noise) in enumerate(zip(process.equilibrium, rates, noises, strict=True)):
@@ -607,7 +611,7 @@ class Unseen(NamedTuple):
             return np.concatenate([starts[g] + np.arange(widths[g]) for g in groups.tolist()])
 
         columns = UnseenColumns(
-            tuple(own for own in plain.columns(unseen_X) if isinstance(own, SiteColumns)),
+            tuple(part for part in plain.columns(unseen_X) if isinstance(part, SiteColumns)),
             known[:, column],
             np.array([q[k] for q, k in zip(plain.equilibrium, shown.tolist(), strict=True)]),
             np.array(rates)[column],
@@ -625,16 +629,16 @@ class Unseen(NamedTuple):
         known = self.columns.observed.sum(axis=0)
         for k, (tree, weight) in enumerate(zip(trees.trees, trees.weights, strict=True)):
             odds = self.columns.odds(tree.children, tree.heights)
-            own = expect_redraws(self.process, WeightedTrees([tree], np.ones(1), self.X))
+            expected = expect_redraws(self.process, WeightedTrees([tree], np.ones(1), self.X))
             edges = slice(k * n_edges, (k + 1) * n_edges)
-            for into, values in ((found.redraws, own.redraws), (found.stays, own.stays)):
+            for into, values in ((found.redraws, expected.redraws), (found.stays, expected.stays)):
                 total = np.zeros((n_groups, n_edges))
                 np.add.at(total, group, odds[:, None] * values)
                 into[:, edges] += total[self.group_of]
-            by_state = np.repeat(odds, [len(q) for q in self.process.equilibrium or ()]) * own.draws
+            by_state = np.repeat(odds, [len(q) for q in self.process.equilibrium or ()]) * expected.draws
             n_states = 1 + int(self.unseen_state_of.max())
             found.draws[:] += weight * np.bincount(self.unseen_state_of, by_state, n_states)[self.state_of]
-            for cells, per_column in ((found.noise_draws, own.noise_draws), (found.unseen_cells, known)):
+            for cells, per_column in ((found.noise_draws, expected.noise_draws), (found.unseen_cells, known)):
                 cells[:] += weight * np.bincount(group, odds * per_column, n_groups)[self.group_of]
 
 
@@ -671,9 +675,9 @@ def _scale_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
         rates = process.rate * math.exp(log_factor)
         if np.any((rates < RATE_RANGE[0]) | (rates > RATE_RANGE[1])):
             return -math.inf
-        own = process.replace(rate=rates)
-        logs = [own.log_likelihood(tree, trees.X) for tree in trees.trees]
-        return float(trees.weights @ np.array(logs)) + own.log_parameter_prior(trees.X)
+        scaled = process.replace(rate=rates)
+        logs = [scaled.log_likelihood(tree, trees.X) for tree in trees.trees]
+        return float(trees.weights @ np.array(logs)) + scaled.log_parameter_prior(trees.X)
 
     best, highest = 0.0, log_density(0.0)
     for width in SCALE_WIDTHS:
@@ -697,10 +701,10 @@ def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
     draws, noise_draws = np.zeros(sum(len(q) for q in process.equilibrium)), np.zeros(n_columns)
     for k, (tree, weight) in enumerate(zip(trees.trees, trees.weights, strict=True)):
         beliefs = Beliefs(tree, trees.X, process)
-        of_tree, own = np.empty(beliefs.forest.state.shape[1]), np.empty((beliefs.forest.n_sites, n_edges))
-        expected_redraws(beliefs.forest, tree.children, tree.heights, beliefs.turn, lengths[k], own, of_tree)
+        of_tree, of_sites = np.empty(beliefs.forest.state.shape[1]), np.empty((beliefs.forest.n_sites, n_edges))
+        expected_redraws(beliefs.forest, tree.children, tree.heights, beliefs.turn, lengths[k], of_sites, of_tree)
         layout = beliefs.forest.layout
-        shares[:, k] = own[layout.site_of]
+        shares[:, k] = of_sites[layout.site_of]
         draws += weight * (of_tree[layout.parts[0].at] * layout.parts[0].share)
         if process.noise.any():
             by_noise = _noise_chances(process, beliefs, trees.X)
@@ -733,13 +737,15 @@ def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> Flo
     for d, (q, noise) in enumerate(zip(process.equilibrium, noises, strict=True)):
         rows = np.flatnonzero(X[:, d] >= 0)
         codes = X[rows, d].astype(np.intp)
-        own = leaves.probability[rows, leaves.start[d] + codes]
+        belief = leaves.probability[rows, leaves.start[d] + codes]
         # a leaf in another state shows the observed one only by noise
-        chances[rows, d] = (1 - own) + own * noise * q[codes] / (noise * q[codes] + 1 - noise)
+        chances[rows, d] = (1 - belief) + belief * noise * q[codes] / (noise * q[codes] + 1 - noise)
     sets = SetCells.of(X, process.equilibrium)
     at, noise, share = (sets.rows, sets.columns), noises[sets.columns], sets.shares(np.concatenate(process.equilibrium))
-    own = np.bincount(sets.cell, weights=leaves.probability[sets.rows[sets.cell], sets.state], minlength=len(sets.rows))
-    chances[at] = (1 - own) + own * noise * share / (noise * share + 1 - noise)
+    belief = np.bincount(
+        sets.cell, weights=leaves.probability[sets.rows[sets.cell], sets.state], minlength=len(sets.rows)
+    )
+    chances[at] = (1 - belief) + belief * noise * share / (noise * share + 1 - noise)
     return chances
 
 
@@ -773,7 +779,7 @@ def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArra
 def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
     """Maximise ``sum of redraws log(1 - exp(-rate length)) - (1 - redraws) rate length`` and the prior, concave: eq. (11.2)."""
     real = found.lengths > 0
-    lengths, weights, shares, stays = (own[..., real] for own in found[:4])
+    lengths, weights, shares, stays = (array[..., real] for array in found[:4])
     pooled = process.rate.ndim == 0
     rate = np.array(np.broadcast_to(process.rate, len(shares)))
     idle = (stays * weights) @ lengths
@@ -805,7 +811,7 @@ def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
     """Return the shares of the states among all draws and one more, which is spread evenly: eq. (11.3)."""
     assert process.equilibrium is not None
     ends = np.cumsum([len(q) for q in process.equilibrium])[:-1]
-    return [(own + 1 / len(own)) / (own.sum() + 1) for own in np.split(found.draws, ends)]
+    return [(counts + 1 / len(counts)) / (counts.sum() + 1) for counts in np.split(found.draws, ends)]
 
 
 def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArray:
@@ -898,7 +904,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         found = columns.draw_mutations(tree, np.repeat(which, counts), rng)
         state_of_copy = np.repeat(np.arange(len(states)), counts)
         events, of_state, of_others, by_noise = (
-            np.bincount(state_of_copy, weights=own, minlength=len(states)).astype(np.intp) for own in found
+            np.bincount(state_of_copy, weights=weights, minlength=len(states)).astype(np.intp) for weights in found
         )
         draws = none.draws
         np.add.at(draws, states, of_state)
@@ -909,7 +915,8 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
                 draws[self._start[d] : self._start[d] + len(shares)] += rng.multinomial(count, shares / shares.sum())
         known = columns.observed.sum(axis=0)[which]
         by_column = (
-            np.bincount(owner, own, n_columns).astype(np.intp) for own in (events, counts, by_noise, known * counts)
+            np.bincount(owner, weights, n_columns).astype(np.intp)
+            for weights in (events, counts, by_noise, known * counts)
         )
         column_events, column_counts, column_noise, cells = by_column
         return UnseenDraws(column_events, column_counts, draws, column_noise, cells)

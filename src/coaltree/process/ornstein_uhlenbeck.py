@@ -94,10 +94,10 @@ class OrnsteinUhlenbeck(Gaussian):
             raise InputError(f"mean is {quote(mean)}; it must be one number or one a column.") from None
         if self.mean.ndim > 1 or self.mean.size == 0 or not np.all(np.isfinite(self.mean)):
             raise InputError("mean must be one finite number, or one a column.")
-        for name, own in (("variance", self.variance), ("noise", self.noise)):
-            if self.mean.ndim and own.ndim and len(self.mean) != len(own):
+        for name, value in (("variance", self.variance), ("noise", self.noise)):
+            if self.mean.ndim and value.ndim and len(self.mean) != len(value):
                 raise InputError(
-                    f"mean has {len(self.mean)} numbers, but {name} describes {len(own)} columns; the numbers must match."
+                    f"mean has {len(self.mean)} numbers, but {name} describes {len(value)} columns; the numbers must match."
                 )
         self.mean.setflags(write=False)
 
@@ -200,13 +200,13 @@ class OrnsteinUhlenbeck(Gaussian):
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of states, with the equilibrium as prior."""
-        own = messages[0]
-        assert isinstance(own, GaussianMessages)
-        lost = own.spread
+        message = messages[0]
+        assert isinstance(message, GaussianMessages)
+        lost = message.spread
         f = (1 - lost) * np.exp(-self.rate * distance)[:, None]
         gap = lost - (1 - lost) * np.expm1(-self.rate * distance)[:, None]
         variance = gap * (1 + f) + (self.noise if observed else 0.0)
-        mean = self.unwhiten(f * own.mean)
+        mean = self.unwhiten(f * message.mean)
         return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
 
     def resolve(self, X: FloatArray) -> Self:

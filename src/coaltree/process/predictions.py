@@ -98,9 +98,9 @@ class Predictions(NamedTuple):
             return self
         probability = self.probability.copy()
         for row, k in zip(rows.tolist(), columns.tolist(), strict=True):
-            own = probability[row, self.start[k] : self.start[k + 1]]
-            own *= set_members(X[row, self.categorical[k], None], len(own))[0]
-            own /= own.sum()
+            shares = probability[row, self.start[k] : self.start[k + 1]]
+            shares *= set_members(X[row, self.categorical[k], None], len(shares))[0]
+            shares /= shares.sum()
         return self._replace(probability=probability)
 
     def __repr__(self) -> str:
@@ -144,9 +144,9 @@ class Whitening(NamedTuple):
             ``root @ root.T`` is their covariance matrix.
         """
         gaps = cells @ self.basis + self.origin - mean
-        own = self.basis[missing] / sd[:, None, :]  # (rows, M, K): the precision matrix is own @ own.T
-        lower = np.linalg.cholesky(own @ own.transpose(0, 2, 1))
+        scaled = self.basis[missing] / sd[:, None, :]  # (rows, M, K): the precision matrix is scaled @ scaled.T
+        lower = np.linalg.cholesky(scaled @ scaled.transpose(0, 2, 1))
         root = np.linalg.inv(lower).transpose(0, 2, 1)
-        slopes = own @ (gaps / sd)[:, :, None]
+        slopes = scaled @ (gaps / sd)[:, :, None]
         shift = root @ (root.transpose(0, 2, 1) @ slopes)
         return cells[:, missing] - shift[:, :, 0], root

@@ -107,13 +107,13 @@ def _evidence(compared: Sequence[ComparedModel]) -> EvidenceFacts | None:
     """Write a comparison of models, if there is one."""
     models = [
         (
-            own.name,
-            f"{own.log_evidence:.1f} ± {own.standard_error:.1g}".replace("-", MINUS),
-            str(own.n_fitted),
-            f"{own.log_bayes_factor:.1f} ± {own.bayes_factor_error:.1g}".replace("-", MINUS) if k else "0",
-            own.words,
+            model.name,
+            f"{model.log_evidence:.1f} ± {model.standard_error:.1g}".replace("-", MINUS),
+            str(model.n_fitted),
+            f"{model.log_bayes_factor:.1f} ± {model.bayes_factor_error:.1g}".replace("-", MINUS) if k else "0",
+            model.words,
         )
-        for k, own in enumerate(compared)
+        for k, model in enumerate(compared)
     ]
     return EvidenceFacts(describe_comparison(compared), models) if models else None
 

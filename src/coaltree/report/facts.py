@@ -88,10 +88,10 @@ class RealFacts:
 
     def deviations(self, rows: IntArray) -> FloatArray:
         """Return the distances of the inspected rows from their predictions in standard deviations; NaN for missing cells."""
-        own = self if self.power is None else self.power
+        scale = self if self.power is None else self.power
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # by halves, because differences of the largest numbers overflow
-            return np.asarray(np.abs(own.values[rows] / 2 - own.expected / 2) / (own.expected_sd / 2))
+            return np.asarray(np.abs(scale.values[rows] / 2 - scale.expected / 2) / (scale.expected_sd / 2))
 
     def format_value(self, value: float, sd: float | None = None) -> str:
         """Write a value of the column, with the digits that its standard deviation supports."""

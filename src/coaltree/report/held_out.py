@@ -138,8 +138,8 @@ def _predict_hidden(rest: Predictor, X: FloatArray, n_groups: int) -> Prediction
     rows, columns = np.indices(X.shape)
     for group in range(n_groups):
         hidden = (rows + columns) % n_groups == group
-        own = rest.cells(np.where(hidden, np.nan, X))
+        predicted = rest.cells(np.where(hidden, np.nan, X))
         real, states = hidden[:, found.real], np.repeat(hidden[:, found.categorical], np.diff(found.start), axis=1)
-        found.mean[real], found.sd[real] = own.mean[real], own.sd[real]
-        found.probability[states] = own.probability[states]
+        found.mean[real], found.sd[real] = predicted.mean[real], predicted.sd[real]
+        found.probability[states] = predicted.probability[states]
     return found

@@ -89,7 +89,8 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
         "clusters": numbers[node_colors.of_nodes].tolist(),
         "colors": [colors[number] for number in (*range(len(numbers) - 1), -1)],
         "columns": [
-            _column(column, own, visible, facts.holes) for column, own in zip(facts.columns, tallies, strict=True)
+            _column(column, tally_of_column, visible, facts.holes)
+            for column, tally_of_column in zip(facts.columns, tallies, strict=True)
         ],
         "apart": _apart(facts.columns, tallies, visible),
     }
@@ -174,8 +175,10 @@ def _apart(
     tree = visible.tree
     first, last = tree.first_positions, tree.first_positions + tree.leaf_counts
     found = []
-    for column, own in zip(columns, tallies, strict=True):
-        sums = np.concatenate([np.zeros((1, own.shape[1])), np.cumsum(own[tree.leaf_order], axis=0)])
+    for column, tally_of_column in zip(columns, tallies, strict=True):
+        sums = np.concatenate(
+            [np.zeros((1, tally_of_column.shape[1])), np.cumsum(tally_of_column[tree.leaf_order], axis=0)]
+        )
         found.append(differences(column, sums[last] - sums[first], sums[-1]))
     sizes = visible.original.leaf_counts[visible.nodes].tolist()
     apart: list[list[list[float | int]] | None] = []
@@ -251,7 +254,7 @@ def page(facts: ReportFacts) -> str:
         n_tips=len(drawing["names"]),
         searched=drawing["members"] is not None,
         clusters=clusters,
-        n_shown=sum(own.number < facts.n_clusters for own in clusters),
+        n_shown=sum(cluster.number < facts.n_clusters for cluster in clusters),
         sizes=np.sort(sizes[: facts.n_clusters])[::-1].tolist(),
         n_outliers=int(sizes[facts.n_clusters :].sum()),
         support=support_view(facts),

@@ -111,7 +111,7 @@ def differences(column: ColumnFacts, inside: FloatArray, total: FloatArray) -> D
 
 def strongest_columns(found: Sequence[Differences], group: int, max_columns: int, min_effect: float) -> list[int]:
     """Return the columns in which a group differs most, the strongest first, with at least the given effect."""
-    effects = np.array([abs(own.effect[group]) for own in found])
+    effects = np.array([abs(difference.effect[group]) for difference in found])
     order = np.argsort(-np.round(effects, 9), kind="stable")
     return [int(k) for k in order[:max_columns] if effects[k] >= min_effect]
 
@@ -262,32 +262,32 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
     """Return the parameters that the real columns share; None without real columns."""
     if not facts.real:
         return None
-    own = facts.parameters[facts.real[0].name]
+    first = facts.parameters[facts.real[0].name]
     each = [facts.parameters[column.name] for column in facts.real]
-    if "noise_sd" not in own:  # a user-defined process may have none
-        return SharedParameters("", _half_height(own))
+    if "noise_sd" not in first:  # a user-defined process may have none
+        return SharedParameters("", _half_height(first))
     noises = [(float(of["noise_sd"]) / float(of["sd"])) ** 2 for of in each]
     noise = noises[0]
     if max(noises) - min(noises) > NOISE_TOLERANCE * max(noises):  # columns have noise of their own
-        return SharedParameters("", _half_height(own))
-    told = format_percent(noise / (1 + noise)) if "rate" in own else format_number(round_significant(noise, 3))
-    return SharedParameters(told, _half_height(own))
+        return SharedParameters("", _half_height(first))
+    told = format_percent(noise / (1 + noise)) if "rate" in first else format_number(round_significant(noise, 3))
+    return SharedParameters(told, _half_height(first))
 
 
 def real_parameters(facts: ReportFacts) -> list[RealParameters]:
     """Return the parameters of the real columns."""
     found = []
     for column in facts.real:
-        own = facts.parameters[column.name]
-        sd = float(own.get("sd", math.nan))
-        mean = column.format_value(float(own["mean"]), sd) if "mean" in own else ""
+        parameters = facts.parameters[column.name]
+        sd = float(parameters.get("sd", math.nan))
+        mean = column.format_value(float(parameters["mean"]), sd) if "mean" in parameters else ""
         found.append(
             RealParameters(
                 column.name,
                 mean,
-                column.format_difference(sd) if "sd" in own else "",
+                column.format_difference(sd) if "sd" in parameters else "",
                 column.format_difference(column.reference_sd),
-                format_signal(own),
+                format_signal(parameters),
             )
         )
     return found
@@ -297,14 +297,16 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
     """Return the parameters of the categorical columns."""
     found = []
     for column in facts.categorical:
-        own = facts.parameters[column.name]
-        equilibrium = own.get("equilibrium", {})  # a user-defined process may have none
+        parameters = facts.parameters[column.name]
+        equilibrium = parameters.get("equilibrium", {})  # a user-defined process may have none
         shares = sorted(
             zip(column.categories, equilibrium.values(), strict=bool(equilibrium)), key=lambda pair: -pair[1]
         )
         told = [(category, format_percent(float(share))) for category, share in shares[:MAX_SHARES]]
         found.append(
-            CategoricalParameters(column.name, _half_height(own), format_signal(own), told, len(shares) - len(told))
+            CategoricalParameters(
+                column.name, _half_height(parameters), format_signal(parameters), told, len(shares) - len(told)
+            )
         )
     return found
 
@@ -375,8 +377,10 @@ def log_tails(column: ColumnFacts, examined: Examined) -> FloatArray:
         known = seen & (column.expected_sd > 0)
         found[known] = log_ndtr(-column.deviations(rows)[known]) + np.log(2)
         return found
-    own = column.expected[seen, column.codes[rows[seen]]]
-    tail = np.where(column.expected[seen] <= own[:, None] * (1 + ROUNDING), column.expected[seen], 0.0).sum(axis=1)
+    probability = column.expected[seen, column.codes[rows[seen]]]
+    tail = np.where(column.expected[seen] <= probability[:, None] * (1 + ROUNDING), column.expected[seen], 0.0).sum(
+        axis=1
+    )
     found[seen] = np.log(np.clip(np.where(tail > 1 - ROUNDING, 1.0, tail), 1e-300, 1.0))
     return found
 
@@ -428,7 +432,9 @@ def odd_rows(columns: Sequence[ColumnFacts], examined: Examined) -> OddRows:
 
 
 def _reasons(columns: Sequence[ColumnFacts], examined: Examined, tails: list[FloatArray], k: int) -> list[OddCell]:
-    odd = sorted((float(own[k]), j) for j, own in enumerate(tails) if own[k] < np.log(UNLIKELY))
+    odd = sorted(
+        (float(column_tails[k]), j) for j, column_tails in enumerate(tails) if column_tails[k] < np.log(UNLIKELY)
+    )
     return [_odd_cell(columns[j], examined, k, tail) for tail, j in odd[:MAX_CELLS_PER_ROW]]
 
 

@@ -104,7 +104,7 @@ def suggest_finer_tree(parameters: Mapping[str, Mapping[str, Any]], sampled: boo
     >>> suggest_finer_tree({"x": {"noise_sd": 0.0}}, True, "noise=0.001", 'inference="smc"')
     ''
     """
-    has_noise = any(own.get("noise_sd", 0.0) > 0 for own in parameters.values())
+    has_noise = any(column.get("noise_sd", 0.0) > 0 for column in parameters.values())
     options = [f"less noise ({noise})"] * has_noise
     options += [f"a sample of trees ({sampling}, for a few hundred rows)"] * (not sampled)
     return f"to separate them, try {', or '.join(options)}" if options else ""

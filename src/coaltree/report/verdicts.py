@@ -135,10 +135,10 @@ def signal_verdict(facts: ReportFacts) -> Verdict:
     known = [(name, of) for name, of in facts.parameters.items() if "signal" in of]
     if not known:
         return Verdict(question, "plain", "Unknown: the process of these columns has no signal.")
-    own = sorted(known, key=lambda item: -item[1]["signal"])
-    most = ", ".join(f"{shorten_name(name)} {format_signal(of)}" for name, of in own[:MAX_NAMES])
+    ranked = sorted(known, key=lambda item: -item[1]["signal"])
+    most = ", ".join(f"{shorten_name(name)} {format_signal(of)}" for name, of in ranked[:MAX_NAMES])
     told = f"Those with the largest signal, the correlation of a cell with that of the row's nearest relative: {most}."
-    weak = [name for name, of in own[MAX_NAMES:] if of.get("signal_high", of["signal"]) < MAX_WEAK_SIGNAL]
+    weak = [name for name, of in ranked[MAX_NAMES:] if of.get("signal_high", of["signal"]) < MAX_WEAK_SIGNAL]
     if weak:
         named = ", ".join(shorten_name(name) for name in weak[-MAX_NAMES:])
         rest = f" and {count(len(weak) - MAX_NAMES, 'more column')}" if len(weak) > MAX_NAMES else ""

@@ -227,7 +227,9 @@ class SetCells:
         values = [frozenset(value) if isinstance(value, AbstractSet) else value for value in self.values]
         members = {
             value: [
-                python_value(own) for own in (value if isinstance(value, frozenset) else (value,)) if not is_blank(own)
+                python_value(member)
+                for member in (value if isinstance(value, frozenset) else (value,))
+                if not is_blank(member)
             ]
             for value in dict.fromkeys(values)
         }

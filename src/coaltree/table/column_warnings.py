@@ -54,9 +54,9 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
         for later in others
         if _surprise(_column_values(columns[first])) >= least
     }
-    for own in (real, categorical):
-        if len(own) <= _MAX_PAIRWISE_COLUMNS:
-            _add_partial_copies(found, [(j, column) for j, column in own if j not in found], least)
+    for of_kind in (real, categorical):
+        if len(of_kind) <= _MAX_PAIRWISE_COLUMNS:
+            _add_partial_copies(found, [(j, column) for j, column in of_kind if j not in found], least)
     pairs = sorted(found.items())
     if not pairs:
         return []
@@ -77,7 +77,7 @@ def _group_equal_real(columns: Sequence[tuple[int, RealColumn]]) -> Iterator[lis
         return
     n = len(columns[0][1].values)
     direction = np.random.default_rng(0).standard_normal(n)
-    own = dict(columns)
+    by_position = dict(columns)
     keys = []
     for j, column in columns:
         holes = hashlib.blake2b(np.packbits(np.isnan(column.values)).tobytes(), digest_size=8).digest()
@@ -86,7 +86,7 @@ def _group_equal_real(columns: Sequence[tuple[int, RealColumn]]) -> Iterator[lis
     group = [keys[0][2]]
     for (holes, place, _), (next_holes, next_place, j) in pairwise(keys):
         near = holes == next_holes and next_place - place <= 10 * _ROUNDING * math.sqrt(n)
-        if near and _are_equal(_standardise_filled(own[group[0]]), _standardise_filled(own[j])):
+        if near and _are_equal(_standardise_filled(by_position[group[0]]), _standardise_filled(by_position[j])):
             group.append(j)
             continue
         if len(group) > 1:
@@ -122,16 +122,16 @@ def _group_equal_categorical(columns: Sequence[tuple[int, CategoricalColumn]]) -
 def _add_partial_copies(found: dict[int, int], columns: Sequence[tuple[int, Column]], least: float) -> None:
     """Add columns that equal an earlier one wherever both are observed, although different cells are missing."""
     cells = {j: _column_values(column) for j, column in columns}
-    known = {j: ~np.isnan(own) for j, own in cells.items()}
+    known = {j: ~np.isnan(values) for j, values in cells.items()}
     real = any(isinstance(column, RealColumn) for _, column in columns)
-    for later, own in cells.items():
+    for later, values in cells.items():
         for first in cells:
             if first >= later:
                 break
             both = known[first] & known[later]
             if first in found or np.array_equal(known[first], known[later]) or not both.any():
                 continue
-            a, b = cells[first][both], own[both]
+            a, b = cells[first][both], values[both]
             equal = _are_linear(a, b) if real else _are_renamed(a, b)
             if equal and _surprise(a) >= least:
                 found[later] = first
@@ -167,7 +167,7 @@ def _are_renamed(a: FloatArray, b: FloatArray) -> bool:
 def _surprise(cells: FloatArray) -> float:
     """Return minus the log probability that a column with the same values in random order equals this one."""
     counts = np.unique(cells[~np.isnan(cells)], return_counts=True)[1].tolist()
-    return math.lgamma(sum(counts) + 1) - sum(math.lgamma(own + 1) for own in counts)
+    return math.lgamma(sum(counts) + 1) - sum(math.lgamma(n + 1) for n in counts)
 
 
 # A cell with more than this share of the variance is extreme in a column of at least so many cells: without it the standard
@@ -271,7 +271,9 @@ def _rank_cells(values: FloatArray, codes: FloatArray, rows: IntArray) -> list[_
     center, scale, varies = moments(np.delete(codes, rows))
     with np.errstate(over="ignore"):
         distances = np.abs(standardise(codes[rows], center, scale if varies else 1.0))
-    cells = [_RankedCell(*own) for own in zip(rows.tolist(), values[rows].tolist(), distances.tolist(), strict=True)]
+    cells = [
+        _RankedCell(*fields) for fields in zip(rows.tolist(), values[rows].tolist(), distances.tolist(), strict=True)
+    ]
     return sorted(cells, key=lambda cell: -cell.distance)
 
 

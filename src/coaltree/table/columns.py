@@ -363,9 +363,9 @@ def _is_identifier(cells: Cells) -> bool:
 
 def _has_numbers_and_sets(cells: Cells, column: CategoricalColumn) -> bool:
     """Return whether a column with sets has numbers, and others than 0 to 9, which often stand for states."""
-    if not isinstance(cells, SetCells) or not all(isinstance(own, (int, float)) for own in column.categories):
+    if not isinstance(cells, SetCells) or not all(isinstance(category, (int, float)) for category in column.categories):
         return False
-    return not {float(own) for own in column.categories} <= set(range(10))
+    return not {float(category) for category in column.categories} <= set(range(10))
 
 
 def _find_full_sets(codes: IntArray, n_categories: int) -> IntArray:

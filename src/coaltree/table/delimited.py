@@ -349,10 +349,10 @@ class LocalNumbers(NamedTuple):
         notations = ((self.decimal, "decimal commas"), (self.grouped, "points between groups of three digits"))
         sentences = []
         for columns, notation in notations:
-            own = [name for name in columns if name in names]
-            if own:
+            local = [name for name in columns if name in names]
+            if local:
                 sentences.append(
-                    f"Column{'s' if len(own) > 1 else ''} {listing(own)}: {notation} were read as numbers."
+                    f"Column{'s' if len(local) > 1 else ''} {listing(local)}: {notation} were read as numbers."
                 )
         return sentences
 

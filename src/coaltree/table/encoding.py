@@ -64,7 +64,7 @@ class Encoding:
     def column_scales(self) -> list[ColumnScale]:
         """The scale of each real column, in the order of the table."""
         powers = self.powers or (None,) * len(self.center)
-        return [ColumnScale(*own) for own in zip(self.center.tolist(), self.scale.tolist(), powers, strict=True)]
+        return [ColumnScale(*parts) for parts in zip(self.center.tolist(), self.scale.tolist(), powers, strict=True)]
 
     def incomplete_cells(self, matrix: FloatArray) -> NDArray[np.bool_]:
         """Return which cells of encoded rows, real columns first, are missing or one of several categories."""
@@ -136,12 +136,12 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
     return Encoding(
         table.column_names,
         tuple(kinds),
-        np.array([own.center for own in scales]),
-        np.array([own.scale for own in scales]),
+        np.array([scale.center for scale in scales]),
+        np.array([scale.scale for scale in scales]),
         tuple(categories),
         informative,
         tuple(column.name for column in table.real if column.time),
-        tuple(own.power for own in scales) if any(own.power for own in scales) else (),
+        tuple(scale.power for scale in scales) if any(scale.power for scale in scales) else (),
     )
 
 

@@ -350,7 +350,7 @@ def _to_objects(values: Sequence[Category], column: Iterable[Any]) -> list[Any]:
     kinds = set(map(type, observed))
 
     def all_are(kind: Any) -> bool:
-        return all(issubclass(own, kind) for own in kinds)
+        return all(issubclass(cls, kind) for cls in kinds)
 
     # A datetime is a date to isinstance, and True an int: the narrow classes come first.
     if not kinds:

@@ -513,8 +513,8 @@ def _check_sets(values: Sequence[Any], context: ColumnContext) -> None:
     """Refuse sets that are empty or hold anything but text, numbers and booleans."""
     for i, value in enumerate(values):
         if isinstance(value, AbstractSet):
-            wrong = [own for own in value if is_blank(own) or _classify_type(type(own)) not in _IN_SETS]
-            wrong += [own for own in value if isinstance(own, float | np.floating) and math.isinf(own)]
+            wrong = [member for member in value if is_blank(member) or _classify_type(type(member)) not in _IN_SETS]
+            wrong += [member for member in value if isinstance(member, float | np.floating) and math.isinf(member)]
             if wrong or not value:
                 what = f"holds {quote(wrong[0])}" if wrong else "is empty"
                 raise InputError(

@@ -77,19 +77,19 @@ class PowerTransform(NamedTuple):
     def _try_unit(cls, observed: FloatArray, shift: float, unit: float) -> Self | None:
         from sklearn.preprocessing import PowerTransformer  # imported only if needed
 
-        own = standardise(observed, shift, unit)
+        scaled = standardise(observed, shift, unit)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                exponent = float(PowerTransformer(standardize=False).fit(own[:, None]).lambdas_[0])
+                exponent = float(PowerTransformer(standardize=False).fit(scaled[:, None]).lambdas_[0])
             except (ValueError, ArithmeticError, RuntimeError):
                 return None  # no optimum; the error depends on the version of scikit-learn
             if not _EXPONENT_RANGE[0] <= exponent <= _EXPONENT_RANGE[1]:
                 return None
-            transform = cls(exponent, shift, unit, float(own.min()), float(own.max()))
-            made = transform.apply(observed)
-            center, scale, varies = moments(made) if np.isfinite(made).all() else (0.0, 1.0, False)
-            back = transform.invert(center + scale * standardise(made, center, scale))
+            transform = cls(exponent, shift, unit, float(scaled.min()), float(scaled.max()))
+            transformed = transform.apply(observed)
+            center, scale, varies = moments(transformed) if np.isfinite(transformed).all() else (0.0, 1.0, False)
+            back = transform.invert(center + scale * standardise(transformed, center, scale))
             lost = np.max(np.abs(back - observed)) if varies else np.inf
             allowed = _MAX_ROUND_TRIP_ERROR * unit * (transform.high - transform.low) + 4 * np.spacing(
                 np.max(np.abs(observed))
@@ -98,64 +98,65 @@ class PowerTransform(NamedTuple):
 
     def apply(self, values: FloatArray) -> FloatArray:
         """Return the transformed values; NaN stays NaN."""
-        own = standardise(values, self.shift, self.unit)
+        scaled = standardise(values, self.shift, self.unit)
         knot = self._knot
         with np.errstate(over="ignore"):
-            made = _yeo_johnson(own, self.exponent)
+            transformed = _yeo_johnson(scaled, self.exponent)
             if knot is not None:
-                made = np.where(knot.is_below(own), knot.made + knot.slope * (own - knot.own), made)
-        return np.clip(made, -LARGEST, LARGEST)
+                tangent = knot.transformed + knot.slope * (scaled - knot.scaled)
+                transformed = np.where(knot.is_beyond(scaled), tangent, transformed)
+        return np.clip(transformed, -LARGEST, LARGEST)
 
-    def invert(self, made: FloatArray) -> FloatArray:
+    def invert(self, transformed: FloatArray) -> FloatArray:
         """Return the values whose transforms are given, always finite; NaN stays NaN."""
         knot = self._knot
         with np.errstate(all="ignore"):
             from scipy.special import inv_boxcox1p
 
-            upper = inv_boxcox1p(np.maximum(made, 0.0), self.exponent)
-            own = np.where(made >= 0, upper, -inv_boxcox1p(np.maximum(-made, 0.0), 2 - self.exponent))
+            upper = inv_boxcox1p(np.maximum(transformed, 0.0), self.exponent)
+            scaled = np.where(transformed >= 0, upper, -inv_boxcox1p(np.maximum(-transformed, 0.0), 2 - self.exponent))
             if knot is not None:
-                beyond = knot.sign * (made - knot.made) > 0
-                own = np.where(beyond, knot.own + (made - knot.made) / knot.slope, own)
-            own = np.where(np.isnan(made), np.nan, np.clip(own, -LARGEST, LARGEST))
-            return np.asarray(np.clip(self.shift + self.unit * own, -LARGEST, LARGEST))
+                beyond = knot.sign * (transformed - knot.transformed) > 0
+                scaled = np.where(beyond, knot.scaled + (transformed - knot.transformed) / knot.slope, scaled)
+            scaled = np.where(np.isnan(transformed), np.nan, np.clip(scaled, -LARGEST, LARGEST))
+            return np.asarray(np.clip(self.shift + self.unit * scaled, -LARGEST, LARGEST))
 
     def log_slope(self, values: FloatArray) -> FloatArray:
         """Return the log of the derivative at values."""
-        own = standardise(values, self.shift, self.unit)
+        scaled = standardise(values, self.shift, self.unit)
         if (knot := self._knot) is not None:
-            own = np.where(knot.is_below(own), knot.own, own)
-        return np.asarray(_log_slope(own, self.exponent) - np.log(self.unit))
+            scaled = np.where(knot.is_beyond(scaled), knot.scaled, scaled)
+        return np.asarray(_log_slope(scaled, self.exponent) - np.log(self.unit))
 
     @property
     def _knot(self) -> _Knot | None:
         """The point where the tangent begins, if the transform has a bound."""
         if 0 <= self.exponent <= 2:
             return None
-        own, sign = (self.high, 1.0) if self.exponent < 0 else (self.low, -1.0)
-        at = np.array(own)
-        return _Knot(own, float(_yeo_johnson(at, self.exponent)), float(np.exp(_log_slope(at, self.exponent))), sign)
+        scaled, sign = (self.high, 1.0) if self.exponent < 0 else (self.low, -1.0)
+        at = np.array(scaled)
+        return _Knot(scaled, float(_yeo_johnson(at, self.exponent)), float(np.exp(_log_slope(at, self.exponent))), sign)
 
 
 class _Knot(NamedTuple):
-    own: float
-    made: float
+    scaled: float
+    transformed: float
     slope: float
     sign: float  # 1 if the tangent continues upwards, -1 if downwards
 
-    def is_below(self, own: FloatArray) -> NDArray[np.bool_]:
-        return np.asarray(self.sign * (own - self.own) > 0)
+    def is_beyond(self, scaled: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray(self.sign * (scaled - self.scaled) > 0)
 
 
-def _yeo_johnson(own: FloatArray, exponent: float) -> FloatArray:
+def _yeo_johnson(scaled: FloatArray, exponent: float) -> FloatArray:
     from scipy.special import boxcox1p  # imported only if needed
 
-    upper = boxcox1p(np.maximum(own, 0.0), exponent)
-    return np.asarray(np.where(own >= 0, upper, -boxcox1p(np.maximum(-own, 0.0), 2 - exponent)))
+    upper = boxcox1p(np.maximum(scaled, 0.0), exponent)
+    return np.asarray(np.where(scaled >= 0, upper, -boxcox1p(np.maximum(-scaled, 0.0), 2 - exponent)))
 
 
-def _log_slope(own: FloatArray, exponent: float) -> FloatArray:
-    return np.asarray((exponent - 1) * np.sign(own) * np.log1p(np.abs(own)))
+def _log_slope(scaled: FloatArray, exponent: float) -> FloatArray:
+    return np.asarray((exponent - 1) * np.sign(scaled) * np.log1p(np.abs(scaled)))
 
 
 class ColumnScale(NamedTuple):

@@ -165,15 +165,15 @@ def make_alphabet(
     cells: dict[str, Cell] = {state: state for state in states}
     if gaps == "state":
         states.append(GAP_STATE)
-    own = Alphabet(datatype, tuple(states), cells)
+    alphabet = Alphabet(datatype, tuple(states), cells)
     if datatype in ("dna", "rna"):
         cells["U" if datatype == "dna" else "T"] = thymine = "T" if datatype == "dna" else "U"
         for code, members in _NUCLEOTIDES.items():
-            cells.setdefault(code, own.join(members.replace("T", thymine)))
+            cells.setdefault(code, alphabet.join(members.replace("T", thymine)))
         cells.setdefault("X", None)
     elif datatype == "protein":
         for code, ambiguous in _AMINO_AMBIGUITIES.items():
-            cells.setdefault(code, None if ambiguous is None else own.join(ambiguous))
+            cells.setdefault(code, None if ambiguous is None else alphabet.join(ambiguous))
     if not respect_case or datatype not in ("standard", "restriction"):
         for symbol, cell in list(cells.items()):
             cells.setdefault(symbol.lower(), cell)
@@ -181,7 +181,7 @@ def make_alphabet(
     if gap not in states or gap == GAP_STATE:
         cells[gap] = GAP_STATE if gaps == "state" else None
     cells[missing] = None
-    return own
+    return alphabet
 
 
 def guess_datatype(rows: Iterable[Iterable[str]]) -> str:
@@ -362,4 +362,7 @@ def check_distinct_taxa(rows: Sequence[Row], source: str) -> None:
 
 def default_names(datatypes: Sequence[str]) -> list[str]:
     """Return the names of columns without a name: ``site1``, ``site2``, ... of molecules, ``character3``, ... of others."""
-    return [f"{'site' if own in ('dna', 'rna', 'protein') else 'character'}{j + 1}" for j, own in enumerate(datatypes)]
+    return [
+        f"{'site' if datatype in ('dna', 'rna', 'protein') else 'character'}{j + 1}"
+        for j, datatype in enumerate(datatypes)
+    ]

@@ -48,9 +48,9 @@ class Survival:
         self.lineages = np.arange(n, 0, -1).astype(np.float64)
         steps = np.diff(self.knots) * self.lineages[:-1]
         self.log_survivals = -np.concatenate([[0.0], np.cumsum(steps)])
-        own = self.log_survivals.copy()  # one lineage above the root, whose tail is its survival
-        own[:-1] = own[:-1] + _log_share(steps) - np.log(self.lineages[:-1])
-        self.log_tails = np.logaddexp.accumulate(own[::-1])[::-1].copy()
+        log_masses = self.log_survivals.copy()  # one lineage above the root, whose tail is its survival
+        log_masses[:-1] = log_masses[:-1] + _log_share(steps) - np.log(self.lineages[:-1])
+        self.log_tails = np.logaddexp.accumulate(log_masses[::-1])[::-1].copy()
 
     def log_survival(self, heights: FloatArray) -> FloatArray:
         """Return log S at heights."""
@@ -76,8 +76,8 @@ class Survival:
         following = np.minimum(j + 1, len(self.knots) - 1)
         left = np.where(last, 0.0, self.lineages[j] * (self.knots[following] - heights))
         start = self.log_survival(heights)
-        own = start + _log_share(np.maximum(left, 0.0)) - np.log(self.lineages[j])
-        return np.where(last, start, np.logaddexp(own, self.log_tails[following]))
+        log_part = start + _log_share(np.maximum(left, 0.0)) - np.log(self.lineages[j])
+        return np.where(last, start, np.logaddexp(log_part, self.log_tails[following]))
 
 
 def _log_share(x: FloatArray | float) -> FloatArray:
@@ -164,13 +164,13 @@ def _cell_points(
     found = []
     masses = survival.log_mass(low, high)
     for count in (1, 2, 3):
-        own = np.flatnonzero((counts == count) & (masses > -np.inf))
+        cells = np.flatnonzero((counts == count) & (masses > -np.inf))
         x, w = GAUSS_NODES[count - 1], GAUSS_WEIGHTS[count - 1]
-        edges = low[own, None] + (high - low)[own, None] * np.concatenate([[0.0], np.cumsum(0.5 * w)])
-        heights = low[own, None] + 0.5 * (high - low)[own, None] * (1 + x)
+        edges = low[cells, None] + (high - low)[cells, None] * np.concatenate([[0.0], np.cumsum(0.5 * w)])
+        heights = low[cells, None] + 0.5 * (high - low)[cells, None] * (1 + x)
         log_weights = np.log(w) + survival.log_survival(heights)
         log_weights -= np.logaddexp.reduce(log_weights, axis=1, keepdims=True)
-        log_masses = masses[own, None] + log_weights
+        log_masses = masses[cells, None] + log_weights
         of_points = (heights, edges[:, :-1], edges[:, 1:], log_masses)
-        found.append(AttachmentPoints(np.repeat(nodes[own], count), *(part.ravel() for part in of_points)))
+        found.append(AttachmentPoints(np.repeat(nodes[cells], count), *(part.ravel() for part in of_points)))
     return AttachmentPoints(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

@@ -151,8 +151,8 @@ def _count_shared(a: Tree, b: Tree) -> int:
         high.append(max(high[left], high[right]))
     begin, end = np.array(low[n:], dtype=np.intp), np.array(high[n:], dtype=np.intp)
     stretches = _is_clade(b) & (end - begin + 1 == b.leaf_counts[n:])
-    own = _is_clade(a)
-    starts, counts = a.first_positions[n:][own], a.leaf_counts[n:][own]
+    is_shared = _is_clade(a)
+    starts, counts = a.first_positions[n:][is_shared], a.leaf_counts[n:][is_shared]
     return len(np.intersect1d(starts * n + starts + counts - 1, (begin * n + end)[stretches], assume_unique=True))
 
 
@@ -279,8 +279,8 @@ class ConditionalClades:
         found = [len(best) - 1] if n > 1 else []
         choice: dict[int, tuple[int, int]] = {}
         for node in found:  # grows while it is read
-            own = slice(*self._splits.bounds[node - n : node - n + 2])
-            parts = np.column_stack([self._splits.first[own], self._splits.second[own]])
+            splits = slice(*self._splits.bounds[node - n : node - n + 2])
+            parts = np.column_stack([self._splits.first[splits], self._splits.second[splits]])
             scores = best[parts].sum(axis=1)
             # Equal products of shares differ by rounding.
             equal = parts[scores > scores.max() - ROUNDING].tolist()
@@ -302,8 +302,8 @@ class ConditionalClades:
         n = len(self._leaf_names)
         log_sums = self._log_sums - self._log_shares
         for begin, end in levels:
-            own = slice(bounds[begin], bounds[end])
-            a, b = first[own], second[own]
+            splits = slice(bounds[begin], bounds[end])
+            a, b = first[splits], second[splits]
             of_clade = np.repeat(log_sums[n + begin : n + end], np.diff(bounds[begin : end + 1]))
             log_p = self._log_sums[a] + self._log_sums[b] - of_clade
             terms = np.exp(log_p) * (entropies[a] + entropies[b] - log_p)
@@ -327,8 +327,8 @@ class ConditionalClades:
         n = len(self._leaf_names)
         values = self._log_shares.copy()
         for begin, end in levels:
-            own = slice(bounds[begin], bounds[end])
-            scores = values[first[own]] + values[second[own]]
+            splits = slice(bounds[begin], bounds[end])
+            scores = values[first[splits]] + values[second[splits]]
             values[n + begin : n + end] += combine(scores, bounds[begin:end] - bounds[begin])
         return values
 

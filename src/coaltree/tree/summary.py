@@ -54,10 +54,10 @@ def clade_heights(clades: IntArray, heights: FloatArray, weights: FloatArray, wa
     mean, median = np.empty((2, len(wanted)))
     hpd = np.empty((len(wanted), 2))
     for k in range(len(wanted)):
-        own = slice(bounds[k], bounds[k + 1])
-        mean[k] = np.average(ages[own], weights=shares[own])
-        median[k] = weighted_median(ages[own], shares[own])
-        hpd[k] = shortest_interval(ages[own], shares[own])
+        members = slice(bounds[k], bounds[k + 1])
+        mean[k] = np.average(ages[members], weights=shares[members])
+        median[k] = weighted_median(ages[members], shares[members])
+        hpd[k] = shortest_interval(ages[members], shares[members])
     return CladeHeights(mean, median, hpd)
 
 
@@ -154,14 +154,14 @@ class SummaryTree(Tree):
         height_hpd: ArrayLike | None = None,
     ) -> None:
         super().__init__(children, heights, leaf_names)
-        own = self.merge_heights
-        defaults = (np.ones(len(own)), own, own, np.column_stack([own, own]))
+        own_heights = self.merge_heights
+        defaults = (np.ones(len(own_heights)), own_heights, own_heights, np.column_stack([own_heights, own_heights]))
         given = (support, mean_heights, median_heights, height_hpd)
         for name, values, default in zip(_ANNOTATIONS, given, defaults, strict=True):
             array = np.array(default if values is None else values, dtype=np.float64)
             if array.shape != default.shape:
                 raise InputError(
-                    f"{name} has shape {array.shape}; a tree of {len(own)} merges needs {default.shape}, "
+                    f"{name} has shape {array.shape}; a tree of {len(own_heights)} merges needs {default.shape}, "
                     "the most recent merge first."
                 )
             array.setflags(write=False)
@@ -318,13 +318,13 @@ def order_merges(children: ArrayLike, wanted: ArrayLike) -> tuple[IntArray, Floa
     ([[2, 3], [0, 1], [5, 4]], [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 2.0], [1, 0, 2])
     """
     kids = np.asarray(children, dtype=np.intp).reshape(-1, 2)
-    own = np.asarray(wanted, dtype=np.float64)
+    targets = np.asarray(wanted, dtype=np.float64)
     n = len(kids) + 1
     heights = [0.0] * n
     pairs = kids.tolist()
-    for (left, right), height in zip(pairs, np.nan_to_num(own, nan=0.0).tolist(), strict=True):
+    for (left, right), height in zip(pairs, np.nan_to_num(targets, nan=0.0).tolist(), strict=True):
         heights.append(max(height, heights[left], heights[right]))
-    follows_parent = [False] * n + np.isnan(own).tolist()
+    follows_parent = [False] * n + np.isnan(targets).tolist()
     for k in range(n - 2, -1, -1):
         for child in pairs[k]:
             if follows_parent[child]:

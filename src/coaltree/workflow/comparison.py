@@ -139,7 +139,7 @@ def compare_models(
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # the standard errors say it
-            own = evidence(
+            result = evidence(
                 model.matrix,
                 candidate.process,
                 N_RUNS,
@@ -150,7 +150,7 @@ def compare_models(
                 random_state=rng,
                 progress=report,
             )
-        found.append((candidate, own.log_evidence, own.standard_error))
+        found.append((candidate, result.log_evidence, result.standard_error))
     return rank(found, len(model.matrix))
 
 
@@ -195,7 +195,7 @@ def describe_comparison(models: Sequence[ComparedModel]) -> str:
     if not models:
         return "No column varies, so there are no models to compare."
     best, *others = models
-    rivals = [own.name for own in others if own.words.startswith("cannot")]
+    rivals = [model.name for model in others if model.words.startswith("cannot")]
     found = f"The table is best described by: {best.name}."
     if rivals:
         found = f"{found[:-1]}; not to be told apart from it: {'; '.join(rivals)}."

@@ -120,7 +120,7 @@ def structure_process(
     """
     scales_to_range = noise is None and covariance != "spherical"
     share = NOISE if noise is None else noise
-    own = share / (1 - share)
+    odds = share / (1 - share)
     covariance = (
         "diagonal" if covariance == "full" else covariance
     )  # nothing is fitted that would make columns correlate
@@ -129,8 +129,8 @@ def structure_process(
     def real(middle: FloatArray, spread: FloatArray) -> Process:
         rest = (1 - share) * (scale_to_range(encoded.real, spread) if scales_to_range else spread)
         if templates.real == "brownian":
-            return Brownian(_shaped(2 * RATE * rest, covariance), own / (2 * RATE))
-        return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, covariance), own)
+            return Brownian(_shaped(2 * RATE * rest, covariance), odds / (2 * RATE))
+        return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, covariance), odds)
 
     return _process_of(matrix, encoded, templates, real, SITE_RATE, states)
 
@@ -190,13 +190,13 @@ def _process_of(
     parts: list[tuple[Process, NDArray[np.intp]]] = []
     if n_real:
         cells = matrix[:, :n_real]
-        own = real(*column_moments(cells)) if isinstance(templates.real, str) else templates.real.resolve(cells)
-        parts.append((own, np.arange(n_real)))
+        part = real(*column_moments(cells)) if isinstance(templates.real, str) else templates.real.resolve(cells)
+        parts.append((part, np.arange(n_real)))
     if n_categorical:
         codes = matrix[:, n_real:]
         if templates.categorical is None:
             shares = [smoothed_shares(codes[:, d], states) for d, states in enumerate(encoded.n_states)]
-            own = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
+            part = Multinomial(np.full(n_categorical, site_rate), shares, site_noise)
         else:
             if not templates.categorical.takes_state_sets and np.any(codes < 0):
                 column = encoded.categorical_names[int(np.argmax((codes < 0).any(axis=0)))]
@@ -204,8 +204,8 @@ def _process_of(
                     f"Column {quote(column)} has a cell that is one of several categories, which "
                     f"{type(templates.categorical).__name__} does not take: use Multinomial, or mark such cells as missing."
                 )
-            own = templates.categorical.resolve(codes)
-        parts.append((own, np.arange(n_real, n_real + n_categorical)))
+            part = templates.categorical.resolve(codes)
+        parts.append((part, np.arange(n_real, n_real + n_categorical)))
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
 
 
