@@ -1,21 +1,19 @@
-"""Greedy inference: merge the best pair of lineages, again and again, until one is left.
+"""Greedy inference: merge the best pair of lineages until only one lineage is left.
 
-Three rules say which pair is best (`c` is the weight of waiting, ``delta`` the time since the last merge):
+Three rules define the best pair. A merge has the log density ``-c delta + log Z``, with the time ``delta`` since the last merge:
 
 ``rate1``
-    c = 1 for every pair, so that a pair's best height never changes; the pair that merges most recently wins, eq. (7.1).
+    c = 1 for every pair, so the best height of a pair never changes. The pair with the lowest best height wins, eq. (7.1).
 ``max-prob``
-    c = the number of live pairs; the pair with the largest ``-c delta + log Z`` wins, eq. (7.2).
+    c is the number of live pairs. The pair with the largest ``-c delta + log Z`` wins, eq. (7.2).
 ``min-duration``
-    c = the number of live pairs; the pair with the smallest ``delta`` wins, eq. (7.3).
+    c is the number of live pairs. The pair with the smallest ``delta`` wins, eq. (7.3).
 
-The best height of a pair is that of eq. (6.1). Where it would be below the younger lineage's, they merge as soon as that one
-has appeared; under ``rate1``, where cells have noise and there are many such pairs, those whose messages are most alike first,
-eq. (7.4). Other ties go to the smaller pair of node numbers.
+Eq. (6.1) gives the best height of a pair. If that is below one of the two lineages, the pair merges at the height of the higher
+one. With noise there are many such ties; ``rate1`` then merges the pair with the most similar messages first, eq. (7.4). Any
+other tie goes to the pair with the smaller node numbers.
 
-Equal rows without noise merge before all others, at height 0; that needs no search.
-
-In a search they would all have the same few partners on their lists, which are soon used up.
+Without noise, equal rows merge first, at height 0, without a search: they would fill each other's lists of partners.
 """
 
 from __future__ import annotations
@@ -60,11 +58,14 @@ from .neighbors import merge_neighbors
 
 IntArray = NDArray[np.intp]
 
-MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = 1_000, 10_000  # below which the neighbour search leaves the rest to the exact one
-ROWS_PER_SCAN = 100  # that a thread takes at a time, on average
-SCANS_PER_THREAD = 4  # at least, so that the threads finish together; then a scan has fewer rows
-MAX_NUMBERS_OF_ONE_THREAD = 2_500_000  # in the messages of all pairs; below, threads take longer to start than the work
-ROWS_PER_BLOCK = 100_000  # compared at a time to find equal ones
+MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = (
+    1_000,
+    10_000,
+)  # with fewer lineages, the exact search completes a neighbour search
+ROWS_PER_SCAN = 100  # mean number of rows that a thread scans per task
+SCANS_PER_THREAD = 4  # minimum number of tasks per thread, so that all threads finish at about the same time
+MAX_NUMBERS_OF_ONE_THREAD = 2_500_000  # numbers in the messages of all pairs; with fewer, starting threads takes longer
+ROWS_PER_BLOCK = 100_000  # rows compared at a time to find equal ones
 
 FloatArray = NDArray[np.float64]
 Progress = Callable[[float, int], None]  # share of the work done, live lineages
@@ -72,7 +73,7 @@ Progress = Callable[[float, int], None]  # share of the work done, live lineages
 
 @dataclass(frozen=True)
 class GreedyResult:
-    """A tree found by greedy inference, with what the model says of it.
+    """A tree found by greedy inference, with its densities.
 
     Attributes
     ----------
@@ -82,15 +83,15 @@ class GreedyResult:
     log_likelihood : float
         ``log p(x | tree)``.
     log_ratios : ndarray of shape (n - 1,)
-        For each merge, most recent first, the log likelihood ratio of one tree over its leaves against two
-        independent ones.
+        For each merge, most recent first: the log likelihood ratio of one tree over all its leaves against two independent
+        trees, one below each child.
     process : Process
-        The process used, everything that it left open settled.
+        The process, with all parameters resolved.
     search : {"exact", "neighbors"}
-        How partners were looked for.
+        How partners were searched for.
     neighbor_recall : float or None
-        Of lineages looked at in every round of the search by neighbours, the share whose best partner of all was among their
-        neighbours.
+        Quality of the neighbour search: the share of tested lineages whose best partner was on their list of neighbours. None
+        after an exact search.
     """
 
     tree: Tree
@@ -126,7 +127,7 @@ def greedy(
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
 ) -> GreedyResult:
-    """Find one good tree by merging the best pair again and again.
+    """Find one good tree by repeatedly merging the best pair of lineages.
 
     Parameters
     ----------
@@ -135,25 +136,24 @@ def greedy(
     process : Process
         `Brownian`, `OrnsteinUhlenbeck`, `Multinomial`, `Mixed`, or one of your own.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
-        Which pair merges next. ``rate1`` weighs ``n^2 / 2`` pairs at the start and as many after it, the others
-        ``n^3 / 6`` in all.
+        Which pair merges next. ``rate1`` evaluates about ``n^2`` pairs, the other rules ``n^3 / 6``.
     search : {"auto", "exact", "neighbors"}, default "auto"
-        How ``rate1`` looks for partners: among all, ``n^2`` pairs; or among near ones only, in a time that grows little
-        faster than n. "auto" looks among all pairs of up to 3,000 rows. Pairs of complete real rows with one noise for all
-        columns are ruled out many at a time: it looks among all of up to 30,000 under an Ornstein-Uhlenbeck process, of up to
-        50,000 under Brownian motion, and there of any number if they have at most three columns.
+        Where ``rate1`` searches for partners: "exact" considers all ``n^2`` pairs; "neighbors" considers near pairs only, in a
+        time that grows little faster than n. "auto" is exact for up to 3,000 rows. For complete real rows with the same noise
+        in all columns, where the search rules out many pairs at a time, it is exact for up to 30,000 rows under an
+        Ornstein-Uhlenbeck process, for up to 50,000 under Brownian motion, and there for any number with at most three columns.
     leaf_names : sequence of str, optional
         Names of the rows.
     n_jobs : int, optional
-        Threads, as in scikit-learn. The result does not depend on it.
+        Number of threads, as in scikit-learn. The result does not depend on it.
     client : distributed.Client or str, optional
-        Whose workers look for neighbours: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for
-        two worker processes on this machine. The result does not depend on it.
+        Distribute the neighbour search over Dask workers: a Dask client, the address of a scheduler such as "tcp://host:8786",
+        or "local:2" for two worker processes on this machine. The result does not depend on it.
     checkpoint : str or Path, optional
-        A file that is kept up to date with the rounds of the search by neighbours. If it is there already, the search goes on
-        from it, to the very tree that it would have found without a break.
+        A file to which every round of the neighbour search is saved. If the file exists, the search resumes from it and finds
+        the same tree as without the interruption.
     progress : callable, optional
-        Called now and then with the share of the work done, 0 to 1, and the number of lineages that live.
+        Called regularly with the share of the work done, from 0 to 1, and the number of live lineages.
 
     Returns
     -------
@@ -161,8 +161,8 @@ def greedy(
 
     Notes
     -----
-    If columns are ascertained, see `Multinomial`, the search ignores that, so heights are too large; the densities of the result
-    include it, and `refine` corrects the tree.
+    The search ignores the ascertainment of columns (see `Multinomial`), so heights are then too large. The densities of the
+    result include it, and `refine` corrects the tree.
 
     Examples
     --------
@@ -189,8 +189,8 @@ def greedy(
             (children, heights), rounds = _neighbor_tree(matrix, resolved, executor, checkpoint, report)
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
-            f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a best height that is a number: the "
-            "units of the table or of the process are beyond double precision. Rescale them."
+            f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a finite best height: the units of the "
+            "table or of the process exceed the range of double precision. Rescale them."
         )
     report(1.0, 1)
     result = replace(
@@ -208,7 +208,7 @@ def _check_arguments(process: Process, rule: str, search: str, progress: object)
     check_parameter("search", search)
     if search == "neighbors" and rule != "rate1":
         raise InputError(
-            f"search is 'neighbors', and rule is {quote(rule)}: only 'rate1' can be searched by neighbours."
+            f"search is 'neighbors', but rule is {quote(rule)}; the neighbour search supports only rule='rate1'."
         )
     check_process(process)
     if progress is not None and not callable(progress):
@@ -219,7 +219,7 @@ def _check_arguments(process: Process, rule: str, search: str, progress: object)
 
 
 def _choose_search(search: str, rule: str, X: FloatArray, process: Process) -> str:
-    """Return how to search for partners: among all pairs if there are few enough rows."""
+    """Return the search: exact if the table has few enough rows for it."""
     if search != "auto":
         return search
     return "neighbors" if rule == "rate1" and len(X) > process.max_exact_rows(X) else "exact"
@@ -243,7 +243,7 @@ def _exact_tree(X: FloatArray, process: Process, n_threads: int, report: Progres
 
 
 def _first_lineages(X: FloatArray, process: Process, slots: int, merges: Merges) -> tuple[Forest, IntArray]:
-    """Return a forest of the rows, and the numbers in the tree of its lineages; equal rows may have been merged."""
+    """Return a forest of the rows and the node numbers of its lineages, after merging equal rows where possible."""
     forest = process.forest(X, slots, scan=True)
     if forest.noisy:
         set_log_norms(forest, len(X))
@@ -259,28 +259,28 @@ def _first_lineages(X: FloatArray, process: Process, slots: int, merges: Merges)
 
 
 def _in_space(forest: Forest) -> bool:
-    """Return whether the lineages' partners are looked for in space, most being ruled out many at a time."""
+    """Return whether lineages are points in space, where the search rules out many partners at a time."""
     return bool(forest.complete and forest.n_brownian)
 
 
 def _message_length(forest: Forest) -> int:
-    """Return how many numbers the message of a lineage has."""
+    """Return the number of values in the message of a lineage."""
     return int(np.asarray(forest.mean).shape[1] + np.asarray(forest.state).shape[1])
 
 
 def merge_exactly(
     forest: Forest, partners: Partners, done: int, merges: Merges, n_threads: int, report: Progress
 ) -> None:
-    """Merge all live lineages, in the first slots in order of age, by the exact search; some merges are done already."""
+    """Complete a tree by the exact search, after `done` merges. The live lineages are in the first slots, ordered by age."""
     n = partners.n_live
     if n == 1:
         return
     scratch = Scratch(forest)
     enter_all(forest, partners, scratch)
-    # near ones in turn, while they are at hand
+    # Points of the same bucket are scanned together, while they are in the cache.
     order = np.argsort(np.asarray(partners.space.bucket)[:n], kind="stable")
     n_threads = n_threads if n**2 * _message_length(forest) > MAX_NUMBERS_OF_ONE_THREAD else 1
-    # Row i has i pairs: bounds that share the n^2 / 2 of them evenly.
+    # Row i has i pairs, so these bounds divide the n^2 / 2 pairs evenly.
     n_scans = min(n, max(SCANS_PER_THREAD * n_threads, n // ROWS_PER_SCAN))
     bounds = np.round(n * np.sqrt(np.linspace(0, 1, 1 + n_scans))).astype(int)
 
@@ -303,7 +303,7 @@ def _neighbor_tree(
 ) -> tuple[Merges, list[Round]]:
     n = len(X)
     merges = allocate_merges(n)
-    order = np.lexsort(X.T)  # what is looked at, and ties, depend on the order of the rows: let it be one of their own
+    order = np.lexsort(X.T)  # candidates and ties depend on the order of rows, so sort the rows by content
     forest, nodes = _first_lineages(X[order], process, neighbor_slots_for(n), merges)
     min_lineages = MIN_LINEAGES_IN_SPACE if _in_space(forest) else MIN_LINEAGES
     file = None if checkpoint is None else SearchCheckpoint(checkpoint, forest, nodes, min_lineages)
@@ -336,22 +336,22 @@ def _all_pairs_tree(X: FloatArray, process: Process, report: Progress, rule: str
 
 
 class DistinctRows(NamedTuple):
-    """The lineages that are left when equal rows have merged, by age."""
+    """The lineages that remain after equal rows have merged, ordered by age."""
 
-    nodes: IntArray  # number in the tree
-    rows: IntArray  # one of the rows below each
-    counts: IntArray  # how many there are
+    nodes: IntArray  # node number of each lineage
+    rows: IntArray  # one row of each lineage
+    counts: IntArray  # number of rows of each lineage
 
 
 def merge_equal_rows(X: NDArray[np.float64], merges: Merges) -> DistinctRows:
-    """Merge equal rows, of all pairs the one with the smallest numbers first, as the search does with ties.
+    """Merge equal rows, always the pair with the smallest node numbers, as the search breaks ties.
 
     Parameters
     ----------
     X : ndarray of shape (n, D)
         Without missing cells.
     merges : Merges
-        Where the merges go, which are the first ones.
+        Receives the merges, as the first ones of the tree.
 
     Returns
     -------
