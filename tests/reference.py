@@ -85,12 +85,12 @@ def flat_mean_log_density(x, covariance, design):
 
 
 def columns_with(X, *parameters):
-    """Yield every column with its own number of each parameter, which is one for all columns or one a column."""
+    """Yield every column with its own number of each parameter, which is one for all columns or one per column."""
     return zip(X.T, *(np.broadcast_to(given, X.shape[1]) for given in parameters), strict=True)
 
 
 def brownian_log_likelihood(tree, X, variance, noise):
-    """`noise` is one number, or one a column unless the variance is a matrix."""
+    """`noise` is one number, or one per column unless the variance is a matrix."""
     X = np.asarray(X, dtype=float)
     n, n_columns = X.shape
     shared_path = tree.heights[-1] - common_heights(tree)

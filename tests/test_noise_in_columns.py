@@ -519,8 +519,8 @@ def test_new_rows_are_drawn_with_noise():
 
 # -- what may be given ---------------------------------------------------------------------------------------------
 
-PROBABILITY = "it must be a probability of at least 0 and below 1, one for all columns or one a column"
-NUMBER = "it must be 0 or a number from 1e-100 to 1e\\+100.*one for all columns, or one a column"
+PROBABILITY = "probability.* 0 .* 1.*column"
+NUMBER = "0 .*1e-100 .*1e\\+100.*column"
 
 
 @pytest.mark.parametrize(
@@ -545,7 +545,7 @@ NUMBER = "it must be 0 or a number from 1e-100 to 1e\\+100.*one for all columns,
     ],
 )
 def test_impossible_noise_of_states(noise, named):
-    with pytest.raises(InputError, match=f"^noise is {named}; {PROBABILITY}"):
+    with pytest.raises(InputError, match=f"^noise is {named};.* {PROBABILITY}"):
         ct.Multinomial(1.0, SHARES, noise)
 
 
@@ -566,7 +566,7 @@ def test_impossible_noise_of_states(noise, named):
 )
 def test_impossible_noise_of_real_columns(noise, named):
     for make in (lambda: ct.Brownian(1.0, noise), lambda: ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, noise)):
-        with pytest.raises(InputError, match=f"^noise is {named}; {NUMBER}"):
+        with pytest.raises(InputError, match=f"^noise is {named};.* {NUMBER}"):
             make()
 
 

@@ -237,9 +237,9 @@ def test_tables_are_drawn_on_trees(process):
 @pytest.mark.parametrize(
     ("root", "sentence"),
     [
-        ("high", "root is 'high'; it must be one number, or one a column"),
-        ([1.0, 2.0, 3.0], r"root is \[1.0, 2.0, 3.0\]; it must be one finite number, or one for each of 2 column\(s\)"),
-        (np.nan, "root is nan; it must be one finite number"),
+        ("high", "root is 'high';.*number.*column"),
+        ([1.0, 2.0, 3.0], r"root is \[1.0, 2.0, 3.0\];.*finite number.* 2 column"),
+        (np.nan, "root is nan;.*finite number"),
     ],
 )
 def test_impossible_roots(root, sentence):

@@ -1,8 +1,8 @@
 """Which build of the kernels is loaded: for processors with AVX2, for any processor, or the Python source.
 
-The files of a ``kernels`` folder are Python, with the types of a ``.pxd`` file beside each. Cython compiles them when the
-package is installed, twice where the processor's vectors differ: the second build lies in the folder ``avx2``. A source
-checkout has only the one that its processor runs. Without a C compiler there is no build, and Python runs the same files.
+The files of a ``kernels`` folder are Python, each with C types in a ``.pxd`` file of the same name. Cython compiles them when the
+package is installed; on x86 a second time for processors with AVX2, into the folder ``avx2``. A source checkout has only the
+build for its own processor. Without a C compiler there is no build, and Python runs the same files.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def kernel_path(path: Iterable[str]) -> list[str]:
 
 
 def say_uncompiled(say: Callable[[str], None]) -> None:
-    """Say it in another way than by a warning if the kernels are not compiled."""
+    """Call `say` once, instead of issuing a warning, if the kernels are not compiled."""
     global _warned
-    # whether this processor runs the build is seen when it is loaded
+    # Whether this processor can run the build is known only when it is loaded.
     folder = Path(__file__).parent / "process" / "kernels"
     if not _warned and not _are_built(str(build) for build in (folder, folder / "avx2") if build.is_dir()):
         _warned = True

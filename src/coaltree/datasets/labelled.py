@@ -179,8 +179,8 @@ def binarize_attributes(attributes: ArrayLike, run_lengths: str = "positive") ->
     ----------
     attributes : array-like of shape (n_mails, 57)
     run_lengths : {"positive", "median"}, default "positive"
-        An attribute is 1 where it is above 0. That says nothing of the three run lengths, which always are; ``"median"`` makes
-        them 1 where they are above their median over these rows.
+        Threshold of the last three attributes, the run lengths. All other attributes are 1 where they are above 0. Run lengths
+        are always above 0, so ``"median"`` makes them 1 where they are above their median over these rows.
 
     Returns
     -------
@@ -299,12 +299,12 @@ def sample_balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomSt
     """
     given = np.asarray(classes)
     if given.ndim != 1:
-        raise InputError(f"classes has shape {given.shape}; it must have one entry a row.")
+        raise InputError(f"classes has shape {given.shape}; it must have one entry per row.")
     names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
     n_each = check_count(n_each, "n_each")
     if len(counts) == 0 or counts.min() < n_each:
         scarce = f"class {names[counts.argmin()]!s} has {counts.min()} rows" if len(counts) else "there are no rows"
-        raise InputError(f"{n_each} rows of each class were asked for, but {scarce}; ask for fewer.")
+        raise InputError(f"n_each is {n_each}, but {scarce}; choose a smaller number.")
     rng = as_generator(random_state)
     drawn = [np.sort(rng.choice(np.flatnonzero(codes == c), n_each, replace=False)) for c in range(len(names))]
     return np.concatenate(drawn)

@@ -152,7 +152,7 @@ def _read_archive_lines() -> list[str]:
 
 
 def _read_lines(name: str, n: int | None = None) -> list[str]:
-    """Read the lines of a file, one a document if their number is given."""
+    """Read the lines of a file, one per document if their number is given."""
     lines = [line.strip() for line in read_text_lines(f"nips/{name}", "latin-1")]
     if n is not None and len(lines) != n:
         raise damage_error(f"nips/{name}", f"it has {len(lines)} lines for {n} documents")

@@ -36,7 +36,7 @@ TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by
 
 
 class Sample(NamedTuple):
-    """A tree, merges most recent first, and what the model says of it."""
+    """A tree with its densities and parameters; merges are ordered by height, the most recent first."""
 
     children: IntArray  # (merges, 2)
     heights: FloatArray  # (merges,)
@@ -48,7 +48,7 @@ class Sample(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that a chain goes on from."""
+    """The state of a chain, from which it continues."""
 
     children: IntArray  # (nodes, 2), by slot, -1 for leaves
     heights: FloatArray  # (nodes,), by slot
@@ -56,7 +56,7 @@ class State(NamedTuple):
     stretch: float
     generator: dict[str, Any]  # of random numbers
     parameters: FloatArray  # of the process; empty where they stay as they are
-    draws: FloatArray  # what their draws go on from beside them
+    draws: FloatArray  # state of the sampler of parameters
 
 
 def room_for_chain(
@@ -148,7 +148,7 @@ class Chain:
         return float(log_likelihood_of(self._forest, self._history)) + prior
 
     def _log_recorded_at(self, unseen: UnseenColumns, children: IntArray, heights: FloatArray) -> float:
-        """Return the log probability that columns are such as are recorded, times the power of the chain."""
+        """Return the log probability that the columns are recorded, times the power of the chain."""
         return self._power * float(unseen.n_recorded @ np.log(unseen.probabilities(children, heights)[1]))
 
     def _numbered(self) -> tuple[IntArray, FloatArray]:
@@ -254,7 +254,7 @@ class Chain:
             total = -log_prior(tree)
 
             def log_density(log_factor: float) -> float:
-                # on a tree as much higher a slower process says the same: only the priors have to be weighed
+                # a slower process has the same likelihood on a higher tree: only the priors change
                 tree_gain = (n - 1) * log_factor - math.expm1(log_factor) * total
                 return tree_gain + sampler.log_clock_ratio(process, log_factor)
 
@@ -287,7 +287,7 @@ class Chain:
         return moves
 
     def tune(self) -> None:
-        """Turn the stretch of scalings towards one that is accepted now and then; for warm-up only."""
+        """Adapt the scale of moves that stretch the tree to the target acceptance rate; for warm-up only."""
         scale = MOVES.index("scale")
         if self.tried[scale] >= 10:
             share = self.accepted[scale] / self.tried[scale]

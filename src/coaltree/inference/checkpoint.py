@@ -61,7 +61,7 @@ class _DigestWriter(io.RawIOBase):
 
 
 def _has_valid_digest(file: BinaryIO) -> bool:
-    """Return whether a file ends with the digest of all its bytes before; the file is at its beginning afterwards."""
+    """Return whether a file ends with the digest of all bytes before it; rewind the file to its beginning."""
     rest = file.seek(0, 2) - _DIGEST_BYTES
     file.seek(0)
     digest = hashlib.sha256()
@@ -133,27 +133,25 @@ def add_resume_hint(path: str | Path | None = None, *, has_checkpoint: bool = Tr
         yield
     except ExecutorError as error:
         if path is not None and Path(path).exists():
-            rest = f"what was completed is in {path}, and the same call or command goes on from there."
+            rest = f"the completed part is in {path}; repeat the same call or command to resume from it."
         elif path is not None:
-            rest = f"nothing was completed that {path} could hold; start again."
+            rest = f"nothing has been saved in {path} yet; start again."
         elif not has_checkpoint:
-            rest = "nothing was kept; start again when there is a cluster, or without one."
+            rest = "nothing was saved; start again when the cluster is available, or without one."
         else:
-            rest = (
-                "nothing was kept; coaltree.greedy and coaltree.mcmc go on where they were if they have a checkpoint."
-            )
+            rest = "nothing was saved; with checkpoint=, coaltree.greedy and coaltree.mcmc can resume after an interruption."
         raise ExecutorError(f"{error}; {rest}") from None
 
 
 class Round(NamedTuple):
-    """Statistics of one round of the search by neighbours."""
+    """Statistics of one round of the neighbour search."""
 
     live: int  # lineages at the beginning
-    recall: float  # share of probed lineages whose best partner of all is on their list
+    recall: float  # share of tested lineages whose best partner is on their list
 
 
 class SearchCheckpoint:
-    """A checkpoint of the search by neighbours, written after each round.
+    """A checkpoint of the neighbour search, written after each round.
 
     Parameters
     ----------
@@ -250,7 +248,7 @@ class ChainRecord(NamedTuple):
         self.missing_cells[chain, number] = sample.missing_cells
 
     def with_room(self, n_samples: int) -> ChainRecord:
-        """Return a record with the same samples and room for others."""
+        """Return a record with the same samples, and space for more."""
         larger = ChainRecord.empty(
             len(self.log_joints),
             n_samples,

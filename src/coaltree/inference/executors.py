@@ -35,15 +35,15 @@ SingleArray = NDArray[np.float32]
 Division = tuple[IntArray, IntArray]  # an order of points, and the bounds of cells in it
 
 MAX_THREADS = 256
-N_CHUNKS = 64  # of the work of a step, for threads in turn
+N_CHUNKS = 64  # parts into which the work of a step is divided for threads
 
-BLOCK_POINTS = 20_000  # in a task, with their places counted in 16 bits;
-BLOCK_NUMBERS = 1_000_000  # fewer if they have many coordinates
-MIN_BLOCKS = 3  # for fewer, sending takes longer than comparing
-PENDING_PER_THREAD = 4  # tasks for each thread of the workers
-RETRIES = 3  # of a task that fails for a reason of its worker's
+BLOCK_POINTS = 20_000  # most points in a task; their positions must fit into 16 bits
+BLOCK_NUMBERS = 1_000_000  # most coordinates in a task
+MIN_BLOCKS = 3  # with fewer blocks, sending them takes longer than comparing points here
+PENDING_PER_THREAD = 4  # pending tasks for each thread of the workers
+RETRIES = 3  # attempts to repeat a task whose worker failed
 CONNECT_SECONDS = 10
-WORKER_SECONDS = 60  # that a cluster may be without any worker
+WORKER_SECONDS = 60  # time to wait for the first worker of a cluster
 
 ALLOWED = (
     "it must be a distributed.Client, the address of a scheduler such as 'tcp://host:8786', 'local:2' for two worker processes "
@@ -74,7 +74,7 @@ def is_cluster_address(text: str) -> bool:
 def in_threads(n_threads: int, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
     """Call a function with the arguments of each task, in threads of this process; yield the results in order.
 
-    Small tables need thousands of such calls, most with one thread, and joblib looks only every 10 ms whether threads are done.
+    This does not use joblib, which checks only every 10 ms whether threads are done: small tables need thousands of such calls.
     """
     if n_threads == 1:
         for task in tasks:
@@ -103,7 +103,7 @@ class ThreadExecutor:
         self._any_backend = any_backend
 
     def share(self, n: int, work: Callable[..., None], *arguments: Any) -> None:
-        """Do the work on ranges of n items, in shared memory; the ranges are short, so that Ctrl-C is not delayed."""
+        """Do the work on n items in shared memory, divided into ranges that are short enough not to delay Ctrl-C."""
         bounds = np.linspace(0, n, min(n, N_CHUNKS) + 1).astype(np.intp)
         for _ in in_threads(self.n_threads, work, [(*arguments, a, b) for a, b in pairwise(bounds.tolist())]):
             pass
@@ -122,7 +122,7 @@ class ThreadExecutor:
         points : ndarray of shape (n_columns, n)
             NaN where a coordinate is missing.
         divisions : iterable of Division
-            They do not depend on earlier results, so that they may be made ahead.
+            They do not depend on earlier results and may be computed in advance.
         distances, neighbors : ndarray of shape (n, length)
             The neighbour lists of the points, nearest first.
 
@@ -203,7 +203,7 @@ def make_executor(client: Any, n_threads: int, any_backend: bool = False) -> Thr
 
 
 class DaskExecutor(ThreadExecutor):
-    """The workers of a client, and threads of this process for what is not worth sending.
+    """The workers of a Dask client. Threads of this process do the work that is not worth sending.
 
     Tasks are small and carry all their data as bytes. A task that runs again because its worker died therefore returns the same
     result, and no state is lost with a worker. Only a few tasks per worker are pending at any time, which bounds memory.
@@ -222,10 +222,10 @@ class DaskExecutor(ThreadExecutor):
     def scan_cells(
         self, points: SingleArray, divisions: Iterable[Division], distances: SingleArray, neighbors: IntArray
     ) -> Iterator[None]:
-        """Look at all pairs within cells: blocks of cells go to workers, each point keeps the best of what comes back.
+        """Compare all pairs within cells: workers get blocks of cells, and every point keeps the nearest points they return.
 
-        The nearest of a cell, in the order in which the cell has them, are all that any list could take from it: what comes back
-        and is not kept comes after as many that are nearer or were there before.
+        The result is the same as without workers: a worker returns as many of the nearest points of a cell as a list can hold,
+        in the order in which the cell has them.
         """
         n_columns, n = points.shape
         most = min(BLOCK_POINTS, max(BLOCK_NUMBERS // n_columns, 1))
@@ -252,13 +252,13 @@ class DaskExecutor(ThreadExecutor):
                 yield
 
     def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Have workers call a function of some module; yield what it returns, in order."""
+        """Call a module-level function on workers, with the arguments of each task; yield the results in order."""
         yield from self._in_order(function, tasks)
 
     def run_on(self, model: Any, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Do the same for a function whose first argument is shared by all tasks and too large to send with each."""
+        """Do the same for a function whose first argument is shared by all tasks and too large to send with each task."""
         with self._report_loss():
-            # the result of a task: should it get lost, the scheduler has it made again
+            # The result of a task, which the scheduler computes again if it is lost.
             shared = self._submit(_unpack, pickle.dumps(model), name="model")
         yield from self._in_order(function, tasks, shared)
 
@@ -314,14 +314,14 @@ class DaskExecutor(ThreadExecutor):
 
     @contextlib.contextmanager
     def _report_loss(self) -> Iterator[None]:
-        """Turn errors of a lost cluster into one sentence."""
+        """Convert the errors of a lost cluster to an ExecutorError of one sentence."""
         from distributed import KilledWorker
 
         try:
             yield
         except KilledWorker as error:
             raise ExecutorError(
-                f"The cluster at {self._address} gave up a task whose workers died again and again ({_reason(error)}): "
+                f"The cluster at {self._address} gave up a task whose workers died repeatedly ({_reason(error)}): "
                 "give its workers more memory"
             ) from None
         except ModuleNotFoundError as error:
@@ -330,7 +330,7 @@ class DaskExecutor(ThreadExecutor):
             ) from None
         except (CancelledError, OSError, TimeoutError, asyncio.CancelledError) as error:
             raise self._lost(_reason(error)) from None
-        except Exception as error:  # of any kind, from a client that has been closed meanwhile
+        except Exception as error:  # a client that was closed in the meantime raises errors of any kind
             if self._client.status == "running":
                 raise
             raise self._lost(f"its client is {self._client.status}") from error
@@ -342,7 +342,7 @@ class DaskExecutor(ThreadExecutor):
 def find_near_in_cells(
     points: SingleArray, bounds: IntArray, holes: bool, length: int
 ) -> tuple[SingleArray, NDArray[np.int16]]:
-    """Return for each point the squared distances of the nearest in its cell, and their places among the points; -1 for none."""
+    """Return, for each point, the squared distances and positions of the nearest points in its cell; -1 for none."""
     n = points.shape[1]
     distances = np.full((n, length), np.inf, dtype=np.float32)
     neighbors = np.full((n, length), -1, dtype=np.intp)
@@ -352,11 +352,11 @@ def find_near_in_cells(
 
 
 def _run_task(packed: bytes, *shared: Any) -> bytes:
-    """Do a task: bytes in, bytes out, so that nothing that a task changes is seen by another."""
+    """Run a task. Arguments and results are bytes, so that tasks cannot change each other's data."""
     function, arguments = pickle.loads(packed)
     try:
         return pickle.dumps((function(*shared, *arguments), None))
-    except (ValueError, ArithmeticError) as error:  # of the table or the numbers: trying again would not help
+    except (ValueError, ArithmeticError) as error:  # caused by the table: repeating the task would not help
         return pickle.dumps((None, error))
 
 
@@ -365,5 +365,5 @@ def _unpack(packed: bytes) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what an error says, in one line without a full stop, and its kind if it says nothing."""
+    """Return the message of an error on one line without a full stop, or its type if it has no message."""
     return next(iter(str(error).strip().splitlines()), "").rstrip(".:") or type(error).__name__

@@ -52,7 +52,7 @@ def flat_clusters(
     rate : float
         Rate of the process that a resolution refers to.
     natural : bool, default False
-        Whether the height of the cut is that of `natural_cut`, which nobody asked for. A single cluster then still has outliers.
+        Whether the height of the cut is that of `natural_cut`, not of the user. A single cluster then still has outliers.
 
     Returns
     -------

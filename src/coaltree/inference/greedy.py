@@ -189,8 +189,8 @@ def greedy(
             (children, heights), rounds = _neighbor_tree(matrix, resolved, executor, checkpoint, report)
     if not np.all(np.isfinite(heights)):
         raise FloatingPointError(
-            f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a finite best height: the units of the "
-            "table or of the process exceed the range of double precision. Rescale them."
+            f"After {int(np.argmin(np.isfinite(heights))) - len(matrix)} merges no pair has a finite best height: the units of "
+            "the table or of the process exceed the range of double precision. Rescale them."
         )
     report(1.0, 1)
     result = replace(

@@ -1,4 +1,4 @@
-"""The merges that a search makes, and how a compiled loop over them lets Ctrl-C and progress reports through."""
+"""The merges of a search, and compiled loops over them in chunks, between which Python handles Ctrl-C and reports progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-STEP_SECONDS = 0.2  # how long a compiled loop runs before Python gets a turn
+STEP_SECONDS = 0.2  # time that a compiled loop runs before it returns to Python
 
 
 class Merges(NamedTuple):

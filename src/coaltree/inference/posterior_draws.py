@@ -81,7 +81,7 @@ def posterior_draws(
         Threads. The result does not depend on it.
     random_state : int, Generator, RandomState or None, default None
     progress : callable, optional
-        Called now and then with the share of the work done.
+        Called regularly with the share of the work done.
 
     Returns
     -------

@@ -49,7 +49,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 SCHEMES = ("systematic", "stratified", "residual", "multinomial")
-# Limits on the work in one call of a kernel, so that Ctrl-C and other threads get their turn.
+# Limits on the work in one call of a kernel, so that Ctrl-C and other threads are not delayed.
 MAX_PAIRS_PER_CALL = 20_000
 MAX_MOVED_PARTICLES = 16
 UNIFORMS_PER_MOVE = 4

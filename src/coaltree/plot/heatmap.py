@@ -31,7 +31,7 @@ MAX_NAMES = 150
 _TREE_WIDTH, _KEY_WIDTH = 2.2, 0.4  # inches
 _ACROSS = 4.6  # inches along the leaves without names
 _MAX_KEY_LINES = 36
-_KEY_PITCH = 0.19  # inches a line
+_KEY_PITCH = 0.19  # inches per line
 _BAR_BELOW, _BAR_HEIGHT = 14.0, 7.0  # points
 
 MAX_COLUMNS = 500

@@ -102,7 +102,7 @@ class UnseenColumns:
         return lost, other, np.maximum(top, shape[0] - 1) if n == 1 else top
 
     def log_recorded(self, tree: Tree) -> float:
-        """Return the log probability that all columns of the table are such as are recorded."""
+        """Return the log probability that all columns of the table satisfy the condition for being recorded."""
         return float(self.n_recorded @ np.log(self.probabilities(tree.children, tree.heights)[1]))
 
     def odds(self, children: IntArray, heights: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
-"""`Process`: everything that the library asks of a process that runs down the branches of a tree.
+"""`Process`: the interface of all processes that run along the branches of a tree.
 
-A process declares its columns and the messages of its leaves; inference, prediction, estimators, model files and reports use
-nothing but the methods below. Seven of them are abstract. The others have defaults that work: a process has no parameters to
-fit or to sample, no clock, and is stored by the arguments of its constructor. `docs/own_process.md` defines one from scratch.
+A process declares its columns and the messages of its leaves. Inference, prediction, estimators, model files and reports call
+only the methods below. Seven of them are abstract. The others have defaults: a process without parameters to fit or to sample,
+without a clock, and stored by the arguments of its constructor. `docs/own_process.md` defines a process from scratch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .validation import as_matrix
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MERGES_PER_CALL = 50_000  # of a kernel, so that Ctrl-C gets its turn
+MERGES_PER_CALL = 50_000  # limits the work in one call of a kernel, so that Ctrl-C is not delayed
 MAX_EXACT_ROWS = 3_000  # up to which greedy inference compares all pairs, unless a process knows better
 
 # Precisions, in units of the column's own, and rates have a Gamma prior of this shape and scale.
@@ -55,7 +55,7 @@ class WeightedTrees(NamedTuple):
 
 
 class Process(ABC):
-    """A Markov process that runs down every branch of a tree and gives each leaf a row of the table.
+    """A Markov process that runs from the root of a tree to the leaves, which show the rows of a table.
 
     A subclass needs no compiled code if its columns are Gaussian, or have states that are redrawn from an equilibrium: it
     declares them in `columns`. Rows of ``X`` are leaves, NaN is a missing cell.
@@ -107,11 +107,11 @@ class Process(ABC):
 
     @abstractmethod
     def leaf_log_likelihoods(self, X: FloatArray) -> FloatArray:
-        """Return the log of the constant ``Z_leaf`` of each row's message, shape ``(n,)``. Called on a resolved process."""
+        """Return the log of the constant ``Z_leaf`` of the message of each row, shape ``(n,)``. Called on a resolved process."""
 
     @abstractmethod
     def simulate(self, tree: Tree, random_state: RandomState = None, *, n_columns: int | None = None) -> FloatArray:
-        """Draw a table from the process on a tree, one row a leaf.
+        """Draw a table from the process on a tree, one row per leaf.
 
         `n_columns` is for processes whose parameters do not determine the number of columns.
         """
@@ -236,9 +236,9 @@ class Process(ABC):
         return self
 
     def rescale_clock(self, factor: float) -> Self | None:
-        """Return the process that is `factor` times as slow: on trees `factor` times as high it says the same.
+        """Return the process slowed down by `factor`: it has the same likelihood on trees `factor` times as high.
 
-        None, the default, means that the process has no clock to set; callers then leave heights alone.
+        None, the default, means that the process has no rate that could be changed; callers then leave heights as they are.
         """
         return None
 
@@ -254,7 +254,7 @@ class Process(ABC):
         return 0.0
 
     def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Any]:
-        """Return what draws the parameters of this resolved process in a Markov chain; by default they stay as they are."""
+        """Return the sampler of the parameters of this resolved process in a Markov chain; by default they stay fixed."""
         return ParameterSampler(X)
 
     # -- reports ---------------------------------------------------------------------------------------
@@ -466,13 +466,13 @@ def merge_log_likelihoods(process: Process, tree: Tree, X: FloatArray) -> MergeL
         merge = int(np.argmax(np.isnan(result.log_z)))
         raise FloatingPointError(
             f"The likelihood of merge {merge}, at height {tree.heights[len(X) + merge]:g}, is not a number: the units of the "
-            "table or of the process are beyond double precision. Rescale them."
+            "table or of the process exceed the range of double precision. Rescale them."
         )
     return result
 
 
 def log_recorded(process: Process, tree: Tree, X: FloatArray) -> float:
-    """Return the log probability that all columns are such as are recorded, 0 unless a resolved process conditions on that."""
+    """Return the log probability that all columns are recorded; 0 unless the resolved process has an ascertainment."""
     unseen = process.unseen_columns(X)
     return 0.0 if unseen is None else unseen.log_recorded(tree)
 
@@ -484,7 +484,7 @@ def check_process(process: object) -> None:
 
 
 def indexed_names(name: str, ndim: int, columns: Sequence[int]) -> list[str]:
-    """Return the names of one number, of one for each column, or of a matrix with a row and a column for each."""
+    """Return the names of the entries of a parameter: a number, a vector over columns, or a matrix."""
     if ndim == 0:
         return [name]
     if ndim == 1:

@@ -42,10 +42,10 @@ class Brownian(Gaussian):
     Parameters
     ----------
     variance : float, array-like of shape (D,) or (D, D), default 1.0
-        :math:`\Lambda` per unit of time: the same for all columns, one a column, or a full covariance matrix.
+        :math:`\Lambda` per unit of time: the same for all columns, one per column, or a full covariance matrix.
     noise : float or array-like of shape (D,) or (D, D), default 0.0
         Each observation is its lineage's state plus noise of variance ``noise * variance``: one number for all columns, or
-        one a column. Any noise makes the density of identical rows finite. Where `variance` is a matrix, a matrix is the
+        one per column. Any noise makes the density of identical rows finite. Where `variance` is a matrix, a matrix is the
         covariance of the noise itself, in the columns' own units; Markov chains do not sample it.
 
     Notes
@@ -233,11 +233,11 @@ class BrownianSampler(GaussianSampler[Brownian]):
 
 
 def _checked_root(root: ArrayLike, width: int) -> FloatArray:
-    """Return the state at the root, one number or one a column."""
+    """Return the state at the root, one number or one per column."""
     try:
         state = np.asarray(root, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"root is {quote(root)}; it must be one number, or one a column.") from None
+        raise InputError(f"root is {quote(root)}; it must be one number, or one per column.") from None
     if state.shape not in ((), (width,)) or not np.all(np.isfinite(state)):
         raise InputError(f"root is {quote(root)}; it must be one finite number, or one for each of {width} column(s).")
     return state

@@ -75,7 +75,7 @@ class CovariancePrior:
         return log_density
 
     def draw_covariance(self, residuals: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw the matrix given vectors, one a row, with this covariance."""
+        """Draw the matrix given vectors, one per row, with this covariance."""
         scale = self.strength * np.diag(self.scales) + residuals.T @ residuals
         return draw_inverse_wishart(self.freedom + len(residuals), scale, rng)
 

@@ -66,7 +66,7 @@ def diffusion_columns(white: FloatArray, log_scales: FloatArray, noise: FloatArr
 
 
 def column_deviations(variance: FloatArray, n_columns: int) -> FloatArray:
-    """Return the standard deviation of each column, given one variance, one a column, or a covariance matrix."""
+    """Return the standard deviation of each column, given one variance, one per column, or a covariance matrix."""
     if variance.ndim == 2:
         return np.sqrt(np.diag(variance))
     return np.sqrt(np.broadcast_to(variance, n_columns))
@@ -96,7 +96,7 @@ def check_size(centred: FloatArray) -> None:
 
 
 def check_noise(noise: ArrayLike) -> FloatArray:
-    """Return the noise of a Gaussian process as a read-only array: one number, one a column, or a covariance matrix."""
+    """Return the noise of a Gaussian process as a read-only array: one number, one per column, or a covariance matrix."""
     try:
         text = np.asarray(noise).dtype.kind in "SUb"  # which numpy would read as numbers where it can
         checked = np.array(np.nan if text else noise, dtype=np.float64)
@@ -110,15 +110,15 @@ def check_noise(noise: ArrayLike) -> FloatArray:
     if checked.ndim > 1 or checked.size == 0 or not np.all(allowed):
         raise InputError(
             f"noise is {quote(noise)}; it must be 0 or a number from {MIN_NOISE:g} to {MAX_NOISE:g}, the variance of the "
-            "noise in units of the diffusion: one for all columns, or one a column. With a covariance matrix of the diffusion it "
-            "may be a covariance matrix too, in the columns' own units."
+            "noise in units of the diffusion: one for all columns, or one per column. With a covariance matrix of the diffusion, "
+            "it may also be a covariance matrix, in the units of the columns."
         )
     checked.setflags(write=False)
     return checked
 
 
 def check_variance(variance: ArrayLike) -> FloatArray:
-    """Return the variance of a Gaussian process as a read-only array: one number, one a column, or a covariance matrix."""
+    """Return the variance of a Gaussian process as a read-only array: one number, one per column, or a covariance matrix."""
     try:
         array = np.array(variance, dtype=np.float64)
     except (TypeError, ValueError):
@@ -218,7 +218,7 @@ class GaussianPrior(NamedTuple):
     def best_variance(
         self, shape: int, squares: FloatArray, counts: FloatArray, noise: FloatArray | float
     ) -> FloatArray:
-        """Return the most probable variance, eq. (11.1), given contrasts: one number (shape 0), one a column (1) or a matrix."""
+        """Return the most probable variance, eq. (11.1), given contrasts: one (shape 0), one per column (1) or a matrix."""
         least = self.least_variance(noise)
         if shape == 2:
             # of a Wishart prior for the precision that is the Gamma prior where there is one column

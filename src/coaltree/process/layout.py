@@ -1,12 +1,13 @@
-"""How a process declares its columns, and how a forest of messages is laid out from that.
+"""Declarations of columns by processes, and the layout of a forest of messages.
 
-A process says of which kind its columns are, Gaussian or sites with states, what the leaves' messages are and which parameters
-the kind has. `make_forest` puts the declarations of all parts of a table side by side, in the order that
-`coaltree.process.kernels.messages` wants, and `read_messages` gives each part its own messages back.
+A process declares the kind of its columns, Gaussian or sites with states, with the messages of the leaves and the parameters of
+that kind. `make_forest` combines the declarations of all parts of a table in the order that `coaltree.process.kernels.messages`
+requires, and `read_messages` returns the messages of each part.
 
-Columns with the same states, rate and equilibrium say the same of every tree, also if their states are numbered otherwise: such a
-*site pattern* is one site of the forest, whose weight is the number of columns. States of a column that have the same messages
-in all rows, such as those that nobody has, are one state of the site. What is asked of columns finds the site of each.
+Columns with the same states, rate and equilibrium have the same likelihood on every tree, even if their states are numbered
+differently. Such a *site pattern* is one site of the forest, weighted by its number of columns. States of a column that have the
+same messages in all rows, such as states that do not occur, are one state of the site. `Layout.site_of` has the site of each
+column.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ Columns: TypeAlias = GaussianColumns | SiteColumns
 
 
 class GaussianMessages(NamedTuple):
-    """What some slots say of Gaussian columns."""
+    """The messages of Gaussian columns in some slots."""
 
     mean: FloatArray  # (slots, columns)
     spread: FloatArray  # (slots, columns)
@@ -65,7 +66,7 @@ class GaussianMessages(NamedTuple):
 
 
 class SiteMessages(NamedTuple):
-    """What some slots say of columns of states."""
+    """The messages of columns with states in some slots."""
 
     message: FloatArray  # (slots, states of all columns), ``M_k``
     start: IntArray  # (columns + 1,), where the states of each column begin
@@ -89,7 +90,7 @@ class _Part:
 
 
 class Parameters(NamedTuple):
-    """What all messages of a forest have in common."""
+    """The parameters that all messages of a forest share."""
 
     complete: bool
     noisy: bool
@@ -107,7 +108,7 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of a table are where in a forest."""
+    """The positions of the columns of a table in a forest."""
 
     parts: tuple[_Part, ...]
     sites: IntArray  # (sites,), the column of each, or the first of them, counted over all columns with states
@@ -123,7 +124,7 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
         The declarations of all parts.
     capacity : int
     scan : bool, default False
-        Whether partners of a slot are looked for among many: messages then hold what makes that fast.
+        Whether partners of a slot are searched for among many: messages then hold additional numbers that make it fast.
     patterns : bool, default True
         Whether equal columns with states may be one site; if not, each column has its own.
     """
@@ -208,9 +209,9 @@ def _weight_of(own: Columns) -> FloatArray:
 
 
 def _find_patterns(declared: list[SiteColumns], start: IntArray, q: FloatArray, rate: FloatArray) -> IntArray:
-    """Find states and columns that say the same; return, for every state, the one that stands for it.
+    """Find equivalent states and columns; return, for every state, the one that represents it.
 
-    States of one column that have the same messages, such as those that nobody has, are lumped: they have the same messages on
+    States of one column that have the same messages, such as states that do not occur, are lumped: they have the same messages on
     every tree. Columns with the same rate, and with the same messages and probabilities of all lumps up to their order, are one
     pattern. Messages are compared by their hashes first, then in full.
     """
@@ -291,7 +292,7 @@ class _Sites:
         q = np.concatenate([np.zeros(0), *equilibria])
         rate = np.concatenate([np.zeros(0), *(part.rate for part in declared)])
         weight = np.concatenate([np.zeros(0), *map(_weight_of, declared)])
-        state = np.arange(len(q))  # that stands for each
+        state = np.arange(len(q))  # the state that represents each state
         if patterns and len(q):
             found = _find_patterns(declared, start, q, rate)
             if np.count_nonzero(found == state) <= MAX_PATTERNS * len(q):
@@ -314,7 +315,7 @@ class _Sites:
         total = np.zeros(len(order))
         np.add.at(total, site_of, weight)
         rank = np.cumsum([0, *map(len, ranks)]).astype(np.intp)
-        _, lump = np.unique(column * len(q) + state, return_inverse=True)  # states of one column that one stands for
+        _, lump = np.unique(column * len(q) + state, return_inverse=True)  # groups of states of one column
         share = q / np.bincount(lump, weights=q)[lump] if len(q) else q
         return cls(declared, q, share, places[state], order, site_of, rank, rate[order], total)
 
@@ -360,11 +361,11 @@ def _no_sites() -> _Sites:
     return _Sites([], nothing, nothing, none, none, none, np.zeros(1, dtype=np.intp), nothing, nothing)
 
 
-_NO_SITES = _no_sites()  # of tables of numbers, for which chains make a forest again and again
+_NO_SITES = _no_sites()  # made once, because chains over tables of numbers often make forests
 
 
 def read_messages(forest: Forest, slots: IntArray | slice) -> Messages:
-    """Return what some slots of a forest say, of each declaration by itself."""
+    """Return the messages in some slots of a forest, separately for each declaration."""
     found: Messages = []
     mean, spread, state, root_q = map(np.asarray, (forest.mean, forest.spread, forest.state, forest.root_q))
     for part in forest.layout.parts:

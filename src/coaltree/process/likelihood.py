@@ -192,7 +192,7 @@ def calibrate(
     Parameters
     ----------
     process : Process
-        Where the search begins. Whether a variance or a rate is one number, one a column or a matrix does not change.
+        The initial parameters. Each stays what it is: one number, one per column, or a matrix.
     trees : Tree, TreeSample or sequence of Tree
     X : array-like of shape (n_leaves, n_columns)
         Row i belongs to leaf i; NaN is a missing cell.

@@ -64,13 +64,13 @@ class Multinomial(Process):
     Parameters
     ----------
     rate : float or array-like of shape (D,), default 1.0
-        Mutations per unit of time, one rate for all columns or one a column.
+        Mutations per unit of time, one rate for all columns or one per column.
     equilibrium : list of D array-likes, optional
         Probabilities of the states of each column; columns may differ in their number of states. By default they
         are estimated from the table: the share of each state, one more count given to every state.
     noise : float or array-like of shape (D,), default 0.0
         Probability that an observed cell is a fresh draw from the equilibrium instead of the state of its lineage, eq. (5.5): one
-        number for all columns, or one a column; at least 0 and below 1.
+        number for all columns, or one per column; at least 0 and below 1.
     ascertainment : {"variable", "present"}, optional
         Which columns were recorded; the likelihood is conditioned on that, eq. (5.7). By default all columns are. ``"variable"``:
         only columns in which two rows show different states, as in morphological matrices (Lewis, 2001). ``"present"``: only
@@ -112,9 +112,9 @@ class Multinomial(Process):
         try:
             self.rate = np.array(rate, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"rate is {quote(rate)}; it must be one number or one a column.") from None
+            raise InputError(f"rate is {quote(rate)}; it must be one number or one per column.") from None
         if self.rate.ndim > 1 or self.rate.size == 0:
-            raise InputError(f"rate has shape {self.rate.shape}; it must be one number or one a column.")
+            raise InputError(f"rate has shape {self.rate.shape}; it must be one number or one per column.")
         if not np.all((self.rate >= MIN_RATE) & (self.rate <= MAX_RATE)):
             raise InputError(
                 f"rate holds a number that is not finite and positive, or not between {MIN_RATE:g} and {MAX_RATE:g}; "
@@ -216,7 +216,7 @@ class Multinomial(Process):
         tree : Tree
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         n_columns : int, optional
-            Number of columns; it has to be that of `equilibrium`.
+            Number of columns; it must be that of `equilibrium`.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class Multinomial(Process):
                 return table
             table[:, wrong] = self._select_columns(wrong)._simulate(tree, rng)
         raise InputError(
-            f"After {MAX_REDRAWS} attempts column {wrong[0]} is still one that ascertainment={self.ascertainment!r} leaves out: "
+            f"After {MAX_REDRAWS} attempts column {wrong[0]} is still one that ascertainment={self.ascertainment!r} excludes: "
             "on this tree such columns are recorded too rarely. Use a higher rate or a higher tree."
         )
 
@@ -264,7 +264,7 @@ class Multinomial(Process):
         return self.replace(rate=rate, equilibrium=[self.equilibrium[d] for d in columns], noise=noise)
 
     def _is_recorded(self, X: FloatArray) -> NDArray[np.bool_]:
-        """Return which columns of a table are such as are recorded."""
+        """Return which columns of a table satisfy the condition for being recorded."""
         known = np.where(X >= 0, X, np.nan)
         if self.ascertainment == "present":
             return np.asarray(np.any(known > 0, axis=0))
@@ -272,7 +272,7 @@ class Multinomial(Process):
         return np.asarray(np.any(known > lowest, axis=0))
 
     def check_ascertainment(self, X: FloatArray, names: Sequence[str] | None = None) -> None:
-        """Raise if a column is such as `ascertainment` leaves out."""
+        """Raise if the table has a column that `ascertainment` excludes."""
         if self.ascertainment is None:
             return
         wrong = np.flatnonzero(~self._is_recorded(X)).tolist()
@@ -291,7 +291,7 @@ class Multinomial(Process):
         return self if self.ascertainment is None else self.replace(ascertainment=None)
 
     def unseen_columns(self, X: FloatArray) -> UnseenColumns | None:
-        """Return the columns that `ascertainment` leaves out."""
+        """Return the columns that `ascertainment` excludes."""
         return None if self.ascertainment is None else Unseen.of(self, X).columns
 
     def _observe(self, states: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -360,7 +360,7 @@ class Multinomial(Process):
     def _observe_sets(
         self, messages: SiteMessages, states: IntArray, shown: FloatArray, rng: np.random.Generator
     ) -> None:
-        """Draw again what cells show that are known to be one of several states, given the states of their leaves.
+        """Draw the cells that are known to be one of several states again, given the states of their leaves.
 
         Such a cell has the same, largest message in all states of the set, eq. (5.6).
         """
@@ -574,7 +574,7 @@ class Redraws(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """The columns that are not recorded, and how they go with those of the table."""
+    """The columns that are not recorded, and which columns of the table they belong to."""
 
     columns: UnseenColumns
     process: Multinomial  # of the unseen columns, which is not conditioned
@@ -666,9 +666,9 @@ def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multin
 
 
 def _scale_rates(process: Multinomial, trees: WeightedTrees) -> Multinomial:
-    """Return the process with all rates multiplied by what suits the likelihood best, in a few steps.
+    """Return the process with all rates multiplied by the factor of the largest likelihood, found in a few steps.
 
-    If many columns were not recorded, expectation-maximisation alone moves rates but slowly.
+    If many columns were not recorded, expectation-maximisation alone changes rates slowly.
     """
 
     def log_density(log_factor: float) -> float:
@@ -829,7 +829,7 @@ def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArr
 
 
 class UnseenDraws(NamedTuple):
-    """What happened to the columns that were not recorded, by the column of the table that they go with."""
+    """Events in the columns that were not recorded, by the column of the table that they belong to."""
 
     events: IntArray  # (columns,), mutations
     copies: IntArray  # (columns,), unrecorded columns
@@ -881,7 +881,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         return process.replace(rate=rates, equilibrium=equilibria, noise=noise)
 
     def _draw_unseen(self, process: Multinomial, tree: Tree, rng: np.random.Generator) -> UnseenDraws:
-        """Draw how many columns were not recorded, and what happened to them: eq. (13.11)."""
+        """Draw the number of columns that were not recorded, and their events: eq. (13.11)."""
         n_columns, n_states = len(self._n_states), int(self._n_states.sum())
         none = UnseenDraws(
             *(np.zeros(size, dtype=np.intp) for size in (n_columns, n_columns, n_states, n_columns, n_columns))
@@ -1006,7 +1006,7 @@ def _check_noise(noise: ArrayLike) -> FloatArray:
         checked = np.array(np.nan)
     if checked.ndim > 1 or checked.size == 0 or not np.all((checked >= 0) & (checked < 1)):
         raise InputError(
-            f"noise is {quote(noise)}; it must be a probability of at least 0 and below 1, one for all columns or one a column."
+            f"noise is {quote(noise)}; it must be a probability of at least 0 and below 1, one for all columns or one per column."
         )
     checked.setflags(write=False)
     return checked
@@ -1016,17 +1016,19 @@ def _check_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ..
     columns = []
     if isinstance(equilibrium, str) or not hasattr(equilibrium, "__iter__"):
         raise InputError(
-            f"equilibrium is {quote(equilibrium)}; it must be a list with one vector of probabilities a column."
+            f"equilibrium is {quote(equilibrium)}; it must be a list with one vector of probabilities per column."
         )
     for d, given in enumerate(equilibrium):
         try:
             q = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                f"The equilibrium of column {d} is {quote(given)}; it must be one probability a state."
+                f"The equilibrium of column {d} is {quote(given)}; it must be one probability per state."
             ) from None
         if q.ndim != 1 or q.size == 0:
-            raise InputError(f"The equilibrium of column {d} has shape {q.shape}; it must be one probability a state.")
+            raise InputError(
+                f"The equilibrium of column {d} has shape {q.shape}; it must be one probability per state."
+            )
         if not np.all(np.isfinite(q) & (q >= MIN_SHARE)):
             raise InputError(
                 f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0 (and at least "

@@ -54,10 +54,10 @@ class OrnsteinUhlenbeck(Gaussian):
     mean : float or array-like of shape (D,), default 0.0
         :math:`\mu`.
     variance : float, array-like of shape (D,) or (D, D), default 1.0
-        :math:`\Sigma`: the same for all columns, one a column, or a full covariance matrix.
+        :math:`\Sigma`: the same for all columns, one per column, or a full covariance matrix.
     noise : float or array-like of shape (D,) or (D, D), default 0.0
         Each observation is its lineage's state plus noise of variance ``noise * variance``: one number for all columns, or
-        one a column. Any noise makes the density of identical rows finite. Where `variance` is a matrix, a matrix is the
+        one per column. Any noise makes the density of identical rows finite. Where `variance` is a matrix, a matrix is the
         covariance of the noise itself, in the columns' own units.
 
     Notes
@@ -91,9 +91,9 @@ class OrnsteinUhlenbeck(Gaussian):
         try:
             self.mean = np.array(mean, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"mean is {quote(mean)}; it must be one number or one a column.") from None
+            raise InputError(f"mean is {quote(mean)}; it must be one number or one per column.") from None
         if self.mean.ndim > 1 or self.mean.size == 0 or not np.all(np.isfinite(self.mean)):
-            raise InputError("mean must be one finite number, or one a column.")
+            raise InputError("mean must be one finite number, or one per column.")
         for name, value in (("variance", self.variance), ("noise", self.noise)):
             if self.mean.ndim and value.ndim and len(self.mean) != len(value):
                 raise InputError(

@@ -1,4 +1,4 @@
-"""Distributions of cells: what a process says of rows, nodes or points in a tree."""
+"""Predictive distributions of cells: for rows, for nodes, or for points in a tree."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def parse_phylip(text: str, source: str, gaps: Gaps = "missing", datatype: str |
         if problem is None:
             check_distinct_taxa(rows, source)
             return _to_characters(rows, source, gaps, datatype)
-    # Of a file with one line a taxon, both relaxed readings say the same; otherwise most files are interleaved.
+    # Of a file with one line per taxon, both relaxed readings say the same; otherwise most files are interleaved.
     line, words = problems[1] if len(lines) - 1 > n_taxa else problems[0]  # type: ignore[misc]
     raise InputError(f"{source}, line {line or lines[-1][0]}: {words}.")
 

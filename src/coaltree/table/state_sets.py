@@ -1,7 +1,7 @@
-"""Sets of states: cells that are known in part, such as R of DNA, which is A or G.
+"""Sets of states: cells that are partly known, such as R in DNA, which is A or G.
 
-In a table of codes a set of states is a negative number, minus the sum of ``2 ** k`` over its states k. So a code says by itself
-which states it stands for, and any table may have any sets.
+In a table of codes, a set of states is a negative number: minus the sum of ``2 ** k`` over its states k. The code alone
+determines the states, so sets need no declaration.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def state_set(*states: int) -> float:
     Raises
     ------
     InputError
-        If a state is no code, or too large.
+        If a state is not a code, or is too large.
 
     Examples
     --------
@@ -53,14 +53,14 @@ def state_set(*states: int) -> float:
     distinct = set(states)
     for state in distinct:
         if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < MAX_SET_STATES:
-            raise InputError(f"{state!r} is no state of a set; they are codes from 0 to {MAX_SET_STATES - 1}.")
+            raise InputError(f"{state!r} is not a state; the states of a set are codes from 0 to {MAX_SET_STATES - 1}.")
     if not distinct:
-        raise InputError("state_set needs at least one state; a cell of which nothing is known is NaN.")
+        raise InputError("state_set needs at least one state; a missing cell is NaN.")
     return float(encode_set(map(int, distinct)))
 
 
 def encode_set(states: Iterable[int]) -> int:
-    """Return the code of a set of distinct states; of a single one its own."""
+    """Return the code of a set of distinct states; a set of one state has the code of that state."""
     known = list(states)
     return known[0] if len(known) == 1 else -sum(1 << state for state in known)
 
@@ -86,7 +86,7 @@ def set_members(codes: NDArray[Any], n_states: int) -> NDArray[np.bool_]:
 
 
 def is_set(codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which codes are those of sets; -1, with which tables mark missing cells, and NaN are not."""
+    """Return which codes are those of sets. NaN and -1, which mark missing cells, are not."""
     with np.errstate(invalid="ignore"):
         return np.asarray(codes < -1)
 

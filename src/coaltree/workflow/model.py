@@ -183,7 +183,7 @@ class FittedModel:
         return natural_cut(self.tree, min_size, resolution_to_height(DEFAULT_RESOLUTION, RATE), self.matrix.shape[1])
 
     def describe_small_groups(self, cut: Cut, labels: IntArray) -> list[str]:
-        """Return a remark if clusters are smaller than asked for, or if groups that stand apart are too small for clusters."""
+        """Return a remark if clusters are smaller than `min_cluster_size`, or if separate groups are too small for clusters."""
         n_clusters, n_rows = cut.n_clusters, self.tree.n_leaves
         sizes = np.bincount(labels[labels >= 0])
         if cut.min_cluster_size != Cut().min_cluster_size:
