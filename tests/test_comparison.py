@@ -86,9 +86,9 @@ def test_models_are_ranked_by_evidence_less_penalty():
     assert other.log_bayes_factor == pytest.approx(3 - 1.5 * math.log(50))
     assert other.bayes_factor_error == pytest.approx(0.5)
     check_named(describe_comparison(found), "best a posterior means held half logarithm rows")
-    assert "told apart" not in describe_comparison(found)
+    assert "distinguished" not in describe_comparison(found)
     close = rank([(Candidate("a", process, 2), -100.0, 0.3), (Candidate("b", process, 2), -100.5, 0.4)], 50)
-    check_named(describe_comparison(close), "told apart b")
+    check_named(describe_comparison(close), "distinguished b")
 
 
 @pytest.mark.parametrize(

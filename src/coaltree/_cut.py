@@ -80,7 +80,7 @@ DEFAULT_WORDS = {
     "default resolution": f"at the default resolution of {DEFAULT_RESOLUTION:g}, because the heights have no clear gap",
     "likelihood ratio": "where the model prefers one tree to two",
 }
-"""The reasons for clusters that no rule asked for: of one tree, or of the trees of a sample."""
+"""The reasons for clusters without a rule: of one tree, or of the trees of a sample."""
 
 
 @dataclass(kw_only=True, eq=False)

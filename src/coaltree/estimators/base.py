@@ -27,103 +27,103 @@ from ..workflow.settings import SETTINGS, Settings, parameter_names
 Estimator = TypeVar("Estimator")
 
 SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
-        How the tree is found: one good tree; a weighted sample of trees by sequential Monte Carlo, which gives support values
-        and the evidence, for up to some hundred rows; or a sample by Markov chains, which gives support values and says
-        whether it has converged. The parameters of the process are fixed ones that show structure, the same for all three.
+        How trees are found. "greedy": one good tree. "smc": a weighted sample of trees by sequential Monte Carlo, with support
+        values and the evidence, for up to a few hundred rows. "mcmc": a sample by Markov chains, with support values and
+        convergence diagnostics. All three use the same fixed parameters of the process.
     rule : {"rate1", "max-prob", "min-duration"}, default "rate1"
         Which pair merges next in greedy inference, see :func:`coaltree.greedy`.
     search : {"auto", "exact", "neighbors"}, default "auto"
         Where greedy inference searches for partners: among all rows, or among near ones; see :func:`coaltree.greedy`.
     refine : bool, default False
-        Whether to move subtrees of the greedy tree to where they fit better, see :func:`coaltree.refine`; for up to about a
-        thousand rows.
+        Whether to move subtrees of the greedy tree to where they fit better, see :func:`coaltree.refine`. Suitable for up to
+        about a thousand rows.
     proposal : {"post-post", "race", "prior-post", "prior-prior"}, default "post-post"
         How sequential Monte Carlo draws merges, see :func:`coaltree.smc`.
     n_particles : int, default 50
-        Particles in each run of sequential Monte Carlo.
+        Number of particles in each run of sequential Monte Carlo.
     n_runs : int, default 1
-        Independent runs of sequential Monte Carlo.
+        Number of independent runs of sequential Monte Carlo.
     n_chains : int, default 4
-        Markov chains, see :func:`coaltree.mcmc`.
+        Number of Markov chains, see :func:`coaltree.mcmc`.
     n_samples : int or "auto", default 1000
-        Trees that each chain records, including those of its warm-up. With "auto" the chains run until they have converged, or
-        until `max_seconds` have passed; the verdict says which.
+        Number of trees that each chain records, including the warm-up. With "auto" the chains run until they have converged or
+        `max_seconds` have passed; ``sample_.verdict`` says which.
     max_seconds : float, optional
         Time limit of ``n_samples="auto"``, by default 600.
     draw_parameters : bool, default False
         Whether the chains of ``inference="mcmc"`` draw the parameters together with the trees. Predictions are then averaged
-        over up to 200 trees of that sample. Otherwise they are averaged over 50 other trees, which short chains draw with
-        parameters of their own.
+        over up to 200 trees of that sample. By default they are averaged over 50 other trees, which short chains draw together
+        with their parameters.
     summary : {"ccd0", "mcc", "consensus"}, default "ccd0"
         The tree that represents a sample: the best tree of the conditional clade distribution CCD0, the sampled tree of
         maximum clade credibility, or the majority-rule consensus.
     summary_heights : {"mean", "median"}, default "mean"
         The height of a clade of that tree: its mean or its median over the sampled trees that have it.
     real_process : {"ornstein-uhlenbeck", "brownian"} or Process, default "ornstein-uhlenbeck"
-        How real columns diffuse: with a pull towards the mean, or freely, as in the paper. A process of your own is used with
-        the parameters it has; `covariance` and `noise` do not apply to it. See the page "A process of your own" of the docs.
+        How real columns diffuse: with a pull towards the mean, or without bounds, as in the paper. A `Process` is used with its
+        own parameters; `covariance` and `noise` do not apply to it. The page "A process of your own" shows how to define one.
     categorical_process : Process, optional
-        A process for categorical columns, which it sees as codes 0, 1, 2, ... in the order of the categories; by default
+        A process for the categorical columns, which are codes 0, 1, 2, ... in the order of the categories; by default
         `Multinomial`.
     covariance : {"full", "diagonal", "spherical"}, optional
-        What real columns have in predictions: covariance matrices of their diffusion and their noise, one variance each, or
-        one variance for all. By default the first. More than 100 real columns, Brownian motion and given `noise` have no
-        matrices, and one variance each instead. The tree itself is found without matrices.
+        Covariance of the real columns in predictions. "full": covariance matrices of diffusion and noise. "diagonal": one
+        variance per column. "spherical": one variance for all columns. By default "full"; "diagonal" for more than 100 real
+        columns, for Brownian motion, and if `noise` is given. The search for the tree uses no covariance matrices.
     noise : float, optional
-        Share of the real columns' variance that is noise, from 0 to less than 1. By default 0.5 for the tree, and drawn for
-        predictions. With 0, categorical columns have no noise either. If it is given, real columns count for the tree by their
-        variance, otherwise by their range.
+        Share of the variance of real columns that is noise, from 0 to less than 1. By default 0.5 for the tree, and drawn for
+        predictions. With 0, categorical columns have no noise either. If noise is given, the tree weights real columns by their
+        variance, by default by their range.
     categorical_features : "from_dtype", None, array-like of bool, int or str, default "from_dtype"
         Which columns are categorical: by dtype (categories, text and booleans), a mask, indices or names.
     unseen_categories : {"missing", "error"}, default "missing"
-        What to do with categories of new rows that did not occur in the fit: treat them as missing, or raise an error.
+        How to treat categories of new rows that did not occur in the fit: as missing, or as an error.
     standardize : bool or "power", default True
-        Whether to bring real columns to mean 0 and standard deviation 1 first. With "power" they are made as Gaussian as
-        possible before that, by the transform of Yeo and Johnson as in scikit-learn's `PowerTransformer`: for columns with
-        heavy tails. Real cells are then filled with their median, and intervals are those of the transformed cell in the
-        column's units. Where the transform has a bound, a straight line continues it beyond the range of the fit.
+        Whether to scale real columns to mean 0 and standard deviation 1. "power" first applies the Yeo-Johnson transform, as
+        scikit-learn's `PowerTransformer` does, which helps with heavy tails. Real cells are then filled with their median, and
+        intervals are those of the transformed cell in the units of the column. Where the transform is bounded, a straight line
+        continues it beyond the range of the fit.
     n_jobs : int, optional
         Number of threads; -1 uses all processors. The result does not depend on it.
     client : distributed.Client or str, optional
-        A Dask cluster that searches for neighbours, runs particles and chains, and answers questions about thousands of new
-        rows: a Dask client, the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on
-        this machine. A connection opened from a text is closed after each fit or question. The result does not depend on it.
-        A model's file does not keep it.
+        A Dask cluster for the neighbour search, for particles and chains, and for predictions of thousands of new rows: a Dask
+        client, the address of a scheduler such as "tcp://host:8786", or "local:2" for two worker processes on this machine. A
+        connection opened from an address is closed after each fit or prediction. The result does not depend on it. Model files
+        do not store it.
     random_state : int, Generator, RandomState or None, default None
-        Source of randomness of sequential Monte Carlo, of Markov chains, and of the draws that predictions are averaged over.
-        For these draws None is a fixed seed, so that the same table gives the same answers. Greedy trees do not depend on it.
+        Random state of sequential Monte Carlo, of Markov chains, and of the draws that predictions are averaged over. For these
+        draws None means a fixed seed, so the same table gives the same predictions. Greedy trees do not depend on it.
     verbose : int, default 0
         Above 0, progress is shown on standard error."""
 
 SHARED_ATTRIBUTES = """process_ : Process
         The process with its parameters, over the encoded columns: real ones first, then categorical ones.
     parameters_ : dict
-        The parameters of every column that the tree was found with, by name and in the column's units.
+        The parameters of every column in the search for the tree, by name and in the units of the column.
     prediction_parameters_ : dict
-        The parameters that questions about rows are answered with, by name and in the column's units: means over the draws,
-        which are made when first needed. ``signal`` is the correlation of a cell with the same cell of the row's nearest
-        relative on the tree; ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, if trees were
-        drawn. Columns with the largest signal come first.
+        The parameters of every column in predictions, by name and in the units of the column: means over the draws, which are
+        made when first needed. ``signal`` is the correlation of a cell with the same cell of the row's nearest relative on the
+        tree; ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, if trees were drawn. Columns are
+        sorted by signal, the largest first.
     search_ : str
         How greedy inference searched for partners, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbor_recall_ : float or None
-        How good the lists of neighbours were, see `coaltree.GreedyResult`; None after an exact search, or if few rows were
-        left to it from the beginning.
+        Quality of the neighbour search, see `coaltree.GreedyResult`; None after an exact search, or if the table had so few
+        rows that the neighbour search left all of them to the exact search.
     encoding_ : Encoding
         How the columns were encoded.
     sample_ : SMCResult or MCMCResult
         The sample of trees with its diagnostics; not with ``inference="greedy"``, nor for Markov chains of one row.
     log_evidence_ : float
-        Log of the estimate of ``p(x)``, the encoded table's density over all trees; only with ``inference="smc"``.
+        Log of the estimated evidence ``p(x)`` of the encoded table, averaged over all trees; only with ``inference="smc"``.
     log_joint_ : float
-        ``log p(x, tree)`` of the encoded table and `tree_`, with the process of `process_`. Merges that the data cannot order
-        are at their expected heights, not at the most probable ones, which lowers it.
+        ``log p(x, tree)`` of the encoded table and `tree_` under `process_`. It is lower than that of the greedy tree, because
+        merges that the data cannot order are at their expected heights instead of the most probable ones.
     log_likelihood_ : float
         ``log p(x | tree)`` of the encoded table.
     log_ratios_ : ndarray of shape (n_samples - 1,)
         For each merge, the log likelihood ratio of one tree against two independent ones.
     remarks_ : list of str
-        What was noticed about the table and the fit; also given as warnings.
+        Remarks about the table and the fit; also issued as warnings.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -212,9 +212,9 @@ class CoalescentEstimator(BaseEstimator, Settings):
 
     @property
     def prediction_parameters_(self) -> dict[str, dict[str, Any]]:
-        """The parameters that questions about rows are answered with, by column and in its units; means over the draws.
+        """The parameters of every column in predictions, by name and in the units of the column; means over the draws.
 
-        ``signal`` says how much the column owes to descent: the correlation of a cell with the same cell of the row's nearest
+        ``signal`` measures how strongly a column is inherited: the correlation of a cell with the same cell of the row's nearest
         relative on the tree. If trees were drawn, ``signal_low`` and ``signal_high`` are the ends of its central 90 %
         interval. Columns with the largest signal come first.
         """

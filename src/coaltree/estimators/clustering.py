@@ -30,32 +30,33 @@ IntArray = NDArray[np.intp]
 class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
     """Hierarchical clustering with Kingman's coalescent.
 
-    Rows are leaves of a binary tree; real columns diffuse along its branches, categorical columns mutate. Missing cells are
-    integrated out; only the greedy search, of up to 3,000 rows and with noise, uses the mean of the ten nearest rows in place
-    of a missing number. The tree is found with fixed parameters that show structure: half of every column's variance counts
-    as noise, and nothing is fitted. It is the average of up to ten greedy trees (thirty if cells are missing), each with new
-    draws of the cells' noise, so that it does not depend on single cells. Merges that the data cannot order are at their
-    expected heights. Rows are in one flat cluster if what they share explains enough of the rest, see `resolution`.
+    Rows are the leaves of a binary tree. Real columns diffuse along its branches, categorical columns mutate. Missing cells are
+    integrated out. Only the greedy search for up to 3,000 rows uses the mean of the ten nearest rows in place of a missing
+    number, unless there is no noise.
 
-    Answers about rows (`score_samples`, `predict`, `place`, the report) are averages over 50 trees, each with parameters of
-    its own. Two short Markov chains that begin at the tree draw them when the first question is asked, over at most 3,000
-    rows, chosen at random from more. They are kept, and stored by `save`.
+    The tree is found with fixed parameters: half of the variance of every column counts as noise, and nothing is fitted. It is
+    the average of up to ten greedy trees (thirty if cells are missing), each for other draws of the noise, so it does not depend
+    on single cells. Merges that the data cannot order are at their expected heights.
+
+    Predictions (`score_samples`, `predict`, `place` and the report) are averages over 50 trees, each with its own parameters.
+    Two short Markov chains that start at the tree draw them for the first prediction, over at most 3,000 rows, chosen at random
+    from larger tables. The model keeps them, and `save` stores them.
 
     Parameters
     ----------
     resolution : float, optional
-        How fine flat clusters are, from 0 to 1: rows are in one cluster if their correlation over the columns, noise aside,
-        is at least this. More gives more and smaller clusters. It does not change the tree. By default the tree is cut at a
-        clear gap in the heights of its splits, not at all if there is no structure, and otherwise at a resolution of 0.18.
+        How fine flat clusters are, from 0 to 1: rows are in one cluster if the correlation of their columns, without noise, is
+        at least this. Higher values give more and smaller clusters. The tree does not change. By default the tree is cut at a
+        clear gap between the heights of its splits, otherwise at resolution 0.18; without structure there is one cluster.
     n_clusters : int, optional
-        Number of flat clusters, whatever their resolution.
+        Number of flat clusters.
     height_threshold : float, optional
         Rows are in one flat cluster if they merge at this height or below.
     min_cluster_size : int or float, default 0.02
-        Smallest number of rows in a cluster, or below 1 a share of all rows, which stands for at least two. With 1, single
-        rows can be clusters. Not for samples of trees.
+        Minimum number of rows in a cluster; a value below 1 is a share of all rows, but at least two rows. With 1, single rows
+        can be clusters.
     assign_outliers : bool, default True
-        Whether rows outside all clusters join the one that they most probably belong to; otherwise their label is -1.
+        Whether rows outside all clusters join the most probable cluster; if not, their label is -1.
     {shared parameters}
 
     Attributes
@@ -64,9 +65,9 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         The tree; leaf i is row i, with the row names of a frame that has them. For a sample, a `SummaryTree` with
         ``support``, mean heights and their 95 % intervals.
     labels_ : ndarray of int, shape (n_samples,)
-        Flat cluster of each row, numbered in the order of their first rows; -1 for outliers, if they are not assigned. Each
-        tree of a sample is cut where the model prefers one tree to two, and rows are together that are together in most of
-        them, on average over the clusters.
+        Flat cluster of each row, numbered in the order of their first rows; -1 for outliers that are not assigned. With a
+        sample, every tree is cut, by default where the model prefers one tree to two, and rows share a cluster if they do so in
+        most trees, on average over the clusters.
     n_clusters_ : int
         Number of flat clusters.
     linkage_ : ndarray of shape (n_samples - 1, 4)
@@ -118,7 +119,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         height_threshold : float, optional
             Rows are in one flat cluster if they merge at this height or below.
         min_cluster_size : int or float, optional
-            Smallest number of rows in a cluster; by default as in the fit.
+            Minimum number of rows in a cluster; by default as in the fit.
         assign_outliers : bool, optional
             Whether rows outside all clusters join one; by default as in the fit.
 

@@ -34,17 +34,18 @@ TREE_SHARE = 0.2  # estimated share of the work of a fit that finds the tree; th
 class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSettings):
     """Fill missing cells from trees over the rows.
 
-    A tree is found as by `CoalescentClustering`, and two short Markov chains that begin there draw 50 trees, each with
-    parameters of its own, over at most 3,000 rows, chosen at random from more. A row of the fit is filled from its place in
-    each of these trees; other rows are placed in each by their observed cells, averaged over all branches. Real cells get
-    their mean (their median with ``standardize="power"``), categorical ones their most probable category. Integers stay
-    integers, categories keep their labels, and observed cells do not change. A cell that is a set of categories gets the most
-    probable of them.
+    A tree is found as by `CoalescentClustering`. Two short Markov chains that start at it draw 50 trees, each with its own
+    parameters, over at most 3,000 rows, chosen at random from larger tables. A row of the fit is filled from its place in each of
+    these trees; other rows are placed in each tree by their observed cells, averaged over all branches.
+
+    Real cells get their mean (their median with ``standardize="power"``), categorical cells their most probable category. A cell
+    that is a set of categories gets the most probable of them. Integers stay integers, categories keep their labels, and observed
+    cells do not change.
 
     Parameters
     ----------
     add_indicator : bool, default False
-        Whether to add a column for each column with missing cells in the fit, which says where they were.
+        Whether to add, for each column with missing cells in the fit, a column that marks its missing cells.
     {shared parameters}
 
     Attributes

@@ -15,8 +15,8 @@ from .imputer import CoalescentImputer
 def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
     """Read a fitted estimator from a file that its method ``save`` or the command ``coaltree fit`` wrote.
 
-    It answers exactly as the one that was saved. Files need not be trusted: nothing in them is executed, and a file that does
-    not hold a valid model is refused.
+    It gives the same predictions as the estimator that was saved. Files need not be trusted: nothing in them is executed, and a
+    file that does not hold a valid model is rejected.
 
     Parameters
     ----------

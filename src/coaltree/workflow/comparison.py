@@ -186,7 +186,7 @@ def describe_factor(log_factor: float, error: float) -> str:
     """Say how much worse a model is than the best one; the steps are those of Kass and Raftery (1995)."""
     size = abs(log_factor)
     if size < max(1.0, 2 * error):
-        return "cannot be told apart from the best"
+        return "cannot be distinguished from the best"
     return "slightly worse" if size < 3 else "clearly worse" if size < 5 else "far worse"
 
 
@@ -195,10 +195,10 @@ def describe_comparison(models: Sequence[ComparedModel]) -> str:
     if not models:
         return "No column varies, so there are no models to compare."
     best, *others = models
-    rivals = [model.name for model in others if model.words.startswith("cannot")]
+    close = [model.name for model in others if model.words.startswith("cannot")]
     found = f"The table is best described by: {best.name}."
-    if rivals:
-        found = f"{found[:-1]}; not to be told apart from it: {'; '.join(rivals)}."
+    if close:
+        found = f"{found[:-1]}; these cannot be distinguished from it: {'; '.join(close)}."
     return (
         f"{found} Parameters were set to their posterior means and then held; each fitted one costs half the logarithm of the "
         "number of rows."

@@ -1,7 +1,7 @@
-"""The fitted model: a tree or a sample of trees over the rows of a table, and the questions it answers.
+"""The fitted model: a tree or a sample of trees over the rows of a table, its flat clusters and its predictions.
 
-Estimators, plots, reports, model files and commands all use it. Questions about rows are averaged over trees that Markov
-chains draw when the first question is asked.
+Estimators, plots, reports, model files and commands all use it. Predictions are averaged over trees that Markov chains draw for
+the first prediction.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .settings import ClusterSettings, Settings, refuse_resolution
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Progress = Callable[[float, str], None]
-"""Called with the share of the work that is done, and a few words on how it goes."""
+"""Called with the share of the work done, and a few words about it."""
 
 MAX_PREDICTION_TREES = 200  # of a sample whose trees have parameters of their own
 
@@ -85,7 +85,7 @@ class FittedModel:
     labels : ndarray of int or None
         Flat cluster of each row; None for imputation.
     remarks : list of str
-        What was noticed about the table and the fit.
+        Remarks about the table and the fit.
     constants : list
         For each column with one value only, that value; None for the others.
     incomplete_columns : tuple of int
@@ -381,7 +381,7 @@ class FittedModel:
         return drawn
 
     def _ask(self, question: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
-        """Ask a question of the predictor; about many rows through the client, if there is one."""
+        """Call a method of the predictor; for many rows on the Dask client, if there is one."""
         return map_rows(self.predictor, question, matrix, *arguments, client=client)
 
 

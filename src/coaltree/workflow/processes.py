@@ -1,6 +1,6 @@
-"""The processes of a fit: one that shows structure, one for predictions, one for chains that draw parameters.
+"""The processes of a fit: one for the tree and its clusters, one for predictions, one for chains that draw parameters.
 
-The tree is found with fixed parameters. Predictions draw theirs, beginning at those here.
+The tree is found with fixed parameters. Predictions draw their parameters, starting from the values here.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ..table.scaling import ColumnScale
 FloatArray = NDArray[np.float64]
 
 FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # of categorical columns, where draws begin
-# The process that trees and clusters are found with. Nothing of it is fitted: parameters that predict best see too little noise
-# for clusters. `python benchmarks/clusters.py --defaults` tries others: what is best on one half of its tables is no better than
-# these on the other.
+# The process of trees and clusters. Nothing is fitted, because the parameters that predict best have too little noise for
+# clusters. `python benchmarks/clusters.py --defaults` tries other values: those that are best on one half of its tables are no
+# better than these on the other half.
 RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
 MAX_CORRELATED = 100  # real columns with covariance matrices in predictions: the work grows as the cube of their number
@@ -216,7 +216,7 @@ def _shaped(variances: FloatArray, covariance: str | None) -> FloatArray:
 
 
 def column_signals(draws: Sequence[Draw], n_columns: int) -> FloatArray:
-    """Return how much each column owes to descent, in each draw; see `Process.column_signals`; shape ``(draws, n_columns)``."""
+    """Return the signal of each column in each draw, shape ``(draws, n_columns)``; see `Process.column_signals`."""
     return np.array([draw.process.column_signals(draw.tree, n_columns) for draw in draws])
 
 
