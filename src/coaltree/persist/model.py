@@ -23,7 +23,7 @@ from ..inference.greedy import explain
 from ..inference.posterior_draws import Draw
 from ..inference.results import MCMCResult, SMCResult
 from ..predict.predictor import Predictor
-from ..process.base import Process
+from ..process.base import Process, UnknownProcessError
 from ..table.encoding import Encoding
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
@@ -408,6 +408,8 @@ def _open(file: BinaryIO) -> tuple[Archive, dict[str, Any]]:
 def invalid_model_error(source: str, error: Exception) -> InputError:
     """Return the error for a file whose content is not a valid model."""
     reason = str(error).rstrip(".") or type(error).__name__
+    if isinstance(error, UnknownProcessError):
+        return InputError(f"{source} cannot be loaded: {reason}.")
     return InputError(f"{source} is not a usable model: {reason}; fit the model again.")
 
 

@@ -54,6 +54,10 @@ class WeightedTrees(NamedTuple):
         return self._replace(X=self.X[:, list(columns)])
 
 
+class UnknownProcessError(InputError):
+    """A file names a kind of process whose class has not been imported."""
+
+
 class Process(ABC):
     """A Markov process that runs from the root of a tree to the leaves, which show the rows of a table.
 
@@ -123,7 +127,7 @@ class Process(ABC):
         Parameters
         ----------
         messages : list
-            One entry for each declaration of `columns`, with a row for each path.
+            One entry for each declaration of `columns`, with a row for each path. There may be no paths.
         distance : ndarray of shape (rows,)
             Lengths of the paths.
         observed : bool
@@ -313,14 +317,14 @@ class Process(ABC):
         """Return the process that `to_dict` has written.
 
         ``Process.from_dict`` finds the class by its kind. The file names no code to import: a class that is not part of
-        coaltree has to be imported first.
+        coaltree must be imported first, else `UnknownProcessError` is raised.
         """
         if cls is Process:
             kind = values.get("kind")
             if not isinstance(kind, str) or kind not in Process._classes:
-                raise InputError(
-                    f"the process is of the kind {kind!r}, which is unknown; known are {', '.join(sorted(Process._classes))}. "
-                    "If it is defined in your own code, import the module that defines it first"
+                raise UnknownProcessError(
+                    f"its process is of the kind {kind!r}, and only {', '.join(sorted(Process._classes))} are known; import the "
+                    "module that defines the process, then load the model"
                 )
             return Process._classes[kind].from_dict(values)
         arguments = {name: value for name, value in values.items() if name != "kind"}
