@@ -1,7 +1,7 @@
-"""Bayesian hierarchical clustering, pair by pair.
+"""Bayesian hierarchical clustering: greedy merges of pairs of clusters.
 
-Rows are in coordinates in which the prior's mean is 0 and its scale matrix the identity. A cluster is known by the number of its
-rows, their mean and scatter, and its counts of categories. Slots are named after a cluster's first row.
+Rows are in coordinates in which the prior has mean 0 and the identity as scale matrix. A cluster is described by the number of
+its rows, their mean and scatter, and its counts of categories. The slot of a cluster is the number of its first row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ... import _math as math
 
 
 class Clusters:
-    """Clusters, one a slot, and tables of what depends on whole numbers alone."""
+    """Clusters by slot, and tables of functions of whole numbers."""
 
     def __init__(self, weight, mean, log_det, counts, by_size, by_count, kappa, nu, few):
         n, d = mean.shape
@@ -50,7 +50,7 @@ class Clusters:
 
 
 def _cholesky(clusters, slot, d):
-    """Turn the lower triangle in a slot of `factor` into the upper Cholesky factor and return the log determinant."""
+    """Replace the lower triangle in a slot of `factor` by the upper Cholesky factor, and return the log determinant."""
     log_det = 0.0
     for k in range(d):
         pivot = math.sqrt(clusters.factor[slot, k, k])
@@ -67,7 +67,7 @@ def _cholesky(clusters, slot, d):
 
 
 def _posterior_scale(clusters, i, j, into):
-    """Put the posterior scale of two clusters together into the lower triangle of a slot of `factor`."""
+    """Write the posterior scale of two clusters together into the lower triangle of a slot of `factor`."""
     d = clusters.d
     n_i, n_j = clusters.size[i], clusters.size[j]
     n = n_i + n_j
@@ -105,7 +105,7 @@ def _log_det_of_two_rows(clusters, i, j):
 
 
 def _log_det_with_few(clusters, i, j):
-    """Return the log determinant of a cluster and another of few rows, by an update of their rank."""
+    """Return the log determinant of a cluster and another one of few rows, by a low-rank update."""
     d, room, gram = clusters.d, clusters.room, clusters.gram
     n = clusters.size[j]
     kappa = clusters.kappa + clusters.size[i]
@@ -131,7 +131,7 @@ def _log_det_with_few(clusters, i, j):
 
 
 def _log_odds(clusters, one, other):
-    """Return the log odds of one cluster against all that two trees hold."""
+    """Return the log odds of one cluster against all partitions that two trees hold."""
     i, j = min(one, other), max(one, other)
     if clusters.size[i] >= clusters.size[j]:
         large, small = i, j
@@ -152,7 +152,7 @@ def _log_odds(clusters, one, other):
 
 
 def _merge(clusters, i, j, odds):
-    """Put the second cluster into the slot of the first."""
+    """Merge the second cluster into the slot of the first."""
     d = clusters.d
     n_i, n_j = clusters.size[i], clusters.size[j]
     n = n_i + n_j
@@ -182,7 +182,7 @@ def _merge(clusters, i, j, odds):
 
 
 def _best_slot(clusters):
-    """Return the slot of the best pair, of equals the first."""
+    """Return the slot of the best pair, the first among equals."""
     found = clusters.live[0]
     for k in range(1, clusters.n_live):
         if clusters.best[clusters.live[k]] > clusters.best[found]:
@@ -191,7 +191,7 @@ def _best_slot(clusters):
 
 
 def _look_again(clusters, i):
-    """Find the best partner of a slot among all; of equals the first."""
+    """Find the best partner of a slot among all, the first among equals."""
     for k in range(clusters.n_live):
         j = clusters.live[k]
         if j != i:
@@ -201,7 +201,7 @@ def _look_again(clusters, i):
 
 
 def _remove(clusters, slot):
-    """Take a slot off those in use."""
+    """Remove a slot from those in use."""
     left = 0
     for k in range(clusters.n_live):
         if clusters.live[k] != slot:
@@ -211,7 +211,7 @@ def _remove(clusters, slot):
 
 
 def agglomerate(clusters, merges, odds):
-    """Merge the pair of highest odds until one cluster is left, of equals the one whose first rows come first.
+    """Merge the pair of highest odds until one cluster is left; among equals, the pair whose first rows come first.
 
     `merges` (n - 1, 2) gets the nodes that merge, rows first, and `odds` (n - 1,) their log odds.
     """
@@ -238,7 +238,7 @@ def agglomerate(clusters, merges, odds):
 
 
 def _find_new_partners(clusters, a, b):
-    """Find the best partner of a slot that another was merged into, and its part in the best pairs of others."""
+    """Find the best partner of a merged slot, and update the best pairs of the others."""
     clusters.best[a], clusters.partner[a] = -math.inf, -1
     for k in range(clusters.n_live):
         i = clusters.live[k]

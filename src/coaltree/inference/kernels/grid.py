@@ -1,12 +1,12 @@
-"""A density from which a pair's merge height is drawn, close to ``f(h) = exp(-c (h - lowest)) Z(h)`` for ``h >= lowest``.
+"""A density for drawing the merge height of a pair, close to ``f(h) = exp(-c (h - lowest)) Z(h)`` for ``h >= lowest``.
 
-`lay_grid` puts a few edges over the bulk of f and runs a piece of an exponential from each to the next, through f at both,
-and one that never ends from the last. Draws come from these pieces and are weighed with them, so that estimates stay
-unbiased however coarse the grid; its quality only decides on their variance. Where f is itself an exponential, as
-where no column is shared, nothing is lost at all.
+`lay_grid` places a few edges over the bulk of f, and connects the values of f at neighbouring edges by exponentials; an
+exponential tail starts at the last edge. Draws come from these pieces and are weighted accordingly, so estimates are unbiased
+however coarse the grid is; its quality affects only their variance. If f is itself an exponential, as without common columns,
+the grid is exact.
 
-The grid is laid in ``x = log path``, the path from lineage to lineage through the merge with the messages' own variances
-on it: there ``path f`` is smooth and near to a bell, whatever the process (for complete real tables it is log-concave).
+The grid is laid in ``x = log path``, where the path leads from lineage to lineage through the merge and includes the variances of
+the messages. There ``path f`` is smooth and nearly bell-shaped for every process; for complete real tables it is log-concave.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_WIDTH, LARGEST_WIDTH = 1e-3, 2.0
 
 
 class Grid:
-    """Scratch: the edges of a grid, its last edge begins the tail."""
+    """Scratch memory: the edges of a grid; the tail starts at the last edge."""
 
     def __init__(self):
         room = 1 + EXTRA + N_OFFSETS + EXTRA
@@ -81,7 +81,7 @@ def _peak_of_complete_brownian(forest, pair, c, path_low):
 
 
 def _add_edge(forest, pair, c, h, grid):
-    """Add an edge above the others, unless it is not above or all is nothing there; return whether it was added."""
+    """Add an edge above the others, unless it is not above them or the density vanishes there; return whether it was added."""
     last = grid.count - 1
     if not grid.edge[last] < h < math.inf:
         return False
@@ -95,7 +95,7 @@ def _add_edge(forest, pair, c, h, grid):
 
 
 def _set_edges(forest, pair, c, lowest, path_low, peak, width, n_left, grid):
-    """Put the edges, with log f at each; `n_left` of them below the bulk."""
+    """Place the edges, with log f at each; `n_left` of them are below the bulk."""
     x_low = math.log(path_low)
     grid.edge[0] = lowest
     grid.log_density[0] = op.log_z(forest, pair, lowest)
@@ -142,9 +142,9 @@ def _integrate(c, grid):
 
 
 def lay_grid(forest, pair, shift, c, lowest, grid):
-    """Fill the grid for a loaded pair, whose `pair_shift` is `shift`; return the log of its integral.
+    """Fill the grid of a loaded pair, whose `pair_shift` is `shift`; return the log of its integral.
 
-    Masses come out divided by the integral, log densities do not.
+    Masses are normalized by the integral; log densities are not.
     """
     path_low = max(2 * lowest - pair.heights + shift, LEAST_PATH)
     if forest.complete and forest.n_brownian:
@@ -205,7 +205,7 @@ def _cell_of(grid, h):
 
 
 def log_density_at(grid, h):
-    """Return the log density of the grid at a height, its integral not divided out."""
+    """Return the log density of the grid at a height, not normalized."""
     k = _cell_of(grid, h)
     return grid.log_density[k] + grid.slope[k] * (h - grid.edge[k])
 

@@ -1,19 +1,19 @@
-"""The best height for a pair: where ``log Z(h) - c h`` is largest, for h at or above a lowest height, eq. (6.1).
+"""The best height of a pair: where ``log Z(h) - c h`` is largest, for h at or above a lowest height, eq. (6.1).
 
-With all columns on one clock the maximum is unique; with several rates, mixed kinds or missing cells there may be more than one.
-`search_height` therefore sweeps the heights from below in intervals on which the bounds of `coaltree.process.kernels.messages`
-prove what the function does: rises, falls, is concave (at most one maximum inside) or convex (none), so that no maximum is
-overlooked; and a search that has risen all the way to a `limit` stops there, which is what makes scans for the most recent pair
-cheap. One case defeats the bounds: real cells that are identical and free of noise pull the merge to height 0 as strongly as
-categories that differ push it away. A sweep that takes too many intervals goes on over a grid that is fine on the scale of the
-path length.
+If all columns have one rate, the maximum is unique. With several rates, mixed kinds of columns or missing cells there may be
+several. `search_height` therefore sweeps the heights upwards in intervals. On each interval the bounds of
+`coaltree.process.kernels.messages` prove that the function rises, falls, is concave (at most one maximum inside) or is convex
+(no maximum inside), so no maximum is overlooked. A search that has risen all the way to a `limit` stops there, which makes
+scans for the most recent pair cheap. The bounds fail in one case: real cells that are identical and without noise pull the
+merge towards height 0 as strongly as different categories push it away. A sweep with too many intervals continues on a grid
+that is fine on the scale of the path length.
 
 Three kinds of pairs have (nearly) closed forms:
 
 - Complete Brownian rows: ``c s^2 + D s = d2`` for the path s.
-- Complete stationary rows: with ``x = rate s``, s the path that the messages' own losses lengthen, the slope has the sign of
-  ``d2 - G(x)``, ``G(x) = D (1 - exp(-2 x)) + (2 c / rate) sinh(x)^2 + 4 m sinh(x / 2)^2``. Where the product m of the means is
-  not negative, G only grows: there is one maximum, at ``G(x) = d2``.
+- Complete stationary rows: with ``x = rate s``, where s includes the losses of the two messages, the slope has the sign of
+  ``d2 - G(x)``, ``G(x) = D (1 - exp(-2 x)) + (2 c / rate) sinh(x)^2 + 4 m sinh(x / 2)^2``. If the product m of the means is not
+  negative, G increases, and the only maximum is at ``G(x) = d2``.
 - Sites of one rate: with ``w = 1 - exp(-rate g)`` the function is, up to a constant,
   ``F(w) = c / (2 rate) log(1 - w) + sum_d log(1 - b_d + b_d w)``, which is concave.
 """
@@ -30,7 +30,7 @@ HALF = 0.6931471805599453  # the rate times the path for which w is a half
 
 
 def _root_of_slope(forest, pair, shift, c, low, high):
-    """Find where the slope crosses zero between a height where it is positive and one where it is not."""
+    """Find the zero of the slope between a height with positive slope and one without."""
     h = high
     for _ in range(100):
         rise, drop, rise_falls, drop_falls = op.slopes(forest, pair, h)
@@ -51,7 +51,7 @@ def _root_of_slope(forest, pair, shift, c, low, high):
 
 
 def search_height(forest, pair, shift, c, lowest, limit):
-    """Return the best height at or above `lowest`, or infinity once it is certain not to be below `limit`."""
+    """Return the best height at or above `lowest`, or infinity as soon as it is known not to be below `limit`."""
     if not lowest < limit:
         return math.inf
     highest = op.highest(forest, pair, c)
@@ -121,7 +121,7 @@ def search_height(forest, pair, shift, c, lowest, limit):
 
 
 def _next_width(low, guess, goal, heights, shift):
-    """Return a promising width: towards a zero of the slope by ever shorter steps, across it, away by longer ones."""
+    """Return the width of the next interval: shrinking towards a zero of the slope, across it, and growing away from it."""
     target = min(guess, goal)
     x_low = 2 * low - heights + shift
     x_target = 2 * target - heights + shift
@@ -138,7 +138,7 @@ def _next_width(low, guess, goal, heights, shift):
 
 
 def best_path(n_columns, rate, d2, product, c):
-    """Return x with ``G(x) = d2``, for a product >= 0: Newton's method from a path that is exact where it is short, bracketed."""
+    """Return x with ``G(x) = d2``, for a product >= 0, by Newton's method in a bracket; the start is exact for short paths."""
     twice = 2 * n_columns
     square = 2 * c / rate + product
     x = 2 * d2 / (twice + math.sqrt(twice * twice + 4 * square * d2))
@@ -176,7 +176,7 @@ def _slope_and_bend(forest, pair, n, a, w):
 
 
 def _slope_and_bend_in_u(forest, pair, n, a, u):
-    """Return the slope of F in ``u = 1 - w``, which has all its digits where w is near 1, and minus its derivative."""
+    """Return the slope of F in ``u = 1 - w``, which is exact where w is near 1, and minus its derivative."""
     for d in range(n):
         b = 1 - pair.rows[0, d]
         pair.rows[1, d] = b / (1 - b * u)
@@ -185,7 +185,7 @@ def _slope_and_bend_in_u(forest, pair, n, a, u):
 
 
 def _set_squares(forest, pair, n):
-    """Put the squares of row 1 into row 2, and weigh both."""
+    """Put the squares of row 1 into row 2, and multiply both by the weights."""
     for d in range(n):
         pair.rows[2, d] = pair.rows[1, d] * pair.rows[1, d]
     op.weigh_sites(forest, pair, 1)
@@ -202,7 +202,7 @@ def _rises(forest, pair, n, a, x):
 
 
 def _best_w(forest, pair, n, a, lowest):
-    """Return where F is largest between `lowest`, where it rises, and a half: Newton's method in a bracket."""
+    """Return where F is largest between `lowest`, where it rises, and 1/2, by Newton's method in a bracket."""
     differing = _differing(forest, pair, n)
     low, high = lowest, 0.5
     w = differing / (differing + a)
@@ -222,7 +222,7 @@ def _best_w(forest, pair, n, a, lowest):
 
 
 def _best_u(forest, pair, n, a, highest):
-    """Return the u where F is largest, below a half and below `highest`."""
+    """Return the u where F is largest, below 1/2 and below `highest`."""
     low, high = 0.5 * a / _differing(forest, pair, n), highest
     u = _first_u(forest, pair, n, a)
     if not low < u < high:
@@ -280,7 +280,7 @@ def _best_site_height(forest, pair, c, lowest, limit):
 
 
 def best_height(forest, pair, shift, c, lowest, limit):
-    """Return the best height at or above `lowest`, or infinity once it is certain not to be below `limit`."""
+    """Return the best height at or above `lowest`, or infinity as soon as it is known not to be below `limit`."""
     if forest.complete and forest.n_brownian:
         n = forest.total_weight
         s = 2 * pair.d2[0] / (math.sqrt(n * n + 4 * c * pair.d2[0]) + n)
@@ -299,15 +299,15 @@ def best_height(forest, pair, shift, c, lowest, limit):
 def key_up_to(forest, i, j, shift, limit, pair):
     """Return the key of slot i with an older slot j: their best height at rate 1, or infinity if it is above the limit.
 
-    A pair that would merge before slot i appeared merges as soon as it has. Where there is noise there are many such pairs, and
-    those that are most alike are to come first: their key is no height but a negative number, see `rank_by_likeness`.
+    A pair whose best height is below slot i merges at the height of slot i. With noise there are many such pairs, and the most
+    similar ones come first: their key is a negative number instead of a height, see `rank_by_likeness`.
     """
     op.load_pair(forest, i, j, pair)
     return _key_of(forest, i, j, shift, limit, pair)
 
 
 def key_within(forest, i, j, shift, limit, pair):
-    """Return the key of slot i with an older slot j, or infinity if it is above the limit, also where that is a rank."""
+    """Return the key of slot i with an older slot j, or infinity if it is above the limit, which may also be a negative key."""
     op.load_pair(forest, i, j, pair)
     # A pair that is not more alike at the floor is beyond a rank, whether it merges there or above.
     if limit < 0 and rank_by_likeness(op.log_cosine(forest, i, j, pair, forest.height[i])) > limit:
@@ -325,12 +325,12 @@ def _key_of(forest, i, j, shift, limit, pair):
 
 
 def rank_by_likeness(log_cosine):
-    """Return a negative number that is the smaller the more two messages are alike: -1 if they are the same."""
+    """Return a negative number that is smaller the more similar two messages are: -1 for equal messages."""
     return -1 / (1 - log_cosine) if log_cosine < 0 else -(1 + log_cosine)
 
 
 def insert_partner(keys, slots, row, length, key, slot):
-    """Put a partner into its place in an ascending list, of equal keys the smaller slot first, the last one dropping out."""
+    """Insert a partner into an ascending list, with the smaller slot first among equal keys; the last entry is dropped."""
     q = length
     while q > 0 and (key < keys[row, q - 1] or (key == keys[row, q - 1] and slot < slots[row, q - 1])):
         q -= 1

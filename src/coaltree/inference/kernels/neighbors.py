@@ -19,9 +19,9 @@ BLOCK = 1024  # points whose distances to another one are added up together, in 
 
 
 class Lists:
-    """Lineages by slot, in order of age, each with a list of partners that it may merge with.
+    """Lineages by slot, ordered by age, each with a list of candidate partners.
 
-    There is room for n of them, and for half as many merges.
+    The capacity is n lineages and half as many merges.
     """
 
     def __init__(self, n, length):
@@ -41,7 +41,7 @@ class Lists:
 
 
 def slots_for(n):
-    """Return how many slots a forest of n leaves needs for a round."""
+    """Return the number of slots that a forest of n leaves needs for a round."""
     return n + (n + 1) // 2 + 2
 
 
@@ -49,7 +49,7 @@ def slots_for(n):
 
 
 class Nearest:
-    """The nearest that each point has ever been shown, by their squared distance; nearest first."""
+    """The nearest points found so far for each point, with their squared distances, nearest first."""
 
     def __init__(self, distances, neighbors):
         self.distances = distances  # (points, length), infinite at the end
@@ -58,7 +58,7 @@ class Nearest:
 
 
 class Cell:
-    """Scratch: the points of a cell, and a tile of them by column, whose distances to another one are found together."""
+    """Scratch memory: the points of a cell, and a tile of them by column, whose distances are computed together."""
 
     def __init__(self, n_columns, most, holes):
         room = (most + TILE - 1) // TILE * TILE
@@ -76,7 +76,7 @@ class Cell:
 
 
 class Block:
-    """Scratch: squared distances of some points to another one, and how many coordinates they share with it."""
+    """Scratch memory: squared distances of some points to another point, and the number of coordinates in common."""
 
     def __init__(self):
         self.squares = np.zeros(BLOCK, dtype=np.float32)
@@ -84,10 +84,9 @@ class Block:
 
 
 def neighbors_in_cells(points, order, bounds, distances, neighbors, first, last):
-    """Look at all pairs within each cell of points, order[bounds[c] : bounds[c + 1]] for first <= c < last.
+    """Compare all pairs within each cell, the points order[bounds[c] : bounds[c + 1]] for first <= c < last.
 
-    Every point keeps the nearest that it has ever been shown, by their squared distance; a point is in one cell only, so
-    threads may share the cells.
+    Every point keeps the nearest points found so far. A point is in one cell only, so threads can share the cells.
     """
     cell = Cell(points.shape[0], _largest_cell(bounds, first, last), False)
     nearest = Nearest(distances, neighbors)
@@ -98,7 +97,7 @@ def neighbors_in_cells(points, order, bounds, distances, neighbors, first, last)
 
 
 def neighbors_with_holes(points, order, bounds, distances, neighbors, first, last):
-    """The same for points with coordinates that are NaN: distances are averages over the coordinates that two points share."""
+    """Do the same for points with NaN coordinates: distances are averages over the coordinates that two points have in common."""
     cell = Cell(points.shape[0], _largest_cell(bounds, first, last), True)
     nearest = Nearest(distances, neighbors)
     with cython.nogil:
@@ -116,7 +115,7 @@ def _largest_cell(bounds, first, last):
 
 
 def _gather(points, order, first, last, nearest, cell):
-    """Put the points order[first : last] into the cell."""
+    """Copy the points order[first : last] into the cell."""
     cell.size = last - first
     for a in range(cell.size):
         cell.members[a] = order[first + a]
@@ -127,7 +126,7 @@ def _gather(points, order, first, last, nearest, cell):
 
 
 def _note_holes(cell):
-    """Put 0 for the coordinates that are NaN, and note where they are."""
+    """Replace NaN coordinates by 0, and record where they are."""
     for a in range(cell.size):
         cell.empty[a] = True
         for d in range(cell.n_columns):
@@ -140,10 +139,10 @@ def _note_holes(cell):
 
 
 def _look_within(nearest, cell, holes):
-    """Show every pair of a cell to both of its points.
+    """Compare every pair of a cell.
 
-    A tile of points, which stay at hand, is compared with all that come before and with one another, so that a point is shown
-    the others in their order.
+    A tile of points, which stays in the cache, is compared with all earlier points and with itself, so that every point sees
+    the others in order.
     """
     start = 0
     while start < cell.size:
@@ -161,7 +160,7 @@ def _look_within(nearest, cell, holes):
 
 
 def _set_tile(cell, start, end, holes):
-    """Put some points of the cell side by side; what is behind the last of all is infinitely far away."""
+    """Copy some points of the cell side by side; entries after the last point are infinitely far away."""
     for d in range(cell.n_columns):
         for b in range(end - start):
             cell.tile[d, b] = cell.rows[start + b, d]
@@ -176,7 +175,7 @@ def _set_tile(cell, start, end, holes):
 
 
 def _set_squares(cell, a):
-    """Find the distances of all points of the tile to one of the cell."""
+    """Compute the distances of all points of the tile to one point of the cell."""
     squares = [0.0] * 32
     for d in range(cell.n_columns):
         x = cell.rows[a, d]
@@ -209,7 +208,7 @@ def _set_squares_with_holes(cell, a, start):
 
 
 def _any_nearer(cell, a, start):
-    """Return whether any point of the tile is nearer to another one than what either of them has on its list."""
+    """Return whether any point of the tile is nearer to another point than the worst entry on the list of either."""
     found = 0
     for b in range(32):
         found |= (cell.squares[b] < cell.last[a]) | (cell.squares[b] < cell.last[start + b])
@@ -217,7 +216,7 @@ def _any_nearer(cell, a, start):
 
 
 def _show(nearest, cell, a, b, distance):
-    """Show two points of a cell to each other."""
+    """Offer two points of a cell to each other's lists."""
     if distance < cell.last[a]:
         _keep(nearest, cell.members[a], distance, cell.members[b])
         cell.last[a] = nearest.distances[cell.members[a], nearest.length - 1]
@@ -227,7 +226,7 @@ def _show(nearest, cell, a, b, distance):
 
 
 def _keep(nearest, own, distance, neighbor):
-    """Put a neighbour into its place on a point's list, unless it has one."""
+    """Insert a neighbour into the list of a point, unless it is there already."""
     for q in range(nearest.length):
         if nearest.neighbors[own, q] == neighbor:
             return
@@ -241,7 +240,7 @@ def _keep(nearest, own, distance, neighbor):
 
 
 def keep_found(members, found, places, distances, neighbors):
-    """Put the nearest of each member among the members themselves, nearest first, into its list where they are nearer."""
+    """Insert the nearest of each member among the members, nearest first, into its list where they are nearer."""
     nearest = Nearest(distances, neighbors)
     with cython.nogil:
         for a in range(members.shape[0]):
@@ -253,7 +252,7 @@ def keep_found(members, found, places, distances, neighbors):
 
 
 def least_distances(points, probes, least, first, last):
-    """Find the distance of some points to the nearest of all others, as it is kept; threads may share the probes."""
+    """Compute the distance of some points to the nearest of all others, rounded as in the lists; threads can share the points."""
     block = Block()
     with cython.nogil:
         for p in range(first, last):
@@ -283,7 +282,7 @@ def _least_distance(points, own, block):
 
 
 def fill_holes(points, neighbors, filled, first, last):
-    """Put the mean over a point's neighbours where a coordinate is NaN, if any of them has it."""
+    """Replace NaN coordinates by the mean over a point's neighbours that have the coordinate."""
     with cython.nogil:
         for i in range(first, last):
             for d in range(points.shape[0]):
@@ -302,21 +301,20 @@ def fill_holes(points, neighbors, filled, first, last):
 
 
 def _pair_key(forest, i, j, limit, pair):
-    """Return the best height of two lineages at rate 1, or its rank; infinity if that is certain to be above the limit."""
+    """Return the best height of two lineages at rate 1, or its negative key; infinity if it is known to be above the limit."""
     younger, older = max(i, j), min(i, j)
     return best.key_up_to(forest, younger, older, op.pair_shift(forest, younger, older), limit, pair)
 
 
 def _not_below(j):
-    """Return how a list holds partner j whose key is only known not to be below the one that stands there; undoes itself."""
+    """Return the entry of a list for partner j with a key not below the one stored there; the inverse of itself."""
     return NONE - 1 - j
 
 
 def _weighed(forest, lists, i, j, first, pair):
-    """Return the key of j for the list of slot i, and how it is to be held there.
+    """Return the key of j for the list of slot i, and its entry there.
 
-    The key is looked for only up to the first one that is known, from a place of the list on: most partners never come to
-    the top.
+    The key is searched only up to the first known key, from a position of the list on: most partners never reach the top.
     """
     while first < lists.length and lists.slots[i, first] < NONE:
         first += 1
@@ -330,14 +328,14 @@ def _weighed(forest, lists, i, j, first, pair):
 
 
 def _empty(lists, i):
-    """Take all partners off a list."""
+    """Remove all partners from a list."""
     for q in range(lists.length):
         lists.keys[i, q] = math.inf
         lists.slots[i, q] = NONE
 
 
 def weigh_neighbors(forest, lists, neighbors, first, last):
-    """Make the lists of slots first <= i < last from their neighbours; threads may share the slots."""
+    """Make the lists of slots first <= i < last from their neighbours; threads can share the slots."""
     pair = op.Pair(forest)
     with cython.nogil:
         for i in range(first, last):
@@ -350,7 +348,7 @@ def weigh_neighbors(forest, lists, neighbors, first, last):
 
 
 def best_keys(forest, n, probes, keys, first, last):
-    """Find the key of some slots' best partners among the first n; threads may share the probes."""
+    """Compute the key of the best partner of some slots among the first n; threads can share the slots."""
     pair = op.Pair(forest)
     with cython.nogil:
         for p in range(first, last):
@@ -373,7 +371,7 @@ def _before(lists, a, b):
 
 
 def _sift(lists, at):
-    """Move the slot at a place of the heap to where it belongs."""
+    """Move the slot at a position of the heap to where it belongs."""
     slot = lists.heap[at]
     while at > 0 and _before(lists, slot, lists.heap[(at - 1) // 2]):
         above = (at - 1) // 2
@@ -406,7 +404,7 @@ def _remove(lists, slot):
 
 
 def start_heap(lists):
-    """Put all live slots, which are the first ones, into the heap."""
+    """Put all live slots, which come first, into the heap."""
     with cython.nogil:
         for i in range(lists.counts[1]):
             lists.heap[i] = i
@@ -419,7 +417,7 @@ def start_heap(lists):
 
 
 def _heir(lists, slot):
-    """Return the live lineage that a slot is part of."""
+    """Return the live lineage that contains a slot."""
     while lists.heir[slot] != slot:
         lists.heir[slot] = lists.heir[lists.heir[slot]]
         slot = lists.heir[slot]
@@ -427,7 +425,7 @@ def _heir(lists, slot):
 
 
 def _next_pair(forest, lists, pair):
-    """Return the pair that merges next, older slot first, and its key; NONE for both when the lists are at an end."""
+    """Return the pair that merges next, older slot first, and its key; NONE for both when the lists are exhausted."""
     while True:
         i = lists.heap[0]
         j = lists.slots[i, 0]
@@ -449,7 +447,7 @@ def _next_pair(forest, lists, pair):
 
 
 def _inherit(forest, lists, parent, new, pair):
-    """Give a new lineage the partners of one of those that it was merged from."""
+    """Add the partners of one of its parts to the list of a new lineage."""
     for q in range(lists.length):
         j = lists.slots[parent, q]
         if j == NONE:

@@ -1,8 +1,8 @@
-"""Particles, partial histories of the coalescent, and the four ways to extend one by a merge.
+"""Particles, partial histories of the coalescent, and the four proposals that extend them by a merge.
 
-All particles share one forest: particle p owns the slots ``p n`` to ``p n + n - 1``. A merged lineage takes the first one's
-slot, and `live` lists the slots in use. Each kernel extends particles ``first <= p < last`` with uniform numbers drawn
-beforehand, so that threads may share the particles and the result is the same.
+All particles share one forest: particle p has the slots ``p n`` to ``p n + n - 1``. A merged lineage takes the slot of its
+first part, and `live` lists the slots in use. Each kernel extends particles ``first <= p < last`` with uniform numbers drawn
+beforehand, so threads can share the particles without changing the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ except ImportError:
 
 
 class Particles:
-    """Who lives in each particle, and what has merged: nothing yet."""
+    """The live lineages of each particle, and its merges so far."""
 
     def __init__(self, n_particles, n):
         # (particles, leaves), slots of the lineages that live, the rest is old
@@ -35,7 +35,7 @@ class Particles:
 
 
 class Alarms:
-    """For `race`: when each live pair of a particle would merge, and each lineage's first such partner."""
+    """For `race`: the merge time drawn for each live pair of a particle, and the earliest partner of each lineage."""
 
     def __init__(self, n_particles, n):
         self.height = np.full((n_particles, n * (n - 1) // 2), math.inf)  # (particles, pairs of leaves)
@@ -44,7 +44,7 @@ class Alarms:
 
 
 def _join(forest, particles, p, k, a, b, h, pair):
-    """Merge the lineages at places a and b of the live ones, at height h."""
+    """Merge the lineages at positions a and b among the live ones, at height h."""
     n = particles.live.shape[1]
     i, j = particles.live[p, a], particles.live[p, b]
     particles.children[p, k, 0] = min(particles.node[i], particles.node[j])
@@ -88,9 +88,9 @@ def _extend_prior_prior(forest, particles, k, uniforms, first, last, pair):
 
 
 def extend_by_likelihood(forest, particles, k, uniforms, time_first, first, last):
-    """Draw the time from the prior and the pair in proportion to its likelihood then, or pair first, then time.
+    """Draw the time from the prior and then the pair in proportion to its likelihood, or first the pair and then the time.
 
-    A pair that is drawn first is drawn in proportion to its likelihood integrated over all times, and then its time.
+    In the second case, the pair is drawn in proportion to its likelihood integrated over all times.
     """
     pair, grid, rows = op.Pair(forest), grids.Grid(), np.empty(particles.live.shape[1])
     with cython.nogil:
@@ -119,7 +119,7 @@ def _extend_by_likelihood(forest, particles, k, uniforms, time_first, first, las
 
 
 def _score(forest, i, j, c, clock, h, pair, grid):
-    """Log of what makes slots likely to merge next: Z at height h, or its integral over all heights if h is NaN."""
+    """Return the log weight of a merge of two slots: Z at height h, or its integral over all heights if h is NaN."""
     op.load_pair(forest, i, j, pair)
     if not math.isnan(h):
         return op.log_z(forest, pair, h)
@@ -132,7 +132,7 @@ def _add_logs(x, y):
 
 
 def _choose_pair(forest, particles, p, n_live, c, clock, h, pair, grid, rows, u_row, u_partner):
-    """Choose a pair in proportion to its score; return its places and the log of all scores' sum."""
+    """Choose a pair in proportion to its score; return its positions and the log of the sum of all scores."""
     total = -math.inf
     for a in range(1, n_live):
         row = -math.inf
@@ -167,20 +167,20 @@ def _choose_pair(forest, particles, p, n_live, c, clock, h, pair, grid, rows, u_
 
 
 def _alarm_of(i, j):
-    """Place of the pair of slots i and j, counted from the particle's first, among the alarms."""
+    """Return the position of the merge time of slots i and j, counted from the first slot of the particle."""
     older, younger = min(i, j), max(i, j)
     return younger * (younger - 1) // 2 + older
 
 
 def _lay_pair_grid(forest, i, j, pair, grid):
-    """Lay the grid of an alarm: the pair merges at rate 1 from when the younger one appeared."""
+    """Lay the grid of a merge time: the pair merges at rate 1 since its younger lineage appeared."""
     op.load_pair(forest, i, j, pair)
     start = max(forest.height[i], forest.height[j])
     return grids.lay_grid(forest, pair, op.pair_shift(forest, i, j), 1.0, start, grid)
 
 
 def _set_alarm(alarms, p, i, j, h):
-    """Note the alarm of a pair, and at each of the two if it is the first there."""
+    """Store the merge time of a pair, and update the earliest partner of both lineages."""
     alarms.height[p, _alarm_of(i, j)] = h
     _note_if_first(alarms, p, i, j, h)
     _note_if_first(alarms, p, j, i, h)
@@ -192,7 +192,7 @@ def _note_if_first(alarms, p, i, j, h):
 
 
 def set_first_alarms(forest, particles, alarms, i, uniforms, first, last):
-    """Set the alarms of leaf i with the leaves before it; leaves are the same in all particles, and so are the grids."""
+    """Draw the merge times of leaf i with the leaves before it. Leaves are the same in all particles, and so are the grids."""
     pair, grid = op.Pair(forest), grids.Grid()
     with cython.nogil:
         _set_first_alarms(forest, particles, alarms, i, uniforms, first, last, pair, grid)
@@ -210,7 +210,7 @@ def _set_first_alarms(forest, particles, alarms, i, uniforms, first, last, pair,
 
 
 def extend_race(forest, particles, alarms, k, uniforms, first, last):
-    """Merge the pair whose alarm rings first; weigh it, and all pairs that die with it; set the new lineage's alarms."""
+    """Merge the pair with the earliest merge time, weight it and all pairs that end with it, and draw the new lineage's times."""
     pair, grid = op.Pair(forest), grids.Grid()
     with cython.nogil:
         _extend_race(forest, particles, alarms, k, uniforms, first, last, pair, grid)
@@ -244,7 +244,7 @@ def _extend_race(forest, particles, alarms, k, uniforms, first, last, pair, grid
 
 
 def _first_to_ring(particles, alarms, p, n_live, own):
-    """Return the place of a live lineage whose first alarm is the first of all."""
+    """Return the position of a live lineage with the earliest merge time of all."""
     a, least = 0, math.inf
     for place in range(n_live):
         i = particles.live[p, place] - own
@@ -255,7 +255,7 @@ def _first_to_ring(particles, alarms, p, n_live, own):
 
 
 def _log_silence(forest, i, j, h, pair, grid):
-    """Log of how much likelier two slots are not to merge below h by their alarm than by the prior."""
+    """Return the log ratio of the probabilities that two slots do not merge below h: under their grid and under the prior."""
     integral = _lay_pair_grid(forest, i, j, pair, grid)
     silence = h - grid.edge[0]
     if integral > -math.inf:
@@ -264,7 +264,7 @@ def _log_silence(forest, i, j, h, pair, grid):
 
 
 def _renew_alarms(forest, particles, alarms, p, n_live, new, dead, uniforms, pair, grid):
-    """Set the alarms of the lineage in slot `new`, and find the first ones of those that lost theirs."""
+    """Draw the merge times of the lineage in slot `new`, and find new earliest partners for lineages that lost theirs."""
     own = p * particles.live.shape[1]
     alarms.partner[p, new - own] = -1
     for place in range(n_live):
@@ -280,7 +280,7 @@ def _renew_alarms(forest, particles, alarms, p, n_live, new, dead, uniforms, pai
 
 
 def _find_first_alarm(particles, alarms, p, n_live, own, i, new):
-    """Find the partner with which the lineage in slot i has its first alarm, those with slot `new` aside."""
+    """Find the partner with the earliest merge time of the lineage in slot i, except for slot `new`."""
     alarms.partner[p, i - own] = -1
     for place in range(n_live):
         j = particles.live[p, place]
@@ -294,7 +294,7 @@ def _find_first_alarm(particles, alarms, p, n_live, own, i, new):
 
 
 def copy_particles(forest, particles, alarms, k, sources, targets):
-    """After merge k, let particles be copies of others; no target is a source."""
+    """After merge k, replace particles by copies of others; no target is a source."""
     with cython.nogil:
         for place in range(len(sources)):
             _copy_particle(forest, particles, alarms, k, sources[place], targets[place])

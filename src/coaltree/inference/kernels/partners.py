@@ -1,13 +1,13 @@
-"""Who is each lineage's most recent partner? The bookkeeping that makes `rate1` cost ``n^2`` pairs in all.
+"""Lists of the best partners of each lineage, with which `rate1` evaluates only ``n^2`` pairs in all.
 
-Every pair belongs to its younger lineage, so a lineage's candidates are the ones that lived when it appeared: they only ever
-die, none is added. A short sorted list of its best partners, made once, therefore stays right until all of them are dead; only
-then is the lineage scanned again, and only if it comes to the top. Slots stand in order of age, so the youngest is the last one,
-and are closed up when an eighth of them is dead.
+Every pair belongs to its younger lineage. The candidates of a lineage are those that were live when it appeared, so candidates
+are only ever removed. A short sorted list of the best partners, made once, therefore stays valid until all of them are dead.
+Only then is the lineage scanned again, and only if it reaches the top. Slots are ordered by age, the youngest last, and are
+compacted when an eighth of them is dead.
 
-The smallest (key, older slot, younger slot) over all lineages is kept at the top of a tournament tree. A key is a height; with
-noise, a pair that would have liked to merge before its younger lineage appeared has a negative number instead, see
-`heights.key_up_to`; it merges at once, so that heights never fall from merge to merge.
+A tournament tree keeps the smallest (key, older slot, younger slot) over all lineages. A key is a height. With noise, a pair
+whose best height is below its younger lineage has a negative key instead, see `heights.key_up_to`; it merges at the height of
+the last merge, so heights never decrease from merge to merge.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_PIECES = 4
 
 
 class Partners:
-    """Live lineages by slot and their lists of best partners."""
+    """The live lineages by slot, and their lists of best partners."""
 
     def __init__(self, forest, n):
         capacity = slots_for(n)
@@ -60,12 +60,12 @@ class Partners:
 
 
 def slots_for(n):
-    """Return how many slots a forest of n lineages needs, with room for those that await closing up."""
+    """Return the number of slots that a forest of n lineages needs, including dead ones that are not yet compacted."""
     return n + n // 8 + 2
 
 
 class Scratch:
-    """What one thread needs to look for partners."""
+    """The scratch memory of one thread that searches for partners."""
 
     def __init__(self, forest):
         self.pair = op.Pair(forest)
@@ -85,7 +85,7 @@ class Scratch:
 
 
 def _scan_slots(forest, partners, i, scratch):
-    """Fill the list of slot i's best partners among the older ones."""
+    """Fill the list of the best partners of slot i among the older slots."""
     worst = const.LIST_LENGTH - 1
     first, size = 0, const.LIST_LENGTH
     # no height is below the younger one's own, but where there is noise there are ranks
@@ -100,10 +100,10 @@ def _scan_slots(forest, partners, i, scratch):
 
 
 def _find_keys(forest, partners, i, first, last, scratch):
-    """Find the keys of slot i with slots first <= j < last.
+    """Compute the keys of slot i with slots first <= j < last.
 
-    Only the smallest are asked for: pairs certain not to be among the best of the block and of slot i's list may come out
-    infinite.
+    Only the smallest keys are needed: a pair that cannot be among the best of the block and of the list of slot i may get
+    infinity.
     """
     n = last - first
     left = 0
@@ -143,9 +143,9 @@ def _find_keys(forest, partners, i, first, last, scratch):
 
 
 def _search_sketched(forest, sketch, i, first, n, left, above_floor, scratch):
-    """Search the pairs, the most promising first, that sketches do not settle; return how many are left.
+    """Search the pairs that sketches leave open, the most promising first; return how many remain.
 
-    None is, unless the limit is where slot i is, or beyond the reach of sketches.
+    None remains unless the limit is at slot i, or beyond the range of sketches.
     """
     while left:
         limit = max(scratch.top[const.LIST_LENGTH - 1], above_floor)
@@ -167,7 +167,7 @@ def _search_sketched(forest, sketch, i, first, n, left, above_floor, scratch):
 
 
 def _settle_sketched(forest, sketch, i, first, n, limit, scratch):
-    """Strike out the pairs whose sketches show that they rise all the way to the limit; return how many are left."""
+    """Remove the pairs whose sketches prove that they rise all the way to the limit; return how many remain."""
     sketches.start(forest, sketch, i, limit, scratch.glance)
     left = 0
     for k in range(n):
@@ -179,7 +179,7 @@ def _settle_sketched(forest, sketch, i, first, n, limit, scratch):
 
 
 def _settle_rising(forest, i, first, n, pieces, limit, scratch):
-    """Strike out the pairs that rise all the way to the limit; return how many are left."""
+    """Remove the pairs that rise all the way to the limit; return how many remain."""
     for k in range(n):
         scratch.rises[k] = True
     low = forest.height[i]
@@ -207,7 +207,7 @@ def _settle_rising(forest, i, first, n, pieces, limit, scratch):
 
 
 def _find_key(forest, i, first, k, scratch):
-    """Find the key of one pair if it is among the smallest so far, and put it among them."""
+    """Compute the key of one pair if it may be among the smallest so far, and insert it."""
     key = pairs.key_within(forest, i, first + k, scratch.shift[k], scratch.top[const.LIST_LENGTH - 1], scratch.pair)
     scratch.key[k] = key
     q = const.LIST_LENGTH
@@ -220,7 +220,7 @@ def _find_key(forest, i, first, k, scratch):
 
 
 def _least_unsettled(scratch, n):
-    """Return the index of the smallest slope of those pairs that are not settled."""
+    """Return the index of the smallest slope among the pairs that are still open."""
     found = -1
     for k in range(n):
         if scratch.unsettled[k] and (found < 0 or scratch.slope[k] < scratch.slope[found]):
@@ -232,7 +232,7 @@ def _least_unsettled(scratch, n):
 
 
 def enter_all(forest, partners, scratch):
-    """Make it known where all live lineages are, the first slots; to be done before any list is made."""
+    """Register the positions of all live lineages, the first slots, before any list is made."""
     with cython.nogil:
         if forest.complete:
             points.build(forest, partners.space, partners.used, scratch.search, scratch.pair)
@@ -242,7 +242,7 @@ def enter_all(forest, partners, scratch):
 
 
 def find_partners(forest, partners, which, scratch):
-    """Make the lists of some slots; they are independent, so threads may share them, with scratch of their own."""
+    """Make the lists of some slots. They are independent, so threads can share the work, each with its own scratch memory."""
     with cython.nogil:
         _find_partners(forest, partners, which, scratch)
 
@@ -309,7 +309,7 @@ def _beats(partners, a, b):
 
 
 def start_tournament(partners):
-    """Play the whole tournament, with room for those that follow until slots are closed up."""
+    """Play the whole tournament, with capacity for the lineages that appear before slots are compacted."""
     size = 2
     while size < partners.used + partners.used // 8 + 2:
         size *= 2
@@ -331,7 +331,7 @@ def _replay_games(partners, slot):
 
 
 def _most_recent(forest, partners, scratch):
-    """Return the slot whose best pair merges next, its partner the first on its list; NONE if no key is a number."""
+    """Return the slot whose best pair merges next, with its partner first on its list; NONE if no key is a number."""
     while True:
         i = partners.winner[1]
         j = partners.slots[i, partners.place[i]]
@@ -350,7 +350,7 @@ def _most_recent(forest, partners, scratch):
 
 
 def rate1_merges(forest, partners, first, last, children, heights, scratch):
-    """Merge the pair with the smallest key, again and again, eq. (7.1): merges first <= k < last go into children and heights."""
+    """Repeatedly merge the pair with the smallest key, eq. (7.1); write merges first <= k < last to children and heights."""
     with cython.nogil:
         _rate1_merges(forest, partners, first, last, children, heights, scratch)
 
@@ -374,7 +374,7 @@ def _rate1_merges(forest, partners, first, last, children, heights, scratch):
 
 
 def _replace_pair(forest, partners, i, j, node, scratch):
-    """Let slots i and j die and the lineage in the next free slot, already merged, live; its list is still to be made."""
+    """Mark slots i and j as dead and the lineage in the next free slot, already merged, as live; its list is not made yet."""
     new = partners.used
     partners.used += 1
     partners.n_live -= 1
@@ -397,7 +397,7 @@ def _replace_pair(forest, partners, i, j, node, scratch):
 
 
 def _close_up(forest, partners, scratch):
-    """Move the live lineages to the front, in order, and the dead ones out of the lists."""
+    """Move the live lineages to the front, in order, and remove the dead ones from the lists."""
     used = partners.used
     target = 0
     for i in range(used):
@@ -427,7 +427,7 @@ def _close_up(forest, partners, scratch):
 
 
 def _move_list(partners, i, target):
-    """Move the list of a slot to another one, not behind it, without its dead partners."""
+    """Move the list of a slot to another slot, not after it, without dead partners."""
     partners.node[target] = partners.node[i]
     end_key, end = partners.keys[i, const.LIST_LENGTH], partners.slots[i, const.LIST_LENGTH]
     kept = 0
@@ -443,7 +443,7 @@ def _move_list(partners, i, target):
 
 
 def all_pairs_merges(forest, by_probability, node, first, last, children, heights):
-    """Merge pairs by `max-prob`, eq. (7.2), or `min-duration`, eq. (7.3): every live pair is weighed before every merge."""
+    """Merge pairs by `max-prob`, eq. (7.2), or `min-duration`, eq. (7.3), evaluating every live pair before every merge."""
     pair = op.Pair(forest)
     with cython.nogil:
         _all_pairs_merges(forest, by_probability, node, first, last, children, heights, pair)

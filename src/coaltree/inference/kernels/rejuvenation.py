@@ -1,7 +1,8 @@
 """Regrafting within the particles of sequential Monte Carlo, which are partial histories: forests of subtrees.
 
-A subtree of a subtree moves within the latter, below its top, as eq. (13.1) and (13.2) have it with the lineages of the whole
-particle for k. That leaves the partial history's own density as it is, and with it all weights and the evidence.
+A subtree moves within the tree of the forest that it is part of, below its top, by eq. (13.1) and (13.2) with k counting the
+lineages of the whole particle. This leaves the density of the partial history invariant, and with it all weights and the
+evidence.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ NONE = -1
 def regraft_particles(work, history, segments, forest, bank, particles, k, uniforms, first, last):
     """After merge k, make moves in particles first <= p < last, as many as there are uniform numbers for.
 
-    `work`, `history` and `segments` are those of a chain over all leaves. The particles' own forest has the messages of the n
-    leaves from slot `bank` on, and n more slots for scratch. A move takes 4 uniform numbers.
+    `work`, `history` and `segments` are those of a chain over all leaves. The forest of the particles has the messages of the n
+    leaves from slot `bank` on, and n more slots for scratch. A move uses 4 uniform numbers.
     """
     at, number = np.empty(history.n_nodes, dtype=np.intp), np.empty(history.n_nodes, dtype=np.intp)
     with cython.nogil:
@@ -37,7 +38,7 @@ def regraft_particles(work, history, segments, forest, bank, particles, k, unifo
 
 
 def _load(work, history, pair, particles, p, k):
-    """Make the history of a particle, and the messages of its merges; merge j is node n + j."""
+    """Load the history of a particle and the messages of its merges; merge j is node n + j."""
     n = history.n
     for b in range(history.n_nodes):
         history.parent[b] = NONE
@@ -54,7 +55,7 @@ def _load(work, history, pair, particles, p, k):
 
 
 def _move_within(work, history, segments, p, k, uniforms):
-    """Make the moves of a particle; return whether anything has moved."""
+    """Make the moves of a particle; return whether any subtree has moved."""
     n, moved_at_all = history.n, False
     for m in range(uniforms.shape[1]):
         s = int(uniforms[p, m, 0] * (n + k + 1))
@@ -83,7 +84,7 @@ def _move_within(work, history, segments, p, k, uniforms):
 
 
 def _put_in_order(work, history, k):
-    """List the merges' nodes in `order` by height; they were in order before a few of them moved."""
+    """List the nodes of the merges in `order` by height; they were in order before a few of them moved."""
     for j in range(k + 1):
         node, place = history.n + j, j
         while place > 0 and work.height[history.order[place - 1]] > work.height[node]:
@@ -93,7 +94,7 @@ def _put_in_order(work, history, k):
 
 
 def _climb(forest, history, work, pair, particles, p, k, bank, number, at):
-    """Write a changed history into the particle: its merges, what they contribute, and the messages of its live lineages."""
+    """Write a changed history into the particle: its merges, their contributions, and the messages of its live lineages."""
     n = history.n
     for leaf in range(n):
         number[leaf], at[leaf] = leaf, bank + n + leaf

@@ -1,16 +1,15 @@
-"""Complete real rows as points in space: the best partners of a lineage, found without looking at every pair by itself.
+"""Complete real rows as points in space, where the search for partners rules out many pairs at a time.
 
-The best height of a pair grows with its squared distance and with the two lineages' offsets, their height less their shortest
-path. A box that lies too far away for its least offset has no partner that would enter a list. What is found is what a scan of
-all pairs finds.
+The best height of a pair grows with its squared distance and with the offsets of the two lineages, their height minus their
+shortest path. A box that is too far away for its smallest offset contains no partner for a list. The result is the same as that
+of a scan over all pairs.
 
-Brownian rows with structure are kept in buckets of 16 points in a tree of boxes, so that most pairs are ruled out many at a
-time. Where that rules out too little, and for stationary rows, points stand in blocks in the order of their slots, and all of
-them are compared with several lineages at a time, in loops that are vectorised. A merged lineage takes the place of one of its
-parts.
+Brownian rows with structure are kept in buckets of 16 points in a tree of boxes, which rules out most pairs many at a time.
+Where boxes rule out too little, and for stationary rows, points are kept in blocks in the order of their slots, and all blocks
+are compared with several lineages at a time in vectorised loops. A merged lineage takes the place of one of its parts.
 
-The first look at a bucket or block is in single precision. Only the few points that come close, by a margin wider than what
-rounding takes, are looked at singly, with all digits.
+Buckets and blocks are first examined in single precision. Only the few points that may be close, by a margin larger than the
+rounding error, are then compared in double precision.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ FIRST_LOOKS = 12  # at the nearest points, older or not, until a list is full
 
 
 class Space:
-    """Points in buckets, and boxes within boxes.
+    """Points in buckets, and boxes of boxes.
 
-    Buckets are the boxes of the first level, and eight boxes in a row make one of the next level. Boxes are numbered through all
-    levels, each of which begins at a multiple of eight; the eight parts of a box are a row of the arrays of bounds, so that a
-    point is compared with all of them at once. Without boxes, a bucket is a block of 64 points.
+    Buckets are the boxes of the first level, and eight consecutive boxes form one of the next level. Boxes are numbered through
+    all levels, each of which starts at a multiple of eight. The eight parts of a box are a row of the arrays of bounds, so that
+    a point is compared with all of them at once. Without boxes, a bucket is a block of 64 points.
     """
 
     def __init__(self, n, n_slots, n_columns, boxes):
@@ -81,7 +80,7 @@ class Space:
 
 
 class Search:
-    """Scratch of one thread: the lists of some slots, and what they are compared with."""
+    """Scratch memory of one thread: the lists of some slots, and the values that points are compared with."""
 
     def __init__(self, forest):
         self.count = 0
@@ -109,12 +108,12 @@ class Search:
 
 
 def padded(n_columns):
-    """Return how many columns are stored, the last of them perhaps zeros: distances take four columns at a time."""
+    """Return the number of stored columns, padded with zeros: distances use four columns at a time."""
     return 4 * ((n_columns + 3) // 4)
 
 
 def set_levels(space, n):
-    """Say where levels begin for n points in boxes, and set the number of buckets, a power of two."""
+    """Set where levels start for n points in boxes, and the number of buckets, a power of two."""
     n_buckets = 1
     while n > n_buckets * const.BUCKET:
         n_buckets *= 2
@@ -135,7 +134,7 @@ def set_levels(space, n):
 
 
 def build(forest, space, n, search, pair):
-    """Put the first n slots into buckets; if boxes are wanted, see whether those rule enough pairs out."""
+    """Put the first n slots into buckets; with boxes, test whether they rule out enough pairs."""
     space.n_points = n
     space.largest_norm = space.largest_log_norm = space.most_growth = 0.0
     space.least_growth = math.inf
@@ -170,7 +169,7 @@ def _build_blocks(forest, space, n):
 
 
 def _store(forest, space, bucket, p, slot, size):
-    """Put a slot into its place in a bucket of some size; return its offset."""
+    """Store a slot at its position in a bucket of some size; return its offset."""
     offset = forest.height[slot] - forest.least[slot]
     space.bucket[slot], space.place[slot] = bucket, p
     space.member[bucket * size + p], space.offset[bucket * size + p] = slot, offset
@@ -193,7 +192,7 @@ def _store(forest, space, bucket, p, slot, size):
 
 
 def _put_in_block(forest, space, bucket, p, slot):
-    """Put a slot into its place in a block, and widen the range of the block's offsets."""
+    """Store a slot at its position in a block, and extend the range of the block's offsets."""
     offset = _store(forest, space, bucket, p, slot, const.BLOCK)
     space.least_offset[bucket] = min(space.least_offset[bucket], offset)
 
@@ -227,7 +226,7 @@ def _build_boxes(forest, space, n):
 
 
 def _halve(forest, space, n):
-    """Cut the points in two across their widest column, again and again; `bounds` gets where the parts begin, and the end."""
+    """Repeatedly split the points in two across their widest column; `bounds` gets the starts of the parts, and the end."""
     n_parts = space.n_buckets
     space.bounds[0], space.bounds[n_parts] = 0, n
     step = n_parts
@@ -246,7 +245,7 @@ def _halve(forest, space, n):
 
 
 def _widest_column(forest, space, first, last):
-    """Return the column in which some of the points spread most."""
+    """Return the column with the largest range over some of the points."""
     step = max(1, (last - first) // SAMPLE)
     widest, width = 0, -1.0
     for d in range(space.n_columns):
@@ -262,7 +261,7 @@ def _widest_column(forest, space, first, last):
 
 
 def _select(space, first, last, middle):
-    """Reorder points by `along`, so that none before the middle is larger than one behind it."""
+    """Reorder points by `along`, so that none before the middle is larger than one after it."""
     low, high = first, last - 1
     while low < high:
         pivot = space.along[(low + high) // 2]
@@ -287,7 +286,7 @@ def _select(space, first, last, middle):
 
 
 def _put_in_boxes(forest, space, bucket, p, slot):
-    """Put a slot into its place in a bucket, and widen all boxes that this one is in."""
+    """Store a slot at its position in a bucket, and extend all boxes that contain it."""
     offset = _store(forest, space, bucket, p, slot, const.BUCKET)
     within = bucket
     for level in range(1, space.n_levels + 1):
@@ -303,7 +302,7 @@ def _put_in_boxes(forest, space, bucket, p, slot):
 
 
 def replace(forest, space, i, j, new):
-    """Let a new slot take the place of slot i, and slot j go."""
+    """Replace slot i by a new slot, and remove slot j."""
     size = const.BUCKET if space.boxes else const.BLOCK
     bucket, p = space.bucket[j], space.place[j]
     space.filled[bucket] -= 1
@@ -330,7 +329,7 @@ def replace(forest, space, i, j, new):
 
 
 def _find_oldest(space, bucket):
-    """Look for the oldest slot of a bucket anew, and of all boxes that this one is in."""
+    """Find the oldest slot of a bucket again, and of all boxes that contain it."""
     oldest = space.bucket.shape[0]
     for p in range(space.filled[bucket]):
         oldest = min(oldest, space.member[bucket * const.BUCKET + p])
@@ -349,7 +348,7 @@ def _find_oldest(space, bucket):
 
 
 def renumber(forest, space, new_slot, n, used):
-    """Give the points, n of them, their new slots, which are in the order of the old ones, of which some were in use."""
+    """Give the n points new slot numbers, in the order of the old ones, of which some were in use."""
     if not space.boxes:
         _build_blocks(forest, space, n)
         return
@@ -367,7 +366,7 @@ def renumber(forest, space, new_slot, n, used):
 
 
 def _clear_lists(forest, search):
-    """Begin the lists of the slots that a search is for."""
+    """Clear the lists of the slots of a search."""
     for t in range(search.count):
         for k in range(const.LIST_LENGTH):
             search.keys[t, k] = math.inf
@@ -379,7 +378,7 @@ def _clear_lists(forest, search):
 
 
 def scan(forest, space, search, pair):
-    """Fill the lists of some slots' best partners among the older ones."""
+    """Fill the lists of the best partners of some slots among the older ones."""
     _clear_lists(forest, search)
     if space.boxes:
         scan_boxes(forest, space, search, pair)
@@ -388,7 +387,7 @@ def scan(forest, space, search, pair):
 
 
 def scan_boxes(forest, space, search, pair):
-    """Fill the list of one slot's best Brownian partners among the older ones, by boxes; count the points looked at."""
+    """Fill the list of the best Brownian partners of one slot among the older ones, by boxes; count the points examined."""
     i, worst = search.row[0], const.LIST_LENGTH - 1
     floor, v = forest.height[i], forest.spread[i, 0]
     search.looked_at = 0
@@ -426,7 +425,7 @@ def scan_boxes(forest, space, search, pair):
 
 
 def _await_parts(space, search, level, group, i, reach, n_waiting):
-    """Let the boxes of a group that are within reach wait, the nearest and oldest last; return how many wait then."""
+    """Push the boxes of a group within reach onto the stack, the nearest and oldest last; return the size of the stack."""
     first = space.level[level] + const.FAN * group
     row = first // const.FAN
     for part in range(const.FAN):
@@ -465,7 +464,7 @@ def _await_parts(space, search, level, group, i, reach, n_waiting):
 
 
 def _brownian_key(forest, i, j, square, offset):
-    """Return the key of a pair: its best height, or its rank, see `heights.key_up_to`."""
+    """Return the key of a pair: its best height, or a negative key, see `heights.key_up_to`."""
     floor, v, n = forest.height[i], forest.spread[i, 0], forest.n_real
     s = 2 * square / (math.sqrt(n * n + 4 * square) + n)
     h = max(0.5 * (s + ((floor - v) + offset)), floor)
@@ -477,7 +476,7 @@ def _brownian_key(forest, i, j, square, offset):
 
 
 def _reach(forest, least_offset, floor, v, limit, slack):
-    """Return a squared distance beyond which no Brownian point of a box has a key up to a limit, widened by some slack."""
+    """Return a squared distance beyond which no Brownian point of a box has a key up to a limit, with some slack."""
     n = forest.n_real
     if limit == math.inf:
         return math.inf
@@ -490,24 +489,24 @@ def _reach(forest, least_offset, floor, v, limit, slack):
 
 
 def _share_of_error(space):
-    """Return by which share of it, at most, a squared distance is wrong in single precision, besides `_least_error`."""
+    """Return the largest relative error of a squared distance in single precision, in addition to `_least_error`."""
     return BLUR + space.n_columns * ROUNDING
 
 
 def _least_error(space):
-    """Return by how much a squared distance may be wrong for points that are close to one another and far from 0."""
+    """Return the largest absolute error of a squared distance between points that are close to each other and far from 0."""
     if not space.largest_norm < LARGEST_SINGLE:
         return math.inf
     return 2 * ROUNDING * ROUNDING * space.largest_norm / BLUR + SMALLEST_SINGLE
 
 
 def _reach_in_single(space, reach):
-    """Return a bound on squared distances in single precision, below which are all that are within reach."""
+    """Return a bound on squared distances in single precision that includes all points within reach."""
     return max(reach, 0.0) * (1 + _share_of_error(space)) + _least_error(space)
 
 
 def _squares_within(space, search, bucket, reach):
-    """Put squared distances to the points of a bucket down, infinite where there is none; return whether any is within reach."""
+    """Compute squared distances to the points of a bucket, infinite where there is none; return whether any is within reach."""
     # Loops over whole buckets, empty places or not: of a length that is known, and without a branch, they are vectorised.
     first, count, at = 0, 0, bucket * const.BUCKET * space.width
     while first < space.width:
@@ -531,7 +530,7 @@ def _squares_within(space, search, bucket, reach):
 
 
 def _scan_blocks(forest, space, search, pair):
-    """Fill the lists of some slots' best partners among the older ones: compare all blocks with all of these slots."""
+    """Fill the lists of the best partners of some slots among the older ones, by comparing all blocks with these slots."""
     for bucket in range(space.n_buckets):
         for t in range(search.count):
             if space.oldest[bucket] < search.row[t]:
@@ -546,7 +545,7 @@ def _scan_blocks(forest, space, search, pair):
 
 
 def _start_list(forest, space, search, t, pair):
-    """Look at the nearest points first: the bounds that they set rule most others out."""
+    """Examine the nearest points first: the bounds that they set rule out most others."""
     for _ in range(FIRST_LOOKS):
         if search.keys[t, const.LIST_LENGTH - 1] < math.inf:
             break
@@ -567,7 +566,7 @@ def _start_list(forest, space, search, t, pair):
 
 
 def _look_at(forest, space, search, t, at, pair):
-    """Put the point at some place on a slot's list, if it is older, not there yet, and belongs there."""
+    """Insert a point into the list of a slot, if it is older, not there yet, and good enough."""
     i, j, worst = search.row[t], space.member[at], const.LIST_LENGTH - 1
     if j >= i:
         return
@@ -584,7 +583,7 @@ def _look_at(forest, space, search, t, at, pair):
 
 
 def _scan_block(forest, space, search, bucket, t, pair):
-    """Look at those points of a block that may belong on a slot's list."""
+    """Examine the points of a block that may belong on the list of a slot."""
     i, worst, first = search.row[t], search.keys[t, const.LIST_LENGTH - 1], bucket * const.BLOCK
     if forest.n_brownian:
         reach = _reach(forest, space.least_offset[bucket], forest.height[i], forest.spread[i, 0], worst, SLACK)
@@ -609,7 +608,7 @@ def _scan_block(forest, space, search, bucket, t, pair):
 
 
 def _set_stationary_reach(forest, space, search, t):
-    """Say what a stationary partner has to be like to get on a slot's list, see `_mark_rising` and `_mark_unlike`."""
+    """Set the conditions for a stationary partner to enter the list of a slot, see `_mark_rising` and `_mark_unlike`."""
     i, limit = search.row[t], search.keys[t, const.LIST_LENGTH - 1]
     floor, n = forest.height[i], float(forest.n_real)
     search.decay[t] = math.exp(-forest.rate[0] * (forest.least[i] + 2 * max(limit, floor) - floor))
@@ -629,7 +628,8 @@ def _set_stationary_reach(forest, space, search, t):
 def _mark_rising(forest, space, search, bucket, t):
     """Mark the points of a block that still rise with a slot at the worst height of its list.
 
-    There ``d2`` is above ``G(x)`` of `heights`, here times ``k^2``, ``k = exp(-x)``; a negative product counts as none.
+    There ``d2`` is above ``G(x)`` of `heights`, here multiplied by ``k^2`` with ``k = exp(-x)``; a negative product counts as
+    0.
     """
     first, n, half = bucket * const.BLOCK, float(forest.n_real), 0.5 / forest.rate[0]
     decay, own_norm = search.decay[t], search.own_norm[t]
@@ -644,10 +644,10 @@ def _mark_rising(forest, space, search, bucket, t):
 
 
 def _mark_unlike(forest, space, search, bucket, t):
-    """Mark the points of a block that are less like a slot, as soon as it appears, than the worst on its list.
+    """Mark the points of a block that are less similar to a slot, at the height of the slot, than the worst on its list.
 
-    With the correlation k at that height, ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above ``(1 - k^2) (-D log(1 - k^2) - 2 log Z)``
-    where eq. (4.4) is below log Z, which is here that of the worst cosine, eq. (7.4).
+    With the correlation k at that height, ``k (d2 - (1 - k) (a_i^2 + a_j^2))`` is above ``(1 - k^2) (-D log(1 - k^2) - 2 log
+    Z)`` where eq. (4.4) is below log Z, which is here that of the worst cosine, eq. (7.4).
     """
     first = bucket * const.BLOCK
     decay, surplus, slope, own_norm = search.decay[t], search.surplus[t], search.slope[t], search.own_norm[t]
@@ -691,7 +691,7 @@ def _stationary_key(forest, i, j, limit, pair):
 
 
 def _set_block_squares(space, search, bucket, t):
-    """Put squared distances to all points of a block down, and the least of them."""
+    """Compute squared distances to all points of a block, and the smallest of them."""
     first, at, to = 0, bucket * const.BLOCK * space.width, bucket * const.BLOCK
     while first < space.width:
         a, b = search.own[t, first], search.own[t, first + 1]
@@ -707,7 +707,7 @@ def _set_block_squares(space, search, bucket, t):
 
 
 def _least_square(search, t, first):
-    """Return the least squared distance of a block: four at a time, and again, so that loops are vectorised."""
+    """Return the smallest squared distance of a block, in vectorised loops over four values at a time."""
     for k in range(const.BLOCK // 4):
         a, b = search.squares[t, first + k], search.squares[t, first + const.BLOCK // 4 + k]
         c, d = search.squares[t, first + const.BLOCK // 2 + k], search.squares[t, first + 3 * const.BLOCK // 4 + k]

@@ -1,9 +1,9 @@
-"""Independent stationary components of a complete table on a tree: their density, their states, and cells that nobody saw.
+"""Independent stationary components of a complete table on a tree: their density, their states, and missing cells.
 
-Every component has mean 0 and variance 1 at equilibrium and all forget at the same rate; each has its own noise. A message is
-what some leaves say of a state z, up to a constant ``exp(b z - p z^2 / 2)``: `p` is its precision, and ``b / p`` its mean.
-Messages are in an array of shape (6, nodes, components): p and b of what lies at and below each node; of what that says of its
-parent's state; and of what comes down to it, the equilibrium included.
+Every component has mean 0 and variance 1 at equilibrium, and its own noise; all have the same rate. A message about a state z
+is, up to a constant, ``exp(b z - p z^2 / 2)``: `p` is its precision, and ``b / p`` its mean. Messages are in an array of shape
+(6, nodes, components): p and b of the upward message at each node, of the same message at its parent, and of the downward
+message, which includes the equilibrium.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ P, B, UP_P, UP_B, DOWN_P, DOWN_B = 0, 1, 2, 3, 4, 5
 def contrasts(children, heights, rate, Z, noise, room, gaps, spans):
     """Write the contrast of every merge, and last the state at the root, into `gaps`, and their variances into `spans`.
 
-    Diffusion that has an equilibrium is Brownian motion in the height ``1 - exp(-2 rate h)``; what is left to 1 at the root is
-    the variance of its start. So the contrasts are those of Felsenstein's, all independent with mean 0. `gaps` and `spans` have
-    the shape of Z; `room` (2, nodes, components) is to work in.
+    A diffusion with an equilibrium is Brownian motion in the transformed height ``1 - exp(-2 rate h)``; the rest up to 1 at the
+    root is the variance of its start. The contrasts are Felsenstein's, independent with mean 0. `gaps` and `spans` have the
+    shape of Z; `room` (2, nodes, components) is scratch memory.
     """
     with cython.nogil:
         _contrasts(children, heights, rate, Z, noise, room, gaps, spans)
@@ -52,7 +52,7 @@ def _contrasts(children, heights, rate, Z, noise, room, gaps, spans):
 
 
 def send_up(children, heights, rate, Z, noise, messages):
-    """Make the messages of all nodes, and what each says of its parent's state."""
+    """Make the upward messages of all nodes, at the node and at its parent."""
     with cython.nogil:
         _send_up(children, heights, rate, Z, noise, messages)
 
@@ -70,7 +70,7 @@ def _send_up(children, heights, rate, Z, noise, messages):
 
 
 def _rise(children, heights, rate, node, side, messages):
-    """Send the message of one child of a node up to it."""
+    """Send the message of one child of a node up to the node."""
     child = children[node - children.shape[0] - 1, side]
     kept, fresh = (
         math.exp(-rate * (heights[node] - heights[child])),
@@ -91,7 +91,7 @@ def _merge(children, node, messages):
 
 
 def _descend(children, heights, rate, node, side, messages):
-    """Send down to one child of a node what comes from above and from its sibling."""
+    """Send the messages from above and from its sibling down to one child of a node."""
     k = node - children.shape[0] - 1
     child, sibling = children[k, side], children[k, 1 - side]
     kept, fresh = (
@@ -106,7 +106,7 @@ def _descend(children, heights, rate, node, side, messages):
 
 
 def send_down(children, heights, rate, messages):
-    """Make what comes down to all nodes, after `send_up`."""
+    """Make the downward messages of all nodes, after `send_up`."""
     with cython.nogil:
         _begin_at_root(children, messages)
         for k in range(children.shape[0] - 1, -1, -1):
@@ -115,7 +115,7 @@ def send_down(children, heights, rate, messages):
 
 
 def _begin_at_root(children, messages):
-    """Let the equilibrium come down to the root."""
+    """Set the downward message of the root to the equilibrium."""
     for d in range(messages.shape[2]):
         messages[DOWN_P, 2 * children.shape[0], d] = 1.0
         messages[DOWN_B, 2 * children.shape[0], d] = 0.0
@@ -195,7 +195,7 @@ def _draw_missing(children, heights, rate, noise, basis, first, missing, normals
 
 
 def _draw_row(row, noise, basis, first, missing, normals, messages, X, Z, work):
-    """Draw the missing cells of a row, of which a message comes down; `work` holds Cholesky's factor of their precision."""
+    """Draw the missing cells of a row, given its downward message; `work` holds the Cholesky factor of their precision."""
     start, count, width = first[row], first[row + 1] - first[row], noise.shape[0]
     gaps, weights, pull = work.shape[0] - 3, work.shape[0] - 2, work.shape[0] - 1
     for k in range(width):

@@ -1,43 +1,44 @@
-"""Operations on messages: what lies below a lineage says of the state at its top.
+"""Operations on messages, which summarise what the rows below a lineage tell about the state at its top.
 
-A *forest* holds the messages of many lineages, a row for each slot. Two slots that might merge make a *pair*, loaded once, which
-then answers every question about their merge as a function of its height ``h``. Write ``g(h) = 2 h - height[i] - height[j]`` for
-the length of the path between the two tops; ``h`` is never below either of them.
+A *forest* holds the messages of many lineages, one row per slot. Two slots that might merge form a *pair*. It is loaded once,
+and then answers every query about the merge as a function of its height ``h``. ``g(h) = 2 h - height[i] - height[j]`` is the
+length of the path between the two tops; ``h`` is never below either of them.
 
-Columns are independent given the tree, eq. (2.3), so that every operation adds up over three kinds of columns:
+Columns are independent given the tree, eq. (2.3), so every operation is a sum over three kinds of columns:
 
 *Brownian*, eq. (3.2) and (3.3)
-    In units of the diffusion a message is a mean ``y`` and a variance ``v``, infinite where nothing below was observed. With
-    ``s = v_i + v_j + g`` a column contributes ``log Z = -log(2 pi s) / 2 - (y_i - y_j)^2 / (2 s)``.
+    In units of the diffusion, a message is a mean ``y`` and a variance ``v``, which is infinite if nothing below was observed.
+    With ``s = v_i + v_j + g``, a column contributes ``log Z = -log(2 pi s) / 2 - (y_i - y_j)^2 / (2 s)``.
 *Stationary*, eq. (4.3) and (4.4)
-    In units of the equilibrium, what lies below says of the state ``z`` what one number ``a`` would, drawn from
-    ``N(f z, 1 - f^2)``. A message is ``a`` and ``lost = 1 - f``, which keeps its digits when f is close to 1; a flat one has
-    ``a = 0`` and ``lost = 1``. A climb by t turns f into ``f exp(-rate t)``. With ``rho = f_i f_j exp(-rate g)``,
+    In units of the equilibrium, the rows below are as informative about the state ``z`` as one number ``a`` drawn from
+    ``N(f z, 1 - f^2)``. A message is ``a`` and ``lost = 1 - f``, which is exact where f is close to 1; a flat message has
+    ``a = 0`` and ``lost = 1``. A climb by t multiplies f by ``exp(-rate t)``. With ``rho = f_i f_j exp(-rate g)``,
     ``log Z = -log(1 - rho^2) / 2 - (a_i - a_j)^2 rho^2 / (1 - rho^2) / 2 + a_i a_j rho / (1 + rho)``.
 *Sites*, eq. (5.3) and (5.4)
     A message has ``sqrt(q_k) M_k`` for each state, normalised so that ``sum_k q_k M_k = 1``. The agreement of two messages,
-    ``S = sum_k q_k M_k M'_k``, is then a plain inner product, and ``log Z = log(S u + 1 - u)`` with ``u = exp(-rate g)``.
-    Sites stand in the order of their numbers of states, most first, and a row has the first states of all of them side by
-    side, then the second states of all that have one, and so on: every loop runs over sites that lie together.
+    ``S = sum_k q_k M_k M'_k``, is then an inner product, and ``log Z = log(S u + 1 - u)`` with ``u = exp(-rate g)``.
+    Sites are ordered by their number of states, the largest first. A row has the first states of all sites side by side, then
+    the second states of all sites that have one, and so on, so that every loop runs over contiguous sites.
 
-Real columns have one of two layouts. In the *general* one each has its own spread (``v`` or ``lost``). In the *complete* one,
-without missing cells and with the same noise in every column, all columns of a lineage share one.
+Real columns have one of two layouts. In the *general* layout each column has its own spread (``v`` or ``lost``). In the
+*complete* layout, for tables without missing cells and with the same noise in every column, all columns of a lineage share one
+spread.
 
-Columns have *weights*, by which their ``log Z`` and all that is derived from it is multiplied; messages merge as ever. A site of
-weight w stands for w equal columns. With all weights multiplied by a power b, the likelihood of a table is raised to it.
+Columns have *weights*, which multiply their ``log Z`` and everything derived from it; they do not affect how messages merge. A
+site of weight w represents w equal columns. Multiplying all weights by a power b raises the likelihood of a table to that power.
 
-The slope of ``log Z`` is the difference of two decreasing functions of h: the *rise*, from cells that disagree and want a longer
-path, which is convex, and the *drop*, from cells that agree. The search for the best height rests on that and on the bounds
-below, see `coaltree.inference.kernels.heights`:
+The slope of ``log Z`` is the difference of two decreasing functions of h: the *rise*, from cells that disagree and favour a
+longer path, which is convex, and the *drop*, from cells that agree. The search for the best height relies on this and on the
+following bounds, see `coaltree.inference.kernels.heights`:
 
-- Brownian: times ``x = g + shift``, with ``shift <= v_i + v_j``, the rise first grows and then falls, so that its least value on
-  an interval is at one of the ends; the drop times x only grows.
+- Brownian: multiplied by ``x = g + shift``, with ``shift <= v_i + v_j``, the rise first increases and then decreases, so its
+  minimum on an interval is at one of the ends; the drop times x increases.
 - Stationary: with ``rho = exp(-rate s)`` and ``x = g + shift <= s``, the terms ``x rho^2 / (1 - rho^2)^2`` and
-  ``x rho / (1 + rho)^2`` first grow and then fall; ``x / (1 - rho^2)`` only grows, ``rho`` and ``rho / (1 + rho)^2`` only fall.
-  Where ``a_i a_j < 0`` the last term counts as a rise of ``-a_i a_j rho``, which is convex, and a drop for the rest.
-- Sites: with ``b = 1 - S``, the rise times g first grows and then falls. The drop times g is ``2 x / (exp(x) / -b + 1)`` with
-  ``x = rate g``: it grows up to ``x = 1 + W(z)``, where it is ``2 W(z)``, and then falls, with ``z = -b / e`` and W Lambert's
-  function, which is not below ``z / (1 + z)`` and, being concave, not above any of its tangents.
+  ``x rho / (1 + rho)^2`` first increase and then decrease; ``x / (1 - rho^2)`` increases, ``rho`` and ``rho / (1 + rho)^2``
+  decrease. Where ``a_i a_j < 0`` the last term counts as a rise of ``-a_i a_j rho``, which is convex, and a drop for the rest.
+- Sites: with ``b = 1 - S``, the rise times g first increases and then decreases. The drop times g is ``2 x / (exp(x) / -b + 1)``
+  with ``x = rate g``: it increases up to ``x = 1 + W(z)``, where it is ``2 W(z)``, and then decreases, with ``z = -b / e`` and
+  Lambert's function W, which is at least ``z / (1 + z)`` and, being concave, at most any of its tangents.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ ROWS = 10  # of scratch, a number for each site
 
 
 class Forest:
-    """Messages of lineages, a slot each; `coaltree.process.layout` makes one from what processes declare."""
+    """The messages of lineages, one per slot; `coaltree.process.layout` makes a forest from the declarations of processes."""
 
     def __init__(self, height, mean, spread, least, state, growth, parameters, layout):
         self.layout = layout
@@ -110,7 +111,7 @@ class Rows:
 
 
 class Pair(Rows):
-    """Two slots that might merge; room for one is made once and loaded many times."""
+    """Two slots that might merge; allocated once and loaded many times."""
 
     def __init__(self, forest):
         super().__init__(forest.n_sites, forest.n_real)  # the first row has the agreements
@@ -127,7 +128,7 @@ class Pair(Rows):
 
 
 class Place(Rows):
-    """A branch, from a point of which a third slot may hang."""
+    """A branch to which a third slot may be attached at any point."""
 
     def __init__(self, forest):
         super().__init__(forest.n_sites, forest.n_real)
@@ -200,19 +201,19 @@ def _stationary_highest(rate, d2, apart, c):
 
 
 def path_of(rate, lost):
-    """Return the length of path that loses as much as a message has lost."""
+    """Return the length of the path along which a message would lose as much as it has lost."""
     return -math.log1p(-lost) / rate if lost < 1 else math.inf
 
 
 def _join_brownian(y_i, w_i, y_j, w_j):
-    """Return mean and variance of two messages that meet, their variances those at the meeting point: eq. (3.3)."""
+    """Return mean and variance of two messages that meet, given their variances at the meeting point: eq. (3.3)."""
     if w_i == math.inf or w_j == math.inf:  # one side says nothing: the other passes through
         return y_i + y_j, min(w_i, w_j)  # a flat side has mean 0
     return (w_j * y_i + w_i * y_j) / (w_i + w_j), w_i * w_j / (w_i + w_j)
 
 
 def _decay(x):
-    """Return ``exp(-x)`` and ``1 - exp(-x)``, both to the last digits: the smaller of the two, and what is left of 1."""
+    """Return ``exp(-x)`` and ``1 - exp(-x)``, both accurate: the smaller one is computed, the other is the rest to 1."""
     if x > const.LN2_HIGH:
         kept = math.exp(-x)
         return kept, 1 - kept
@@ -322,7 +323,7 @@ def _sum_of_each_log(scratch, values, n):
 
 
 def sum_of_logs(scratch, values, folded, n):
-    """Return the sum of the logarithms of a row: products of eight values first, then of those that are of middling size."""
+    """Return the sum of the logarithms of a row, as logarithms of products: of eight values first, then of moderate products."""
     half = (n + 1) // 2
     scratch.rows[folded, half - 1] = scratch.rows[values, half - 1]
     for d in range(n - half):
@@ -390,7 +391,7 @@ def weigh_sites(forest, scratch, row):
 
 
 def sum_of_row(scratch, values, n):
-    """Return the sum of a row, which is used up: halves are added to each other, in loops that are vectorised."""
+    """Return the sum of a row, by adding its halves in vectorised loops; the row is overwritten."""
     while n > 8:
         half = (n + 1) // 2
         for d in range(n - half):
@@ -403,7 +404,7 @@ def sum_of_row(scratch, values, n):
 
 
 def _lambert_above(z):
-    """Return a bound from above of Lambert's W: the lowest of four tangents, at 0, 1, e and 7."""
+    """Return an upper bound of Lambert's W: the lowest of four tangents, at 0, 1, e and 7."""
     return min(min(z, 0.2053 + 0.3619 * z), min(0.5 + 0.18395 * z, 0.9212 + 0.0863 * z))
 
 
@@ -421,7 +422,7 @@ def _set_agreements(forest, i, j, scratch, row):
 
 
 def load_pair(forest, i, j, pair):
-    """Look at slots i and j as a pair."""
+    """Load slots i and j as a pair."""
     pair.heights = forest.height[i] + forest.height[j]
     if forest.complete:
         d2 = product = 0.0
@@ -463,13 +464,13 @@ def load_pair(forest, i, j, pair):
 
 
 def pair_shift(forest, i, j):
-    """Return the shift with which the slopes of slots i and j are bounded."""
+    """Return the shift that bounds the slopes of slots i and j."""
     shift = forest.least[i] + forest.least[j]
     return shift if shift < math.inf else 0.0
 
 
 def log_z(forest, pair, h):
-    """Return the log local likelihood of the pair's merge at height h, every constant in."""
+    """Return the log local likelihood of the merge of the pair at height h, including all constants."""
     g = max(2 * h - pair.heights, 0.0)
     if forest.complete:
         return _complete_log_z(forest, pair, g)
@@ -512,8 +513,8 @@ def set_log_norm(forest, i, pair):
     """Set the log norm of a slot's message: half of its ``log Z`` with a copy of itself.
 
     With the inner product ``Z`` of messages, ``log Z(i, j) - log_norm[i] - log_norm[j]`` is the log cosine of the angle between
-    two of them: how alike they are, whatever the number of rows below each. Columns without noise, whose norm has no bound, are
-    left out, and where cells are missing so are Brownian columns: a flat message has no norm there.
+    two of them: their similarity, independent of the number of rows below each. Columns without noise, whose norm is unbounded,
+    are excluded; with missing cells, so are Brownian columns, because a flat message has no norm there.
     """
     load_pair(forest, i, i, pair)
     total = 0.0
@@ -537,7 +538,7 @@ def set_log_norms(forest, n):
 
 
 def log_cosine(forest, i, j, pair, h):
-    """Return the log cosine of the angle between two messages that have come to height h; above 0 by what norms leave out."""
+    """Return the log cosine of the angle between two messages at height h; it may be above 0 by what norms exclude."""
     return log_z(forest, pair, h) - (forest.log_norm[i] + forest.log_norm[j])
 
 
@@ -601,10 +602,10 @@ def _complete_slopes(forest, pair, g):
 
 
 def least_slope(forest, pair, low, high, shift):
-    """Return a number that ``(g(h) + shift) / (g(high) + shift) * slope(h)`` does not fall below for h in [low, high].
+    """Return a lower bound of ``(g(h) + shift) / (g(high) + shift) * slope(h)`` for h in [low, high].
 
-    The factor is positive, so it leaves the sign of the slope alone; it takes away the pole at ``g = 0`` that would otherwise
-    spoil every bound there. `shift` is the sum of the two slots' shortest paths, or 0.
+    The factor is positive, so it does not change the sign of the slope; it removes the pole at ``g = 0``, near which all bounds
+    would be useless. `shift` is the sum of the shortest paths of the two slots, or 0.
     """
     g_low, g_high = max(2 * low - pair.heights, 0.0), max(2 * high - pair.heights, 0.0)
     ratio = max(g_low + shift, const.TINY) / max(g_high + shift, const.TINY)
@@ -642,7 +643,7 @@ def least_slope(forest, pair, low, high, shift):
 
 
 def _set_site_least_slopes(forest, pair, g_low, g_high, shift):
-    """Put the bounds of all sites into row 5: rows 1 to 4 have what is kept and lost over the low and the high path."""
+    """Put the bounds of all sites into row 5; rows 1 to 4 have the kept and lost shares over the low and the high path."""
     whole = 1 / (g_high + shift)
     for d in range(forest.n_sites):
         agreement, rate = pair.rows[0, d], forest.site_rate[d]
@@ -681,7 +682,7 @@ def _complete_least_slope(forest, pair, g_low, g_high, ratio):
 
 
 def drop_falls_range(forest, pair, low, high):
-    """Return a number below and one above minus the derivative of the drop, for all h in [low, high]."""
+    """Return a lower and an upper bound of minus the derivative of the drop, for all h in [low, high]."""
     g_low, g_high = max(2 * low - pair.heights, 0.0), max(2 * high - pair.heights, 0.0)
     least = most = 0.0
     if forest.complete and forest.n_brownian:
@@ -768,7 +769,7 @@ def highest(forest, pair, c):
 
 
 def start_scan(forest, i, low, high, pair):
-    """Prepare for `scan_slope` with slot i over [low, high]: rows 6 and 7 get what is common to all partners."""
+    """Prepare `scan_slope` with slot i over [low, high]: rows 6 and 7 get what all partners have in common."""
     if forest.n_real == 0 and forest.common_rate > 0:
         pair.rows[7, 0] = math.exp(-forest.common_rate * (2 * high - forest.height[i]))  # all that is needed
         return
@@ -778,9 +779,9 @@ def start_scan(forest, i, low, high, pair):
 
 
 def scan_slope(forest, i, j, low, high, shift, pair):
-    """Return `least_slope` of slots i and j of the general layout, none above `low`, after `start_scan`; less exact, but fast.
+    """Return a less exact but fast `least_slope` of slots i and j of the general layout, none above `low`, after `start_scan`.
 
-    For sites of one rate it is the slope at the high end, which is as good. Needs `growth`, and ``fastest * high`` to be at most
+    For sites of one rate it is the slope at the high end, which is as good. It needs `growth`, and ``fastest * high`` of at most
     `LARGEST_EXPONENT`.
     """
     if forest.n_real == 0 and forest.common_rate > 0:
@@ -880,7 +881,7 @@ def _slope_of_sites(forest, j, pair):
 
 
 def merge(forest, i, j, h, into, scratch):
-    """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is left alone."""
+    """Write the message of slots i and j, merged at height h, into a slot, which may be i or j; its height is not set."""
     climb_i, climb_j = h - forest.height[i], h - forest.height[j]
     if forest.complete:
         _merge_complete(forest, i, j, climb_i, climb_j, into)
@@ -903,10 +904,10 @@ def merge(forest, i, j, h, into, scratch):
 
 
 def _merge_stationary(forest, group, i, j, climb_i, climb_j, into, scratch):
-    """Merge the messages of the stationary columns of one rate; return the least that any of them has lost.
+    """Merge the messages of the stationary columns of one rate; return the smallest loss of any of them.
 
     With ``n`` for f at the meeting point and ``q = 1 - n^2``, precisions are ``n^2 / q`` and weights ``n / q``. Both sides are
-    multiplied by ``q_i q_j``, so that one that is known exactly, or says nothing, needs no branch.
+    multiplied by ``q_i q_j``, so that exact and flat messages need no branch.
     """
     first, last, rate = forest.group[group], forest.group[group + 1], forest.rate[group]
     kept_i, gone_i = _decay(rate * climb_i)
@@ -1005,7 +1006,7 @@ def _set_growth(forest, slot, h):
 
 
 def move(forest, source, target):
-    """Copy a slot's message to another slot; the height is left alone."""
+    """Copy the message of a slot to another slot, without its height."""
     forest.least[target] = forest.least[source]
     forest.log_norm[target] = forest.log_norm[source]
     for d in range(forest.n_real):
@@ -1019,7 +1020,7 @@ def move(forest, source, target):
 
 
 def root_log_density(forest, i):
-    """Return the log of what a proper root at the top of slot i would add to the likelihood; 0 where messages are ratios."""
+    """Return the log density that a proper root at the top of slot i adds to the likelihood; 0 where messages are ratios."""
     total = 0.0
     if forest.complete and forest.n_brownian:
         variance, d2 = forest.spread[i, 0] + forest.root_variance[0], 0.0
@@ -1040,9 +1041,9 @@ def root_log_density(forest, i):
 
 
 def load_place(forest, below, beyond, turn, third, place):
-    """Look at a branch from a point of which slot `third` may hang.
+    """Load a branch to which slot `third` may be attached.
 
-    Slot `below` stands at the branch's lower end; what slot `beyond` holds has the way ``turn - h`` to go to a point at height h.
+    Slot `below` is at the lower end of the branch. The message in slot `beyond` travels ``turn - h`` to a point at height h.
     """
     place.below, place.beyond, place.third, place.turn = below, beyond, third, turn
     place.height_below, place.height_third = forest.height[below], forest.height[third]
@@ -1069,9 +1070,9 @@ def load_place(forest, below, beyond, turn, third, place):
 
 
 def _load_site_place(forest, place):
-    """Put into rows 0 to 3, of each site, 1 and the products of the third message with either of the two and with both.
+    """Set rows 0 to 3 of each site: 1, and the products of the third message with each of the two others and with both.
 
-    Each is divided by how much those two agree: the way between them is the same wherever they meet.
+    Each is divided by the agreement of these two: the path between them is the same wherever they meet.
     """
     n = forest.n_sites
     below, beyond, third = place.below, place.beyond, place.third
@@ -1105,7 +1106,7 @@ def _load_site_place(forest, place):
 
 
 def log_z_at(forest, place, h):
-    """Return the log local likelihood of the third slot's merge with all else, at the place's point at height h."""
+    """Return the log local likelihood of attaching the third slot at the point of the place at height h."""
     up, down, across = h - place.height_below, place.turn - h, max(h - place.height_third, 0.0)
     if forest.complete:
         return _complete_log_z_at(forest, place, up, down, across)
@@ -1129,11 +1130,11 @@ def log_z_at(forest, place, h):
 
 
 def _stationary_log_z_at(forest, group, place, up, down, across):
-    """Return what the stationary columns of one rate contribute to `log_z_at`.
+    """Return the contribution of the stationary columns of one rate to `log_z_at`.
 
-    The third message is the number ``a``, drawn from ``N(n z, q)`` given the state z at the point, see `_merge_stationary`. Of z
-    the other two say that it is normal, so that a is normal too, and ``log Z`` is the log ratio of its density there and that
-    at equilibrium, where it is ``N(0, 1)``.
+    The third message is the number ``a``, drawn from ``N(n z, q)`` given the state z at the point, see `_merge_stationary`.
+    Given the other two messages, z is normal, so a is normal too. ``log Z`` is the log ratio of its density there and at
+    equilibrium, where a is ``N(0, 1)``.
     """
     rate, below, beyond, third = forest.rate[group], place.below, place.beyond, place.third
     kept_up, gone_up = _decay(rate * up)

@@ -1,8 +1,7 @@
-"""Passes over a given tree: what its merges contribute, the messages on its branches, and what it says of parameters.
+"""Passes over a given tree: the contributions of its merges, the messages on its branches, and statistics for its parameters.
 
-All processes are the same backwards as forwards in time, so that what the rest of the tree says of a branch travels down it as
-what lies below travels up. A message that comes down to height h over a path of length t is merged as one that stands at
-``h - t`` would be.
+All processes are reversible in time, so messages from the rest of the tree travel down a branch as messages from below travel
+up. A message that comes down to height h over a path of length t is merged like one that stands at ``h - t``.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from . import messages as op
 
 
 def climb(forest, children, heights, slot, log_z, log_ratios, first, last):
-    """Make merges first <= k < last of a tree; put down their local likelihoods, and the ratios of one tree against two.
+    """Make merges first <= k < last of a tree; store their local likelihoods, and the ratios of one tree against two.
 
-    `slot` says where the message of each node is.
+    `slot` has the position of the message of each node.
     """
     pair = op.Pair(forest)
     with cython.nogil:
@@ -40,7 +39,7 @@ def _climb(forest, children, heights, slot, log_z, log_ratios, first, last, pair
 
 
 def pass_up(forest, children, heights, first, last):
-    """Make merges first <= k < last of a tree in a forest of ``2n - 1`` slots: slot b gets what lies at and below node b."""
+    """Make merges first <= k < last of a tree in a forest of ``2n - 1`` slots: slot b gets the message of node b from below."""
     pair = op.Pair(forest)
     with cython.nogil:
         _pass_up(forest, children, heights, first, last, pair)
@@ -54,7 +53,7 @@ def _pass_up(forest, children, heights, first, last, pair):
 
 
 def best_partners(forest, slots, others, log_weights, height, found):
-    """Put down which of some other slots each slot goes with best at a height: the first with the largest weighted ratio."""
+    """Find, for each slot, the other slot that fits best at a height: the first one with the largest weighted ratio."""
     pair = op.Pair(forest)
     with cython.nogil:
         _best_partners(forest, slots, others, log_weights, height, found, pair)
@@ -72,10 +71,10 @@ def _best_partners(forest, slots, others, log_weights, height, found, pair):
 
 
 def pass_up_and_down(forest, children, heights, turn):
-    """Fill a forest of ``4n - 3`` slots that holds the leaves' messages in its first n.
+    """Fill a forest of ``4n - 3`` slots that holds the messages of the leaves in its first n slots.
 
-    Slot b gets what lies at and below node b, slot ``2n - 1 + b`` all that lies beyond the branch above it.
-    ``turn[b] - h`` is the length of the path that the latter has to go to a point of the branch at height h.
+    Slot b gets the upward message of node b, slot ``2n - 1 + b`` the downward message into the branch above it, from the rest
+    of the tree. ``turn[b] - h`` is the length of the path of the latter to a point of the branch at height h.
     """
     pair = op.Pair(forest)
     with cython.nogil:
@@ -101,7 +100,7 @@ def _pass_up_and_down(forest, children, heights, turn, pair):
 
 
 def meet(forest, nodes, heights, turn, first):
-    """Merge what comes up and what comes down at points of branches, into slots from `first` on; not above the root."""
+    """Merge the upward and downward messages at points of branches, into slots from `first` on; not above the root."""
     pair = op.Pair(forest)
     with cython.nogil:
         _meet(forest, nodes, heights, turn, first, pair)
@@ -116,9 +115,9 @@ def _meet(forest, nodes, heights, turn, first, pair):
 
 
 def contrasts(forest, children, heights, slot, gaps, variances):
-    """Climb a tree and write down the contrast of every merge, a row each: its difference and variance in each column, or NaN.
+    """Climb a tree and write the contrast of every merge to a row: its difference and variance in each column, or NaN.
 
-    For Brownian columns. `slot` ends up saying where the message of each node was.
+    For Brownian columns. Afterwards `slot` has the position that the message of each node had.
     """
     pair = op.Pair(forest)
     with cython.nogil:
@@ -141,11 +140,11 @@ def _contrasts(forest, children, heights, slot, gaps, variances, pair):
 
 
 def expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
-    """Say of every edge how probably a site's state was drawn anew on it, and how often each state was drawn in all.
+    """Compute the probability that the state of a site was redrawn on each edge, and the expected number of draws of each state.
 
-    For a forest after `pass_up_and_down`. The edges are those of the tree without its root: the two that meet there are one,
-    since nothing tells where on it the root is. The root is taken to be at the lower end of one of them. `lengths` (edges,),
-    `redraws` (sites, edges) and `draws` (states,), in the order of the forest, are filled.
+    For a forest after `pass_up_and_down`. The edges are those of the tree without its root: the two edges that meet there are
+    one, since the position of the root on it is not identified. The root is taken to be at the lower end of one of them.
+    `lengths` (edges,), `redraws` (sites, edges) and `draws` (states,), in the order of the forest, are filled.
     """
     with cython.nogil:
         _expected_redraws(forest, children, heights, turn, lengths, redraws, draws)
@@ -201,10 +200,10 @@ def _expected_redraws(forest, children, heights, turn, lengths, redraws, draws):
 
 
 def draw_redraws(forest, children, heights, uniforms, redrawn, states):
-    """Draw the states of all nodes given those of the leaves, and on which of the branches above them states were drawn anew.
+    """Draw the states of all nodes given those of the leaves, and the branches above them on which states were redrawn.
 
-    For a forest of ``2n - 1`` slots with the messages of the leaves in its first n. `uniforms`, `redrawn` and `states` have
-    shape (sites, nodes), sites in the order of the forest; the root's state is always drawn anew.
+    For a forest of ``2n - 1`` slots with the messages of the leaves in its first n slots. `uniforms`, `redrawn` and `states`
+    have shape (sites, nodes), with sites in the order of the forest; the state of the root is always redrawn.
     """
     pair = op.Pair(forest)
     with cython.nogil:
@@ -234,7 +233,7 @@ def _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair):
 
 
 def _draw_state(forest, d, node, u):
-    """Draw a state of site d at equilibrium, given what lies below a node."""
+    """Draw a state of site d from the equilibrium, given the upward message of a node."""
     best, most = 0, -1.0
     for r in range(forest.n_ranks):
         k = forest.rank[r] + d
