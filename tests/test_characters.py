@@ -828,5 +828,5 @@ def test_benchmark_alignments(published_data):
 def test_messages_name_the_datatype_of_all_other_symbols(tmp_path, rows, wrong, datatype):
     path = tmp_path / "a.fasta"
     path.write_text(">one\n{}\n>two\n{}\n".format(*rows))
-    with pytest.raises(InputError, match=f"{wrong} is no symbol of {datatype} data"):
+    with pytest.raises(InputError, match=f"{wrong} .*{datatype} data"):
         ct.read_characters(path)

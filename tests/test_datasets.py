@@ -418,7 +418,7 @@ def test_balanced_rows():
 
 
 def test_balanced_rows_that_cannot_be():
-    with refused("3 rows class asked b 1 fewer"):
+    with refused("n_each 3 class b 1 rows"):
         ct.datasets.sample_balanced_rows(["a", "a", "a", "b"], 3)
     with pytest.raises(InputError, match="but there are no rows"):
         ct.datasets.sample_balanced_rows([], 1)

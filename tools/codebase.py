@@ -146,6 +146,7 @@ def process_checks(modules: dict[str, Module]) -> list[str]:
 
 def trace_fit() -> dict[str, int]:
     """Return how many modules and functions a default fit runs through, and how many calls lead to the first merge."""
+    sys.path.insert(0, str(PACKAGE.parent))  # this checkout, not an installed version
     import numpy as np
 
     import coaltree

@@ -45,7 +45,7 @@ def parse_fasta(text: str, source: str, gaps: Gaps = "missing", datatype: str | 
         The name of the file, for messages.
     gaps : {"missing", "state"}, default="missing"
     datatype : str, optional
-        One of `DATATYPES` but "continuous"; by default guessed from the symbols.
+        One of `DATATYPES` except "continuous"; by default guessed from the symbols.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def parse_fasta(text: str, source: str, gaps: Gaps = "missing", datatype: str | 
     Raises
     ------
     InputError
-        If the text is no alignment, with line and taxon.
+        If the text is not an alignment. The message names line and taxon.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def parse_fasta(text: str, source: str, gaps: Gaps = "missing", datatype: str | 
         elif line and not line.startswith(";"):
             if not rows:
                 raise InputError(
-                    f"{source}, line {number}: the file begins with {quote(line)}, so it is no FASTA file, whose sequences have "
-                    "a header such as >taxon."
+                    f"{source}, line {number}: the file begins with {quote(line)}, but every sequence of a FASTA file needs a "
+                    "header such as >taxon before it."
                 )
             rows[-1].add(list("".join(line.split())), number)
     if not rows:
@@ -94,23 +94,7 @@ def parse_fasta(text: str, source: str, gaps: Gaps = "missing", datatype: str | 
 def parse_phylip(text: str, source: str, gaps: Gaps = "missing", datatype: str | None = None) -> Characters:
     r"""Parse aligned sequences in PHYLIP format: strict or relaxed names, sequential or interleaved.
 
-    Parameters
-    ----------
-    text : str
-    source : str
-        The name of the file, for messages.
-    gaps : {"missing", "state"}, default="missing"
-    datatype : str, optional
-        One of `DATATYPES` but "continuous"; by default guessed from the symbols.
-
-    Returns
-    -------
-    Characters
-
-    Raises
-    ------
-    InputError
-        If the text is no alignment, with line and taxon.
+    The parameters and errors are those of `parse_fasta`.
 
     Examples
     --------
@@ -139,7 +123,7 @@ def parse_phylip(text: str, source: str, gaps: Gaps = "missing", datatype: str |
         if problem is None:
             check_distinct_taxa(rows, source)
             return _to_characters(rows, source, gaps, datatype)
-    # Of a file with one line per taxon, both relaxed readings say the same; otherwise most files are interleaved.
+    # With one line per taxon, both relaxed readings are the same; with more lines, most files are interleaved.
     line, words = problems[1] if len(lines) - 1 > n_taxa else problems[0]  # type: ignore[misc]
     raise InputError(f"{source}, line {line or lines[-1][0]}: {words}.")
 

@@ -87,14 +87,14 @@ def parse_cldf(read: Read, names: list[str], source: str) -> Characters:
     Returns
     -------
     Characters
-        Rows are languages. Of a StructureDataset columns are parameters: a language with several values has one of them. Of a
-        Wordlist columns are cognate sets, 1 where a language has a form in the set, 0 where it has only others for the concept;
-        partitions are the concepts.
+        Rows are languages. The columns of a StructureDataset are its parameters; several values of a language are a set of
+        states. The columns of a Wordlist are cognate sets: 1 if a language has a form in the set, 0 if it has only other forms
+        for the concept. Partitions are the concepts.
 
     Raises
     ------
     InputError
-        If the data set is broken, with file, line and language.
+        If the data set is damaged. The message names file, line and language.
     """
     data = _DataSet(read, names, source)
     if data.has("ValueTable"):

@@ -71,10 +71,8 @@ def parse_nexus(text: str, source: str, gaps: Gaps = "missing", preserve_undersc
 
     Parameters
     ----------
-    text : str
-    source : str
-        The name of the file, for messages.
-    gaps : {"missing", "state"}, default="missing"
+    text, source, gaps
+        As of `coaltree.table.characters.parse_fasta`.
     preserve_underscores : bool, default=False
         Keep underscores of unquoted names instead of reading them as blanks.
 
@@ -86,7 +84,7 @@ def parse_nexus(text: str, source: str, gaps: Gaps = "missing", preserve_undersc
     Raises
     ------
     InputError
-        If the file has no characters or is broken, with line and taxon.
+        If the file has no characters or is damaged. The message names line and taxon.
 
     Examples
     --------

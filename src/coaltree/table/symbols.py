@@ -98,7 +98,7 @@ class Alphabet:
         if len(symbol) < 2 or symbol[0] not in "{(":
             if symbol in ("{", "("):
                 raise SymbolError(f"the set that {symbol!r} opens is never closed")
-            raise SymbolError(f"{quote(symbol)} is no symbol of {self.datatype} data: it has {self._describe()}")
+            raise SymbolError(f"{quote(symbol)} is not a symbol of {self.datatype} data, which has {self._describe()}")
         members = re.sub(r"[\s,]", "", symbol[1:-1])
         if not members:
             raise SymbolError(f"{quote(symbol)} is an empty set")
