@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+import coaltree as ct
 from coaltree.table.columns import read_columns
 from coaltree.workflow import estimate
 from coaltree.workflow.estimate import Estimate, estimate_fit
+from coaltree.workflow.settings import ClusterSettings
 from command_line import command_in
+from named import refused
 
 
 @pytest.mark.parametrize("kind", ["real", "holes", "categorical"])
@@ -34,6 +37,58 @@ def test_estimates_in_words():
     assert "5 hours" in Estimate(18_000, 3e9).remark()
     assert "20 days" in Estimate(20 * 86400, 3e9).remark()
     assert "2.0 GB" in Estimate(1, 3e9).remark(physical_bytes=2e9)
+
+
+@pytest.mark.parametrize("inference", ["mcmc", "smc"])
+def test_samples_take_time_and_memory(inference):
+    table = read_columns(np.random.default_rng(0).normal(size=(50, 4)))
+
+    def of(**settings):
+        return estimate_fit(table, ClusterSettings(inference=inference, **settings))
+
+    number = {"mcmc": "n_samples", "smc": "n_particles"}[inference]
+    few, many = of(**{number: 1000}), of(**{number: 100_000})
+    assert many.seconds > 30 * few.seconds > 30 * estimate_fit(table).seconds
+    assert many.n_bytes > few.n_bytes
+    assert many.is_large
+    assert of(**{number: 1000}, **{{"mcmc": "n_chains", "smc": "n_runs"}[inference]: 8}).seconds > 1.5 * few.seconds
+
+
+def test_proposals_and_time_limits():
+    table = read_columns(np.random.default_rng(0).normal(size=(300, 4)))
+    seconds = [
+        estimate_fit(table, ClusterSettings(inference="smc", proposal=proposal)).seconds
+        for proposal in ("prior-prior", "race", "post-post")
+    ]
+    assert seconds == sorted(seconds)
+    limited = estimate_fit(table, ClusterSettings(inference="mcmc", n_samples="auto", max_seconds=77))
+    assert 77 <= limited.seconds < 80
+
+
+def test_a_dry_run_is_about_the_chosen_inference(tmp_path, monkeypatch, capsys):
+    run = command_in(tmp_path, monkeypatch, capsys)
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
+    _, out, _ = run("fit", "t.csv", "--dry-run", "--inference", "mcmc", "--samples", "100000000")
+    assert "mcmc" in out.splitlines()[-1]
+    assert "hours" in out.splitlines()[-1]
+    code, _, err = run("fit", "t.csv", "--inference", "mcmc", "--samples", "1000000000000", "-o", "out")
+    assert code == 2
+    assert "GB" in err.splitlines()[-1]
+
+
+def test_samples_that_no_memory_holds_are_refused():
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    for number in (10**12, 2**70):
+        with refused("GB memory samples"):
+            ct.mcmc(X, ct.Brownian(1.0, 0.1), n_samples=number)
+        with refused("GB memory chains"):
+            ct.mcmc(X, ct.Brownian(1.0, 0.1), n_chains=number)
+        with refused("GB memory particles"):
+            ct.smc(X, ct.Brownian(1.0, 0.1), n_particles=number)
+        with refused("GB memory runs"):
+            ct.smc(X, ct.Brownian(1.0, 0.1), n_runs=number)
+        with refused("GB memory leaves"):
+            ct.simulate_tree(number)
 
 
 def test_large_fits_are_announced(tmp_path, monkeypatch, capsys):

@@ -288,6 +288,19 @@ def test_odd_values_of_parameters_are_quoted_briefly():
         ct.log_joint(ct.simulate_tree(2, random_state=0), [[1.0], [2.0]], 1)
 
 
+def test_odd_arguments(tmp_path):
+    with refused("n_jobs"):
+        ct.CoalescentClustering(n_jobs=np.array([1, 2])).fit([[1.0], [2.0]])
+    with refused("state set"):
+        ct.state_set([0, 1])
+    model = ct.CoalescentClustering().fit([[1.0], [2.0], [3.0]])
+    for call in (model.save, ct.load_model):
+        for path in (LONG, tmp_path / LONG):
+            with pytest.raises(InputError, match="255 bytes") as error:
+                call(path)
+            assert len(str(error.value)) < 600
+
+
 class NotANumber:
     def __float__(self):
         raise RuntimeError("no number")

@@ -14,6 +14,8 @@ from typing import BinaryIO, Self, TypeAlias
 from ._validation import quote
 from .errors import InputError
 
+MAX_NAME_BYTES = 255  # of a file or folder, in all common file systems
+
 try:
     import fcntl
 except ImportError:  # on Windows
@@ -33,6 +35,8 @@ def check_path(path: object) -> Path:
     """
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if isinstance(name, str) and "\0" not in name:
+        if max(map(len, map(os.fsencode, Path(name).parts)), default=0) > MAX_NAME_BYTES:
+            raise InputError(f"path is {quote(name)}; names of files and folders have at most {MAX_NAME_BYTES} bytes.")
         return Path(name)
     raise InputError(f"path is {quote(path)}; it must be the name of a file, for example 'model.coaltree', or a Path.")
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
 
 from .errors import InputError, MissingDependencyError
 
 MAX_QUOTE_LENGTH = 80
 """Characters of a value that a message quotes."""
+
+UNKNOWN_MEMORY = 2.0**44
+"""Bytes of memory that no computer is taken to have more of, where it is not known."""
 
 
 def quote(value: object) -> str:
@@ -31,6 +35,38 @@ def quote(value: object) -> str:
 def shorten(text: str) -> str:
     """Shorten a text to `MAX_QUOTE_LENGTH` characters."""
     return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 3] + "..."
+
+
+def physical_memory() -> float | None:
+    """Return the memory of this computer in bytes; None where it is not known."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # on Windows
+        return None
+
+
+def check_memory(n_bytes: float, work: str, advice: str) -> None:
+    """Refuse work whose arrays alone are larger than the memory of this computer.
+
+    Parameters
+    ----------
+    n_bytes : float
+        Their size.
+    work : str
+        What they are for, as the beginning of a sentence.
+    advice : str
+        What to do.
+
+    Raises
+    ------
+    InputError
+    """
+    limit = physical_memory() or UNKNOWN_MEMORY
+    if n_bytes > limit:
+        raise InputError(
+            f"{work} would take at least {n_bytes / 1e9:,.3g} GB, and this computer has {limit / 1e9:,.3g} GB of memory: "
+            f"{advice}."
+        )
 
 
 def check_count(value: object, name: str, minimum: int = 1) -> int:

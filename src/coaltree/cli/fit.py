@@ -261,9 +261,6 @@ def fit(
             from ..workflow.comparison import check_rows_for_evidence
 
             check_rows_for_evidence(rows.n_rows, "--evidence")
-        if dry_run:
-            print_dry_run(rows, source, reasons, as_json, notes, scaling)
-            return
         # Imported after the table is read, because problems with it are reported at once.
         from .._atomic import OutputFolder
         from ..inference.executors import open_client
@@ -293,12 +290,15 @@ def fit(
             }
         )
         chosen = ClusterSettings(inference=inference, standardize=scaling, n_jobs=n_jobs, **parameters)
+        if dry_run:
+            print_dry_run(rows, source, reasons, as_json, notes, chosen)
+            return
         listed = {name: getattr(chosen, name) for name in (*_SUMMARY_PARAMETERS, *_SUMMARY_PARAMETERS_OF[inference])}
         if ascertainment is not None:
             listed["ascertainment"] = ascertainment
         checkpoint = None if dask is None else _checkpoint_path(folder_path)
         with OutputFolder(folder_path) as folder, open_client(dask) as chosen.client:
-            print_table(rows, source, reasons, notes)
+            print_table(rows, source, reasons, notes, chosen)
             if chosen.client is not None:
                 notes.say(f"cluster   {dask}, dashboard at {chosen.client.dashboard_link}")
             model, facts = fit_and_write(chosen, rows, source, settings | listed, notes, folder, report, checkpoint)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..table.columns import Table
     from ..table.read_file import FileTable
     from ..workflow.model import FittedModel, NewRows
+    from ..workflow.settings import Settings
 
 MAX_NAME_CHARACTERS = 30
 _TYPES = {"Boolean": "yes or no", "String": "text", "Null": "empty"}
@@ -37,15 +38,18 @@ def describe_table(table: Table, source: str) -> str:
     return f"{source}: {count(table.n_rows, 'row')}{names}\ncolumns: {', '.join(kinds)}"
 
 
-def print_table(table: Table, source: str, reasons: Mapping[str, str], notes: Notes) -> None:
+def print_table(
+    table: Table, source: str, reasons: Mapping[str, str], notes: Notes, settings: Settings | None = None
+) -> None:
     """Print how the table was read, before any long computation; with --verbose, column by column.
 
-    Of a large table, the time and memory of a fit are estimated.
+    Of a long fit, or one of a large table, time and memory are estimated.
     """
-    from ..workflow.estimate import estimate_fit, physical_memory
+    from .._validation import physical_memory
+    from ..workflow.estimate import estimate_fit
 
     notes.say(describe_table(table, source))
-    estimate = estimate_fit(table)
+    estimate = estimate_fit(table, settings)
     if estimate.is_large:
         notes.say(f"note: {estimate.remark(physical_memory())}")  # not about the result, so it is not kept with it
     if notes.verbose:
@@ -58,15 +62,15 @@ def print_dry_run(
     reasons: Mapping[str, str],
     as_json: bool,
     notes: Notes,
-    standardize: bool | str = True,
+    settings: Settings,
 ) -> None:
     """Print how a fit would read the table, which is all that a dry run does."""
     from ..table.encoding import describe, fit_encoding
     from ..workflow.estimate import estimate_fit
 
-    notes.add(describe(table, fit_encoding(table, standardize)))
+    notes.add(describe(table, fit_encoding(table, settings.standardize)))
     facts = column_facts(table, reasons)
-    estimate = estimate_fit(table)
+    estimate = estimate_fit(table, settings)
     if as_json:
         print_json(
             {
@@ -82,7 +86,8 @@ def print_dry_run(
         )
     else:
         typer.echo(
-            f"{describe_table(table, source)}\n{column_listing(facts)}\na greedy fit: {estimate.describe()}, roughly"
+            f"{describe_table(table, source)}\n{column_listing(facts)}\na fit with --inference {settings.inference}: "
+            f"{estimate.describe()}, roughly"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import operator
 import pickle
 import re
 import warnings
@@ -53,11 +54,20 @@ ALLOWED = (
 
 def thread_count(n_jobs: object) -> int:
     """Return the number of threads, as scikit-learn reads ``n_jobs``: None is 1, -1 all processors, -2 all but one."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or n_jobs == 0):
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not _is_whole(n_jobs) or n_jobs == 0):
         raise InputError(
             f"n_jobs is {quote(n_jobs)}; it must be None, a whole number of threads, or -1 for as many as there are processors."
         )
     return min(int(effective_n_jobs(n_jobs)), MAX_THREADS)
+
+
+def _is_whole(value: object) -> bool:
+    """Return whether a value is a whole number; arrays of several only seem to be."""
+    try:
+        operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
 
 
 def is_cluster_address(text: str) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import check_parameter
 from .._random import RandomState, as_generator
-from .._validation import check_count, quote
+from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
 from ..process.base import ParameterSampler, Process, check_process
 from ..process.validation import as_matrix
@@ -187,6 +187,8 @@ def mcmc(
     plan = _make_plan(first_check, n_chains, warmup, MOVES_PER_ROW * n if thin is None else thin)
     if n < 2:
         raise InputError("The table has 1 row, so there are no trees to sample; pass at least 2 rows.")
+    n_trees = plan.n_chains * plan.n_samples
+    check_memory(n_trees * sample_bytes(n), f"{n_trees:,} trees of {n:,} rows", "use fewer samples or chains")
     resolved = process.resolve(matrix)
     resolved.check_ascertainment(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
@@ -307,6 +309,11 @@ def check_at(first: int, least: int) -> int:
     while count < least:
         count = math.ceil(CHECK_GROWTH * count)
     return count
+
+
+def sample_bytes(n_rows: int) -> float:
+    """Return the memory of a sampled tree: as it is recorded and as an object."""
+    return 56.0 * n_rows + 1000.0
 
 
 def _make_plan(n_samples: object, n_chains: object, warmup: object, thin: object) -> Plan:

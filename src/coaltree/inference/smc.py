@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import Choices, check_parameter
 from .._random import RandomState, as_generator
-from .._validation import check_count, quote
+from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process
 from ..process.kernels.messages import Forest
@@ -185,6 +185,12 @@ def _repeat_leaves(forest: Forest, n: int, times: int) -> None:
         rows.reshape(times, n, *rows.shape[1:])[1:] = rows[:n]
 
 
+def particle_bytes(n_rows: int, n_numbers: int, proposal: str) -> float:
+    """Return the memory of a particle whose messages have so many numbers each, at least one for each column."""
+    n_pairs = n_rows**2 / 2 if proposal == "race" else 0
+    return 8.0 * (n_rows * (n_numbers + 8) + n_pairs)
+
+
 def draw_copies(scheme: str, weights: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw the number of copies of each particle.
 
@@ -315,6 +321,12 @@ def smc(
     settings = _check_settings(process, proposal, n_particles, threshold, resampling, regrafts)
     n_runs = check_count(n_runs, "n_runs")
     matrix = as_matrix(X)
+    size = n_runs * settings.n_particles * 8.0 * len(matrix) + settings.n_particles * particle_bytes(
+        *matrix.shape, proposal
+    )
+    check_memory(
+        size, f"{n_runs * settings.n_particles:,} particles of {len(matrix):,} rows", "use fewer particles or runs"
+    )
     resolved = process.resolve(matrix)
     resolved.check_ascertainment(matrix)
     seeds = as_generator(random_state).integers(2**63, size=n_runs).tolist()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quote
 from ..errors import InputError
 
 MAX_SET_STATES = 53
@@ -50,10 +51,12 @@ def state_set(*states: int) -> float:
     >>> bool(np.isclose(either, np.logaddexp(*apart)))
     True
     """
-    distinct = set(states)
-    for state in distinct:
+    for state in states:
         if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < MAX_SET_STATES:
-            raise InputError(f"{state!r} is not a state; the states of a set are codes from 0 to {MAX_SET_STATES - 1}.")
+            raise InputError(
+                f"{quote(state)} is not a state; the states of a set are codes from 0 to {MAX_SET_STATES - 1}."
+            )
+    distinct = set(states)
     if not distinct:
         raise InputError("state_set needs at least one state; a missing cell is NaN.")
     return float(encode_set(map(int, distinct)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import quote
+from .._validation import check_memory, quote
 from ..errors import InputError
 from .summary import ROUNDING
 from .tree import Tree, check_tree
@@ -33,6 +33,7 @@ def pair_counts(n_leaves: int) -> NDArray[np.float64]:
 def _check_leaf_count(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, numbers.Real) or n < 1 or n != n // 1:
         raise InputError(f"n is {quote(n)}; the number of leaves must be a whole number of at least 1.")
+    check_memory(100.0 * float(n), f"A tree with {int(n):,} leaves", "use fewer leaves")
     return int(float(n))
 
 

@@ -1,17 +1,19 @@
-"""Estimates of the time and memory of a fit, from the size of its table, before work starts.
+"""Estimates of the time and memory of a fit, from the size of its table and its settings, before work starts.
 
-The formulas are fits by hand to measurements on one core, of tables from 100 to 100,000 rows and from 10 to 20,000 columns. They
-are rough: half as much or three times as much is common, since pairs of rows that are far apart are ruled out early.
+The formulas are fits by hand to measurements on one core: of greedy fits of tables from 100 to 100,000 rows and from 10 to 20,000
+columns, of samples of tables from 50 to 300 rows and from 5 to 120 columns and states. They are rough: half as much or three
+times as much is common, since pairs of rows that are far apart are ruled out early.
 """
 
 from __future__ import annotations
 
-import os
+import math
 from typing import NamedTuple
 
 from ..process.base import MAX_EXACT_ROWS
 from ..table.columns import Table, missing_cells
 from ..table.messages import count
+from .settings import Settings
 
 LARGE_SECONDS, LARGE_BYTES = 60.0, 2e9  # above which a fit is announced
 
@@ -22,8 +24,14 @@ _STATE, _STATE_OF_PAIR = 2e-6, 3e-9
 _PROGRAM_BYTES, _ROW_BYTES, _REAL_CELL_BYTES, _STATE_BYTES = 200e6, 500.0, 70.0, 36.0
 
 
+# Seconds of a move of a chain, and per number of a message and doubling of the rows; the same of a pair of a particle.
+_MOVE, _REAL_OF_MOVE, _STATE_OF_MOVE = 7e-6, 6e-8, 2e-8
+_PARTICLE_PAIR, _REAL_OF_PARTICLE, _STATE_OF_PARTICLE = 8e-7, 2.5e-8, 8e-9
+_NUMBER_BYTES = 8.0
+
+
 class Estimate(NamedTuple):
-    """Processor time and memory of a greedy fit."""
+    """Processor time and memory of a fit."""
 
     seconds: float
     n_bytes: float
@@ -51,12 +59,14 @@ class Estimate(NamedTuple):
         return words
 
 
-def estimate_fit(table: Table) -> Estimate:
-    """Estimate the processor time and the memory of a greedy fit with default settings.
+def estimate_fit(table: Table, settings: Settings | None = None) -> Estimate:
+    """Estimate the processor time and the memory of a fit.
 
     Parameters
     ----------
     table : Table
+    settings : Settings, optional
+        By default those of a greedy fit.
 
     Returns
     -------
@@ -64,7 +74,41 @@ def estimate_fit(table: Table) -> Estimate:
     """
     complete = not any(missing_cells(column).any() for column in table.real)
     n_states = sum(len(column.categories) for column in table.categorical)
-    return _estimate(table.n_rows, len(table.real), n_states, complete)
+    found = _estimate(table.n_rows, len(table.real), n_states, complete)
+    if settings is None or settings.inference == "greedy" or table.n_rows < 2:
+        return found
+    n_numbers = len(table.real) * (
+        1 if complete and not n_states else 2
+    )  # a mean, and its variance where cells are missing
+    add = _estimate_chains if settings.inference == "mcmc" else _estimate_particles
+    return add(found, settings, table.n_rows, n_numbers, n_states)
+
+
+def _estimate_chains(greedy: Estimate, settings: Settings, n_rows: int, n_numbers: int, n_states: int) -> Estimate:
+    """Add Markov chains to a greedy fit, which they begin with."""
+    from ..inference.mcmc import MAX_SECONDS, MOVES_PER_ROW, sample_bytes  # not needed for a greedy fit's dry run
+
+    move = _MOVE + math.log2(n_rows) * (_REAL_OF_MOVE * n_numbers + _STATE_OF_MOVE * n_states)
+    per_sample = MOVES_PER_ROW * n_rows * move
+    if isinstance(settings.n_samples, str):  # until they have converged, or the time is over
+        seconds = MAX_SECONDS if settings.max_seconds is None else float(settings.max_seconds)
+        n_samples = max(seconds / (settings.n_chains * per_sample), 1.0)
+    else:
+        n_samples, seconds = settings.n_samples, settings.n_chains * settings.n_samples * per_sample
+    n_bytes = settings.n_chains * (n_samples * sample_bytes(n_rows) + n_rows * _NUMBER_BYTES * (n_numbers + n_states))
+    return Estimate(greedy.seconds + seconds, greedy.n_bytes + n_bytes)
+
+
+def _estimate_particles(greedy: Estimate, settings: Settings, n_rows: int, n_numbers: int, n_states: int) -> Estimate:
+    """Return the time and memory of sequential Monte Carlo."""
+    from ..inference.mcmc import sample_bytes
+    from ..inference.smc import particle_bytes
+
+    pairs = {"prior-prior": n_rows, "race": 1.5 * n_rows**2}.get(settings.proposal, n_rows**3 / 6)
+    pair = _PARTICLE_PAIR + _REAL_OF_PARTICLE * n_numbers + _STATE_OF_PARTICLE * n_states
+    n_bytes = particle_bytes(n_rows, n_numbers + n_states, settings.proposal) * settings.n_particles
+    n_bytes += settings.n_runs * settings.n_particles * sample_bytes(n_rows)
+    return Estimate(settings.n_runs * settings.n_particles * pairs * pair, _PROGRAM_BYTES + n_bytes)
 
 
 def _estimate(n_rows: int, n_real: int, n_states: int, complete: bool) -> Estimate:
@@ -73,14 +117,6 @@ def _estimate(n_rows: int, n_real: int, n_states: int, complete: bool) -> Estima
     per_cell = _REAL_CELL if complete and not n_states else _HOLE_CELL if exact else _DISTANT_HOLE_CELL
     seconds = _ROW * n_rows + per_cell * cells + (n_rows * _STATE_OF_PAIR * states if exact else _STATE * states)
     return Estimate(seconds, _PROGRAM_BYTES + _ROW_BYTES * n_rows + _REAL_CELL_BYTES * cells + _STATE_BYTES * states)
-
-
-def physical_memory() -> float | None:
-    """Return the memory of this computer in bytes; None where it is not known."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # on Windows
-        return None
 
 
 def _duration(seconds: float) -> str:
