@@ -33,8 +33,9 @@ def pair_counts(n_leaves: int) -> NDArray[np.float64]:
 def _check_leaf_count(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, numbers.Real) or n < 1 or n != n // 1:
         raise InputError(f"n is {quote(n)}; the number of leaves must be a whole number of at least 1.")
-    check_memory(100.0 * float(n), f"A tree with {int(n):,} leaves", "use fewer leaves")
-    return int(float(n))
+    count = int(float(n))
+    check_memory(100.0 * count, f"A tree with {count:,} leaves", "use fewer leaves")
+    return count
 
 
 def log_prior(tree: Tree) -> float:
