@@ -9,14 +9,19 @@ through the measurements, as a share of the first one, and fits per second; abov
 from __future__ import annotations
 
 import argparse
+import copy
 import gc
+import io
 import os
+import pickle
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import joblib
 import numpy as np
 from campaign import shorten_chains
 
@@ -51,6 +56,17 @@ def fit_kinds() -> list[Callable[[int], Any]]:
         X["e"] = list("uvwxy") * 5
         return ct.CoalescentClustering().fit(X).labels_
 
+    def copies(seed: int) -> Any:
+        model, X = cluster(seed), table(seed)[:3]
+        for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            twin.predict(X)
+        stored = io.BytesIO()
+        joblib.dump(model, stored)
+
+    def threads(seed: int) -> Any:
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(lambda k: ask(seed + k), range(2)))
+
     return [
         cluster,
         lambda seed: cluster(seed, standardize="power"),
@@ -63,6 +79,8 @@ def fit_kinds() -> list[Callable[[int], Any]]:
         lambda seed: ct.greedy(np.nan_to_num(table(seed)), ct.Brownian(1.0, 0.1), search="neighbors"),
         mixed,
         ask,
+        copies,
+        threads,
     ]
 
 

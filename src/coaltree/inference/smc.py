@@ -321,9 +321,8 @@ def smc(
     settings = _check_settings(process, proposal, n_particles, threshold, resampling, regrafts)
     n_runs = check_count(n_runs, "n_runs")
     matrix = as_matrix(X)
-    size = n_runs * settings.n_particles * 8.0 * len(matrix) + settings.n_particles * particle_bytes(
-        *matrix.shape, proposal
-    )
+    size = n_runs * settings.n_particles * 8.0 * len(matrix)
+    size += settings.n_particles * particle_bytes(len(matrix), matrix.shape[1], proposal)
     check_memory(
         size, f"{n_runs * settings.n_particles:,} particles of {len(matrix):,} rows", "use fewer particles or runs"
     )
