@@ -174,23 +174,16 @@ class Archive:
         expected = np.dtype(dtype)
         size = expected.itemsize * math.prod(shape)
         data = self.read(name, size + _MAX_HEADER_BYTES)
-        stream = io.BytesIO(data)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                version = np.lib.format.read_magic(stream)
-                own_shape, fortran_order, own_dtype = np.lib.format.read_array_header_1_0(stream)
-        except Exception:  # the header is Python source, and numpy raises whatever its tokenizer and parser do
-            raise InputError(f"its {name} is not an array") from None
-        if version != (1, 0):
-            raise InputError(f"its {name} has a later version of the .npy format")
-        if own_dtype != expected or own_shape != shape:
-            raise InputError(f"its {name} is an array {own_shape} of {own_dtype}; expected is {shape} of {expected}")
-        if len(data) - stream.tell() != size:
-            raise InputError(f"its {name} has another number of values than its header says")
-        flat = np.frombuffer(data, dtype=expected, offset=stream.tell())
+            array = array_from_bytes(data)
+        except InputError as error:
+            raise InputError(f"its {name} is not a valid array: {error}") from None
+        if array.dtype != expected or array.shape != shape:
+            raise InputError(
+                f"its {name} is an array {array.shape} of {array.dtype}; expected is {shape} of {expected}"
+            )
         # A writable copy in the byte order of the machine.
-        return flat.reshape(shape, order="F" if fortran_order else "C").astype(expected.newbyteorder("="), order="K")
+        return array.astype(expected.newbyteorder("="), order="K")
 
 
 def _verify_digest(file: BinaryIO, size: int) -> None:

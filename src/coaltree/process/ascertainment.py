@@ -1,12 +1,13 @@
-"""Ascertainment: columns that a table cannot show, because nobody records them.
+"""Ascertainment: columns that are absent from a table because they would not have been recorded.
 
-A morphological matrix has no constant columns, and a list of cognates no word that nobody has. The likelihood of such a table is
-conditioned on that: every column's probability is divided by the probability V that a column is one of those recorded, eq. (5.7).
+A morphological matrix has no constant columns, and a list of cognates has no cognate that is absent from all languages. The
+likelihood of such a table is conditional: the probability of every column is divided by the probability V that a column is
+recorded, eq. (5.7).
 
-The moves of a Markov chain, the fit and the sampler of parameters know products of columns only. For them the columns that were
-not recorded are part of the unknowns. If D columns were recorded, ``V^-D`` is the sum over all numbers ``m_k`` of unrecorded
-columns of each kind k, with probabilities ``P_k``, of their negative multinomial weights times ``P_k^m_k``, eq. (13.11). Given
-these numbers the density is that of a table with as many columns more, which the weights of sites express.
+The moves of a Markov chain, the fit and the sampler of parameters can handle only products over columns. They treat the columns
+that were not recorded as unknowns. If D columns were recorded, ``V^-D`` is the sum, over all numbers ``m_k`` of unrecorded
+columns of each kind k with probability ``P_k``, of their negative multinomial weights times ``P_k^m_k``, eq. (13.11). Given these
+numbers, the density is that of a table with these additional columns, which the weights of sites represent.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Pars
     """
     try:
         return _parse_plain(text, preserve_underscores, tolerance)
-    except (ValueError, IndexError):  # a length that is no number, or a parenthesis that closes nothing
+    except (ValueError, IndexError):  # a length that is not a number, or a parenthesis that closes nothing
         return None
 
 

@@ -43,7 +43,7 @@ class NexusText:
     def statements(self, hint: str) -> Iterator[tuple[str, int, int]]:
         """Yield the first word of each statement in lower case, the position after it, and that of the semicolon.
 
-        `hint` says what to do with a text that is no NEXUS file.
+        `hint` says what to do with a text that is not a NEXUS file.
         """
         start = len(self.text) - len(self.text.lstrip("\ufeff \t\r\n"))
         if self.text[start : start + 6].upper() != "#NEXUS":

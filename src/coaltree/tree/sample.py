@@ -188,11 +188,11 @@ class TreeSample:
     def topology_ess(self) -> float:
         r"""Return the effective sample size of the topologies, from the entropy of their clades.
 
-        Divide the sample, in its order, into :math:`B` batches. What the batch says of whether a tree has a clade is their
-        mutual information :math:`J`: the entropy of the clade in the whole sample, minus its mean entropy in the batches.
-        Of :math:`m` independent trees it is :math:`(B - 1) / 2m` nats on average. The effective sample size is the
-        :math:`m` with the mean :math:`J` of all clades with a share from 10 to 90 %. Batches are few and long
-        if trees resemble those shortly before them, so that batches differ only if the whole chain moves slowly.
+        Divide the sample, in its order, into :math:`B` batches. For each clade, :math:`J` is the mutual information of its
+        presence in a tree and the batch of the tree: the entropy of the clade in the whole sample, minus its mean entropy in
+        the batches. For :math:`m` independent trees its mean is :math:`(B - 1) / 2m` nats. The effective sample size is the
+        :math:`m` that gives the mean :math:`J` of all clades with a share from 10 to 90 %. Batches are few and long if
+        successive trees are similar, so that batches differ only if the whole chain moves slowly.
 
         Returns
         -------
