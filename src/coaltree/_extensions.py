@@ -1,4 +1,4 @@
-"""Which build of the kernels is loaded: for processors with AVX2, for any processor, or the Python source.
+"""The build of the kernels that is loaded: for processors with AVX2, for any processor, or the Python source.
 
 The files of a ``kernels`` folder are Python, each with C types in a ``.pxd`` file of the same name. Cython compiles them when the
 package is installed; on x86 a second time for processors with AVX2, into the folder ``avx2``. A source checkout has only the

@@ -1,4 +1,4 @@
-"""What kernels use of the module `cython` where that is not installed and they run as plain Python."""
+"""Stand-in for the module `cython` where kernels run as plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each parameter may be, declared as data.
+"""The allowed values of every parameter, declared as data.
 
 One table serves the estimators, the functions and the command line. A constraint says which values it accepts and describes
 them in words, so every message states what was given and what is allowed. Nothing here imports NumPy: ``coaltree --help``

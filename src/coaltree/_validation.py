@@ -1,4 +1,4 @@
-"""Checks that several packages share, of counts and optional packages; and how messages quote values."""
+"""Checks of counts and of optional packages that all packages share, and how messages quote values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the coalescent is compared with: other trees, and other ways to fill in missing cells."""
+"""Baselines to compare with: other trees, and other ways to fill in missing cells."""
 
 from .bhc import BayesianHierarchicalClustering
 from .imputation import ColumnMode, NearestInTree, NearestRow, PrincipalComponentCells, ProbabilisticPCA

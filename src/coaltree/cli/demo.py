@@ -1,4 +1,4 @@
-"""The command ``demo``."""
+"""The command ``demo``: cluster an example table, and compare the clusters with the known classes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The scikit-learn door: tables in; trees, clusters, densities and filled tables out."""
+"""The scikit-learn interface: tables in; trees, clusters, densities and filled tables out."""

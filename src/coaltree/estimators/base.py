@@ -1,4 +1,4 @@
-"""What both scikit-learn estimators share: parameters, tables in, a fitted model, its attributes, copies and diagrams."""
+"""The base class of both scikit-learn estimators: parameters, tables in, the fitted model and its attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Markov chain over trees."""
+"""One Markov chain over trees: its state, its moves and the draws of its parameters."""
 
 from __future__ import annotations
 

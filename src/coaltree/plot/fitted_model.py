@@ -1,4 +1,4 @@
-"""What figures need of a fitted model: its columns in use, and the model behind an estimator."""
+"""The fitted model behind an estimator, and its columns, as figures need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Gaussian`: what Brownian motion and its stationary twin have in common, and how their parameters are sampled."""
+"""`Gaussian`: the base class of Brownian motion and of the stationary diffusion, and the sampler of their parameters."""
 
 from __future__ import annotations
 

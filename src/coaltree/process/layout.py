@@ -1,4 +1,4 @@
-"""Declarations of columns by processes, and the layout of a forest of messages.
+"""Columns as processes declare them, and forests of their messages. A missing cell has a flat message: it is integrated out.
 
 A process declares the kind of its columns, Gaussian or sites with states, with the messages of the leaves and the parameters of
 that kind. `make_forest` combines the declarations of all parts of a table in the order that `coaltree.process.kernels.messages`

@@ -1,4 +1,4 @@
-"""Held-out rows: how likely the other rows make them, and what they predict for each of their cells."""
+"""Held-out rows: their density given the other rows, and predictions of their cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parameters of a fit, their defaults and what they may be."""
+"""The parameters of a fit, their defaults, and checks of their values and combinations."""
 
 from __future__ import annotations
 
