@@ -62,9 +62,9 @@ class State(NamedTuple):
 def room_for_chain(
     X: FloatArray, process: Process, power: float = 1.0, unseen: UnseenColumns | None = None
 ) -> tuple[Any, Any, Any]:
-    """Return a forest with the messages of the rows, and room for a tree over them and its places.
+    """Return a forest with the messages of the rows, and scratch memory for a tree over them and its branches.
 
-    Unseen columns come after those of the table. They have no weight unless they are given one.
+    Unseen columns come after those of the table. They have weight 0 until their weights are set.
     """
     n = len(X)
     if unseen is None:
@@ -122,7 +122,7 @@ class Chain:
         self._make_messages(process, children, 2 * n - 2, tree.heights)
 
     def _make_messages(self, process: Process, children: IntArray, root: int, heights: FloatArray) -> None:
-        """Make all messages of a tree anew; its children and heights are by slot."""
+        """Compute all messages of a tree, whose children and heights are given by slot."""
         self._message_process = process  # the chain's own, but for a chain that has not moved yet
         self._unseen = process.unseen_columns(self._X)
         self._forest, self._history, self._segments = room_for_chain(self._X, process, self._power, self._unseen)
@@ -132,7 +132,7 @@ class Chain:
         self._update_log_joint()
 
     def _update_log_joint(self) -> None:
-        """Set the log joint density, and clear rounding errors away: what follows depends on the tree alone."""
+        """Set the log joint density and remove rounding errors, so that the chain depends only on the tree from here on."""
         self._log_joint = self._unconditional_log_joint()
         self._log_recorded = 0.0
         if self._unseen is not None:
@@ -140,7 +140,7 @@ class Chain:
             self._log_recorded = self._log_recorded_at(self._unseen, children, heights)
 
     def _unconditional_log_joint(self) -> float:
-        """Return the log joint density of the tree and all weighted columns; make all messages anew."""
+        """Return the log joint density of the tree and all weighted columns, and compute all messages again."""
         ladder = np.asarray(self._history.ladder)
         live = np.arange(len(ladder) + 1, 1, -1)
         waits = np.diff(ladder, prepend=0.0)
@@ -152,7 +152,7 @@ class Chain:
         return self._power * float(unseen.n_recorded @ np.log(unseen.probabilities(children, heights)[1]))
 
     def _numbered(self) -> tuple[IntArray, FloatArray]:
-        """Return the children of the merges and the heights of all nodes, numbered as those of a tree are."""
+        """Return the children of the merges and the heights of all nodes, numbered as in a tree."""
         children, heights, _ = self._in_order()
         return children, np.append(np.zeros(self.n_leaves), heights)
 
@@ -169,33 +169,33 @@ class Chain:
 
     @property
     def log_joint(self) -> float:
-        """Log joint density of the tree and the data, whose likelihood is raised to the power of the chain."""
+        """Log joint density of the tree and the data, with the likelihood raised to the power of the chain."""
         return self._log_joint + self._leaves - self._log_recorded
 
     @property
     def n_leaves(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self._X)
 
     @property
     def table(self) -> FloatArray:
-        """The table that the messages are made of, see `ParameterSampler`."""
+        """The table of the messages, see `ParameterSampler`."""
         return self._X
 
     def start_at(self, tree: Tree, rng: np.random.Generator) -> None:
-        """Go on from another tree with other random numbers, as a new chain would; messages of the rows stay."""
+        """Continue from another tree with other random numbers, as a new chain would; the messages of the rows are kept."""
         self._rng = rng
         set_children(self._history, tree.children, 2 * self.n_leaves - 2)
         set_heights(self._forest, self._history, tree.heights)
         self._update_log_joint()
 
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
-        """Return the tree as it is."""
+        """Return the current tree."""
         children, heights, _ = self._in_order()
         return Tree(children, np.append(np.zeros(self.n_leaves), heights), leaf_names)
 
     def move(self, count: int, *, hold: bool = False) -> None:
-        """Make some moves; then, unless they stay as they are, draw the parameters, or if these are held the missing cells."""
+        """Make some moves. Then draw the parameters if they are sampled, or only the missing cells if parameters are fixed."""
         if self._unseen is None:
             self._make_moves(count)
         else:
@@ -210,7 +210,7 @@ class Chain:
             self._draw_parameters(self._sampler)
 
     def _make_moves(self, count: int) -> None:
-        """Make some moves under the present weights of columns."""
+        """Make some moves with the current weights of columns."""
         make_moves(
             self._forest,
             self._history,
@@ -226,9 +226,9 @@ class Chain:
         )
 
     def _move_with_unseen(self, unseen: UnseenColumns, count: int) -> None:
-        """Draw how many columns were not recorded, eq. (13.11), make some moves given that, and scale the tree without it.
+        """Draw how many columns were not recorded, eq. (13.11), make moves given these numbers, and scale the tree without them.
 
-        Given these numbers the heights can change but little; the scaling, which sums over them, brings the rest.
+        Given these numbers, heights can change only a little; scaling, which sums over the numbers, changes them further.
         """
         self._forest.set_last_weights(self._power, unseen.draw_counts(*self._numbered(), self._rng, self._power))
         self._log_joint = self._unconditional_log_joint()
@@ -247,7 +247,7 @@ class Chain:
         set_heights(self._forest, self._history, factor * heights)
 
     def _draw_parameters(self, sampler: ParameterSampler[Any]) -> None:
-        """Draw the parameters given the tree, and set the clock of both: eq. (13.4) to (13.7)."""
+        """Draw the parameters given the tree, and rescale the clock of both: eq. (13.4) to (13.7)."""
         tree, n = self.tree(), self.n_leaves
         process, factor = sampler.draw(self.process, tree, self._rng), 1.0
         if sampler.clock_exponent(process) is not None:
@@ -271,10 +271,10 @@ class Chain:
         return np.array(self._history.children), self._history.root, heights.copy()
 
     def climb(self, first: int, last: int, least_gain: float) -> int:
-        """Hang some subtrees, by the slots of their tops, where each fits best; return how many moved.
+        """Move some subtrees, given by the slots of their tops, to where each fits best; return how many moved.
 
-        Unrecorded columns join the table in their expected numbers. The log joint grows at least as much as that of this larger
-        table: this is a step of expectation-maximisation.
+        Unrecorded columns are added to the table in their expected numbers. The log joint increases at least as much as that of
+        this larger table: this is a step of expectation-maximisation.
         """
         if self._unseen is not None:
             counts = self._unseen.expected_counts(*self._numbered(), self._power)
@@ -306,7 +306,7 @@ class Chain:
         return np.sort(number[children[slots]], axis=1), heights[slots], slots
 
     def sample(self) -> Sample:
-        """Return the tree as it is."""
+        """Return the current tree, densities and parameters as a sample."""
         children, heights, slots = self._in_order()
         return Sample(
             children,
@@ -319,11 +319,11 @@ class Chain:
         )
 
     def parameter_names(self) -> list[str]:
-        """Return the names of the parameters that are drawn."""
+        """Return the names of the sampled parameters."""
         return self.process.parameter_names(range(self._X.shape[1])) if self._sampler else []
 
     def _parameters(self) -> FloatArray:
-        """Return the parameters as they are; none where they stay as they are."""
+        """Return the current parameters; none if they are not sampled."""
         return self.process.parameter_values() if self._sampler else np.zeros(0)
 
     def state(self) -> State:
@@ -351,7 +351,7 @@ class Chain:
 
 
 def without_ties(tree: Tree, rng: np.random.Generator) -> Tree:
-    """Return the tree with merges at the same height, or at height 0, drawn a little apart."""
+    """Return the tree with merges at the same height, or at height 0, moved slightly apart."""
     n, heights = tree.n_leaves, tree.heights.copy()
     least = TIE * (float(heights[-1]) or 1.0)
     for k in range(n, 2 * n - 1):

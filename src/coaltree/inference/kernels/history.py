@@ -1,8 +1,8 @@
-"""A tree that is being changed, with the messages that go up and down its branches.
+"""A tree that moves change in place, with the upward and downward messages of its branches.
 
-Nodes keep their slots, leaves first; a node that is taken out gives its slot to the one that is put in. Slot b of the forest
-holds what lies at and below node b, slot ``nodes + b`` what lies beyond the branch above it, made on demand. See
-`coaltree.process.likelihood` for how that travels.
+Nodes keep their slots, leaves first; a new node takes the slot of the node that was removed. Slot b of the forest holds the
+upward message of node b, slot ``nodes + b`` the downward message into the branch above it, which is made on demand. See
+`coaltree.process.likelihood` for how messages travel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NONE = -1  # stands above the root, and below leaves
 
 
 class History:
-    """Who is whose parent, and how many lineages live when: room for a tree of n leaves."""
+    """The parent and children of each node, and the number of live lineages at each height, for a tree of n leaves."""
 
     def __init__(self, n):
         self.n = n
@@ -40,12 +40,12 @@ class History:
 
 
 def slots_of(n):
-    """Return how many slots the forest of n leaves needs."""
+    """Return the number of slots that the forest of n leaves needs."""
     return 2 * (2 * n - 1)
 
 
 def set_children(history, children, root):
-    """Say who has merged at each merge, and which one was the last."""
+    """Set the children of each merge, and the root."""
     n = history.n
     np.asarray(history.children)[n:] = children
     parent = np.asarray(history.parent)
@@ -55,18 +55,18 @@ def set_children(history, children, root):
 
 
 def set_heights(forest, history, heights):
-    """Say how high nodes are, by slot; messages are to be made after that, see `log_likelihood_of`."""
+    """Set the heights of nodes, by slot; messages must be computed after that, see `log_likelihood_of`."""
     np.asarray(forest.height)[: history.n_nodes] = heights
     np.asarray(history.ladder)[:] = np.sort(heights[history.n :])
 
 
 def merge_children(forest, history, node, scratch):
-    """Make the upward message of a node, whose height is known, from its children's."""
+    """Compute the upward message of a node, whose height is known, from those of its children."""
     op.merge(forest, history.children[node, 0], history.children[node, 1], forest.height[node], node, scratch)
 
 
 def merge_up_to(forest, history, node, last, scratch):
-    """Make the upward messages of a node and those above it, up to `last`; NONE for all."""
+    """Compute the upward messages of a node and its ancestors, up to `last`; NONE for all."""
     while node != NONE:
         merge_children(forest, history, node, scratch)
         if node == last:
@@ -75,7 +75,7 @@ def merge_up_to(forest, history, node, last, scratch):
 
 
 def set_area(history, first, last):
-    """Add up the live lineages anew from a rung of the ladder up to, but not with, another."""
+    """Sum the live lineages again from one rung of the ladder up to, but excluding, another."""
     below = before = 0.0
     if first > 0:
         below, before = history.ladder[first - 1], history.area[first - 1]
@@ -96,7 +96,7 @@ def rung_at(history, h):
 
 
 def move_rung(history, old, new):
-    """Let a merge at height `old` be one at height `new`."""
+    """Move a merge from height `old` to height `new` in the ladder."""
     k = rung_at(history, old)
     first = k
     while k + 1 < history.n - 1 and history.ladder[k + 1] < new:
@@ -114,7 +114,7 @@ def move_rung(history, old, new):
 
 
 def lineages_up_to(history, h):
-    """Return the number of live lineages, integrated from 0 up to a height."""
+    """Return the integral of the number of live lineages from 0 to a height."""
     k = rung_at(history, h)
     if k == 0:
         return history.n * h
@@ -138,7 +138,7 @@ def sibling_of(history, node):
 
 
 def replace_child(history, p, old, new):
-    """Let a node's parent have another child; NONE stands above the root."""
+    """Replace a child of a node's parent; NONE is above the root."""
     history.parent[new] = p
     if p == NONE:
         history.root = new
@@ -149,13 +149,13 @@ def replace_child(history, p, old, new):
 
 
 def cut_off(history, s):
-    """Take a node's parent out of the tree, so that its sibling hangs from its grandparent."""
+    """Remove the parent of a node from the tree, so that the sibling becomes a child of the grandparent."""
     p = history.parent[s]
     replace_child(history, history.parent[p], p, sibling_of(history, s))
 
 
 def hang_on(forest, history, s, p, b, h):
-    """Put a node p into the branch above b, at height h, from which s hangs."""
+    """Insert a node p into the branch above b at height h, with s as its other child."""
     replace_child(history, history.parent[b], b, p)
     history.parent[b] = history.parent[s] = p
     history.children[p, 0], history.children[p, 1] = b, s
@@ -163,7 +163,7 @@ def hang_on(forest, history, s, p, b, h):
 
 
 def send_down(forest, history, b, scratch):
-    """Make the message that comes down into the branch above b, from what comes down into its parent's."""
+    """Compute the downward message into the branch above b from that of its parent."""
     p = history.parent[b]
     sibling, above, into = sibling_of(history, b), history.n_nodes + p, history.n_nodes + b
     top = forest.height[p]
@@ -177,7 +177,7 @@ def send_down(forest, history, b, scratch):
 
 
 def send_down_to(forest, history, b, scratch):
-    """Make the messages that come down from the root to b."""
+    """Compute the downward messages from the root to b."""
     count = 0
     while b != history.root:
         history.path[count] = b
@@ -189,7 +189,7 @@ def send_down_to(forest, history, b, scratch):
 
 
 def log_likelihood_of(forest, history):
-    """Return the log likelihood ratio of the whole tree; make all upward messages anew, and count live lineages anew."""
+    """Return the log likelihood ratio of the whole tree; compute all upward messages and count live lineages again."""
     pair = op.Pair(forest)
     with cython.nogil:
         total = climb_tree(forest, history, pair)
@@ -197,7 +197,7 @@ def log_likelihood_of(forest, history):
 
 
 def climb_tree(forest, history, pair):
-    """Return `log_likelihood_of`, with a pair for scratch."""
+    """Return `log_likelihood_of`, given a pair as scratch memory."""
     set_area(history, 0, history.n - 1)
     put_in_order(history)
     total = 0.0
@@ -216,7 +216,7 @@ def climb_tree(forest, history, pair):
 def climb_scaled_tree(forest, history, factor, pair):
     """Return the log likelihood ratio of the tree with all heights multiplied by a factor.
 
-    The tree stays as it is: messages go into the slots of those that come down, which are made on demand.
+    The tree does not change: messages are written to the slots of downward messages, which are made on demand.
     """
     put_in_order(history)
     total, n, n_nodes = 0.0, history.n, history.n_nodes
@@ -233,7 +233,7 @@ def climb_scaled_tree(forest, history, factor, pair):
 
 
 def scale_tree(forest, history, factor):
-    """Multiply all heights by a factor after `climb_scaled_tree`, which has made the messages."""
+    """Multiply all heights by a factor after `climb_scaled_tree`, which has computed the messages."""
     n, n_nodes = history.n, history.n_nodes
     for k in range(n - 1):
         op.move(forest, n_nodes + n + k, n + k)
@@ -243,7 +243,7 @@ def scale_tree(forest, history, factor):
 
 
 def put_in_order(history):
-    """List the merges' nodes in `order`, children before parents."""
+    """List the nodes of the merges in `order`, children before parents."""
     done = history.n - 2
     history.order[done] = history.root
     k = done
