@@ -1,11 +1,11 @@
-"""What do holes cost? Prints the table of docs/comparison.md: wines with cells erased, beside Ward's method.
+"""Clusters of wines with cells removed, compared with Ward's method: prints a table of docs/comparison.md.
 
 Run with ``python benchmarks/holes.py``; it takes some ten seconds.
 
-The 178 wines that come with scikit-learn are of three cultivars. A share of the cells is erased at random, and the rows are
+The 178 wines that come with scikit-learn are of three cultivars. A share of the cells is removed at random, and the rows are
 clustered: by coaltree with default settings, by its tree cut into three, and by Ward's method into three, after holes were filled
 with the columns' means and columns were standardised. The figures are the mean adjusted Rand index against the cultivars with its
-standard error over the draws, and how often coaltree that was told nothing is ahead of Ward.
+standard error over the draws, and how often coaltree without the number of clusters is ahead of Ward.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 import coaltree as ct
 
 SHARES = (0.1, 0.2, 0.3)
-METHODS = ("coaltree, told nothing", "coaltree, told three", "Ward, told three")
+METHODS = ("coaltree, number unknown", "coaltree, number given", "Ward, number given")
 
 
 def indices(share, seed):
@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two draws instead of twenty")
     n_draws = 2 if parser.parse_args().quick else 20
     warnings.simplefilter("ignore", ct.errors.InputWarning)
-    print(f"| erased | {' | '.join(METHODS)} | {METHODS[0]}, is ahead |\n|---|{'---|' * (len(METHODS) + 1)}")
+    print(f"| removed | {' | '.join(METHODS)} | {METHODS[0]}, is ahead |\n|---|{'---|' * (len(METHODS) + 1)}")
     for share in SHARES:
         found = np.array([indices(share, seed) for seed in range(n_draws)])
         errors = found.std(axis=0, ddof=1) / np.sqrt(n_draws)

@@ -91,10 +91,10 @@ def pages() -> None:
     intervals(**{name: value for name, value in names_of("missing_data", "inside = ").items() if name in INTERVALS})
 
 
-INTERVALS = ("whole", "petals", "low", "high")
+INTERVALS = ("complete", "petals", "low", "high")
 
 
-def intervals(whole: pd.DataFrame, petals: object, low: np.ndarray, high: np.ndarray) -> None:
+def intervals(complete: pd.DataFrame, petals: object, low: np.ndarray, high: np.ndarray) -> None:
     """Draw the intervals of hidden cells, in the order of their means."""
     hidden = np.flatnonzero(petals.missing)
     hidden = hidden[np.argsort(petals.mean[hidden])]
@@ -102,7 +102,7 @@ def intervals(whole: pd.DataFrame, petals: object, low: np.ndarray, high: np.nda
     figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
     axes.vlines(at, low[hidden], high[hidden], color="tab:cyan", linewidth=4, alpha=0.6, label="90 % interval")
     axes.plot(at, petals.mean[hidden], "o", color="tab:blue", label="mean")
-    axes.plot(at, whole["petal length (cm)"].to_numpy()[hidden], "x", color="black", label="truth")
+    axes.plot(at, complete["petal length (cm)"].to_numpy()[hidden], "x", color="black", label="truth")
     axes.set_xticks(at, [f"row {row}" for row in hidden], rotation=60, ha="right")
     axes.set_ylabel("petal length (cm)")
     axes.legend(frameon=False)
