@@ -172,8 +172,8 @@ def odd_cell_verdict(facts: ReportFacts, cells: OddCells) -> Verdict | None:
     where = "" if n_rows == facts.tree.n_leaves else f" of {n_rows:,} rows"
     number = "none is" if not cells.n_rare else "1 is" if cells.n_rare == 1 else f"{cells.n_rare:,} are"
     answer = (
-        f"Of {cells.n_cells:,} observed cells{where}, {number} so odd that chance makes only one cell in 1,000 as odd; "
-        f"about {by_chance:,.1f} are expected."
+        f"Of {cells.n_cells:,} observed cells{where}, {number} as odd as only one cell in 1,000 should be; about "
+        f"{by_chance:,.1f} are expected by chance."
     )
     state = "plain" if cells.n_rare else "good"
     if cells.n_rare and pdtrc(cells.n_rare - 1, by_chance) < MAX_CHANCE:
