@@ -569,11 +569,13 @@ def test_wrong_numbers_of_draws(fitted, numbers, n_draws):
 # -- a sample of trees -------------------------------------------------------------------------------------------------
 
 
-def test_a_sample_of_trees_fills_too(numbers):
+def test_a_sample_of_trees_fills_too(numbers, monkeypatch):
     """Placing rows anew on trees from the posterior changes nothing on average: what their beliefs say, but for chance.
 
-    The standard error of the difference is that of six runs.
+    The standard error of the difference is that of six runs, whose chains are long enough to forget where they began.
     """
+    for name in ("MIN_SWEEPS", "MAX_SWEEPS"):
+        monkeypatch.setattr(posterior_draws, name, 40)
     X = numbers[:14]
     settings = {"inference": "smc", "noise": 0.3, "n_particles": 50}
     middle, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
