@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import os
+import tracemalloc
 from decimal import Decimal
 
 import dask.array as da
@@ -12,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import xarray as xr
+from sklearn.metrics import adjusted_rand_score
 
 import coaltree as ct
 from coaltree._validation import quote
@@ -182,6 +184,54 @@ def test_durations_and_arrow_dates(frame):
     assert new.values[:5].tolist() == column.values[:5].tolist()
 
 
+@pytest.mark.usefixtures("short_chains")
+def test_commands_with_durations(tmp_path, monkeypatch, capsys):
+    frame = pl.DataFrame({"id": list("abcdef"), "took": DURATIONS, "day": DATES, "x": X})
+    frame.write_parquet(tmp_path / "t.parquet")
+    run = command_in(tmp_path, monkeypatch, capsys)
+    model = "out/model.coaltree"
+    for arguments in (
+        ("fit", "t.parquet", "-o", "out"),
+        ("score", model, "t.parquet", "-o", "s.csv"),
+        ("place", model, "t.parquet", "-o", "p.csv"),
+        ("impute", "t.parquet", "--model", model, "-o", "f.parquet"),
+    ):
+        code, _, err = run(*arguments)
+        assert (code, err if code else "") == (0, "")
+    filled = pl.read_parquet(tmp_path / "f.parquet")
+    assert filled.schema == frame.schema
+    assert filled.null_count().row(0) == (0, 0, 0, 0)
+    assert filled[:5].equals(frame[:5])
+
+
+# ------------------------------------------------------------------------------------------ wide tables
+
+
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")  # some columns are constant
+@pytest.mark.parametrize("kind", ["real", "categorical"])
+def test_memory_of_wide_tables_grows_with_the_cells(kind):
+    """Products of all pairs of columns would take sixteen times as much."""
+    rng, peaks = np.random.default_rng(0), []
+    for n_columns in (10, 500, 2000):  # the first one loads what is loaded late
+        table = rng.normal(size=(5, n_columns)) if kind == "real" else rng.choice(list("uvw"), size=(5, n_columns))
+        tracemalloc.start()
+        try:
+            ct.CoalescentClustering().fit(table)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[2] < 5 * peaks[1]
+
+
+def test_many_real_columns():
+    """The table of gene expression that ended in an assertion."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 4, size=400)
+    table = rng.normal(rng.normal(size=(4, 2000))[group], 1.0)
+    labels = ct.CoalescentClustering().fit(table).labels_
+    assert adjusted_rand_score(group, labels) == 1
+
+
 # --------------------------------------------------------------------------------------------- numbers
 
 
@@ -286,6 +336,42 @@ def test_odd_values_of_parameters_are_quoted_briefly():
         assert len(str(error.value)) < 600
     with refused("process 1"):
         ct.log_joint(ct.simulate_tree(2, random_state=0), [[1.0], [2.0]], 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "t.csv", "--dry-run", "--inference", LONG),
+        ("fit", "t.csv", "--dry-run", "--dask", LONG),
+        ("fit", "t.csv", "--dry-run", "--drop", LONG),
+        ("fit", "t.csv", "-o", LONG),
+        ("fit", LONG, "-o", "out"),
+        ("fit", "t.nex", "-o", "out"),
+        ("convert", "t.nex", "o.nwk"),
+        ("score", LONG, "t.csv"),
+        (LONG,),
+    ],
+    ids=lambda arguments: " ".join(arguments)[:30],
+)
+def test_commands_quote_briefly(arguments, tmp_path, monkeypatch, capsys):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n3,4\n")
+    (tmp_path / "t.nex").write_text(f"#NEXUS\nbegin {LONG};\nmatrix;\nend;\n")
+    code, _, err = command_in(tmp_path, monkeypatch, capsys)(*arguments)
+    assert code == 2
+    assert max(map(len, err.splitlines())) < 1000
+
+
+def test_a_simulation_beyond_memory(tmp_path, monkeypatch, capsys):
+    run = command_in(tmp_path, monkeypatch, capsys)
+    for arguments in (("99999999999",), ("1000", "--real", "9999999999")):
+        code, _, err = run("simulate", *arguments, "-o", "o.csv")
+        assert code == 2
+        assert "memory" in err.splitlines()[-1]
+
+
+def test_covariances_of_the_largest_numbers():
+    process = ct.Brownian(np.diag([1.7e308, 1.7e308]))
+    assert np.isfinite(process.variance).all()
 
 
 def test_odd_arguments(tmp_path):

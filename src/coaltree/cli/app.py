@@ -23,6 +23,7 @@ from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyE
 _PARAMETERS = re.compile(
     r"(?<![\w'\"])(standardize|min_cluster_size|n_clusters|resolution|noise)=(\"\w+\"|True|False|[\d.]*\d)"
 )
+MAX_WORD, MAX_SHOWN = 300, 80  # characters: names of files with their folders are shown in full
 _FLAGS = {"True": "yes", "False": "no"}
 
 app = typer.Typer(
@@ -174,7 +175,9 @@ def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a text in one line, without words that nobody can read, such as an option with a whole file as its value."""
+    words = (word if len(word) <= MAX_WORD else f"{word[:MAX_SHOWN]}..." for word in text.split())
+    return " ".join(words)
 
 
 def run() -> None:

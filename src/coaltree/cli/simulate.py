@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from .._parameters import Integer, Interval, RealProcess, TreeFormat, check_option
+from .._validation import check_memory
 from ..errors import InputError
 from ..table.messages import count
 from .app import Notes, app, report_errors
@@ -195,6 +196,8 @@ class _Simulation(NamedTuple):
         from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
         from ..tree.coalescent import simulate_tree
 
+        n_cells = self.n_rows * (4 + self.n_real + self.n_categorical)  # names and a tree are as large as four columns
+        check_memory(50.0 * n_cells, f"A table of {self.n_rows:,} rows", "use fewer rows or columns")
         rng = np.random.default_rng(self.seed)
         tree = simulate_tree(self.n_rows, rng, leaf_names=[f"r{i}" for i in range(1, self.n_rows + 1)])
         columns: dict[str, list[Any]] = {"name": list(tree.leaf_names)}

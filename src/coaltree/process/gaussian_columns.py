@@ -141,9 +141,10 @@ def check_covariance(array: FloatArray, name: str) -> FloatArray:
     if array.shape[0] != array.shape[1] or not np.all(np.isfinite(array)):
         raise InputError(f"{name} has shape {array.shape}; a covariance matrix must be square and finite.")
     deviations = np.sqrt(np.abs(np.diag(array)))
-    if np.any(np.abs(array - array.T) > ASYMMETRY * np.outer(deviations, deviations)):
+    half = 0.5 * array  # sums and differences of halves do not overflow
+    if np.any(np.abs(half - half.T) > 0.5 * ASYMMETRY * np.outer(deviations, deviations)):
         raise InputError(f"{name} is a matrix that is not symmetric; a covariance matrix must be.")
-    array = 0.5 * (array + array.T)
+    array = half + half.T
     try:
         np.linalg.cholesky(array)
     except np.linalg.LinAlgError:
