@@ -195,7 +195,7 @@ def run() -> None:
 
 @cache
 def _command() -> Any:
-    """Return the program with all its commands; typer reads their options anew whenever it is asked, which takes 20 ms."""
+    """Return the program with all its commands, cached because typer takes 20 ms to read their options."""
     return typer.main.get_command(app)
 
 

@@ -422,7 +422,7 @@ def _target_paths(table: TableFile, output: Path, draws: int | None) -> list[Pat
         )
     if not table.is_characters and kinds != [kind] + [".gz"] * table.compressed:
         raise InputError(
-            f"{output.name} is to be a file of the kind of {table.name}: choose a name that ends with {table.ending}."
+            f"{output.name} must have the format of {table.name}: choose a name that ends with {table.ending}."
         )
     if draws is None:
         return [output]

@@ -225,7 +225,7 @@ def _download(name: str, source: Source) -> Path:
         import pooch
     except ImportError as error:
         raise MissingDependencyError(
-            f"{name} must be downloaded, which needs pooch, which is not installed: "
+            f"{name} must be downloaded with pooch, which is not installed: "
             f'pip install "coaltree[data]", or name a folder that has the file in {FOLDER_VARIABLE}.'
         ) from error
     folder = Path(pooch.os_cache("coaltree"))
