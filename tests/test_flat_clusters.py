@@ -340,7 +340,7 @@ def test_noise_columns_beside_informative_ones():
         [rng.normal(size=(150, 2)) + 12 * np.array([[0, 0], [1, 0], [0, 1]])[classes], rng.normal(size=(150, 50))]
     )
     known = told(X, n_clusters=3)
-    assert adjusted_rand_score(classes, known.labels_) > 0.05  # better than chance, whose index is 0 on average
+    assert adjusted_rand_score(classes, known.labels_) > 0.8
     assert np.bincount(known.labels_).min() >= 3
 
 
