@@ -21,6 +21,7 @@ from coaltree.process.base import WeightedTrees
 from coaltree.process.covariance_sampling import CovariancePrior, draw_inverse_wishart
 from coaltree.process.kernels.components import draw_missing, send_up
 from coaltree.process.multinomial import _best_equilibria, _best_noise, _best_rates, _draw_noise, expect_redraws
+from coaltree.process.normal_scores import WIDTHS, Marginal
 from coaltree.process.predictions import Predictions
 from coaltree.tree.attachment import Survival
 from coaltree.tree.coalescent import pair_counts
@@ -356,6 +357,33 @@ def test_predictive_density_and_missing_cells():
     mean = first / density
     assert cells.mean[0, 1] == pytest.approx(mean, abs=0.02)
     assert cells.sd[0, 1] == pytest.approx(math.sqrt(second / density - mean**2), rel=0.02)
+
+
+@formula("9.8")
+def test_normal_scores():
+    x = np.sort(np.random.default_rng(0).exponential(size=60))
+    marginal = Marginal.fit(x)
+    mu, sigma, distances = x.mean(), x.std(), np.sort(np.abs(x[:, None] - x), axis=1)
+
+    def score(at, k, factor, a):
+        h = factor * distances[:, k]
+        kernels = stats.norm.cdf((at[:, None] - x) / h).mean(axis=1)
+        return stats.norm.ppf(a * stats.norm.cdf((at - mu) / sigma) + (1 - a) * kernels)
+
+    def left_out(k, factor, a):
+        h = factor * distances[:, k]
+        density = stats.norm.pdf(x[:, None], x, h)
+        np.fill_diagonal(density, 0.0)
+        return np.log(a * stats.norm.pdf(x, mu, sigma) + (1 - a) * density.sum(axis=1) / (len(x) - 1)).sum()
+
+    shares = np.linspace(0.02, 0.98, 97)
+    best, k, factor = max((left_out(k, factor, a), k, factor) for k, factor in WIDTHS for a in shares)
+    inner = marginal.knots[(marginal.knots > x[0]) & (marginal.knots < x[-1])]
+    found = minimize_scalar(
+        lambda a: np.abs(marginal.apply(inner) - score(inner, k, factor, a)).max(), bounds=(0.02, 0.98)
+    )
+    assert found.fun < 1e-3
+    assert left_out(k, factor, found.x) > best - 0.3  # of a sum over 60 cells: the search for a stops early
 
 
 @formula("10.1", "10.2")

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from .._extensions import are_compiled
 from .._random import RandomState, as_generator
 from ..process.base import Process
+from ..process.normal_scores import NormalScores
 from ..tree.tree import Tree
 from .chain import Chain, without_ties
 from .executors import ThreadExecutor, thread_count
 
 FloatArray = NDArray[np.float64]
 
-N_CHAINS = 2
+N_CHAINS = 2  # the first over the columns, the second over their normal scores if there are any
 DRAWS_PER_CHAIN = 25  # draws of each chain
 # Sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them.
 N_TREE_SWEEPS = 10
@@ -44,7 +45,8 @@ class Draw(NamedTuple):
 
     tree: Tree
     process: Process
-    X: FloatArray  # as given, but for missing cells that are drawn too, and for rounding
+    X: FloatArray  # as given, but for missing cells that are drawn too, and for rounding; or the scores of all that
+    scores: NormalScores | None = None
 
 
 class Plan(NamedTuple):
@@ -60,6 +62,7 @@ def posterior_draws(
     process: Process,
     tree: Tree,
     *,
+    scored: tuple[NormalScores, Process] | None = None,
     hold_noise: bool = False,
     n_jobs: int | None = None,
     random_state: RandomState = None,
@@ -75,6 +78,8 @@ def posterior_draws(
         A resolved one; the chains begin with its parameters.
     tree : Tree
         Over the rows; the chains begin with it.
+    scored : tuple of NormalScores and Process, optional
+        Scores of the table, and a process for them. If given, half of the chains draw trees over the scores.
     hold_noise : bool, default False
         Leave the noise as it is.
     n_jobs : int, optional
@@ -89,7 +94,8 @@ def posterior_draws(
     """
     seeds = as_generator(random_state).integers(2**63, size=N_CHAINS).tolist()
     plan = _plan(*X.shape)
-    chains = [_init_chain(X, process, tree, seed, hold_noise) for seed in seeds]
+    models: list[tuple[NormalScores | None, Process]] = [(None, process), scored or (None, process)]
+    chains = [_init_chain(X, *model, tree, seed, hold_noise) for model, seed in zip(models, seeds, strict=True)]
     found: list[list[Draw]] = [[] for _ in chains]
     bounds = np.unique(np.linspace(0, plan.n_sweeps, N_REPORTS + 1).astype(int))
     threads = ThreadExecutor(thread_count(n_jobs))
@@ -100,12 +106,15 @@ def posterior_draws(
             found[number].extend(draws)
         if progress:
             progress(last / plan.n_sweeps)
-    return [draw for draws in found for draw in draws]
+    return [draw._replace(scores=scores) for (scores, _), draws in zip(models, found, strict=True) for draw in draws]
 
 
-def _init_chain(X: FloatArray, process: Process, tree: Tree, seed: int, hold_noise: bool) -> Chain:
+def _init_chain(
+    X: FloatArray, scores: NormalScores | None, process: Process, tree: Tree, seed: int, hold_noise: bool
+) -> Chain:
     rng = np.random.default_rng(seed)
-    sampler = process.sampler(process.jitter_rounded(X, rng), hold_noise)
+    X = process.jitter_rounded(X, rng)
+    sampler = process.sampler(X if scores is None else scores.apply(X), hold_noise)
     tree = without_ties(tree, rng)
     for _ in range(N_CELL_DRAWS):
         sampler.draw_cells(process, tree, rng)

@@ -15,6 +15,7 @@ from ..inference.posterior_draws import Draw
 from ..inference.results import MCMCResult, SMCResult
 from ..process import brownian, mixed, multinomial, ornstein_uhlenbeck  # noqa: F401  whose classes files may name
 from ..process.base import Process
+from ..process.normal_scores import Marginal, NormalScores
 from ..table.cells import Category
 from ..table.encoding import Encoding, Kind
 from ..table.scaling import PowerTransform
@@ -401,7 +402,9 @@ def draws_to_members(draws: Sequence[Draw], matrix: FloatArray) -> dict[str, byt
     The draws of a chain differ only in the missing cells of the table, so observed cells are stored once per chain.
     """
     missing = np.isnan(matrix)
-    return {
+    scores = draws[-1].scores
+    members = {} if scores is None else {"draw_scores.npy": array_to_bytes(_scores_to_array(scores), "<f8")}
+    return members | {
         "draw_children.npy": array_to_bytes(np.stack([draw.tree.children for draw in draws]), "<i4"),
         "draw_heights.npy": array_to_bytes(np.stack([draw.tree.merge_heights for draw in draws]), "<f8"),
         "draw_parameters.npy": array_to_bytes(np.stack([draw.process.parameter_values() for draw in draws]), "<f8"),
@@ -414,11 +417,34 @@ def draws_to_members(draws: Sequence[Draw], matrix: FloatArray) -> dict[str, byt
 
 def draws_to_json(draws: Sequence[Draw], matrix: FloatArray) -> dict[str, Any]:
     """Return the facts about draws for JSON."""
+    scores = draws[-1].scores
     return {
         "n_draws": len(draws),
         "first_of_each_table": _first_draws(draws, np.isnan(matrix)),
+        "n_scored": sum(draw.scores is not None for draw in draws),  # the last ones
+        "n_knots": [] if scores is None else [len(marginal.knots) for marginal in scores.marginals],
         "process": process_to_json(draws[0].process),
     }
+
+
+def _scores_to_array(scores: NormalScores) -> FloatArray:
+    """Return the knots of all columns, one after the other, and their scores."""
+    return np.stack(
+        [np.concatenate([marginal[k] for marginal in scores.marginals]) for k in range(len(Marginal._fields))]
+    )
+
+
+def _read_scores(archive: Archive, written: Any) -> NormalScores | None:
+    counts = [
+        read_integer(entry, "n_knots", 2) for entry in read_list(read_field(written, "n_knots", "draws"), "n_knots")
+    ]
+    if not counts:
+        return None
+    numbers = archive.read_array("draw_scores.npy", "<f8", (2, sum(counts)))
+    parts = np.split(numbers, np.cumsum(counts)[:-1], axis=1)
+    if not np.isfinite(numbers).all() or any(np.any(np.diff(part) <= 0) for part in parts):
+        raise InputError("its draw_scores.npy does not hold increasing finite numbers")
+    return NormalScores(tuple(Marginal(*part) for part in parts))
 
 
 def _first_draws(draws: Sequence[Draw], missing: NDArray[np.bool_]) -> list[int]:
@@ -455,6 +481,14 @@ def read_draws(
         raise InputError("first_of_each_table is not an increasing list of its draws")
     first = process_from_json(read_field(written, "process", "draws"))
     check_process(first, encoding)
+    scores, n_scored = (
+        _read_scores(archive, written),
+        read_integer(read_field(written, "n_scored", "draws"), "n_scored"),
+    )
+    if n_scored >= count or (n_scored > 0) != (scores is not None):
+        raise InputError("n_scored does not agree with its other numbers")
+    if scores is not None and len(scores.marginals) > matrix.shape[1]:
+        raise InputError("n_knots has more columns than the table")
     missing = np.isnan(matrix)
     n, n_missing = len(matrix), int(missing.sum())
     children = archive.read_array("draw_children.npy", "<i4", (count, n - 1, 2)).astype(np.intp)
@@ -472,5 +506,6 @@ def read_draws(
         X = np.empty_like(matrix)
         X[~missing], X[missing] = tables[np.searchsorted(firsts, k, side="right") - 1], cells[k]
         process = first.with_parameter_values(parameters[k]).resolve(X)
-        draws.append(Draw(Tree(children[k], np.append(np.zeros(n), heights[k]), names), process, X))
+        tree = Tree(children[k], np.append(np.zeros(n), heights[k]), names)
+        draws.append(Draw(tree, process, X, scores if k >= count - n_scored else None))
     return draws

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
+from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions, Whitening
 from .kernels.places import whiten
 
@@ -37,9 +38,13 @@ class Coordinates:
         The training table, with missing cells.
     real : ndarray of int
         Its real columns.
+    scores : NormalScores, optional
+        The process describes these scores in place of the columns.
     """
 
-    def __init__(self, process: Process, X: FloatArray, real: IntArray) -> None:
+    def __init__(self, process: Process, X: FloatArray, real: IntArray, scores: NormalScores | None = None) -> None:
+        self.scores = scores
+        X = self.apply_scores(X)
         positions = {column: k for k, column in enumerate(real.tolist())}
         self.whitenings = []
         for whitening in process.whitenings():
@@ -51,8 +56,21 @@ class Coordinates:
             transform = whitening._replace(basis=basis, origin=origin)
             self.whitenings.append(RealWhitening(transform, at, np.nansum(own, axis=0) / counts, log_jacobian))
 
+    def apply_scores(self, X: FloatArray) -> FloatArray:
+        """Return rows with scores in place of real cells, if the process describes scores."""
+        return X if self.scores is None else self.scores.apply(X)
+
+    def log_slopes(self, X: FloatArray) -> FloatArray:
+        """Return the log Jacobian of the scores of each row."""
+        return np.zeros(len(X)) if self.scores is None else self.scores.log_slopes(X)
+
+    def undo_scores(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances of real cells, given those of the scores."""
+        return (mean, variance) if self.scores is None else self.scores.moments(mean, variance)
+
     def whiten(self, real: FloatArray, missing: BoolArray) -> tuple[FloatArray, BoolArray, BoolArray]:
         """Return real cells in these coordinates, which of them are known, and which rows lack part of a whitening."""
+        real = self.apply_scores(real)
         white, known = real.copy(), ~missing
         partial = np.zeros(len(real), dtype=np.bool_)
         for whitening, at, fill, _ in self.whitenings:
@@ -66,6 +84,10 @@ class Coordinates:
 
     def to_columns(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Transform means and variances from these coordinates to real columns, along the last axis."""
+        return self.undo_scores(*self._to_scores(mean, variance))
+
+    def _to_scores(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Undo the whitenings only."""
         if not self.whitenings:
             return mean, variance
         mean, variance = mean.copy(), variance.copy()
@@ -88,14 +110,20 @@ class Coordinates:
         steps : ndarray, optional
             Standard normal deviates of the shape of the mean. If given, the mean that is returned is a draw.
         """
+        mean, variance = self._condition_scores(predictions, self.apply_scores(X), steps)
+        if self.scores is not None and steps is not None:
+            mean = self.scores.invert(mean)
+        else:
+            mean, variance = self.undo_scores(mean, variance)
+        return predictions._replace(mean=mean, sd=np.sqrt(variance))
+
+    def _condition_scores(
+        self, predictions: Predictions, X: FloatArray, steps: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return means (or draws) and variances as `condition` does, of scores if the process describes scores."""
         known = predictions.sd < np.inf
-        if not self.whitenings:
-            if steps is None:
-                return predictions
-            return predictions._replace(mean=predictions.mean + np.where(known, predictions.sd, 0.0) * steps)
-        mean, variance = self.to_columns(predictions.mean, predictions.sd**2)
-        if steps is not None:
-            mean, _ = self.to_columns(predictions.mean + np.where(known, predictions.sd, 0.0) * steps, variance)
+        drawn = predictions.mean if steps is None else predictions.mean + np.where(known, predictions.sd, 0.0) * steps
+        mean, variance = self._to_scores(drawn, predictions.sd**2)
         for whitening, at, fill, _ in self.whitenings:
             missing = np.isnan(X[:, whitening.columns])
             patterns, which = np.unique(missing, axis=0, return_inverse=True)
@@ -109,7 +137,7 @@ class Coordinates:
                 holes = np.ix_(rows, at[pattern])
                 variance[holes] = (root**2).sum(axis=2)
                 mean[holes] = own if steps is None else own + (root @ steps[holes][:, :, None])[:, :, 0]
-        return predictions._replace(mean=mean, sd=np.sqrt(variance))
+        return mean, variance
 
 
 class Ensemble:
@@ -129,10 +157,12 @@ class Ensemble:
             key = tuple(map(id, draw))
             distinct[key] = draw
             shares[key] = shares.get(key, 0.0) + float(weight)
-        # Without whitenings, draws have the same coordinates, whatever their parameters.
-        systems: dict[int, int] = {}
+        # Without whitenings, draws with the same scores have the same coordinates, whatever their parameters.
+        systems: dict[tuple[int, int], int] = {}
         numbers = {
-            key: systems.setdefault(id(draw.process) if draw.process.whitenings() else 0, len(systems))
+            key: systems.setdefault(
+                (id(draw.scores), id(draw.process) if draw.process.whitenings() else 0), len(systems)
+            )
             for key, draw in distinct.items()
             if shares[key] > 0
         }

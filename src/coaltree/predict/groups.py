@@ -62,6 +62,7 @@ class Rows(NamedTuple):
     real: FloatArray  # (systems, rows, real columns), in each system of coordinates
     known: FlagArray  # (systems, rows, real columns), which coordinates are known
     states: IntArray  # (rows, categorical columns), numbered over all columns; -1 for missing cells and sets of states
+    log_slopes: FloatArray  # (systems, rows), log Jacobian of normal scores
     partial: BoolArray  # (systems, rows), whether some but not all cells of a whitening are missing
     patterns: IntArray  # (rows,), index of the row's pattern of missing cells
     missing: FlagArray  # (patterns, real columns)
@@ -74,6 +75,7 @@ class Rows(NamedTuple):
             np.ascontiguousarray(self.real[:, rows]),
             np.ascontiguousarray(self.known[:, rows]),
             self.states[rows],
+            np.ascontiguousarray(self.log_slopes[:, rows]),
             self.partial[:, rows],
             self.patterns[rows],
             self.missing,
@@ -99,8 +101,13 @@ class Tables(NamedTuple):
     log_constants: FloatArray
     log_probabilities: FloatArray  # (groups, states, width)
     probabilities: FloatArray
-    column_means: FloatArray  # means and half_precisions in the table's columns instead of whitened coordinates
-    column_half_precisions: FloatArray
+
+
+class ColumnTables(NamedTuple):
+    """Means and half precisions as in `Tables`, of the table's columns instead of coordinates."""
+
+    means: FloatArray
+    half_precisions: FloatArray
 
 
 class Summaries(NamedTuple):
@@ -165,10 +172,15 @@ class PointGroups:
         self.starts = np.concatenate(starts)
         self.stops = np.minimum(self.starts + self.width, np.repeat(self.bounds[1:], np.diff(self.group_bounds)))
         self._lock = Lock()  # beliefs on branches are computed in scratch memory, which threads share
+        self._column_lock = Lock()
+        self._known_columns: ColumnTables | None = None
         self._template = self.predict_at(np.zeros(0, dtype=np.intp))  # real columns, and states of the others
         n_systems = int(ensemble.systems[-1]) + 1
         firsts = np.searchsorted(ensemble.systems, np.arange(n_systems))
-        self.coordinates = [Coordinates(ensemble.draws[k].process, X, self._template.real) for k in firsts]
+        self.coordinates = [
+            Coordinates(ensemble.draws[k].process, X, self._template.real, ensemble.draws[k].scores) for k in firsts
+        ]
+        self.has_scores = any(own.scores is not None for own in self.coordinates)
         self.has_whitenings = any(own.whitenings for own in self.coordinates)
         self.draw_systems = ensemble.systems
         self.systems = np.repeat(ensemble.systems, np.diff(self.group_bounds))  # of the groups
@@ -202,17 +214,11 @@ class PointGroups:
         probability = np.maximum(predictions.probability, MIN_PROBABILITY)
         mean, half_precision = np.where(known, predictions.mean, 0.0), np.where(known, 0.5 / sd**2, 0.0)
         log_constant = np.where(known, -np.log(sd) - 0.5 * math.log(2 * math.pi), 0.0)
-        column_mean, column_half = (
-            (mean.copy(), half_precision.copy()) if self.has_whitenings else (mean, half_precision)
-        )
         systems = np.repeat(self.systems[groups], self.width)
         for k, coordinates in enumerate(self.coordinates):
-            own = np.flatnonzero(systems == k)
             for whitening in coordinates.whitenings:
+                own = np.flatnonzero(systems == k)
                 log_constant[np.ix_(own, whitening.real)] += whitening.log_jacobian / len(whitening.real)
-            if coordinates.whitenings:
-                column_mean[own], variance = coordinates.to_columns(mean[own], sd[own] ** 2)
-                column_half[own] = np.where(known[own], 0.5 / variance, 0.0)
 
         def to_group_layout(table: FloatArray) -> FloatArray:
             return np.ascontiguousarray(table.reshape(*at.shape, table.shape[1]).transpose(0, 2, 1))
@@ -221,19 +227,33 @@ class PointGroups:
         return Tables(
             log_masses,
             log_masses + log_constant.sum(axis=1).reshape(at.shape),
-            (means := to_group_layout(mean)),
-            (half_precisions := to_group_layout(half_precision)),
+            to_group_layout(mean),
+            to_group_layout(half_precision),
             to_group_layout(log_constant),
             to_group_layout(np.log(probability)),
             to_group_layout(probability),
-            to_group_layout(column_mean) if self.has_whitenings else means,
-            to_group_layout(column_half) if self.has_whitenings else half_precisions,
         )
+
+    def _make_column_tables(self, tables: Tables, groups: IntArray) -> ColumnTables:
+        """Compute the tables of some groups in the table's columns. Only predictions of cells need them."""
+        means, halves = tables.means, tables.half_precisions
+        if not self.has_whitenings and not self.has_scores:
+            return ColumnTables(means, halves)
+        means, halves = means.copy(), halves.copy()
+        for k, coordinates in enumerate(self.coordinates):
+            own = np.flatnonzero(self.systems[groups] == k)
+            if len(own) and (coordinates.whitenings or coordinates.scores is not None):
+                known = halves[own] > 0
+                variance = np.where(known, 0.5 / np.where(known, halves[own], 1.0), 1.0)
+                mean, variance = coordinates.to_columns(means[own].transpose(0, 2, 1), variance.transpose(0, 2, 1))
+                means[own] = mean.transpose(0, 2, 1)
+                halves[own] = np.where(known, 0.5 / variance.transpose(0, 2, 1), 0.0)
+        return ColumnTables(means, halves)
 
     @cached_property
     def _table_size(self) -> int:
         """How many numbers the tables of one group hold."""
-        n_tables = 5 if self.has_whitenings else 3
+        n_tables = 5 if self.has_whitenings or self.has_scores else 3
         return self.width * (2 + n_tables * len(self._template.real) + 2 * int(self._template.start[-1]))
 
     @cached_property
@@ -252,7 +272,17 @@ class PointGroups:
                 summarise(part.log_masses, part.means, part.half_precisions, part.log_probabilities, *summaries, first)
             if n * self._table_size <= MAX_CACHED_NUMBERS:
                 cached.append(part)
-        return _concatenate_tables(cached) if cached else None, summaries if self.prunes else None
+        tables = Tables(*map(np.concatenate, zip(*cached, strict=True))) if cached else None
+        return tables, summaries if self.prunes else None
+
+    @property
+    def _column_cache(self) -> ColumnTables | None:
+        """The column tables of all groups, if the tables fit into memory; computed once, by the first thread that needs them."""
+        cached, _ = self._cache
+        with self._column_lock:
+            if cached is not None and self._known_columns is None:
+                self._known_columns = self._make_column_tables(cached, np.arange(len(self.starts)))
+        return self._known_columns
 
     def _tables(self, groups: IntArray) -> Iterator[tuple[Tables, IntArray, IntArray]]:
         """Yield tables, the pairs whose groups they hold, sorted by group, and the groups' slots in the tables."""
@@ -287,6 +317,7 @@ class PointGroups:
             np.stack(white),
             np.stack(known).view(np.uint8),
             np.ascontiguousarray(states),
+            np.stack([own.log_slopes(real) for own in self.coordinates]),
             np.stack(partial),
             np.ascontiguousarray(which.ravel(), dtype=np.intp),
             np.ascontiguousarray(patterns).view(np.uint8),
@@ -319,6 +350,7 @@ class PointGroups:
         bound_groups(self.system_bounds, *rows[:3], *summaries, MIN_LOG_DENSITY, bounds)
         for k, coordinates in enumerate(self.coordinates):
             own = slice(*self.system_bounds[k : k + 2])
+            bounds[:, own] += rows.log_slopes[k][:, None]
             for whitening in coordinates.whitenings:
                 bounds[:, own] += np.where(rows.known[k, :, whitening.real[0]], whitening.log_jacobian, 0.0)[:, None]
                 self._add_partial_bounds(rows, k, whitening, summaries, bounds)
@@ -367,7 +399,7 @@ class PointGroups:
                 slots,
                 pair_rows,
                 systems,
-                *rows[:3],
+                *rows[:4],
                 *tables[:6],
                 MIN_LOG_DENSITY,
                 MAX_LOG_GAP,
@@ -383,7 +415,7 @@ class PointGroups:
         systems = self.systems[groups]
         logs = np.empty((len(groups), self.width))
         for tables, chosen, slots in self._tables(groups):
-            add_logs(chosen, slots, pair_rows, systems, *rows[:3], *tables[:6], MIN_LOG_DENSITY, logs)
+            add_logs(chosen, slots, pair_rows, systems, *rows[:4], *tables[:6], MIN_LOG_DENSITY, logs)
             for k, pairs in rows.pairs_with_sets(pair_rows[chosen]):
                 logs[chosen[pairs]] += np.log(tables.probabilities[slots[pairs, None], rows.members[k]].sum(axis=1))
             for k, own, own_slots in self._partial(rows, chosen, slots, pair_rows, systems):
@@ -487,6 +519,24 @@ class PointGroups:
         parts = [part for block in in_threads(n_threads, self._map_block, tasks) for part in block]
         return np.concatenate([which for which, _ in parts]), [result for _, result in parts]
 
+    def _join_conditional(self, conditional: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Join moments of missing cells and of their normal scores; return which are known, means and sums of squares.
+
+        The mixture of a cell's scores is taken for one Gaussian when it is mapped back to the column.
+        """
+        (weight, mean, square), (other_weight, other_mean, other_square) = conditional
+        known = (weight + other_weight) > 0
+        scored = next((own for own in self.coordinates if own.scores is not None), None)
+        if scored is None:
+            return known, mean, square
+        has_scores = other_weight > 0
+        variance = np.where(has_scores, other_square / np.where(has_scores, other_weight, 1.0), 1.0)
+        other_mean, variance = scored.undo_scores(other_mean, variance)
+        share = np.where(known, other_weight / np.where(known, weight + other_weight, 1.0), 0.0)
+        apart = np.where(weight > 0, other_mean - mean, 0.0)
+        joint_mean = np.where(weight > 0, mean + share * apart, other_mean)
+        return known, joint_mean, square + other_weight * variance + weight * share * apart**2
+
     def mixtures(self, posterior: PointPosterior) -> Predictions:
         """Return means, standard deviations and probabilities of the cells, averaged over the posterior of the points.
 
@@ -496,20 +546,20 @@ class PointGroups:
         n, template, rows = len(posterior.rows), self._template, posterior.cells
         # Moments of fully and of partially observed pairs, and of the missing cells of the latter.
         weight, moments = np.zeros((2, n)), np.zeros((2, 3, n, len(template.real)))
-        conditional = np.zeros((3, n, len(template.real)))
+        conditional = np.zeros((2, 3, n, len(template.real)))  # of columns, and of normal scores
         probability = np.zeros((n, int(template.start[-1])))
         in_sets = {k: np.zeros((n, len(members))) for k, members in enumerate(rows.members)}
         systems = self.systems[posterior.groups]
         for tables, chosen, slots in self._tables(posterior.groups):
             partial = rows.partial[systems[chosen], posterior.pair_rows[chosen]]
+            column_tables = self._column_cache or self._make_column_tables(tables, np.unique(posterior.groups[chosen]))
             for k in range(2):
                 add_moments(
                     chosen[partial == k],
                     slots[partial == k],
                     posterior.pair_rows,
                     posterior.shares,
-                    tables.column_means,
-                    tables.column_half_precisions,
+                    *column_tables,
                     tables.probabilities,
                     weight[k],
                     moments[k, 0],
@@ -522,7 +572,8 @@ class PointGroups:
                 chances *= (posterior.shares[chosen[pairs]] / chances.sum(axis=1))[:, None]
                 np.add.at(in_sets[k], posterior.pair_rows[chosen[pairs]], chances.sum(axis=2))
             for system, own, own_slots in self._partial(rows, chosen, slots, posterior.pair_rows, systems):
-                for whitening, real, fill, _ in self.coordinates[system].whitenings:
+                coordinates = self.coordinates[system]
+                for whitening, real, fill, _ in coordinates.whitenings:
                     add_partial_moments(
                         own,
                         own_slots,
@@ -536,13 +587,13 @@ class PointGroups:
                         fill,
                         tables.means,
                         tables.half_precisions,
-                        *conditional,
+                        *conditional[int(coordinates.scores is not None)],
                     )
         (mean, square, unknown), (other, other_square, other_unknown) = moments
         if np.any(rows.partial):
-            known = conditional[0] > 0
-            other = np.where(known, conditional[1], other)
-            other_square = np.where(known, conditional[2], other_square)
+            known, conditional_mean, conditional_square = self._join_conditional(conditional)
+            other = np.where(known, conditional_mean, other)
+            other_square = np.where(known, conditional_square, other_square)
             share = (weight[1] / weight.sum(axis=0))[:, None]
             apart = other - mean
             mean = mean + share * apart
@@ -555,16 +606,6 @@ class PointGroups:
                 probability[own, template.start[column[0]] : template.start[column[0] + 1]] = 0.0
                 probability[own[:, None], members] = in_sets[k][own]
         return template._replace(mean=mean, sd=sd, probability=probability)
-
-
-def _concatenate_tables(tables: list[Tables]) -> Tables:
-    """Concatenate tables of successive groups; arrays that are the same object stay so."""
-    if len(tables) == 1:
-        return tables[0]
-    joined = Tables(*map(np.concatenate, zip(*tables, strict=True)))
-    if tables[0].column_means is tables[0].means:
-        return joined._replace(column_means=joined.means, column_half_precisions=joined.half_precisions)
-    return joined
 
 
 def _pairs(needed: BoolArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -246,7 +246,8 @@ class Predictor:
                 tree = with_leaves(rest.trees[0], nodes, heights, fold, tree.leaf_names)
             cells = Beliefs(tree, draw.X, draw.process).draw(1, rng)[0]
             imputed = np.isnan(self.X) & ~np.isnan(draw.X)
-            tables[k] = np.where(imputed, draw.X, cells)[rows]
+            cells = np.where(imputed, draw.X, cells)[rows]
+            tables[k] = cells if draw.scores is None else draw.scores.invert(cells)
         return tables
 
     def _split_incomplete_rows(self, count: int) -> list[IntArray]:
@@ -261,7 +262,7 @@ class Predictor:
 
     def without_rows(self, rows: IntArray, draws: Sequence[Draw]) -> Predictor:
         """Return a predictor for draws without some of the training rows."""
-        rest = [Draw(without_leaves(own.tree, rows), own.process, np.delete(own.X, rows, axis=0)) for own in draws]
+        rest = [own._replace(tree=without_leaves(own.tree, rows), X=np.delete(own.X, rows, axis=0)) for own in draws]
         return Predictor(rest, np.ones(len(rest)), np.delete(self.X, rows, axis=0), self.n_threads)
 
     # -- attachment points ------------------------------------------------------------------------------------------

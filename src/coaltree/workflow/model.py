@@ -23,6 +23,7 @@ from ..inference.results import MCMCResult
 from ..predict.placements import Placements
 from ..predict.predictor import Predictor, map_rows
 from ..process.base import Process
+from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
 from ..table.cells import Category
 from ..table.columns import RealColumn, Table
@@ -37,6 +38,7 @@ from .processes import (
     Templates,
     column_signals,
     encoded_of,
+    has_scores,
     matrix_of,
     parameters_by_name,
     prediction_process,
@@ -257,10 +259,21 @@ class FittedModel:
         if len(rows) < len(self.matrix):
             templates = templates.without_ascertainment()
         process = prediction_process(matrix, encoded, templates, settings.covariance, noise).resolve(matrix)
+        scored = None
+        if has_scores(templates, settings.covariance, noise):
+            rng = np.random.default_rng(self.prediction_seed)
+            scores = NormalScores.fit(process.jitter_rounded(matrix, rng), encoded.real.shape[1])
+            if scores is not None:
+                own = scores.apply(matrix)
+                scored_process = prediction_process(
+                    own, encoded_of(self.encoding, own), templates, settings.covariance, noise
+                )
+                scored = scores, scored_process.resolve(own)
         draws = posterior_draws(
             matrix,
             process,
             tree,
+            scored=scored,
             hold_noise=noise is not None,
             n_jobs=settings.n_jobs,
             random_state=self.prediction_seed,
@@ -281,9 +294,10 @@ class FittedModel:
     def prediction_parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters of predictions by column, in its units: means over the draws, and the column's signal."""
         draws, encoded = self.predictor.ensemble.draws, encoded_of(self.encoding, self.matrix)
-        mean = draws[0].process
-        if len(draws) > 1:
-            mean = mean.with_parameter_values(np.mean([draw.process.parameter_values() for draw in draws], axis=0))
+        processes = [draw.process for draw in draws if draw.scores is None]  # scores have units of their own
+        mean = processes[0]
+        if len(processes) > 1:
+            mean = mean.with_parameter_values(np.mean([own.parameter_values() for own in processes], axis=0))
         parameters = parameters_by_name(mean, encoded, self.encoding)
         n_rows, n_columns = self.matrix.shape
         signals = column_signals(draws, n_columns) if n_rows > 1 else np.zeros((1, len(parameters)))

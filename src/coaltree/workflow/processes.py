@@ -164,6 +164,14 @@ def prediction_process(
     return _process_of(matrix, encoded, templates, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], states))
 
 
+def has_scores(templates: Templates, covariance: str | None, noise: float | None) -> bool:
+    """Return whether half of the draws for predictions are over normal scores of the real columns.
+
+    Where one variance serves all columns, or the noise is given, the user has said what the columns' own units mean.
+    """
+    return templates.real == "ornstein-uhlenbeck" and covariance != "spherical" and noise is None
+
+
 def sampling_process(
     matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:

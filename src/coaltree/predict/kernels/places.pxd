@@ -32,7 +32,8 @@ cdef class Conditional:
 cpdef add_logs(
     const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
     const Py_ssize_t[::1] systems, const double[:, :, ::1] x, const unsigned char[:, :, ::1] known,
-    const Py_ssize_t[:, ::1] states, const double[:, ::1] masses, const double[:, ::1] whole_masses,
+    const Py_ssize_t[:, ::1] states, const double[:, ::1] slopes, const double[:, ::1] masses,
+    const double[:, ::1] whole_masses,
     const double[:, :, ::1] means,
     const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
     double least, double[:, ::1] logs,
@@ -43,7 +44,8 @@ cpdef add_logs(
 cpdef sum_logs(
     const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
     const Py_ssize_t[::1] systems, const double[:, :, ::1] x, const unsigned char[:, :, ::1] known,
-    const Py_ssize_t[:, ::1] states, const double[:, ::1] masses, const double[:, ::1] whole_masses,
+    const Py_ssize_t[:, ::1] states, const double[:, ::1] slopes, const double[:, ::1] masses,
+    const double[:, ::1] whole_masses,
     const double[:, :, ::1] means,
     const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
     double least, double far, double[::1] row_tops, double[::1] tops, double[::1] sums,
@@ -53,12 +55,13 @@ cdef Py_ssize_t _end_of_run(const Py_ssize_t[::1] slots, Py_ssize_t first) noexc
 @cython.locals(
     n=Py_ssize_t, size=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t, slot=Py_ssize_t, s=Py_ssize_t, row=Py_ssize_t,
     i=Py_ssize_t, d=Py_ssize_t, c=Py_ssize_t, step=Py_ssize_t, state=Py_ssize_t, x0=double, x1=double, x2=double,
-    x3=double, gap0=double, gap1=double, gap2=double, gap3=double,
+    x3=double, slope=double, gap0=double, gap1=double, gap2=double, gap3=double,
 )
 cdef void _fill_run(
     const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
     const Py_ssize_t[::1] systems, const double[:, :, ::1] x, const unsigned char[:, :, ::1] known,
-    const Py_ssize_t[:, ::1] states, const double[:, ::1] masses, const double[:, ::1] whole_masses,
+    const Py_ssize_t[:, ::1] states, const double[:, ::1] slopes, const double[:, ::1] masses,
+    const double[:, ::1] whole_masses,
     const double[:, :, ::1] means,
     const double[:, :, ::1] halves, const double[:, :, ::1] constants, const double[:, :, ::1] log_probabilities,
     double least, double[:, ::1] logs, Py_ssize_t first, Py_ssize_t last, bint apart,

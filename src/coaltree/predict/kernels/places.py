@@ -50,6 +50,7 @@ def add_logs(
     x,
     known,
     states,
+    slopes,
     masses,
     whole_masses,
     means,
@@ -61,8 +62,9 @@ def add_logs(
 ):
     """Fill logs[p] for chosen pairs with the log of prior times likelihood, at least `least`, at the points of their slots.
 
-    x[s] holds the rows in the coordinates of system s, and known[s] which coordinates are known. systems[p] is the system of a
-    pair. whole_masses are masses plus all constants, for rows without missing cells.
+    x[s] holds the rows in the coordinates of system s, known[s] which coordinates are known, and slopes[s] the log Jacobian of
+    each row that is not among the constants. systems[p] is the system of a pair. whole_masses are masses plus all constants, for
+    rows without missing cells.
     """
     n_chosen = chosen.shape[0]
     with cython.nogil:
@@ -77,6 +79,7 @@ def add_logs(
                 x,
                 known,
                 states,
+                slopes,
                 masses,
                 whole_masses,
                 means,
@@ -100,6 +103,7 @@ def sum_logs(
     x,
     known,
     states,
+    slopes,
     masses,
     whole_masses,
     means,
@@ -130,6 +134,7 @@ def sum_logs(
                 x,
                 known,
                 states,
+                slopes,
                 masses,
                 whole_masses,
                 means,
@@ -167,6 +172,7 @@ def _fill_run(
     x,
     known,
     states,
+    slopes,
     masses,
     whole_masses,
     means,
@@ -184,12 +190,13 @@ def _fill_run(
     n, size, slot, s = logs.shape[1], x.shape[2], slots[first], systems[chosen[first]]
     for k in range(first, last):
         p, row = k - first if apart else chosen[k], pair_rows[chosen[k]]
+        slope = slopes[s, row]
         if _is_whole(known, s, row):
             for i in range(n):
-                logs[p, i] = whole_masses[slot, i]
+                logs[p, i] = whole_masses[slot, i] + slope
         else:
             for i in range(n):
-                logs[p, i] = masses[slot, i]
+                logs[p, i] = masses[slot, i] + slope
     d = 0
     while d < size:
         step = 4 if d + 4 <= size else 1
