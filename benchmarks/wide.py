@@ -1,7 +1,8 @@
 """Time and memory of default fits of wide and of messy tables, beside scikit-learn's Ward where it takes the table.
 
 Run with ``python benchmarks/wide.py`` after ``pip install ".[bench]"``; it takes some minutes on two cores. ``--quick`` is a
-smoke run with tables of a hundredth of the rows, and names of tables run those alone.
+smoke run with tables of a hundredth of the rows, names of tables run those alone, and ``--write`` puts the figures into the page
+on messy tables.
 
 Every measurement is a process of its own: a small fit comes before the clock starts, memory is what the process had at its peak.
 Ward's method takes complete real tables only. Wall clock and processor time are given, because machines are busy.
@@ -16,10 +17,13 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 
 GROUPS = 8
+PAGE = Path(__file__).parents[1] / "docs" / "messy_table.md"
+BEGIN, END = "<!-- begin: wide tables, by benchmarks/wide.py -->", "<!-- end: wide tables -->"
 
 
 def real(n, n_columns):
@@ -96,6 +100,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the rows")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/messy_table.md")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     share = 0.01 if given.quick else 1.0
@@ -103,6 +108,7 @@ def main():
         measure(*given.measure, share)
         return
     print(f"{'table':<32}{'method':>8}{'wall s':>9}{'CPU s':>9}{'peak MB':>9}{'target s':>10}")
+    rows = []
     for name in given.tables or TABLES:
         target = TABLES[name][-1]
         for method in ("ours", "Ward") if TABLES[name][3] else ("ours",):
@@ -111,6 +117,22 @@ def main():
             wall, cpu, peak = json.loads(done.stdout)
             shown = "" if target is None or method != "ours" else target
             print(f"{name:<32}{method:>8}{wall:>9.1f}{cpu:>9.1f}{peak:>9.0f}{shown:>10}", flush=True)
+            rows.append((name, method, cpu, peak))
+    if given.write:
+        write_page(rows)
+
+
+def write_page(rows):
+    """Put a table of processor time and memory into the documentation, Ward's beside ours."""
+    found = {}
+    for name, method, cpu, peak in rows:
+        found.setdefault(name, {})[method] = f"{cpu:.1f} s", f"{peak:,.0f} MB"
+    lines = ["| table | time | memory | Ward's time | Ward's memory |", "|---|---|---|---|---|"]
+    for name, own in found.items():
+        lines.append(f"| {name} | {' | '.join((*own['ours'], *own.get('Ward', ('', ''))))} |")
+    text = PAGE.read_text()
+    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    PAGE.write_text(f"{text[:begin]}\n\n" + "\n".join(lines) + f"\n\n{text[end:]}")
 
 
 if __name__ == "__main__":

@@ -283,7 +283,10 @@ def _find_dominant_cell(values: FloatArray) -> int | None:
     if n < _MIN_CELLS:
         return None
     center, scale, _ = moments(values)
-    row = int(np.nanargmax(np.abs(standardise(values, center, scale))))
+    distances = np.abs(standardise(values, center, scale))
+    row = int(np.nanargmax(distances))
+    if distances[row] ** 2 < 0.9 * _DOMINANT_SHARE * (n - 1):  # the share, but for rounding: most columns end here
+        return None
     # In a column of two values, neither can be extreme.
     _, rest, varies = moments(np.delete(values, row))
     share = 1 - (n - 1) / n * (rest / scale) ** 2
