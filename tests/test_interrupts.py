@@ -9,6 +9,9 @@ import time
 
 import pytest
 
+from coaltree.errors import InputError
+from command_line import command_in
+
 # A process that hangs is ended, and the test fails.
 PATIENCE = 60
 ROWS = b"".join(b"row%d,%d.5,%d.25\n" % (i, i % 997, i % 89) for i in range(50_000))
@@ -92,3 +95,26 @@ def test_an_interrupt_while_files_are_written(tmp_path, way):
     check_interrupted(process)
     assert [path.name for path in tmp_path.rglob("*")] == ["0.bin"]
     assert (tmp_path / "0.bin").read_bytes() == b"earlier"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("error", [ImportError, OSError, InputError, ValueError])
+def test_an_interrupt_that_a_library_turns_into_an_error(sent, error, tmp_path, monkeypatch, capsys):
+    """An extension module that is interrupted while it is loaded may raise anything."""
+
+    def interrupted(*arguments, **settings):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(sent)
+        raise error("initialization failed")
+
+    monkeypatch.setattr("coaltree.cli.fit.read_table", interrupted)
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n3,4\n")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, _, err = command_in(tmp_path, monkeypatch, capsys)("fit", "t.csv", "-o", "out")
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert code == 130
+    assert err.splitlines()[-1] == "coaltree: interrupted."

@@ -5,8 +5,25 @@ from __future__ import annotations
 import signal
 import sys
 from importlib.util import find_spec
+from types import FrameType
+from typing import NoReturn
 
 _NEEDED = ("typer", "rich", "polars", "matplotlib")
+
+
+class Interrupt:
+    """Handles a signal by a `KeyboardInterrupt`, and remembers it.
+
+    Libraries may turn the exception into an error of their own, such as an import that failed; commands then still end as
+    interrupted ones.
+    """
+
+    received = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> NoReturn:
+        """Handle a signal."""
+        self.received = True
+        raise KeyboardInterrupt
 
 
 def main() -> None:
@@ -18,8 +35,11 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    interrupt = Interrupt()
     # Batch systems send it: nothing is left half done then either.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):  # such as in the background of a shell
+        signal.signal(signal.SIGINT, interrupt)
     try:
         from .cli import run
 

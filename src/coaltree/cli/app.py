@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import signal
 import sys
 import time
 import traceback
@@ -170,6 +171,8 @@ def print_error(sentence: str) -> None:
 def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exc()
+    if getattr(signal.getsignal(signal.SIGTERM), "received", False):  # see `coaltree.__main__.Interrupt`
+        sentence, code = "interrupted.", 130
     print_error(sentence)
     raise typer.Exit(code) from None
 
