@@ -103,7 +103,7 @@ def test_fit_writes_its_files(fit, tmp_path):
     assert "table.csv: 5 rows, row names from column 'id'" in err
     assert "columns: 2 real (x, y), 1 categorical (c)" in err
     assert "note" not in err
-    assert "clusters  2, " in out
+    assert "clusters  2 (3, 2 rows)" in out
     assert "20 % of the cells" in out
     assert out.splitlines()[-1].endswith(
         f"tree.nwk, clusters.csv, dendrogram.png, summary.json, model.coaltree in {tmp_path / 'out'}"
