@@ -58,10 +58,8 @@ from .neighbors import merge_neighbors
 
 IntArray = NDArray[np.intp]
 
-MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = (
-    1_000,
-    10_000,
-)  # with fewer lineages, the exact search completes a neighbour search
+# With fewer lineages, the exact search completes a neighbour search.
+MIN_LINEAGES, MIN_LINEAGES_IN_SPACE = 1_000, 10_000
 ROWS_PER_SCAN = 100  # mean number of rows that a thread scans per task
 SCANS_PER_THREAD = 4  # minimum number of tasks per thread, so that all threads finish at about the same time
 MAX_NUMBERS_OF_ONE_THREAD = 2_500_000  # numbers in the messages of all pairs; with fewer, starting threads takes longer

@@ -115,11 +115,6 @@ class Predictor:
         return cls([Draw(tree, process, X) for tree in trees], weights, X, n_jobs, reattach_rows=True)
 
     @property
-    def given_process(self) -> Process:
-        """The process of the first draw."""
-        return self.ensemble.draws[0].process
-
-    @property
     def weights(self) -> FloatArray:
         """The normalized weights of the draws."""
         return self.ensemble.weights

@@ -21,10 +21,8 @@ MAX_KERNELS = 200  # of columns with more cells, so many quantiles have kernels
 # A kernel is as wide as the distance to the k-th next value, times a factor; which pair of them is chosen by leaving out values.
 WIDTHS = ((4, 1.0), (4, 2.0), (16, 1.0), (16, 2.0))
 MIN_WIDTH = 1e-3  # of a kernel, in standard deviations of the column
-GAUSSIAN_SHARES = (
-    0.02,
-    0.98,
-)  # range of the weight of one Gaussian for the whole column, which gives the map its tails
+# Range of the weight of one Gaussian for the whole column, which gives the map its tails.
+GAUSSIAN_SHARES = (0.02, 0.98)
 N_WEIGHT_STEPS = 20
 TAIL = 3.0  # knots beyond the outermost values, in standard deviations; further out the map is linear
 N_TAIL_KNOTS = 8

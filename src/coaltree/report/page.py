@@ -326,9 +326,8 @@ def embedded_json(data: Any) -> str:
     >>> embedded_json(["</script>", "a & b"])
     '["\\u003c/script\\u003e","a \\u0026 b"]'
     """
-    text = json.dumps(
-        data, separators=(",", ":"), allow_nan=False
-    )  # ASCII: line separators and lone surrogates are escaped
+    # ASCII: line separators and lone surrogates are escaped.
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

@@ -413,9 +413,8 @@ def odd_rows(columns: Sequence[ColumnFacts], examined: Examined) -> OddRows:
     if median - quartile <= ROUNDING * max(1.0, abs(median)):
         return OddRows([], 0, limit)
     below = (median - examined.scores) / (median - quartile)
-    order = np.argsort(
-        np.round(examined.scores, 9), kind="stable"
-    )  # the same order in which rows to inspect were chosen
+    # The same order in which the rows to inspect were chosen.
+    order = np.argsort(np.round(examined.scores, 9), kind="stable")
     n_outliers = int(np.sum(below > limit))
     tails = [log_tails(column, examined) for column in columns] if examined.hidden_at_once else []
     listed = [

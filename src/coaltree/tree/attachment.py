@@ -145,9 +145,8 @@ def _stem_cells(root_height: float, shift: float, width: float) -> tuple[FloatAr
 def _stem_tail_points(survival: Survival, root: int, low: float) -> AttachmentPoints:
     """Return points on the infinite rest of the stem, where the prior decays exponentially."""
     start = float(survival.log_survival(np.array([low]))[0])
-    gaps = np.concatenate(
-        [[0.0], -np.log1p(-np.cumsum(STEM_WEIGHTS[:-1])), [STEM_NODES[-1] + 1.0]]
-    )  # the mean of what is beyond the last point is 1
+    # Beyond the last point, the mean of the rest is 1.
+    gaps = np.concatenate([[0.0], -np.log1p(-np.cumsum(STEM_WEIGHTS[:-1])), [STEM_NODES[-1] + 1.0]])
     return AttachmentPoints(
         np.full(len(STEM_NODES), root),
         low + STEM_NODES,

@@ -77,9 +77,8 @@ def estimate_fit(table: Table, settings: Settings | None = None) -> Estimate:
     found = _estimate(table.n_rows, len(table.real), n_states, complete)
     if settings is None or settings.inference == "greedy" or table.n_rows < 2:
         return found
-    n_numbers = len(table.real) * (
-        1 if complete and not n_states else 2
-    )  # a mean, and its variance where cells are missing
+    # A message has a mean, and a variance where cells are missing.
+    n_numbers = len(table.real) * (1 if complete and not n_states else 2)
     add = _estimate_chains if settings.inference == "mcmc" else _estimate_particles
     return add(found, settings, table.n_rows, n_numbers, n_states)
 

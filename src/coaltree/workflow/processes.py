@@ -121,9 +121,8 @@ def structure_process(
     scales_to_range = noise is None and covariance != "spherical"
     share = NOISE if noise is None else noise
     odds = share / (1 - share)
-    covariance = (
-        "diagonal" if covariance == "full" else covariance
-    )  # nothing is fitted that would make columns correlate
+    # Nothing is fitted that would make columns correlate.
+    covariance = "diagonal" if covariance == "full" else covariance
     states = 0.0 if noise == 0 else SITE_NOISE
 
     def real(middle: FloatArray, spread: FloatArray) -> Process:
