@@ -27,7 +27,7 @@ N_CHAINS = 2  # the first over the columns, the second over their normal scores 
 DRAWS_PER_CHAIN = 25  # draws of each chain
 # Sweeps, of as many moves as there are rows, before parameters are drawn: first the tree has to suit them.
 N_TREE_SWEEPS = 10
-WARMUP_SHARE = 0.4  # of all sweeps
+WARMUP_SHARE = 0.6  # of all sweeps; with 0.4, chains over categories had not arrived
 N_CELL_DRAWS = 10  # of missing cells before the first move: filled otherwise they would mislead it
 MIN_SWEEPS, MAX_SWEEPS = 80, 300
 # By these a sweep of a chain takes about n (MOVE + COLUMN d) units of time; small tables get as many as there is time for.
