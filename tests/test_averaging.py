@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import squareform
+from scipy.stats import rankdata, spearmanr
 
 import coaltree as ct
 from coaltree.inference import averaging
@@ -210,6 +211,76 @@ def test_average_linkage_is_that_of_repeated_rows(seed):
     assert found[np.ix_(repeated, repeated)] == pytest.approx(squareform(cophenet(Z)), rel=1e-12)
 
 
+def test_ranks_are_those_of_repeated_values():
+    """Mid-ranks of SciPy, over values as often as their weights say, scaled to the moments of the values."""
+    rng = np.random.default_rng(0)
+    values = np.round(rng.normal(size=(30, 4)), 1)  # with ties
+    values[:, 3] = 2.5  # constant
+    weights = rng.integers(0, 4, values.shape)
+    found = averaging._to_ranks(values, weights)
+    for x, w, own in zip(values.T, weights.T, found.T, strict=True):
+        repeated = np.repeat(x, w)
+        ranks = rankdata(repeated)
+        ranks -= ranks.mean()
+        scale = repeated.std() / ranks.std() if ranks.any() else 0.0
+        assert np.repeat(own, w) == pytest.approx(repeated.mean() + scale * ranks)
+        assert np.all(own[w == 0] == 0)
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+@pytest.mark.parametrize("kind", ["stationary", "stationary, noise of columns", "brownian"])
+def test_scales_are_those_of_a_table_with_other_units(kind, missing):
+    """Dividing the means of lineages is dividing the cells of their leaves: messages of the same tree over both tables."""
+    X, found = table(kind, missing=missing)
+    X = X * [1.0, 2.0, 0.5, 1.0]
+    n, m = len(X), 20
+    forest = found.process.forest(X, n)
+    deviation = averaging._leaf_deviations(forest, n)
+    lineages = averaging._last_lineages(found.tree, forest, m)
+    given, ranks, again, equal = averaging._with_scales(
+        lineages, deviation, found.tree.leaf_counts[lineages.nodes]
+    ).scales
+    assert np.array_equal(given.mean, np.asarray(lineages.forest.mean)[:m])
+    assert given.variance == pytest.approx(deviation**2)
+    assert again is given
+    assert equal.variance == pytest.approx(np.mean(deviation**2))
+    divided = found.process.forest(X / np.nanstd(X, axis=0), n)
+    size = np.sqrt(np.mean(deviation**2)) / averaging._leaf_deviations(divided, n)
+    other = averaging._last_lineages(found.tree, divided, m)
+    slots = np.argsort(other.nodes)[np.argsort(np.argsort(lineages.nodes))]
+    assert equal.mean == pytest.approx(size * np.asarray(other.forest.mean)[slots], abs=1e-9)
+    for a, b in zip(given.mean.T, ranks.mean.T, strict=True):
+        assert spearmanr(a[b != 0], b[b != 0])[0] == pytest.approx(1.0)
+
+
+def test_order_and_units_do_not_matter_to_scales_and_weights():
+    X = np.exp(table(n=80)[0] / 2)
+    rng = np.random.default_rng(5)
+    rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
+    trees = []
+    for own in (X, 7.0 - 1e3 * X[np.ix_(rows, columns)]):
+        process = ct.OrnsteinUhlenbeck(0.5, own.mean(axis=0), own.var(axis=0) / 2, 1.0)
+        found = ct.greedy(own, process)
+        trees.append(average_trees(found.tree, own, process, rescale=True))
+        assert trees[-1] != average_trees(found.tree, own, process)
+        assert trees[-1] == average_trees(found.tree, own, process, rescale=True, n_jobs=3)
+    assert meeting_heights(trees[1]) == pytest.approx(meeting_heights(trees[0])[np.ix_(rows, rows)], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", PROCESSES)
+def test_scales_of_odd_tables(kind):
+    """Columns that are constant or have one cell, equal rows and rows without a cell have no scale."""
+    X = table(kind, n=10)[0]
+    holes, constant = X.copy(), X.copy()
+    holes[::2, 0], holes[1:, 1] = np.nan, np.nan
+    constant[:, :3] = 1.0
+    for rows in (holes, constant, np.repeat(X[:1], 12, axis=0), np.vstack([X, np.full((3, 4), np.nan)])):
+        found = ct.greedy(rows, PROCESSES[kind])
+        for most in (5, 300):
+            tree = average_trees(found.tree, rows, found.process, max_lineages=most, rescale=True)
+            assert np.all(np.isfinite(tree.heights))
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_less_than_three_rows_stay(n):
     X = np.arange(2.0 * n).reshape(n, 2)
@@ -253,11 +324,11 @@ def test_defaults_do_not_outgrow_the_greedy_search():
                 forest = OU.forest(X, n)
                 m, count = averaging._choose_sizes(forest, n)
                 assert 2 <= m <= min(n, 200)
-                assert 5 <= count <= 10
-                assert count * m**2 <= n**2 + 300_000
+                assert 12 <= count <= 20
+                assert count * m**2 <= n**2 + 500_000
                 if width == 100 and np.isnan(X).any():
-                    assert count * m**2 <= n**2 + 20_000
-    assert averaging._choose_sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 10)
+                    assert count * m**2 <= n**2 + 40_000
+    assert averaging._choose_sizes(OU.forest(np.zeros((1_000, 20)), 1_000), 1_000) == (200, 20)
 
 
 def test_heights_far_beyond_the_coalescent():

@@ -11,6 +11,11 @@ Under Kingman's coalescent ``exp(-h)`` is the probability that a pair has not me
 is uniform under the prior. Average linkage of S, with lineages weighted by their numbers of rows, gives the tree. Clusters that
 are joined at mean similarity s merge at height ``-log s``, as they would in a single tree.
 
+Trees also depend on the scale of real columns, and no scale is best for all tables. If asked to, replicates take turns with
+three: the one given in every second replicate, ranks, which compress outliers, and equal variances. In addition every column
+has a random weight, with a gamma distribution, so that no single column decides. Means of messages are linear in the cells, so
+scales and weights are applied to lineages, which takes no time.
+
 A replicate perturbs messages, see `coaltree.process.kernels.messages`:
 
 *Real columns*
@@ -50,14 +55,16 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MAX_LINEAGES = 200  # whose merges are averaged; earlier merges stay
-MIN_TREES, MAX_TREES, MAX_TREES_FILLED = 5, 10, 30
+MIN_TREES, MAX_TREES, MAX_TREES_FILLED = 12, 20, 30
 # Replicates may take a tenth of a second longer than the greedy search, which considers n^2 pairs. The allowance is in pairs
 # without columns, and the costs of columns are relative to such a pair.
-FREE_PAIRS = 300_000
+FREE_PAIRS = 500_000
 MAX_PAIRS = 20_000_000  # also without columns: replicates of wide tables, whose trees are nearly certain, take seconds
 REAL_COLUMN_COST, COMPLETE_COLUMN_COST, SITE_COST = 0.25, 0.012, 0.016
 JITTER = 0.42  # of the noise's standard deviation
 DROP = 1.0  # of the noise's probability
+WEIGHT_SHAPE = 4.0  # of the gamma distribution of the columns' weights
+TIED_RANKS = 1e-9  # of a column's range: smaller differences are rounding
 TIE_SPREAD = 1e-11  # largest relative difference in similarity of tied merges
 MAX_SCALED_HEIGHT = 30.0  # heights of higher trees are scaled down, so that similarities do not underflow
 
@@ -71,6 +78,7 @@ def average_trees(
     max_lineages: int | None = None,
     jitter: float = JITTER,
     drop: float = DROP,
+    rescale: bool = False,
     filled: bool = False,
     n_jobs: int | None = None,
     random_state: RandomState = 0,
@@ -86,15 +94,17 @@ def average_trees(
     process : Process
         With all parameters resolved.
     n_trees : int, optional
-        Number of replicates. By default between 5 and 10, or up to 30 for filled tables, such that they take about as long as
+        Number of replicates. By default between 12 and 20, or up to 30 for filled tables, such that they take about as long as
         the greedy search.
     max_lineages : int, optional
-        Maximum number of lineages whose merges are averaged. By default 200, or fewer if 5 replicates of so many would take
+        Maximum number of lineages whose merges are averaged. By default 200, or fewer if 12 replicates of so many would take
         much longer than the greedy search.
     jitter : float, default 0.42
         Perturbation of real values, as a share of the noise's standard deviation.
     drop : float, default 1.0
         Probability of dropping a categorical value, as a share of the noise's probability.
+    rescale : bool, default False
+        Whether replicates differ in the scales and weights of real columns too. Otherwise these are those of the process.
     filled : bool, default False
         Whether missing cells were filled. The greedy search of the incomplete table would have taken much longer, so the
         defaults above are larger.
@@ -131,10 +141,13 @@ def average_trees(
     m, count = _choose_sizes(forest, n, filled)
     if max_lineages is not None:
         m = min(n, max(max_lineages, 2))
+    deviation = _leaf_deviations(forest, n) if rescale else np.empty(0)
     lineages = _last_lineages(tree, forest, m)
+    if rescale and forest.n_real:
+        lineages = _with_scales(lineages, deviation, tree.leaf_counts[lineages.nodes])
     unit = max(1.0, tree.heights[-1] / MAX_SCALED_HEIGHT)
     seed = int(as_generator(random_state).integers(2**63))
-    tasks = [(lineages, [seed, k], jitter, drop, unit) for k in range(n_trees or count)]
+    tasks = [(lineages, seed, k, jitter, drop, unit) for k in range(n_trees or count)]
     similarity = np.mean(list(in_threads(thread_count(n_jobs), _replicate, tasks)), axis=0)
     children, merge_similarity = average_linkage(similarity, tree.leaf_counts[lineages.nodes])
     return _with_top(tree, lineages, children, -unit * np.log(merge_similarity))
@@ -162,6 +175,14 @@ class _Lineages(NamedTuple):
     columns: IntArray  # sorted real columns
     signs: FloatArray  # of real columns, 1 or -1, which make a column and its negative equal
     sites: IntArray  # sorted sites
+    scales: tuple[_Scale, ...] = ()  # of real columns, that replicates take turns with; none for those of the forest
+
+
+class _Scale(NamedTuple):
+    """The means of real columns on one scale."""
+
+    mean: FloatArray  # (m, real columns)
+    variance: FloatArray  # (real columns,), of the leaves
 
 
 def _last_lineages(tree: Tree, forest: Forest, m: int) -> _Lineages:
@@ -233,11 +254,75 @@ def _copy_of(forest: Forest, slots: IntArray | slice, capacity: int) -> Forest:
     )
 
 
-def _replicate(lineages: _Lineages, seed: list[int], jitter: float, drop: float, unit: float) -> FloatArray:
-    """Return the similarities of all pairs of lineages in the tree of one replicate."""
+def _leaf_deviations(forest: Forest, n: int) -> FloatArray:
+    """Return the standard deviations of real columns over the leaves that have them, in the units of messages."""
+    values, observed = np.asarray(forest.mean)[:n], _observed(forest, n)
+    counts = np.maximum(observed.sum(axis=0), 1)
+    mean = np.where(observed, values, 0.0).sum(axis=0) / counts
+    return np.sqrt((np.where(observed, values - mean, 0.0) ** 2).sum(axis=0) / counts)
+
+
+def _observed(forest: Forest, n: int) -> NDArray[np.bool_]:
+    """Return which real columns are known below the first n slots."""
+    spread = np.broadcast_to(np.asarray(forest.spread)[:n], (n, forest.n_real))
+    is_stationary = np.arange(forest.n_real) >= forest.n_brownian
+    return np.where(is_stationary, spread < 1, np.isfinite(spread))
+
+
+def _with_scales(lineages: _Lineages, deviation: FloatArray, counts: IntArray) -> _Lineages:
+    """Add the scales that replicates take turns with: the one given twice, ranks, and equal variances."""
+    m = len(lineages.nodes)
+    mean, variance = np.asarray(lineages.forest.mean)[:m].copy(), deviation**2
+    varies = variance > 0
+    if not varies.any():
+        return lineages
+    common = variance[varies].mean()
+    factor = np.ones(len(variance))
+    factor[varies] = np.sqrt(common / variance[varies])
+    weights = counts[:, None] * _observed(lineages.forest, m)
+    given, ranks = _Scale(mean, variance), _Scale(_to_ranks(mean, weights), variance)
+    equal = _Scale(mean * factor, np.where(varies, common, 0.0))
+    return lineages._replace(scales=(given, ranks, given, equal))
+
+
+def _to_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Replace values by their ranks within columns, with the same weighted means and variances.
+
+    A value of weight w counts as w equal values, of weight 0 not at all. Tied values share the mean of their ranks.
+    """
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered, own = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
+    last = np.cumsum(own, axis=0)
+    first = last - own
+    tied = np.diff(ordered, axis=0) <= TIED_RANKS * (ordered[-1] - ordered[0])
+    end = np.zeros((1, values.shape[1]), dtype=bool)
+    first = np.maximum.accumulate(np.where(np.vstack([end, tied]), -np.inf, first), axis=0)
+    last = np.minimum.accumulate(np.where(np.vstack([tied, end]), np.inf, last)[::-1], axis=0)[::-1]
+    ranks = np.empty_like(values)
+    np.put_along_axis(ranks, order, first + last, axis=0)
+    total = np.maximum(weights.sum(axis=0), 1)
+
+    def moments(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean = (weights * x).sum(axis=0) / total
+        return mean, np.sqrt((weights * (x - mean) ** 2).sum(axis=0) / total)
+
+    (mean, deviation), (middle, spread) = moments(values), moments(ranks)
+    ratio = np.divide(deviation, spread, out=np.zeros_like(spread), where=spread > 0)
+    return np.where(weights > 0, mean + (ranks - middle) * ratio, 0.0)
+
+
+def _replicate(lineages: _Lineages, seed: int, k: int, jitter: float, drop: float, unit: float) -> FloatArray:
+    """Return the similarities of all pairs of lineages in the tree of replicate k."""
     m = len(lineages.nodes)
     forest = _copy_of(lineages.forest, slice(m), slots_for(m))
-    _perturb(forest, lineages, np.random.default_rng(seed), jitter, drop)
+    rng = np.random.default_rng([seed, k])
+    if lineages.scales:
+        mean, variance = lineages.scales[k % len(lineages.scales)]
+        weights = np.empty(forest.n_real)
+        weights[lineages.columns] = rng.gamma(WEIGHT_SHAPE, size=forest.n_real)
+        weights *= variance.sum() / (weights @ variance)  # the mean squared distance of two leaves stays
+        np.asarray(forest.mean)[:m] = np.sqrt(weights) * mean
+    _perturb(forest, lineages, rng, jitter, drop)
     set_log_norms(forest, m)
     children, heights = _greedy_merges(forest, m, lineages.floor)
     # tied merges keep their order

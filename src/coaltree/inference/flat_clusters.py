@@ -25,7 +25,7 @@ MIN_GAP_RATIO, MIN_GAP_HEIGHT, MAX_SPLITS = 2.5, 0.3, 10
 MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS = 8.0, 0.1, 40
 # A table has no structure if its highest split is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as
 # split number FLAT_SPLIT. With fewer columns the splits of pure noise differ more.
-FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.5, 8, 2.8
+FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.35, 8, 2.8
 # Rows are stray if one column contributes this share of their squared distance to the others, in standard deviations of the
 # others. Smaller tables have no stray rows.
 MIN_COLUMN_SHARE, MIN_STRAY_TABLE = 0.8, 20

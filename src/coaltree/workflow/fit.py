@@ -29,7 +29,7 @@ from ..tree.edit import with_leaves_renumbered
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from .model import FittedModel, FloatArray, IntArray, Progress
-from .processes import Templates, matrix_of, sampling_process, structure_process
+from .processes import Templates, chooses_scale, matrix_of, sampling_process, structure_process
 from .settings import ClusterSettings, Settings, check_settings
 
 MAX_SHOWN_SHARE = 0.999  # before the end, because the number of passes is not known
@@ -82,7 +82,7 @@ def fit_model(
     encoded = encode(table, encoding)
     matrix = matrix_of(encoded)
     constant = [name for name, own in encoding.categories_by_name.items() if len(own) == 1]
-    Templates(settings.real_process, settings.categorical_process).check_constant(constant)
+    _templates_of(settings).check_constant(constant)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
         with open_client(settings.client) as client:
@@ -152,9 +152,12 @@ def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult 
 def _make_process(matrix: FloatArray, encoded: EncodedTable, settings: Settings, samples: bool = False) -> Process:
     """Return the process that trees are found with, or that chains begin with if they sample its parameters."""
     make_process = sampling_process if samples else structure_process
-    templates = Templates(settings.real_process, settings.categorical_process)
     noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
-    return make_process(matrix, encoded, templates, settings.covariance, noise)
+    return make_process(matrix, encoded, _templates_of(settings), settings.covariance, noise)
+
+
+def _templates_of(settings: Settings) -> Templates:
+    return Templates(settings.real_process, settings.categorical_process)
 
 
 def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult:
@@ -220,7 +223,14 @@ def _search(process: Process, matrix: FloatArray, n_real: int, run: Run) -> Gree
         return replace(found, tree=better.tree)
     if should_average:
         is_filled = search_matrix is not matrix
-        tree = average_trees(found.tree, search_matrix, found.process, filled=is_filled, n_jobs=settings.n_jobs)
+        tree = average_trees(
+            found.tree,
+            search_matrix,
+            found.process,
+            rescale=chooses_scale(_templates_of(settings), settings.covariance, settings.noise),
+            filled=is_filled,
+            n_jobs=settings.n_jobs,
+        )
         return replace(found, tree=expected_heights(tree, matrix, found.process, only_ties=True))
     return found
 

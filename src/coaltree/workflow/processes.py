@@ -109,6 +109,11 @@ def encoded_of(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
     )
 
 
+def chooses_scale(templates: Templates, covariance: str | None, noise: float | None) -> bool:
+    """Return whether the scale of real columns is the default, which nothing that the user gave determines."""
+    return isinstance(templates.real, str) and noise is None and covariance != "spherical"
+
+
 def structure_process(
     matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:
@@ -118,7 +123,7 @@ def structure_process(
     share of the variance of the column's cells. Brownian motion has the variance that makes rows differ as under the stationary
     process where they are close.
     """
-    scales_to_range = noise is None and covariance != "spherical"
+    scales_to_range = chooses_scale(templates, covariance, noise)
     share = NOISE if noise is None else noise
     odds = share / (1 - share)
     # Nothing is fitted that would make columns correlate.
