@@ -81,7 +81,7 @@ def average_trees(
     rescale: bool = False,
     filled: bool = False,
     n_jobs: int | None = None,
-    random_state: RandomState = 0,
+    random_state: RandomState = 2,
 ) -> Tree:
     """Return the average of greedy trees over replicates of the table with new noise.
 
@@ -110,7 +110,7 @@ def average_trees(
         defaults above are larger.
     n_jobs : int, optional
         Number of threads. The result does not depend on it.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default 0
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default 2
         By default a fixed seed.
 
     Returns
