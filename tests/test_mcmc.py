@@ -256,7 +256,7 @@ def test_facts_of_the_result_fit_together(eight, sample):
         assert sample.traces["tree_length"][chain, at] == pytest.approx(tree.total_length)
         merges = merge_log_likelihoods(process.resolve(X), tree, X)
         np.testing.assert_allclose(sample.log_ratios[k], merges.log_ratios, atol=1e-8)
-    assert set(sample.acceptance) == {"subtree", "near", "leaf", "height", "scale"}
+    assert set(sample.acceptance) == {"subtree", "near", "leaf", "heights", "scale"}
     assert all(0.1 < share <= 1 for share in sample.acceptance.values())
     assert "4 chains, converged" in repr(sample)
     assert set(sample.to_xarray()["chain"].values.tolist()) == {0, 1, 2, 3}

@@ -7,6 +7,7 @@ import pytest
 
 import coaltree as ct
 from coaltree.inference.chain import LOG_STAY, MOVES, UNIFORMS, VALLEY, Chain, without_ties
+from coaltree.inference.kernels.height_draws import UNIFORMS as SWEEP_UNIFORMS
 from coaltree.inference.kernels.moves import make_moves
 
 N = 40
@@ -43,6 +44,7 @@ def test_density_ladder_and_messages_are_kept_up_to_date(kind, move, valley):
         valley,
         0.3,
         rng.random((300, UNIFORMS)),
+        rng.random((300, 2 * (N - 1), SWEEP_UNIFORMS)),
         chain._log_joint,
         tried,
         accepted,

@@ -15,6 +15,7 @@ from ..process.layout import make_forest
 from ..process.slice_sampling import slice_step
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
+from .kernels.height_draws import UNIFORMS as SWEEP_UNIFORMS
 from .kernels.history import History, log_likelihood_of, put_in_order, set_children, set_heights, slots_of
 from .kernels.moves import climb, make_moves
 from .kernels.regraft import BranchSegments
@@ -22,10 +23,15 @@ from .kernels.regraft import BranchSegments
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MOVES = ("subtree", "near", "leaf", "height", "scale")  # as `coaltree.inference.kernels.moves` numbers them
+MOVES = ("subtree", "near", "leaf", "heights", "scale")  # as `coaltree.inference.kernels.moves` numbers them
 UNIFORMS = 6  # numbers that a move takes
-SHARES = {"subtree": 0.15, "near": 0.33, "leaf": 0.03, "height": 0.34, "scale": 0.15}
-WIDE_UP_TO = {"subtree": 50, "leaf": 50, "scale": 100}  # rows: in a tree of more, what looks at all of it is rarer
+SHARES = {"subtree": 0.1, "near": 0.33, "leaf": 0.03, "heights": 0.34, "scale": 0.1}
+WIDE_UP_TO = {
+    "subtree": 50,
+    "leaf": 50,
+    "heights": 4,
+    "scale": 100,
+}  # rows: in a tree of more, what looks at all of it is rarer
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
 VALLEY = 12.0  # of the log density of places: most moves do not look beyond
 FIRST_STRETCH = 1.0
@@ -211,6 +217,9 @@ class Chain:
 
     def _make_moves(self, count: int) -> None:
         """Make some moves with the current weights of columns."""
+        uniforms = self._rng.random((count, UNIFORMS))
+        kinds = np.searchsorted(self._shares, uniforms[:, 0], side="right")
+        n_sweeps = np.count_nonzero(kinds == MOVES.index("heights"))
         make_moves(
             self._forest,
             self._history,
@@ -219,7 +228,8 @@ class Chain:
             LOG_STAY,
             VALLEY,
             self._stretch,
-            self._rng.random((count, UNIFORMS)),
+            uniforms,
+            self._rng.random((n_sweeps, 2 * (self.n_leaves - 1), SWEEP_UNIFORMS)),
             self._log_joint,
             self.tried,
             self.accepted,

@@ -75,6 +75,10 @@ class Multinomial(Process):
         Which columns were recorded; the likelihood is conditioned on that, eq. (5.7). By default all columns are. ``"variable"``:
         only columns in which two rows show different states, as in morphological matrices (Lewis, 2001). ``"present"``: only
         columns in which some row shows another state than code 0, which means that something is absent, as in lists of cognates.
+    share_equilibrium : bool, default False
+        Whether all columns have one equilibrium, as the sites of a gene have (Felsenstein, 1981). It is then fitted and sampled
+        from all of them together, and `equilibrium` may be a single vector. Partitions of an alignment are parts of a `Mixed`
+        process, each with its own rate and equilibrium.
 
     Notes
     -----
@@ -108,6 +112,7 @@ class Multinomial(Process):
         equilibrium: Sequence[ArrayLike] | None = None,
         noise: ArrayLike = 0.0,
         ascertainment: str | None = None,
+        share_equilibrium: bool = False,
     ) -> None:
         try:
             self.rate = np.array(rate, dtype=np.float64)
@@ -121,7 +126,12 @@ class Multinomial(Process):
                 "mutation rates must be."
             )
         self.rate.setflags(write=False)
-        self.equilibrium = None if equilibrium is None else _check_equilibrium(equilibrium)
+        if not isinstance(share_equilibrium, bool | np.bool_):
+            raise InputError(f"share_equilibrium is {quote(share_equilibrium)}; it must be True or False.")
+        self.share_equilibrium = bool(share_equilibrium)
+        if equilibrium is not None and self.share_equilibrium and _is_flat(equilibrium):
+            equilibrium = [equilibrium]  # as long as the table, once that is known
+        self.equilibrium = None if equilibrium is None else _check_equilibrium(equilibrium, self.share_equilibrium)
         self.noise = _check_noise(noise)
         if ascertainment is not None and ascertainment not in ASCERTAINMENTS:
             raise InputError(
@@ -129,16 +139,18 @@ class Multinomial(Process):
                 "(columns in which all cells are absent were not recorded), or None."
             )
         self.ascertainment = ascertainment
-        if self.equilibrium is not None and self.rate.ndim:
-            check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
-        if self.equilibrium is not None and self.noise.ndim:
-            check_width(len(self.equilibrium), len(self.noise), "Multinomial's noise")
+        if self.equilibrium is not None and not (self.share_equilibrium and len(self.equilibrium) == 1):
+            if self.rate.ndim:
+                check_width(len(self.equilibrium), len(self.rate), "Multinomial's rate")
+            if self.noise.ndim:
+                check_width(len(self.equilibrium), len(self.noise), "Multinomial's noise")
 
     def __repr__(self) -> str:
         equilibrium = "None" if self.equilibrium is None else f"<{len(self.equilibrium)} columns>"
         noise = f", noise={shorten_value(self.noise)}" if np.any(self.noise > 0) else ""
         ascertainment = f", ascertainment={self.ascertainment!r}" if self.ascertainment else ""
-        return f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise}{ascertainment})"
+        shared = ", share_equilibrium=True" if self.share_equilibrium else ""
+        return f"Multinomial(rate={shorten_value(self.rate)}, equilibrium={equilibrium}{noise}{ascertainment}{shared})"
 
     def resolve(self, X: FloatArray) -> Self:
         """Check the codes and estimate the equilibria if none were given."""
@@ -167,7 +179,11 @@ class Multinomial(Process):
                     f"Row {row}, column {column} holds code {X[row, column]:g}; a column may have at most {MAX_STATES} states, "
                     "numbered 0, 1, 2, ... without gaps."
                 )
+            if self.share_equilibrium:
+                return self.replace(equilibrium=[smoothed_shares(X.ravel())] * X.shape[1])
             return self.replace(equilibrium=[smoothed_shares(X[:, d]) for d in range(X.shape[1])])
+        if self.share_equilibrium and len(self.equilibrium) == 1 < X.shape[1]:
+            return self._widen(X.shape[1]).resolve(X)
         check_width(X.shape[1], len(self.equilibrium), "Multinomial's equilibrium")
         n_states = np.array([len(q) for q in self.equilibrium])
         # The largest state of a set is the position of its first bit.
@@ -180,6 +196,13 @@ class Multinomial(Process):
                 f"only {n_states[column]} states, 0 to {n_states[column] - 1}."
             )
         return self
+
+    def _widen(self, n_columns: int) -> Self:
+        """Return the process with its one equilibrium for so many columns, to the last digit."""
+        assert self.equilibrium is not None
+        process = self.replace(equilibrium=self.equilibrium * n_columns)
+        process.equilibrium = self.equilibrium * n_columns
+        return process
 
     def columns(self, X: FloatArray) -> list[Columns]:
         """Declare the leaves' messages, eq. (5.5)."""
@@ -216,7 +239,7 @@ class Multinomial(Process):
         tree : Tree
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         n_columns : int, optional
-            Number of columns; it must be that of `equilibrium`.
+            Number of columns; it must be that of `equilibrium`, unless this is a single vector that all columns share.
 
         Returns
         -------
@@ -227,6 +250,8 @@ class Multinomial(Process):
                 "equilibrium is None, and there is no table to estimate it from; pass equilibrium= to simulate."
             )
         tree, width = check_tree(tree), check_column_count(n_columns)
+        if width is not None and self.share_equilibrium and len(self.equilibrium) == 1 < width:
+            return self._widen(width).simulate(tree, random_state)
         if width is not None:
             check_width(width, len(self.equilibrium), "Multinomial's equilibrium")
         rng = as_generator(random_state)
@@ -402,22 +427,31 @@ class Multinomial(Process):
         """Return names of rates and equilibria, and of noises unless all are 0."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
         names = indexed_names("rate", self.rate.ndim, columns)
-        for column, q in zip(columns, self.equilibrium, strict=True):
-            names += [f"equilibrium[{column},{k}]" for k in range(len(q))]
+        if self.share_equilibrium:
+            names += [f"equilibrium[{k}]" for k in range(len(self.equilibrium[0]))]
+        else:
+            for column, q in zip(columns, self.equilibrium, strict=True):
+                names += [f"equilibrium[{column},{k}]" for k in range(len(q))]
         return names + (indexed_names("noise", self.noise.ndim, columns) if self.noise.any() else [])
 
     def parameter_values(self) -> FloatArray:
         """Return the values of `parameter_names`."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
         noise = self.noise.ravel() if self.noise.any() else np.zeros(0)
-        return np.concatenate([self.rate.ravel(), *self.equilibrium, noise])
+        return np.concatenate([self.rate.ravel(), *self._own_equilibria(), noise])
+
+    def _own_equilibria(self) -> tuple[FloatArray, ...]:
+        """Return the equilibria of the columns, or the one that they share."""
+        assert self.equilibrium is not None, "a resolved process has equilibria"
+        return self.equilibrium[:1] if self.share_equilibrium else self.equilibrium
 
     def with_parameter_values(self, values: FloatArray) -> Self:
         """Return the process with other values; see `parameter_names`."""
         assert self.equilibrium is not None, "a resolved process has equilibria"
         size = self.rate.size
-        bounds = size + np.cumsum([len(q) for q in self.equilibrium])
+        bounds = size + np.cumsum([len(q) for q in self._own_equilibria()])
         shares = np.split(values[size : bounds[-1]], bounds[:-1] - size)
+        shares *= len(self.equilibrium) if self.share_equilibrium else 1
         noise = values[bounds[-1] :].reshape(self.noise.shape) if self.noise.any() else self.noise
         process = self.replace(rate=values[:size].reshape(self.rate.shape), equilibrium=shares, noise=noise)
         process.equilibrium = tuple(shares)  # unchanged: dividing by their sum again could change the last digit
@@ -440,7 +474,7 @@ class Multinomial(Process):
         noises = np.atleast_1d(resolved.noise)[np.atleast_1d(resolved.noise) > 0]
         a, b = SITE_NOISE_PRIOR
         total += float(np.sum((a - 1) * np.log(noises) + (b - 1) * np.log1p(-noises)))
-        return total + sum(float(np.mean(np.log(q))) for q in resolved.equilibrium)
+        return total + sum(float(np.mean(np.log(q))) for q in resolved._own_equilibria())
 
     def sampler(self, X: FloatArray, hold_noise: bool) -> ParameterSampler[Multinomial]:
         """Return a sampler of rates, equilibria and noise."""
@@ -468,11 +502,11 @@ class Multinomial(Process):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the process as plain values; without ascertainment, as earlier versions know them."""
+        """Return the process as plain values; what earlier versions do not know is there only if it says something."""
         values = super().to_dict()
-        return (
-            values if self.ascertainment else {name: value for name, value in values.items() if name != "ascertainment"}
-        )
+        return {
+            name: value for name, value in values.items() if value or name not in ("ascertainment", "share_equilibrium")
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Process:
@@ -811,7 +845,10 @@ def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
     """Return the shares of the states among all draws and one more, which is spread evenly: eq. (11.3)."""
     assert process.equilibrium is not None
     ends = np.cumsum([len(q) for q in process.equilibrium])[:-1]
-    return [(counts + 1 / len(counts)) / (counts.sum() + 1) for counts in np.split(found.draws, ends)]
+    draws = np.split(found.draws, ends)
+    if process.share_equilibrium:
+        draws = [np.sum(draws, axis=0)] * len(draws)
+    return [(counts + 1 / len(counts)) / (counts.sum() + 1) for counts in draws]
 
 
 def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArray:
@@ -845,6 +882,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         super().__init__(X)
         self._moves_noise = bool(process.noise.any()) and not hold_noise
         assert process.equilibrium is not None, "the process is resolved"
+        self._share_equilibrium = process.share_equilibrium
         self._n_states = np.array([len(q) for q in process.equilibrium])
         self._start = np.concatenate([[0], np.cumsum(self._n_states)[:-1]])  # of the states of each column among all
         self._sets = SetCells.of(X, process.equilibrium)
@@ -925,6 +963,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         self, old: Sequence[FloatArray], counts: IntArray, rng: np.random.Generator
     ) -> list[FloatArray]:
         """Draw the equilibria of all columns given how often each state was drawn from them."""
+        if self._share_equilibrium:
+            n_states = len(old[0])
+            shared = rng.dirichlet(1 + 1 / n_states + counts.reshape(-1, n_states).sum(axis=0))
+            return [shared] * len(old) if shared.min() >= MIN_DRAWN_SHARE else list(old)
         # Gamma variables over their sum are from Dirichlet's distribution
         shares = rng.standard_gamma(1 + np.repeat(1 / self._n_states, self._n_states) + counts)
         shares /= np.repeat(np.add.reduceat(shares, self._start), self._n_states)
@@ -1012,7 +1054,15 @@ def _check_noise(noise: ArrayLike) -> FloatArray:
     return checked
 
 
-def _check_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
+def _is_flat(equilibrium: Any) -> bool:
+    """Return whether an equilibrium is one vector of numbers."""
+    try:
+        return np.asarray(equilibrium, dtype=np.float64).ndim == 1
+    except (TypeError, ValueError):
+        return False
+
+
+def _check_equilibrium(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[FloatArray, ...]:
     columns = []
     if isinstance(equilibrium, str) or not hasattr(equilibrium, "__iter__"):
         raise InputError(
@@ -1041,4 +1091,6 @@ def _check_equilibrium(equilibrium: Sequence[ArrayLike]) -> tuple[FloatArray, ..
         columns.append(q)
     if not columns:
         raise InputError("equilibrium is empty; it must have one vector of probabilities for each column.")
+    if shared and any(len(q) != len(columns[0]) or np.any(q != columns[0]) for q in columns):
+        raise InputError("With share_equilibrium all columns have one equilibrium; give one vector of probabilities.")
     return tuple(columns)

@@ -82,7 +82,9 @@ def fit_model(
     encoded = encode(table, encoding)
     matrix = matrix_of(encoded)
     constant = [name for name, own in encoding.categories_by_name.items() if len(own) == 1]
-    _templates_of(settings).check_constant(constant)
+    templates = _templates_of(settings)
+    templates.check_shared()
+    templates.check_constant(constant)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
         with open_client(settings.client) as client:

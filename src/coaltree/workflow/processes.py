@@ -57,6 +57,14 @@ class Templates(NamedTuple):
         """Return the templates for some of the rows: columns that were recorded may be constant in them."""
         return self._replace(categorical=self.categorical and self.categorical.without_ascertainment())
 
+    def check_shared(self) -> None:
+        """Raise if all category columns are to have one equilibrium: each of them has categories of its own."""
+        if self.categorical is not None and self.categorical.share_equilibrium:
+            raise InputError(
+                "categorical_process has share_equilibrium=True, but the categories of each column are numbered by themselves, "
+                "so that columns have none to share. Use it with ct.mcmc and other functions on tables of codes."
+            )
+
     def check_constant(self, constant: Sequence[str]) -> None:
         """Raise if there are columns with a single category, which do not take part, and this contradicts the ascertainment."""
         ascertainment = None if self.categorical is None else self.categorical.ascertainment

@@ -12,23 +12,25 @@ cpdef sweep_heights(
 )
 @cython.locals(
     n=Py_ssize_t, count=Py_ssize_t, node=Py_ssize_t, before=Py_ssize_t, first=Py_ssize_t, second=Py_ssize_t,
-    parent=Py_ssize_t, following=Py_ssize_t,
+    parent=Py_ssize_t, following=Py_ssize_t, gain=double,
 )
-cdef void _sweep(
+cdef double sweep_once(
     op.Forest forest, tree.History history, unsigned char[::1] free, double[:, :, ::1] uniforms, Py_ssize_t sweep,
     op.Pair pair, op.Place place,
 ) noexcept nogil
 @cython.locals(
     a=Py_ssize_t, b=Py_ssize_t, parent=Py_ssize_t, old_rung=Py_ssize_t, rung=Py_ssize_t, k=Py_ssize_t, own=double, low=double,
     high=double, first=double, last=double, now=double, level=double, v=double, w=double, h=double,
+    before=double, log_density=double,
 )
-cdef void _draw_height(
+cdef double _draw_height(
     op.Forest forest, tree.History history, Py_ssize_t node, double[:, :, ::1] uniforms, Py_ssize_t sweep, Py_ssize_t draw,
     op.Pair pair, op.Place place,
 ) noexcept nogil
 cdef double _log_density(
-    op.Forest forest, tree.History history, Py_ssize_t parent, double h, double w, Py_ssize_t rung, op.Pair pair, op.Place place
+    op.Forest forest, Py_ssize_t parent, double h, double w, op.Pair pair, op.Place place
 ) noexcept nogil
+cdef double _log_stretch(tree.History history, double w, Py_ssize_t rung) noexcept nogil
 @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, own=double, below=double, before=double, h=double)
 cdef (double, Py_ssize_t) _height_at(tree.History history, double wanted, Py_ssize_t old_rung, double at_own) noexcept nogil
 @cython.locals(k=Py_ssize_t, own=double, change=double)

@@ -38,13 +38,14 @@ def sweep_heights(forest, history, free, uniforms, totals):
     with cython.nogil:
         for sweep in range(uniforms.shape[0]):
             tree.set_area(history, 0, history.n - 1)  # clears rounding errors away
-            _sweep(forest, history, free, uniforms, sweep, pair, place)
+            sweep_once(forest, history, free, uniforms, sweep, pair, place)
             for k in range(history.n - 1):
                 totals[k] += forest.height[history.n + k]
 
 
-def _sweep(forest, history, free, uniforms, sweep, pair, place):
-    n, count = history.n, 0
+def sweep_once(forest, history, free, uniforms, sweep, pair, place):
+    """Draw the heights of `free` merges twice; return how much the log joint density has gained."""
+    n, count, gain = history.n, 0, 0.0
     node, before = history.root, NONE
     while node != NONE:
         first, second, parent = history.children[node, 0], history.children[node, 1], history.parent[node]
@@ -54,22 +55,26 @@ def _sweep(forest, history, free, uniforms, sweep, pair, place):
                 tree.send_down(forest, history, node, pair)
             if first >= n or second >= n:
                 if free[node - n]:
-                    _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+                    gain += _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
                 count += 1
                 following = first if first >= n else second
         elif before == first and second >= n:
             following = second
         if following == NONE:  # all is done below
             if free[node - n]:
-                _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
+                gain += _draw_height(forest, history, node, uniforms, sweep, count, pair, place)
             count += 1
             tree.merge_children(forest, history, node, pair)
             following = parent
         before, node = node, following
+    return gain
 
 
 def _draw_height(forest, history, node, uniforms, sweep, draw, pair, place):
-    """Draw the height of one merge; the messages of its children and of what comes down to it are there."""
+    """Draw the height of one merge, and return how much the log joint density has gained.
+
+    The messages of its children and of what comes down to it are there.
+    """
     a, b, parent = history.children[node, 0], history.children[node, 1], history.parent[node]
     own, low, high, last = forest.height[node], max(forest.height[a], forest.height[b]), math.inf, 1.0
     old_rung = tree.rung_at(history, own)
@@ -84,26 +89,33 @@ def _draw_height(forest, history, node, uniforms, sweep, draw, pair, place):
         last = w / (1 + w)
     w = max(at_own - at_low, 0.0)
     now, first = w / (1 + w), 0.0
-    level = _log_density(forest, history, parent, own, w, old_rung, pair, place)
-    level += math.log(1 - uniforms[sweep, draw, 0])
+    before = _log_density(forest, parent, own, w, pair, place)
+    level = before + _log_stretch(history, w, old_rung) + math.log(1 - uniforms[sweep, draw, 0])
     for k in range(TRIES):
         v = first + (last - first) * uniforms[sweep, draw, k + 1]
         w = v / (1 - v)
         h, rung = _height_at(history, at_low + w, old_rung, at_own)
-        if low < h < high and _log_density(forest, history, parent, h, w, rung, pair, place) >= level:
-            _move_rung(history, old_rung, rung, h, at_low + w + h)
-            forest.height[node] = h
-            return
+        if low < h < high:
+            log_density = _log_density(forest, parent, h, w, pair, place)
+            if log_density + _log_stretch(history, w, rung) >= level:
+                _move_rung(history, old_rung, rung, h, at_low + w + h)
+                forest.height[node] = h
+                return log_density - before
         if v < now:
             first = v
         else:
             last = v
+    return 0.0
 
 
-def _log_density(forest, history, parent, h, w, rung, pair, place):
-    """Return the log density in the coordinate v of a merge at height h, which has that rung of the ladder."""
-    log_z = op.log_z(forest, pair, h) if parent == NONE else op.log_z_at(forest, place, h)
-    return log_z - w + math.log((1 + w) * (1 + w) / (history.n - 1 - rung))
+def _log_density(forest, parent, h, w, pair, place):
+    """Return the log density of a merge at height h, where A has gained w."""
+    return (op.log_z(forest, pair, h) if parent == NONE else op.log_z_at(forest, place, h)) - w
+
+
+def _log_stretch(history, w, rung):
+    """Return the log of dh / dv, with which the density in the coordinate v is that of h, at a rung of the ladder."""
+    return math.log((1 + w) * (1 + w) / (history.n - 1 - rung))
 
 
 def _height_at(history, wanted, old_rung, at_own):

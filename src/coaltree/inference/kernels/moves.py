@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import _math as math
+from . import height_draws as drawing
 from . import history as tree
 from . import regraft as regrafting
 
@@ -11,25 +12,30 @@ try:
 except ImportError:
     from ..._nocython import cython
 
-SUBTREE, NEAR, LEAF, HEIGHT, SCALE = range(5)  # the kinds of moves
+SUBTREE, NEAR, LEAF, HEIGHTS, SCALE = range(5)  # the kinds of moves
 EVERYWHERE = 0.25  # share of the moves over the whole tree that look at all of it, so that no place is out of reach
 
 
-def make_moves(forest, history, segments, shares, log_stay, valley, stretch, uniforms, log_joint, tried, accepted):
+def make_moves(
+    forest, history, segments, shares, log_stay, valley, stretch, uniforms, sweeps, log_joint, tried, accepted
+):
     """Make as many moves as there are rows of 6 uniform numbers; return the log joint density, leaves' constants left out.
 
     `shares` are the moves' probabilities, added up; `tried` and `accepted` count them. Most moves do not look beyond places where
-    log f is further than `valley` below the best.
+    log f is further than `valley` below the best. `sweeps` has uniform numbers for each move that draws all heights, of the shape
+    that `height_draws` says.
     """
     with cython.nogil:
         log_joint = _make_moves(
-            forest, history, segments, shares, log_stay, valley, stretch, uniforms, log_joint, tried, accepted
+            forest, history, segments, shares, log_stay, valley, stretch, uniforms, sweeps, log_joint, tried, accepted
         )
     return log_joint
 
 
-def _make_moves(forest, history, segments, shares, log_stay, valley, stretch, uniforms, log_joint, tried, accepted):
-    n, n_nodes = history.n, history.n_nodes
+def _make_moves(
+    forest, history, segments, shares, log_stay, valley, stretch, uniforms, sweeps, log_joint, tried, accepted
+):
+    n, n_nodes, sweep = history.n, history.n_nodes, 0
     for m in range(uniforms.shape[0]):
         kind = 0
         while kind < SCALE and uniforms[m, 0] >= shares[kind]:
@@ -38,6 +44,12 @@ def _make_moves(forest, history, segments, shares, log_stay, valley, stretch, un
         if kind == SCALE:
             factor = math.exp(stretch * (uniforms[m, 1] - 0.5))
             moved, gain = _scale(forest, history, segments.pair, log_joint, factor, uniforms[m, 2])
+        elif kind == HEIGHTS:
+            tree.set_area(history, 0, n - 1)  # clears rounding errors away
+            gain = drawing.sweep_once(
+                forest, history, segments.all_merges, sweeps, sweep, segments.pair, segments.place
+            )
+            sweep, moved = sweep + 1, True
         else:
             s = int(uniforms[m, 1] * (n if kind == LEAF else n_nodes - 1))
             if kind != LEAF and s >= history.root:
@@ -46,8 +58,6 @@ def _make_moves(forest, history, segments, shares, log_stay, valley, stretch, un
             if kind == NEAR:
                 steps = int(math.log(1 - uniforms[m, 2]) / log_stay)
                 steps, log_chance = steps + 1, log_stay
-            elif kind == HEIGHT:
-                steps = 0
             elif uniforms[m, 2] < EVERYWHERE:
                 deepest = math.inf
             moved, gain = regrafting.regraft(
