@@ -1,4 +1,6 @@
-"""MrBayes, set up so that its model is ours: Kingman's coalescent with a fixed clock, binary columns with equally likely states.
+"""MrBayes, set up so that its model is ours: Kingman's coalescent with a fixed clock, equally likely states.
+
+Columns have the four bases, or two states.
 
 MrBayes takes a fixed population size for DNA only, so states are written as bases that leave something open: 0 is A or C, 1 is G
 or T. A base that mutates at rate r to one of the four at random mutates between the two halves as a binary column of rate r does,
@@ -19,6 +21,7 @@ import numpy as np
 
 PROGRAM = shutil.which("mb")  # Debian and Ubuntu: apt install mrbayes
 SEEN = 0.75  # share of the mutations that change a base
+SETS = "-ACMGRSVTWYHKDBN"  # letters of sets of bases, by the sum of their powers of two
 
 SCRIPT = """#NEXUS
 begin data;
@@ -28,11 +31,11 @@ matrix
 {matrix}
 ;
 end;
-begin mrbayes;
+{start}begin mrbayes;
 set autoclose=yes nowarnings=yes seed={seed} swapseed={seed} quitonerror=yes;
 lset nst=1 rates=equal ploidy=haploid;
 prset statefreqpr=fixed(equal) brlenspr=clock:coalescence popsizepr=fixed(1) clockvarpr=strict clockratepr=fixed({clock});
-mcmc nruns=1 nchains=1 ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
+{begin}mcmc nruns=1 nchains=1 ngen={moves} samplefreq={thin} printfreq={moves} diagnfreq={moves};
 end;
 """
 
@@ -41,6 +44,7 @@ class Chain(NamedTuple):
     """What one chain visited, the warm-up too."""
 
     root_heights: np.ndarray
+    tree_lengths: np.ndarray
     log_likelihoods: np.ndarray
     log_joints: np.ndarray  # but for a constant
     trees: str  # NEXUS, with heights in units of expected changes of a base
@@ -54,8 +58,8 @@ class Chains(NamedTuple):
     seconds: float
 
 
-def run(X, rate, n_samples, thin, seeds, folder):
-    """Sample trees for a table of zeros, ones and missing cells, with a chain for each seed.
+def run(X, rate, n_samples, thin, seeds, folder, bases=False, start=None):
+    """Sample trees for a table of states and missing cells, with a chain for each seed.
 
     Parameters
     ----------
@@ -67,6 +71,10 @@ def run(X, rate, n_samples, thin, seeds, folder):
     seeds : sequence of int
     folder : Path
         For the files of MrBayes.
+    bases : bool, default False
+        Whether states are the four bases, or sets of them; if not, there are two states.
+    start : Tree, optional
+        Where chains begin; by default at random trees.
 
     Returns
     -------
@@ -75,7 +83,7 @@ def run(X, rate, n_samples, thin, seeds, folder):
     folders = [Path(folder) / str(seed) for seed in seeds]
     for own, seed in zip(folders, seeds, strict=True):
         own.mkdir(parents=True)
-        (own / "table.nex").write_text(script(X, rate, n_samples, thin, seed))
+        (own / "table.nex").write_text(script(X, rate, n_samples, thin, seed, bases, start))
     start, before = time.perf_counter(), children_seconds()
     running = [_started(own) for own in folders]
     outputs = [process.communicate()[0] for process in running]
@@ -86,11 +94,16 @@ def run(X, rate, n_samples, thin, seeds, folder):
     return Chains([_read(own, rate) for own in folders], took[1], took[0])
 
 
-def script(X, rate, n_samples, thin, seed):
+def script(X, rate, n_samples, thin, seed, bases=False, start=None):
     """Return the input of MrBayes."""
-    letters = np.where(np.isnan(X), "?", np.where(X == 0, "M", "K"))
-    matrix = "\n".join(f"row{i} {''.join(row)}" for i, row in enumerate(letters))
+    matrix = "\n".join(f"row{i} {row}" for i, row in enumerate(letters(X, bases)))
+    tree = None
+    if start is not None:
+        names = [f"row{i}" for i in range(start.n_leaves)]
+        tree = type(start)(start.children, SEEN * rate * start.heights, names).to_newick()
     return SCRIPT.format(
+        start="" if tree is None else f"begin trees;\ntree start = [&R] {tree}\nend;\n",
+        begin="" if tree is None else "startvals tau=start V=start;\n",
         n_rows=len(X),
         n_columns=X.shape[1],
         matrix=matrix,
@@ -99,6 +112,17 @@ def script(X, rate, n_samples, thin, seed):
         moves=n_samples * thin,
         thin=thin,
     )
+
+
+def letters(X, bases):
+    """Return the rows of a table as MrBayes reads them."""
+    if not bases:
+        return ["".join(row) for row in np.where(np.isnan(X), "?", np.where(X == 0, "M", "K"))]
+
+    def letter(code):
+        return "?" if np.isnan(code) else "ACGT"[int(code)] if code >= 0 else SETS[int(-code)]
+
+    return ["".join(map(letter, row)) for row in X]
 
 
 def children_seconds():
@@ -123,5 +147,9 @@ def _read(folder, rate):
     columns = np.array([line.split("\t") for line in lines[1:]], dtype=float).T  # without where it began
     found = dict(zip(header.split("\t"), columns, strict=True))
     return Chain(
-        found["TH"] / (SEEN * rate), found["LnL"], found["LnL"] + found["LnPr"], (folder / "table.nex.t").read_text()
+        found["TH"] / (SEEN * rate),
+        found["TL"] / (SEEN * rate),
+        found["LnL"],
+        found["LnL"] + found["LnPr"],
+        (folder / "table.nex.t").read_text(),
     )

@@ -12,9 +12,11 @@ from coaltree.report.build import report_facts
 from coaltree.workflow import comparison
 from coaltree.workflow.comparison import (
     BROWNIAN,
+    CONDITIONS,
     ONE_RATE,
     RATES,
     STATIONARY,
+    UNCONDITIONAL,
     Candidate,
     compare_models,
     describe_comparison,
@@ -69,6 +71,21 @@ def test_candidates_suit_the_columns():
     assert {own.name for own in both} == {f"{a} and {b}" for a in (STATIONARY, BROWNIAN) for b in (ONE_RATE, RATES)}
     given = names(["mass"], real_process=ct.Brownian(2.0, 0.3))
     assert [own.name for own in given] == ["numbers as given"]
+
+
+def test_with_and_without_ascertainment():
+    found = names(["cover", "flies"], categorical_process=ct.Multinomial(ascertainment="variable"))
+    wanted = {
+        f"{rates} and {condition}"
+        for rates in (ONE_RATE, RATES)
+        for condition in (CONDITIONS["variable"], UNCONDITIONAL)
+    }
+    assert {own.name for own in found} == wanted
+    for own in found:
+        assert own.process.ascertainment == ("variable" if CONDITIONS["variable"] in own.name else None)
+    given = names(["cover", "flies"], categorical_process=ct.Multinomial(0.3, ascertainment="variable"))
+    assert [own.name for own in given] == ["categories as given"]
+    assert given[0].process.ascertainment == "variable"
 
 
 def test_the_same_seed_gives_the_same_numbers():

@@ -27,8 +27,6 @@ needs_iqtree = pytest.mark.skipif(IQTREE is None, reason="IQ-TREE is not here: a
 needs_mrbayes = pytest.mark.skipif(mrbayes.PROGRAM is None, reason="MrBayes is not here: apt install mrbayes")
 needs_ds1 = pytest.mark.skipif(not DS1.is_file(), reason="DS1 is not here: COALTREE_DATA names no folder with it")
 
-CODES = "-ACMGRSVTWYHKDBN"  # of sets of bases, by the sum of their powers of two
-
 
 def alignment(n=12, n_sites=300, seed=0):
     """Return a tree and an alignment drawn from it, where some cells are sets of bases or missing."""
@@ -44,15 +42,6 @@ def alignment(n=12, n_sites=300, seed=0):
 
 def scaled(tree, factor):
     return ct.Tree(tree.children, factor * tree.heights, tree.leaf_names)
-
-
-def letters(X):
-    """Return the rows of a table of bases as text."""
-
-    def letter(code):
-        return "?" if np.isnan(code) else "ACGT"[int(code)] if code >= 0 else CODES[int(-code)]
-
-    return ["".join(map(letter, row)) for row in X]
 
 
 def codes_of(frame):
@@ -133,7 +122,9 @@ def mrbayes_log_likelihood(rows, tree, folder, datatype, model, prior):
 def test_iqtree_agrees_on_ambiguity_codes(tmp_path):
     tree, X = alignment()
     ours = ct.Multinomial(JUKES_CANTOR, [[0.25] * 4] * X.shape[1]).log_likelihood(tree, X)
-    assert iqtree_log_likelihood(letters(X), tree, tmp_path, "-st", "DNA", "-m", "JC") == pytest.approx(ours, abs=2e-3)
+    assert iqtree_log_likelihood(
+        mrbayes.letters(X, bases=True), tree, tmp_path, "-st", "DNA", "-m", "JC"
+    ) == pytest.approx(ours, abs=2e-3)
     wrong = np.where(X < 0, np.nan, X)  # sets as missing cells: the comparison can fail
     without = ct.Multinomial(JUKES_CANTOR, [[0.25] * 4] * X.shape[1]).log_likelihood(tree, wrong)
     assert abs(without - ours) > 1
@@ -146,7 +137,7 @@ def test_mrbayes_agrees_on_ambiguity_codes(tmp_path):
     rate = CHANGES / (1 - np.square(q).sum())
     ours = ct.Multinomial(rate, [q] * X.shape[1]).log_likelihood(tree, X)
     theirs = mrbayes_log_likelihood(
-        letters(X), tree, tmp_path, "dna", "nst=1 rates=equal", "statefreqpr=fixed(0.1,0.2,0.3,0.4)"
+        mrbayes.letters(X, bases=True), tree, tmp_path, "dna", "nst=1 rates=equal", "statefreqpr=fixed(0.1,0.2,0.3,0.4)"
     )
     assert theirs == pytest.approx(ours, rel=1e-5)
 
@@ -163,7 +154,7 @@ def ds1():
 @needs_iqtree
 def test_iqtree_agrees_on_ds1(ds1, tmp_path):
     X, tree, process = ds1
-    found = iqtree_log_likelihood(letters(X), tree, tmp_path, "-st", "DNA", "-m", "JC")
+    found = iqtree_log_likelihood(mrbayes.letters(X, bases=True), tree, tmp_path, "-st", "DNA", "-m", "JC")
     assert found == pytest.approx(process.log_likelihood(tree, X), abs=0.01)
 
 
@@ -171,7 +162,9 @@ def test_iqtree_agrees_on_ds1(ds1, tmp_path):
 @needs_mrbayes
 def test_mrbayes_agrees_on_ds1(ds1, tmp_path):
     X, tree, process = ds1
-    found = mrbayes_log_likelihood(letters(X), tree, tmp_path, "dna", "nst=1 rates=equal", "statefreqpr=fixed(equal)")
+    found = mrbayes_log_likelihood(
+        mrbayes.letters(X, bases=True), tree, tmp_path, "dna", "nst=1 rates=equal", "statefreqpr=fixed(equal)"
+    )
     assert found == pytest.approx(process.log_likelihood(tree, X), abs=0.1)
 
 

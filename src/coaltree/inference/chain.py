@@ -26,12 +26,8 @@ IntArray = NDArray[np.intp]
 MOVES = ("subtree", "near", "leaf", "heights", "scale")  # as `coaltree.inference.kernels.moves` numbers them
 UNIFORMS = 6  # numbers that a move takes
 SHARES = {"subtree": 0.1, "near": 0.33, "leaf": 0.03, "heights": 0.34, "scale": 0.1}
-WIDE_UP_TO = {
-    "subtree": 50,
-    "leaf": 50,
-    "heights": 4,
-    "scale": 100,
-}  # rows: in a tree of more, what looks at all of it is rarer
+# Rows: in a tree of more, what looks at all of it is rarer.
+WIDE_UP_TO = {"subtree": 50, "leaf": 50, "heights": 4, "scale": 100}
 LOG_STAY = math.log(0.6)  # with each generation more, the clade within which a subtree moves is chosen less often
 VALLEY = 12.0  # of the log density of places: most moves do not look beyond
 FIRST_STRETCH = 1.0

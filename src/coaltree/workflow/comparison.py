@@ -1,5 +1,7 @@
 """Comparison of models by their evidence: stationary or Brownian numbers, one rate or a rate per column of categories.
 
+If the user has said which columns were recorded, models with and without that condition are compared too.
+
 Parameters are set to their posterior means, estimated by short Markov chains, and then held while the evidence is averaged over
 trees. A model with more fitted parameters would win by that alone, so each fitted parameter costs half the logarithm of the
 number of rows, as in the Bayesian information criterion.
@@ -41,6 +43,8 @@ ROOT_WIDTH = (
 )
 STATIONARY, BROWNIAN = "stationary diffusion", "Brownian motion"
 ONE_RATE, RATES = "one rate", "a rate per column"
+CONDITIONS = {"variable": "only variable columns recorded", "present": "only present columns recorded"}
+UNCONDITIONAL = "all columns recorded"
 
 
 class Candidate(NamedTuple):
@@ -209,33 +213,40 @@ def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.
     """Return what makes each model that is sensible for the columns of the table."""
     settings = model.settings
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
-    own_real, own_categorical = not isinstance(settings.real_process, str), settings.categorical_process is not None
+    own_real, given = not isinstance(settings.real_process, str), settings.categorical_process
+    condition = None if given is None else given.ascertainment
+    # A process that says nothing but which columns were recorded is not one of the user's own.
+    own_categorical = given is not None and repr(given) != repr(Multinomial(ascertainment=condition))
+    conditions = [condition, None] if n_categorical and condition and not own_categorical else [None]
     real_names = [None] if not n_real else ["numbers as given"] if own_real else [STATIONARY, BROWNIAN]
     rate_names = [None] if not n_categorical else ["categories as given"] if own_categorical else [ONE_RATE, RATES]
 
-    def maker(real: str | None, rates: str | None) -> Callable[[np.random.Generator], Candidate]:
+    def maker(real: str | None, rates: str | None, own: str | None) -> Callable[[np.random.Generator], Candidate]:
         def make(rng: np.random.Generator) -> Candidate:
-            given = settings.real_process
-            kind = given if real is None or own_real else "brownian" if real == BROWNIAN else "ornstein-uhlenbeck"
-            templates = Templates(kind, settings.categorical_process)
+            numbers = settings.real_process
+            kind = numbers if real is None or own_real else "brownian" if real == BROWNIAN else "ornstein-uhlenbeck"
+            templates = Templates(kind, given if own_categorical else None)
             noise = None if settings.noise is None else float(settings.noise)
             first = sampling_process(model.matrix, encoded, templates, settings.covariance, noise)
             if rates in (ONE_RATE, RATES):
-                first = _with_rates(first, n_real, n_categorical, rates == ONE_RATE)
-            name = " and ".join(filter(None, (real, rates)))
+                first = _with_rates(first, n_real, n_categorical, rates == ONE_RATE, own)
+            condition_name = CONDITIONS.get(own or "", UNCONDITIONAL) if len(conditions) > 1 else None
+            name = " and ".join(filter(None, (real, rates, condition_name)))
             return _fit_candidate(model, name, first, n_real, noise is not None, real == BROWNIAN, rng)
 
         return make
 
-    return [maker(real, rates) for real, rates in product(real_names, rate_names)]
+    return [maker(real, rates, own) for real, rates, own in product(real_names, rate_names, conditions)]
 
 
-def _with_rates(process: Process, n_real: int, n_categorical: int, one_rate: bool) -> Process:
+def _with_rates(
+    process: Process, n_real: int, n_categorical: int, one_rate: bool, ascertainment: str | None
+) -> Process:
     """Return the process with one rate for all category columns or one each, and one noise for all of them."""
     parts = list(process.subprocesses(n_real + n_categorical))
     own, columns = cast("tuple[Multinomial, tuple[int, ...]]", parts[-1])
     rate = own.rate.mean() if one_rate else np.broadcast_to(own.rate, n_categorical)
-    parts[-1] = Multinomial(rate, own.equilibrium, own.noise.mean()), columns
+    parts[-1] = Multinomial(rate, own.equilibrium, own.noise.mean(), ascertainment), columns
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
 
 
