@@ -39,7 +39,7 @@ cdef void _lay_stem(op.Forest forest, tree.History history, BranchSegments segme
     child=Py_ssize_t, c=Py_ssize_t, k=Py_ssize_t, peak=double,
 )
 cdef double _lay_branches(
-    op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, Py_ssize_t top, double ceiling, bint descend,
+    op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, Py_ssize_t top, double ceiling,
     double valley,
 ) noexcept nogil
 @cython.locals(b=Py_ssize_t, above=Py_ssize_t, low=double, middle=double, high=double)

@@ -111,7 +111,7 @@ def _lay_stem(forest, history, segments, s):
     segments.count = steps
 
 
-def _lay_branches(forest, history, segments, s, top, ceiling, descend, valley):
+def _lay_branches(forest, history, segments, s, top, ceiling, valley):
     """Make a segment of each branch of the region, but for the one above the root; return the largest log f.
 
     Of two children the one where f is larger comes first, so that the best places are found early. Below a node where f is
@@ -126,7 +126,7 @@ def _lay_branches(forest, history, segments, s, top, ceiling, descend, valley):
         _set_segment(segments, count, top, NONE, max(forest.height[top], h_s), ceiling)
         peak = _evaluate(forest, history, segments, s, count, peak, valley)
         count += 1
-    if descend and top >= n and forest.height[top] >= h_s:  # what is at the same height may be above
+    if top >= n and forest.height[top] >= h_s:  # what is at the same height may be above
         segments.stack[0], segments.stack_segment[0] = top, count - 1
         waiting = 1
     while waiting > 0:
@@ -367,14 +367,13 @@ def _generations_between(history, s, above):
 def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, valley, u_segment, u_height, u_accept):
     """Cut off s and hang it up again within the clade of its ancestor `steps` generations above.
 
-    Returns whether it moved, and how much the log joint density has gained. With no steps it stays on its sibling's branch,
-    and only the height of their merge is drawn. The probability of the number of steps falls by ``exp(log_stay)`` with
-    each. Beyond a valley of log f that is so deep nothing is computed, see `_lay_branches`. With a least gain, the best place
-    is taken instead of one that is drawn, if it gains more. Without a stem the root stays as it is, and nothing hangs above
-    it; then s is no child of the root.
+    Returns whether it moved, and how much the log joint density has gained. There is at least one step, and the probability of
+    the number of steps falls by ``exp(log_stay)`` with each. Beyond a valley of log f that is so deep nothing is computed, see
+    `_lay_branches`. With a least gain, the best place is taken instead of one that is drawn, if it gains more. Without a stem the
+    root stays as it is, and nothing hangs above it; then s is no child of the root.
     """
     p = history.parent[s]
-    ancestor = _ancestor_of(history, s, max(steps, 1))
+    ancestor = _ancestor_of(history, s, steps)
     above, grandparent = history.parent[ancestor], history.parent[p]
     old_height, old_below = forest.height[p], tree.sibling_of(history, s)
     old_generations = _generations_between(history, s, above)
@@ -394,7 +393,7 @@ def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, val
     ceiling = forest.height[above] if above != NONE else math.inf
     segments.loaded = NONE  # what it was filled for may have changed
     best = least_gain < math.inf
-    peak = _lay_branches(forest, history, segments, s, top, ceiling, steps > 0, valley)
+    peak = _lay_branches(forest, history, segments, s, top, ceiling, valley)
 
     if best:
         b, h = _highest_place(forest, history, segments, s, peak)
@@ -424,6 +423,5 @@ def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, val
         tree.cut_off(history, s)
         tree.hang_on(forest, history, s, p, old_below, old_height)
         gain = 0.0
-    if moved or steps > 0:
-        tree.merge_up_to(forest, history, p, NONE if moved else ancestor, segments.pair)
+    tree.merge_up_to(forest, history, p, NONE if moved else ancestor, segments.pair)
     return moved, gain
