@@ -1,14 +1,13 @@
-"""How fast Markov chains over trees are, beside MrBayes, and what refinement is worth.
+"""How fast Markov chains over trees are, and what refinement is worth.
 
 Run with ``python benchmarks/posterior.py``, or name some of the parts; ``--quick`` for a smoke run. Times are processor time of
 all threads and processes together, so that what else the machine does matters less.
 
 *moves.* Moves a second of one chain, on tables of 20 real columns drawn from the model, and the exponent of the number of rows.
 
-*languages.* 48 Indo-European languages of WALS and 139 features, each made binary: has a language the value that most have? The
-model of MrBayes is ours (see ``mrbayes.py``). Two chains each, both at the same time; the first quarter of the samples is left
-out, and its time is not. Effective samples are those of ArviZ, in the bulk. Needs ``mb``, and the data, which is downloaded or
-read from the folder that COALTREE_DATA names.
+*costs.* What each kind of move costs on 48 Indo-European languages of WALS and 139 features, each made binary: has a language the
+value that most have? The data is downloaded, or read from the folder that COALTREE_DATA names. `phylogenetics.py` sets the chains
+beside those of MrBayes.
 
 *refinement.* 10 x 20 MNIST digits, 20 principal components of unit variance: the tree of the rule rate1, with a fitted process,
 and that tree refined. Errors are standard errors over draws of the digits.
@@ -17,25 +16,19 @@ and that tree refined. Errors are standard errors over draws of the digits.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 import warnings
 
 import numpy as np
 
 import coaltree as ct
-import mrbayes
 from coaltree import metrics
 from coaltree.inference import chain as chains
-from coaltree.inference.results import effective_samples
 
 RATE = 0.5  # at which features mutate
-N_CHAINS = 2
-PEER_THIN = 500  # moves of MrBayes from one sample to the next
 COSTED = 2_000  # moves of each kind, to see what they cost
 SIZES = (50, 100, 200, 400, 800)
 SLOWEST = -1.0  # exponent of moves a second that we hold ourselves to
-AIM = 3.0  # times as many effective samples a second as MrBayes
 
 
 def moves(quick):
@@ -62,32 +55,11 @@ def processor_seconds(work):
     return time.process_time() - start
 
 
-def languages(quick):
-    """Print effective samples a second of coaltree and of MrBayes."""
+def costs(quick):
+    """Print what each kind of move costs on the languages, and its share of the time."""
     X = binary_features()
-    n_samples, of_peer = (100, 200) if quick else (800, 3_000)
-    process = ct.Multinomial(RATE, [[0.5, 0.5]] * X.shape[1])
-    ct.mcmc(X, process, 10, N_CHAINS, n_jobs=N_CHAINS, random_state=0)  # what is imported late is there then
-    start, used = time.perf_counter(), time.process_time()
-    sample = ct.mcmc(X, process, n_samples, N_CHAINS, warmup=n_samples // 4, n_jobs=N_CHAINS, random_state=0)
-    used, took = time.process_time() - used, time.perf_counter() - start
-    print("| | moves | time (s) | moves a second | effective: root's height | log joint | root's height |")
-    print("|---|---|---|---|---|---|---|")
-    ours = row("coaltree", len(X), used, sample.traces["root_height"], sample.traces["log_joint"])
-    if mrbayes.PROGRAM is None:
-        print("| MrBayes | not there: left out | | | | | |")
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            peer = mrbayes.run(X, RATE, of_peer, PEER_THIN, range(N_CHAINS), folder)
-        roots = np.array([chain.root_heights for chain in peer.chains])
-        log_joints = np.array([chain.log_joints for chain in peer.chains])
-        ratio = ours / row("MrBayes", PEER_THIN, peer.processor_seconds, roots, log_joints)
-        verdict = "ok" if ratio.min() >= AIM else "MISSED"
-        print(
-            f"\neffective samples a second, coaltree / MrBayes: root's height {ratio[0]:.2f}, log joint {ratio[1]:.2f}"
-        )
-        print(f"at least {AIM:g} times MrBayes: {verdict}")
-        print(f"by the clock: coaltree {took:.0f} s, MrBayes {peer.seconds:.0f} s")
+    process = ct.Multinomial(RATE, [0.5, 0.5], share_equilibrium=True)
+    sample = ct.mcmc(X, process, 100 if quick else 400, 2, random_state=0)
     where_time_goes(X, sample)
 
 
@@ -97,18 +69,6 @@ def binary_features():
     known = ~np.isnan(states)
     commonest = [np.bincount(column[seen].astype(int)).argmax() for column, seen in zip(states.T, known.T, strict=True)]
     return np.where(known, (states == commonest).astype(float), np.nan)
-
-
-def row(who, thin, seconds, roots, log_joints):
-    """Print what chains did; return effective samples a second of root height and log joint."""
-    n_moves = thin * roots.size
-    kept = roots[:, roots.shape[1] // 4 :]
-    worth = np.array([effective_samples(kept), effective_samples(log_joints[:, roots.shape[1] // 4 :])])
-    error = kept.std() / np.sqrt(worth[0])
-    cells = [f"{n_moves:,}", f"{seconds:.1f}", f"{n_moves / seconds:,.0f}"]
-    cells += [f"{count:.0f}, {count / seconds:.1f} a second" for count in worth]
-    print(f"| {who} | {' | '.join(cells)} | {kept.mean():.3f} ± {error:.3f} |", flush=True)
-    return worth / seconds
 
 
 def where_time_goes(X, sample):
@@ -157,7 +117,7 @@ def scores(found, digits):
     }
 
 
-PARTS = {part.__name__: part for part in (moves, languages, refinement)}
+PARTS = {part.__name__: part for part in (moves, costs, refinement)}
 
 
 def main():

@@ -151,7 +151,7 @@ class Careless:
         return uniforms
 
 
-def roots_of_redrawn_data(rng, process, moving, n=6, count=1500):
+def roots_of_redrawn_data(rng, process, moving, n=6, count=2500):
     """Redraw the data from the tree, and move the tree given the data, in turn (Geweke); return the root's heights."""
     draws = np.random.default_rng(8)
     tree, roots = ct.simulate_tree(n, 4), []

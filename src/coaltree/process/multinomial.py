@@ -130,7 +130,7 @@ class Multinomial(Process):
             raise InputError(f"share_equilibrium is {quote(share_equilibrium)}; it must be True or False.")
         self.share_equilibrium = bool(share_equilibrium)
         if equilibrium is not None and self.share_equilibrium and _is_flat(equilibrium):
-            equilibrium = [equilibrium]  # as long as the table, once that is known
+            equilibrium = [np.asarray(equilibrium, dtype=np.float64)]  # as long as the table, once that is known
         self.equilibrium = None if equilibrium is None else _check_equilibrium(equilibrium, self.share_equilibrium)
         self.noise = _check_noise(noise)
         if ascertainment is not None and ascertainment not in ASCERTAINMENTS:
