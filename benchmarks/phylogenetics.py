@@ -42,9 +42,9 @@ N_CHAINS = 4
 AIM = 3.0  # times as many effective samples a second as MrBayes
 PUBLISHED = {"DS1": -7154.7}  # log evidence: VIPR
 # (samples of each chain, MrBayes' samples of each chain, MrBayes' moves from one to the next)
-LENGTHS = {"DS1": (1000, 2000, 250), "DS5": (1500, 2500, 400), "languages": (1500, 2500, 400)}
+LENGTHS = {"DS1": (400, 700, 250), "DS5": (500, 800, 400), "languages": (400, 700, 400)}
 # (runs, chains, samples) of the evidence of each data set
-SIZES = {"DS1": (8, 12, 12)}
+SIZES = {"DS1": (6, 8, 8)}
 OTHER_SIZE = (3, 4, 8)
 LADDERS = ((1.0,), (1.0, 0.85, 0.72, 0.6))  # powers of the likelihood of chains that exchange trees
 WARMUP = 60  # rounds of moves
@@ -169,7 +169,7 @@ def evidence(quick, names):
 
 def ascertainment(quick):
     """Print rates and heights that are sampled from tables without constant columns."""
-    n_tables, n_rows, n_columns, rate = (2 if quick else 20), 12, 150, 0.4
+    n_tables, n_rows, n_columns, rate = (2 if quick else 10), 10, 120, 0.4
     print(f"{n_tables} tables of {n_rows} rows and {n_columns} binary columns of rate {rate:g} that are not constant\n")
     print(
         "| | log rate, found - true | log root height, found - true | log tree length, found - true |\n|---|---|---|---|"
@@ -181,9 +181,9 @@ def ascertainment(quick):
             tree = ct.simulate_tree(n_rows, seed)
             X = truth.simulate(tree, 1000 + seed, n_columns=n_columns)
             own = ct.Multinomial(rate, [0.5, 0.5], 0.0, condition, share_equilibrium=True)
-            drawn = ct.mcmc(X, own, 60 if quick else 300, 1, draw_parameters=True, random_state=seed)
+            drawn = ct.mcmc(X, own, 60 if quick else 200, 1, draw_parameters=True, random_state=seed)
             # with the rate held, heights are in known units
-            held = ct.mcmc(X, own, 60 if quick else 300, 1, random_state=seed)
+            held = ct.mcmc(X, own, 60 if quick else 200, 1, random_state=seed)
             gaps.append(
                 (
                     np.log(drawn.parameters["rate"][:, drawn.warmup :]).mean() - np.log(rate),
