@@ -656,7 +656,7 @@ def _warn_row_numbers(name: str, column: Any, source: str) -> None:
     first = column[0]
     _warn(
         f"Column {quote(name)} of {source} counts the rows ({first}, {first + 1}, {first + 2}, ...) and is read as a "
-        "number: if it is an identifier, use --id-column for row names, or --drop to leave it out."
+        "number. If it is an identifier, fit with --id-column for row names, or with --drop to leave it out."
     )
 
 
