@@ -259,7 +259,8 @@ def _leaf_deviations(forest: Forest, n: int) -> FloatArray:
     values, observed = np.asarray(forest.mean)[:n], _observed(forest, n)
     counts = np.maximum(observed.sum(axis=0), 1)
     mean = np.where(observed, values, 0.0).sum(axis=0) / counts
-    return np.sqrt((np.where(observed, values - mean, 0.0) ** 2).sum(axis=0) / counts)
+    deviation: FloatArray = np.sqrt((np.where(observed, values - mean, 0.0) ** 2).sum(axis=0) / counts)
+    return deviation
 
 
 def _observed(forest: Forest, n: int) -> NDArray[np.bool_]:
@@ -279,7 +280,7 @@ def _with_scales(lineages: _Lineages, deviation: FloatArray, counts: IntArray) -
     common = variance[varies].mean()
     factor = np.ones(len(variance))
     factor[varies] = np.sqrt(common / variance[varies])
-    weights = counts[:, None] * _observed(lineages.forest, m)
+    weights = counts[:, None].astype(np.float64) * _observed(lineages.forest, m)
     given, ranks = _Scale(mean, variance), _Scale(_to_ranks(mean, weights), variance)
     equal = _Scale(mean * factor, np.where(varies, common, 0.0))
     return lineages._replace(scales=(given, ranks, given, equal))
