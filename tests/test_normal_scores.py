@@ -155,3 +155,15 @@ def test_models_are_saved_with_scores(skewed, tmp_path):
     model.save(tmp_path / "m.coaltree")
     again = ct.load_model(tmp_path / "m.coaltree")
     np.testing.assert_array_equal(again.score_samples(rows), before)
+
+
+def test_totals_and_copies_are_left_as_they_are():
+    """A map of each column would hide that one is a linear function of others."""
+    rng = np.random.default_rng(0)
+    skewed = rng.gamma(1.0, size=(60, 2))
+    assert NormalScores.fit(skewed, 2) is not None
+    total = np.column_stack([skewed, skewed.sum(axis=1)])
+    total[0, 0] = np.nan
+    assert NormalScores.fit(total, 3) is None
+    assert NormalScores.fit(np.column_stack([skewed, 1 - 3 * skewed[:, 0]]), 3) is None
+    assert NormalScores.fit(total, 2) is not None

@@ -167,8 +167,8 @@ def test_an_imputer_tells_no_clusters(imputer):
 def test_merges_at_height_nought_are_a_fact(model, imputer):
     same = ct.CoalescentClustering(noise=0).fit(np.repeat([[0.0], [1.0], [7.0]], 10, axis=0))
     assert "merges at height 0 27, clusters" in same._repr_html_()
-    assert "height 0" not in model._repr_html_()
-    assert "height 0" not in imputer._repr_html_()
+    assert "merges at height 0" not in model._repr_html_()
+    assert "merges at height 0" not in imputer._repr_html_()
 
 
 def test_showing_a_model_draws_no_trees():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 MIN_VALUES = 20  # distinct observed values that a column needs
+MIN_EIGENVALUE = 1e-9  # of the correlations of columns; below, columns are linearly dependent
 MAX_KERNELS = 200  # of columns with more cells, so many quantiles have kernels
 # A kernel is as wide as the distance to the k-th next value, times a factor; which pair of them is chosen by leaving out values.
 WIDTHS = ((4, 1.0), (4, 2.0), (16, 1.0), (16, 2.0))
@@ -180,7 +181,7 @@ class NormalScores:
 
     @classmethod
     def fit(cls, X: FloatArray, n_real: int) -> Self | None:
-        """Return the maps of a table's real columns; None if all columns are as good as Gaussian.
+        """Return the maps of a table's real columns; None if all are as good as Gaussian, or one is a total of others.
 
         Parameters
         ----------
@@ -191,7 +192,7 @@ class NormalScores:
         """
         columns = [column[~np.isnan(column)] for column in X.T[:n_real]]
         found = [Marginal.fit(column) for column in columns]
-        if all(marginal is None for marginal in found):
+        if all(marginal is None for marginal in found) or _are_linearly_dependent(X[:, :n_real]):
             return None
         return cls(
             tuple(
@@ -234,6 +235,19 @@ class NormalScores:
             made[..., d] = np.where(low | high, marginal.invert(own), found)
             made_variance[..., d] = np.where(low | high, slope * sd, found_sd) ** 2
         return made, made_variance
+
+
+def _are_linearly_dependent(real: FloatArray) -> bool:
+    """Return whether a column is a linear function of others, as totals and copies are. Maps would hide that."""
+    complete = real[~np.isnan(real).any(axis=1)]
+    if not len(complete):
+        return False
+    complete = complete / np.maximum(np.abs(complete).max(axis=0), np.finfo(float).tiny)  # squares must not overflow
+    complete = complete[:, complete.std(axis=0) > 0]
+    n, n_columns = complete.shape
+    if n <= n_columns + 1 or n_columns < 2:  # any columns are dependent then
+        return False
+    return bool(np.linalg.eigvalsh(np.corrcoef(complete, rowvar=False))[0] < MIN_EIGENVALUE)
 
 
 def _spread(values: FloatArray) -> float:
