@@ -230,10 +230,11 @@ class NormalScores:
             own, sd = mean[..., d], np.sqrt(variance[..., d])
             found, found_sd = table.look_up(own, np.clip(sd, MIN_SD, MAX_SD))
             # Outside the grid: the map is nearly linear over so little, or so far out.
-            low, high = sd < MIN_SD, (sd > MAX_SD) | (np.abs(own) > MAX_MEAN)
-            slope = np.exp(-marginal.log_slope(marginal.invert(own)))
-            made[..., d] = np.where(low | high, marginal.invert(own), found)
-            made_variance[..., d] = np.where(low | high, slope * sd, found_sd) ** 2
+            outside = (sd < MIN_SD) | (sd > MAX_SD) | (np.abs(own) > MAX_MEAN)
+            if outside.any():
+                found[outside] = marginal.invert(own[outside])
+                found_sd[outside] = np.exp(-marginal.log_slope(found[outside])) * sd[outside]
+            made[..., d], made_variance[..., d] = found, found_sd**2
         return made, made_variance
 
 
