@@ -253,7 +253,7 @@ def run_tempered(X, process, start, powers, seed, seconds):
     return np.array(log_joints), sampled, accepted / max(tried, 1)
 
 
-PARTS = ("chains", "evidence", "ascertainment", "tempering")
+PARTS = {part.__name__: part for part in (chains, evidence, ascertainment, tempering)}
 
 
 def main():
@@ -268,10 +268,7 @@ def main():
     warnings.simplefilter("ignore", ct.errors.InputWarning)  # of short chains
     for name in options.parts or PARTS:
         print(f"\n## {name}\n", flush=True)
-        if name == "evidence":
-            evidence(options.quick, options.data)
-        else:
-            {"chains": chains, "ascertainment": ascertainment, "tempering": tempering}[name](options.quick)
+        PARTS[name](options.quick, *([options.data] if name == "evidence" else []))
 
 
 if __name__ == "__main__":
