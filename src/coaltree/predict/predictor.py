@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.checkpoint import add_resume_hint
-from ..inference.executors import DaskExecutor, open_client, thread_count
+from ..inference.executors import DaskExecutor, in_threads, open_client, thread_count
 from ..inference.posterior_draws import Draw
 from ..process.base import Process
 from ..process.likelihood import Beliefs
@@ -211,16 +211,16 @@ class Predictor:
 
     def _reattach(self, draw: Draw, rows: IntArray) -> Predictions:
         """Predict the cells of training rows, each attached again to the draw's tree without it."""
-        parts: list[Predictions] = []
-        order: list[IntArray] = []
         complete = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
         n_folds = N_FOLDS if len(self.trees) == 1 else N_SAMPLE_FOLDS
-        for fold in [*self._split_incomplete_rows(n_folds), *complete[:, None]]:
-            at = np.flatnonzero(np.isin(rows, fold))
-            if len(at):
-                parts.append(self.without_rows(fold, [draw]).cells(self.X[rows[at]]))
-                order.append(at)
-        return Predictions.stack(parts).take(np.argsort(np.concatenate(order), kind="stable"))
+        folds = [*self._split_incomplete_rows(n_folds), *complete[:, None]]
+        asked = [(fold, at) for fold in folds if len(at := np.flatnonzero(np.isin(rows, fold)))]
+
+        def predict(fold: IntArray, at: IntArray) -> Predictions:
+            return self.without_rows(fold, [draw]).cells(self.X[rows[at]])
+
+        parts = list(in_threads(self.n_threads, predict, asked))
+        return Predictions.stack(parts).take(np.argsort(np.concatenate([at for _, at in asked]), kind="stable"))
 
     def draw_training_cells(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of training rows, jointly over the rows; shape ``(size, rows, n_columns)``.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.posterior_draws import Draw
+from ..inference.executors import in_threads
 from ..predict.predictor import Predictor
 from ..process.predictions import Predictions
 from ..tree.tree import Tree
@@ -20,7 +20,8 @@ MAX_ROWS = 1_000_000  # rows with a score
 MAX_DRAWS = 3  # trees that rows are left out of
 MAX_CELLS, MIN_INSPECTED = 2_000, 100  # hidden cells; rows that are inspected however many cells they have
 N_ODDEST = 20  # rows with the lowest scores, which are always inspected
-MAX_LEAVES = 50_000  # of all the trees together, unless two parts need more
+MAX_LEAVES = 20_000  # of all the trees together, unless two parts need more
+MAX_HIDDEN_CELLS = 1_000_000  # in the tables whose hidden cells are predicted at once
 MAX_PASSES = 8  # over the cells of a row; in a wide table each pass hides several
 
 
@@ -63,31 +64,33 @@ def leave_out(tree: Tree, predictor: Predictor, n_real: int) -> HeldOut:
     rows = _select_evenly(tree.leaf_order, MAX_ROWS)
     even = _select_evenly(rows, max(MIN_INSPECTED, MAX_CELLS // n_columns))
     scores = np.empty(n)
-    inspected: list[IntArray] = []
-    cells: list[Predictions] = []
 
-    def inspect_rows(chosen: IntArray, rest: Predictor) -> None:
-        inspected.append(chosen)
-        cells.append(_predict_hidden(rest, X[chosen], n_groups))
-
-    for part, rest in _parts(predictor, draws, rows):
+    def score_and_inspect(part: IntArray) -> tuple[IntArray, Predictions]:
+        rest = predictor.without_rows(part, draws)
         scores[part] = rest.log_density(X[part])
-        inspect_rows(part[np.isin(part, even)], rest)
+        chosen = part[np.isin(part, even)]
+        return chosen, _predict_hidden(rest, X[chosen], n_groups)
+
+    def inspect(part: IntArray) -> tuple[IntArray, Predictions]:
+        return part, _predict_hidden(predictor.without_rows(part, draws), X[part], n_groups)
+
+    n_parts = _n_parts(n * len(draws), len(rows))
+    inspected = list(in_threads(predictor.n_threads, score_and_inspect, _parts(rows, n_parts)))
     rows = np.sort(rows)
     scores -= _independent_log_density(X, n_real)
     oddest = rows[np.argsort(np.round(scores[rows], 9), kind="stable")[:N_ODDEST]]
-    for part, rest in _parts(predictor, draws, np.setdiff1d(oddest, even)):
-        inspect_rows(part, rest)
-    which = np.concatenate(inspected)
+    oddest = np.setdiff1d(oddest, even)
+    inspected += in_threads(predictor.n_threads, inspect, _parts(oddest, min(n_parts, len(oddest))))
+    which = np.concatenate([own for own, _ in inspected])
     order = np.argsort(which)
     return HeldOut(
         rows,
         scores[rows],
-        -(-len(rows) // _n_parts(n * len(draws), len(rows))),
+        -(-len(rows) // n_parts),
         which[order],
         np.isin(which[order], even),
         -(-n_columns // n_groups),
-        Predictions.stack(cells).take(order),
+        Predictions.stack([cells for _, cells in inspected]).take(order),
     )
 
 
@@ -100,12 +103,10 @@ def _n_parts(n_leaves: int, n_rows: int) -> int:
     return min(max(MAX_LEAVES // n_leaves, 2), n_rows)
 
 
-def _parts(predictor: Predictor, draws: Sequence[Draw], rows: IntArray) -> Iterator[tuple[IntArray, Predictor]]:
-    """Yield some of the rows and a predictor without them, until all have been left out."""
-    n_parts = _n_parts(len(predictor.X) * len(draws), len(rows))
+def _parts(rows: IntArray, n_parts: int) -> Iterator[tuple[IntArray]]:
+    """Yield the rows that are left out together; neighbours are in different parts."""
     for k in range(n_parts):
-        part = rows[k::n_parts]  # neighbours are in different parts
-        yield part, predictor.without_rows(part, draws)
+        yield (rows[k::n_parts],)
 
 
 def _independent_log_density(X: FloatArray, n_real: int) -> FloatArray:
@@ -136,10 +137,14 @@ def _predict_hidden(rest: Predictor, X: FloatArray, n_groups: int) -> Prediction
         probability=np.full((len(X), int(like.start[-1])), np.nan),
     )
     rows, columns = np.indices(X.shape)
-    for group in range(n_groups):
-        hidden = (rows + columns) % n_groups == group
-        predicted = rest.cells(np.where(hidden, np.nan, X))
-        real, states = hidden[:, found.real], np.repeat(hidden[:, found.categorical], np.diff(found.start), axis=1)
-        found.mean[real], found.sd[real] = predicted.mean[real], predicted.sd[real]
-        found.probability[states] = predicted.probability[states]
+    hidden = [(rows + columns) % n_groups == group for group in range(n_groups)]
+    step = max(MAX_HIDDEN_CELLS // max(X.size, 1), 1)  # all at once is fastest, but takes memory
+    for first in range(0, n_groups, step):
+        part = hidden[first : first + step]
+        predicted = rest.cells(np.concatenate([np.where(own, np.nan, X) for own in part]))
+        for k, own in enumerate(part):
+            here = predicted.take(slice(k * len(X), (k + 1) * len(X)))
+            real, states = own[:, found.real], np.repeat(own[:, found.categorical], np.diff(found.start), axis=1)
+            found.mean[real], found.sd[real] = here.mean[real], here.sd[real]
+            found.probability[states] = here.probability[states]
     return found

@@ -18,9 +18,10 @@ cdef class Stretches:
 
 cdef class Conditional:
     cdef readonly Py_ssize_t[::1] holes
-    cdef readonly double[:, ::1] lower
-    cdef readonly double[:, ::1] inverse
-    cdef readonly double[:, :, ::1] gains
+    cdef readonly double[:, :, ::1] lower
+    cdef readonly double[:, :, ::1] inverse
+    cdef readonly double[:, :, ::1] directions
+    cdef readonly double[:, ::1] roots
     cdef readonly double[:, ::1] variances
     cdef readonly double[:, ::1] gaps
     cdef readonly double[:, ::1] shifts
@@ -117,17 +118,20 @@ cdef Py_ssize_t _end_of_pattern(
 cdef Py_ssize_t _find_holes(
     Conditional own, const unsigned char[:, ::1] missing, Py_ssize_t pattern, const Py_ssize_t[::1] real
 ) noexcept nogil
-@cython.locals(size=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, value=double)
+@cython.locals(size=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, value=double)
 cdef void _condition(
     Conditional own, Py_ssize_t count, const double[:, ::1] basis, const double[:, :, ::1] halves, Py_ssize_t slot,
-    Py_ssize_t place, const Py_ssize_t[::1] real, Py_ssize_t i,
+    Py_ssize_t start, Py_ssize_t width, const Py_ssize_t[::1] real,
 ) noexcept nogil
+@cython.locals(i=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t)
+cdef void _find_variances(Conditional own, Py_ssize_t count, Py_ssize_t width) noexcept nogil
 @cython.locals(size=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, value=double)
 cdef void _solve(
-    Conditional own, Py_ssize_t count, const double[:, ::1] basis, const double[:, ::1] x, Py_ssize_t row,
-    const double[:, :, ::1] means, const double[:, :, ::1] halves, Py_ssize_t slot, Py_ssize_t start, Py_ssize_t width,
-    const Py_ssize_t[::1] real,
+    Conditional own, Py_ssize_t count, const double[:, ::1] x, Py_ssize_t row, const double[:, :, ::1] means,
+    Py_ssize_t slot, Py_ssize_t start, Py_ssize_t width, const Py_ssize_t[::1] real,
 ) noexcept nogil
+@cython.locals(i=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t)
+cdef void _find_shifts(Conditional own, Py_ssize_t count, Py_ssize_t width) noexcept nogil
 @cython.locals(
     n=Py_ssize_t, slot=Py_ssize_t, g=Py_ssize_t, i=Py_ssize_t, d=Py_ssize_t, s=Py_ssize_t, top=double, total=double,
     half=double, least_half=double, largest_half=double, least_mean=double, largest_mean=double,

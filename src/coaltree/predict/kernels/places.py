@@ -36,8 +36,9 @@ class Conditional:
 
     def __init__(self, n_columns):
         self.holes = np.empty(n_columns, dtype=np.intp)  # columns of the missing cells
-        self.lower, self.inverse = np.empty((2, n_columns, n_columns))  # Cholesky factor of their precision
-        self.gains = np.empty((n_columns, n_columns, PLACES))  # of each missing cell, by residual of each component
+        self.lower, self.inverse = np.empty((2, n_columns, n_columns, PLACES))  # Cholesky factor of their precision
+        self.directions = np.empty((n_columns, n_columns, PLACES))  # orthonormal, in which missing cells move a row
+        self.roots = np.empty((n_columns, PLACES))  # of the precisions of the components
         self.variances, self.gaps, self.shifts = np.empty((3, n_columns, PLACES))
         self.constants, self.squares = np.empty((2, PLACES))
 
@@ -340,14 +341,15 @@ def add_partial_logs(
             start = 0 if 0 < count < size else n
             while start < n:
                 width = min(n - start, PLACES)
+                _condition(own, count, basis, halves, slot, start, width, real)
                 for i in range(width):
-                    _condition(own, count, basis, halves, slot, start + i, real, i)
                     own.constants[i] += 0.5 * count * const.LOG_2PI
-                    for k in range(size):
+                for k in range(size):
+                    for i in range(width):
                         own.constants[i] += constants[slot, real[k], start + i]
                 for k in range(first, last):
                     p = chosen[k]
-                    _solve(own, count, basis, x, pair_rows[p], means, halves, slot, start, width, real)
+                    _solve(own, count, x, pair_rows[p], means, slot, start, width, real)
                     for i in range(width):
                         value = logs[p, start + i] + own.constants[i] - own.squares[i]
                         if (
@@ -399,10 +401,11 @@ def add_partial_moments(
                     if more < LEAST_SHARE:
                         continue
                     if not ready:
-                        for i in range(width):
-                            _condition(own, count, basis, halves, slot, start + i, real, i)
+                        _condition(own, count, basis, halves, slot, start, width, real)
+                        _find_variances(own, count, width)
                         ready = True
-                    _solve(own, count, basis, x, row, means, halves, slot, start, width, real)
+                    _solve(own, count, x, row, means, slot, start, width, real)
+                    _find_shifts(own, count, width)
                     for a in range(count):
                         d = real[own.holes[a]]
                         center = squares = 0.0
@@ -439,71 +442,96 @@ def _find_holes(own, missing, pattern, real):
     return count
 
 
-def _condition(own, count, basis, halves, slot, place, real, i):
-    """Fill gains and variances of missing cells at a point, and half the log determinant of their covariance.
+def _condition(own, count, basis, halves, slot, start, width, real):
+    """Orthogonalise, at some points, the directions in which missing cells move a row whose components have variance 1.
 
     The precision matrix of all cells is ``basis @ diag(precisions) @ basis.T``. Its block of missing cells is their conditional
-    precision given the others.
+    precision given the others. By the modified Gram-Schmidt process, ``basis[holes] @ diag(roots) = lower @ directions``, so
+    `lower` is the Cholesky factor of this block; `constants` becomes half the log determinant of its inverse.
     """
     size = real.shape[0]
-    own.constants[i] = 0.0
+    for k in range(size):
+        for i in range(width):
+            own.roots[k, i] = math.sqrt(2 * halves[slot, real[k], start + i])
+    for i in range(width):
+        own.constants[i] = 0.0
     for a in range(count):
-        for b in range(a + 1):
-            value = 0.0
+        for k in range(size):
+            value = basis[own.holes[a], k]
+            for i in range(width):
+                own.directions[a, k, i] = value * own.roots[k, i]
+        for b in range(a):
+            for i in range(width):
+                own.lower[a, b, i] = 0.0
             for k in range(size):
-                value += basis[own.holes[a], k] * basis[own.holes[b], k] * halves[slot, real[k], place]
-            value *= 2
-            for k in range(b):
-                value -= own.lower[a, k] * own.lower[b, k]
-            if a == b:
-                own.lower[a, a] = math.sqrt(value)
-                own.constants[i] -= math.log(own.lower[a, a])
-            else:
-                own.lower[a, b] = value / own.lower[b, b]
+                for i in range(width):
+                    own.lower[a, b, i] += own.directions[a, k, i] * own.directions[b, k, i]
+            for k in range(size):
+                for i in range(width):
+                    own.directions[a, k, i] -= own.lower[a, b, i] * own.directions[b, k, i]
+        for i in range(width):
+            own.squares[i] = 0.0
+        for k in range(size):
+            for i in range(width):
+                own.squares[i] += own.directions[a, k, i] * own.directions[a, k, i]
+        for i in range(width):
+            own.lower[a, a, i] = math.sqrt(own.squares[i])
+        for i in range(width):
+            own.constants[i] -= 0.5 * math.log(own.squares[i])
+        for k in range(size):
+            for i in range(width):
+                own.directions[a, k, i] /= own.lower[a, a, i]
+
+
+def _find_variances(own, count, width):
+    """Fill the conditional variances of the missing cells, the diagonal of the inverse of ``lower @ lower.T``."""
     for a in range(count):  # column a of the inverse of the factor
         for b in range(a, count):
-            value = 1.0 if b == a else 0.0
+            for i in range(width):
+                own.inverse[b, a, i] = 1.0 if b == a else 0.0
             for k in range(a, b):
-                value -= own.lower[b, k] * own.inverse[k, a]
-            own.inverse[b, a] = value / own.lower[b, b]
-    for a in range(count):
-        own.variances[a, i] = 0.0
-        for k in range(size):
-            own.gains[a, k, i] = 0.0
-        for b in range(count):
-            value = 0.0  # their covariance
-            for k in range(max(a, b), count):
-                value += own.inverse[k, a] * own.inverse[k, b]
-            if a == b:
-                own.variances[a, i] = value
-            for k in range(size):
-                own.gains[a, k, i] += value * basis[own.holes[b], k]
-        for k in range(size):
-            own.gains[a, k, i] *= 2 * halves[slot, real[k], place]
+                for i in range(width):
+                    own.inverse[b, a, i] -= own.lower[b, k, i] * own.inverse[k, a, i]
+            for i in range(width):
+                own.inverse[b, a, i] /= own.lower[b, b, i]
+        for i in range(width):
+            own.variances[a, i] = 0.0
+        for b in range(a, count):
+            for i in range(width):
+                own.variances[a, i] += own.inverse[b, a, i] * own.inverse[b, a, i]
 
 
-def _solve(own, count, basis, x, row, means, halves, slot, start, width, real):
-    """Fill the differences of missing cells in x from their conditional means, and half the remaining squared distance."""
+def _solve(own, count, x, row, means, slot, start, width, real):
+    """Project a row's residuals on the directions (into `shifts`); fill half the squared distance that remains."""
     size = real.shape[0]
     for k in range(size):
         value = x[row, real[k]]
         for i in range(width):
-            own.gaps[k, i] = value - means[slot, real[k], start + i]
+            own.gaps[k, i] = (value - means[slot, real[k], start + i]) * own.roots[k, i]
     for a in range(count):
         for i in range(width):
             own.shifts[a, i] = 0.0
         for k in range(size):
             for i in range(width):
-                own.shifts[a, i] += own.gains[a, k, i] * own.gaps[k, i]
+                own.shifts[a, i] += own.directions[a, k, i] * own.gaps[k, i]
+        for k in range(size):
+            for i in range(width):
+                own.gaps[k, i] -= own.directions[a, k, i] * own.shifts[a, i]
     for i in range(width):
         own.squares[i] = 0.0
     for k in range(size):
-        for a in range(count):
-            value = basis[own.holes[a], k]
-            for i in range(width):
-                own.gaps[k, i] -= value * own.shifts[a, i]
         for i in range(width):
-            own.squares[i] += halves[slot, real[k], start + i] * own.gaps[k, i] * own.gaps[k, i]
+            own.squares[i] += 0.5 * own.gaps[k, i] * own.gaps[k, i]
+
+
+def _find_shifts(own, count, width):
+    """Turn the projections into the differences of missing cells in x from their conditional means."""
+    for a in range(count - 1, -1, -1):
+        for b in range(a + 1, count):
+            for i in range(width):
+                own.shifts[a, i] -= own.lower[b, a, i] * own.shifts[b, i]
+        for i in range(width):
+            own.shifts[a, i] /= own.lower[a, a, i]
 
 
 def summarise(
