@@ -1,6 +1,7 @@
 """Markov chains over trees: they visit trees as often as they are likely, go on from a file, and know whether they agree."""
 
 import importlib
+import json
 import math
 import pickle
 import warnings
@@ -17,8 +18,10 @@ from coaltree.inference import results
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.checkpoint import ChainCheckpoint
 from coaltree.inference.results import Topologies, effective_samples, find_warmup, r_hat
+from coaltree.inference.tempering import TemperedChain
 from coaltree.process.base import merge_log_likelihoods
 from coaltree.tree.clades import clade_masks
+from command_line import command_in
 from named import refused
 
 mcmc_module = importlib.import_module("coaltree.inference.mcmc")  # the package has a function of that name
@@ -46,6 +49,11 @@ def table(kind, n, missing):
 def chain_of(X, process, seed=3):
     rng = np.random.default_rng(seed)
     return Chain(X, process, without_ties(ct.simulate_tree(len(X), seed), rng), rng)
+
+
+def tempered_chain(X, process, n_heated, seed=3):
+    rngs = [np.random.default_rng([seed, k]) for k in range(n_heated + 1)]
+    return TemperedChain(X, process, without_ties(ct.simulate_tree(len(X), seed), rngs[0]), rngs)
 
 
 def samples_of(chain, count, moves=20):
@@ -76,8 +84,12 @@ RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in
 @pytest.mark.parametrize(("kind", "n", "missing"), [*CASES, *RARER])
 def test_the_posterior_is_that_of_enumeration(kind, n, missing):
     X, process = table(kind, n, missing)
+    check_posterior(samples_of(chain_of(X, process), 2000), X, process)
+
+
+def check_posterior(found, X, process):
+    """Compare samples with all trees of three or four leaves."""
     truth = exact_posterior.integrals(X, process)
-    found = samples_of(chain_of(X, process), 2000)
     wanted = {"root": sum(history.moment for history in truth.histories) / truth.evidence}
     for children, mass, _ in truth.histories:
         for key in (("first", frozenset(children[0])), ("topology", exact_posterior.clades(children))):
@@ -95,6 +107,15 @@ def test_moves_that_skip_places_beyond_valleys_are_exact(kind, monkeypatch):
     """With so shallow a valley most moves compute f at some of the places only, yet all four-leaf topologies have their mass."""
     monkeypatch.setattr(chain_module, "VALLEY", 0.2)
     test_the_posterior_is_that_of_enumeration(kind, 4, False)
+
+
+@pytest.mark.parametrize(("kind", "missing"), [("mixed", True), ("multinomial", False)])
+def test_exchanges_with_heated_chains_are_exact(kind, missing):
+    """Trees come from heated chains all the time: were one of them, or the exchange, wrong, so were the first chain's trees."""
+    X, process = table(kind, 4, missing)
+    chain = tempered_chain(X, process, 2)
+    check_posterior(samples_of(chain, 2000, moves=8), X, process)
+    assert chain.accepted[chain_module.EXCHANGE] > 2000
 
 
 @pytest.mark.slow
@@ -318,10 +339,13 @@ def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, drawn):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-@pytest.mark.parametrize("drawn", [False, True], ids=["trees", "trees and parameters"])
-def test_a_killed_run_goes_on_bit_for_bit(drawn, eight, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("drawn", "n_heated"), [(False, 0), (True, 0), (False, 2)], ids=["trees", "trees and parameters", "heated chains"]
+)
+def test_a_killed_run_goes_on_bit_for_bit(drawn, n_heated, eight, tmp_path, monkeypatch):
     X, process = eight
     settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "draw_parameters": drawn}
+    settings["n_heated"] = n_heated
     whole = ct.mcmc(X, process, **settings)
     seen = []
 
@@ -429,7 +453,8 @@ def test_chains_that_disagree_say_so(eight):
     assert not found.converged
     assert found.remarks == [found.verdict]
     assert str(caught[0].message) == found.verdict
-    assert found.verdict.endswith("Take more samples.")
+    assert "Take more samples." in found.verdict
+    assert "n_heated=1" in found.verdict
 
 
 def test_one_chain_cannot_agree_with_others(eight):
@@ -579,3 +604,62 @@ def test_wrong_names_are_told_before_any_chain_runs(eight, monkeypatch):
 def test_one_row_gets_one_sentence():
     with refused("table 1 row tree sample 2 rows"):
         ct.mcmc([[1.0]], ct.Brownian())
+
+
+# -- heated chains ----------------------------------------------------------------------------------
+
+
+def test_exchanged_trees_keep_their_likelihoods(eight):
+    X, process = eight
+    chain = tempered_chain(X, process.resolve(X), 1)
+    hotter = chain.members()[1]
+    chain.move(40)
+    for _ in range(2):
+        trees, expected = [own.tree() for own in (chain, hotter)], [own.log_likelihood for own in (hotter, chain)]
+        for own, tree in zip((chain, hotter), trees, strict=True):
+            likelihood = process.log_likelihood(tree, X)
+            assert own.log_likelihood == pytest.approx(likelihood)
+            assert own.log_joint == pytest.approx(own.power * likelihood + ct.log_prior(tree))
+        chain.exchange_trees(hotter)
+        assert [own.log_likelihood for own in (chain, hotter)] == pytest.approx(expected)
+        assert [own.tree() for own in (chain, hotter)] == trees[::-1]
+        Chain.move(chain, 5)
+        Chain.move(hotter, 5)
+
+
+@pytest.mark.filterwarnings("ignore:The chains have not converged")
+def test_heated_chains_cross_a_valley():
+    """Half of the columns have one tree and half another; a single chain stays with the tree that it begins with."""
+    first, second = [0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1]
+    X = np.column_stack([first] * 14 + [second] * 14).astype(float)
+    process = ct.Multinomial(0.1, [0.5, 0.5], share_equilibrium=True)
+    flips = []
+    for n_heated in (0, 2):
+        sample = ct.mcmc(X, process, 400, 2, n_heated=n_heated, random_state=0, warmup=50)
+        in_first = np.array([15 in clade_masks(tree) for tree in sample.trees]).reshape(2, -1)
+        flips.append(np.count_nonzero(np.diff(in_first, axis=1)))
+    assert flips[1] > 10 * (flips[0] + 1)
+
+
+def test_heated_chains_from_python_and_the_shell(eight, tmp_path, monkeypatch, capsys):
+    X, process = eight
+    settings = {"n_samples": 60, "n_chains": 2, "n_heated": 1, "random_state": 0}
+    with pytest.warns(InputWarning, match="converged"):
+        one, two = (ct.mcmc(X, process, n_jobs=n_jobs, **settings) for n_jobs in (1, 2))
+    assert one.trees == two.trees
+    assert 0 < one.acceptance["exchange"] < 1
+    with refused("n_heated -1 0"):
+        ct.mcmc(X, process, n_heated=-1)
+    for call in (
+        lambda: ct.mcmc(X, process, n_heated=1, draw_parameters=True),
+        lambda: ct.CoalescentClustering(inference="mcmc", n_heated=1, draw_parameters=True).fit(X),
+    ):
+        with refused("n_heated 1 draw_parameters True"):
+            call()
+    with refused("n_heated 1 greedy mcmc"):
+        ct.CoalescentClustering(n_heated=1).fit(X)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n2,1\n5,5\n6,5\n")
+    options = ["--inference", "mcmc", "--samples", "20", "--chains", "2", "--heated", "1", "--json"]
+    code, out, _ = command_in(tmp_path, monkeypatch, capsys)("fit", "table.csv", "-o", "out", *options)
+    assert code == 0
+    assert json.loads(out)["settings"]["n_heated"] == 1

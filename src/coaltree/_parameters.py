@@ -156,6 +156,7 @@ PARAMETERS: dict[str, Constraint] = {
     "n_particles": Integer(1),
     "n_runs": Integer(1),
     "n_chains": Integer(1),
+    "n_heated": Integer(0),
     "n_samples": AnyOf((Choices(("auto",)), Integer(1))),
     "max_seconds": optional(Interval(0, open_low=True, meaning="seconds of n_samples='auto'")),
     "draw_parameters": FLAG,

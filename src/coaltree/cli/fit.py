@@ -34,6 +34,7 @@ from .options import (
     DropOption,
     FormatOption,
     GapsOption,
+    HeatedOption,
     IdColumnOption,
     JsonOption,
     LabelOutliersOption,
@@ -82,7 +83,16 @@ _SUMMARY_PARAMETERS = (
 _SUMMARY_PARAMETERS_OF = {
     "greedy": ("rule", "search", "refine"),
     "smc": ("inference", "proposal", "n_particles", "n_runs", "summary", "summary_heights", "random_state"),
-    "mcmc": ("inference", "n_chains", "n_samples", "draw_parameters", "summary", "summary_heights", "random_state"),
+    "mcmc": (
+        "inference",
+        "n_chains",
+        "n_heated",
+        "n_samples",
+        "draw_parameters",
+        "summary",
+        "summary_heights",
+        "random_state",
+    ),
 }
 
 
@@ -153,6 +163,7 @@ def fit(
         ),
     ] = None,
     chains: ChainsOption = None,
+    heated: HeatedOption = None,
     samples: SamplesOption = None,
     max_seconds: MaxSecondsOption = None,
     summary: Annotated[
@@ -237,13 +248,18 @@ def fit(
         check_dask(dask)
         particle_options = {"--proposal": proposal, "--particles": particles, "--runs": runs}
         check_inference_options(inference, ["smc"], particle_options)
-        chain_options = {"--chains": chains, "--samples": samples, "--draw-parameters": draw_parameters or None}
+        chain_options = {
+            "--chains": chains,
+            "--heated": heated,
+            "--samples": samples,
+            "--draw-parameters": draw_parameters or None,
+        }
         check_inference_options(inference, ["mcmc"], chain_options | {"--max-seconds": max_seconds})
         check_inference_options(inference, SAMPLERS, {"--summary": summary, "--heights": heights, "--seed": seed})
         greedy_options = {"--rule": rule, "--search": search, "--refine": refine or None}
         check_inference_options(inference, ["greedy"], greedy_options)
         numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
-        check_options(numbers | {"--max-seconds": max_seconds, "--noise": noise, "--seed": seed})
+        check_options(numbers | {"--heated": heated, "--max-seconds": max_seconds, "--noise": noise, "--seed": seed})
         check_time_limit(samples, max_seconds)
         if report:
             from ..report.page import check_packages
@@ -276,6 +292,7 @@ def fit(
                 "n_particles": particles,
                 "n_runs": runs,
                 "n_chains": chains,
+                "n_heated": heated,
                 "n_samples": samples,
                 "max_seconds": max_seconds,
                 "summary": summary,

@@ -38,6 +38,7 @@ from .options import (
     DrawParametersOption,
     FormatOption,
     GapsOption,
+    HeatedOption,
     IdColumnOption,
     JsonOption,
     MaxSecondsOption,
@@ -294,6 +295,7 @@ def impute(
     particles: ParticlesOption = None,
     runs: RunsOption = None,
     chains: ChainsOption = None,
+    heated: HeatedOption = None,
     samples: SamplesOption = None,
     max_seconds: MaxSecondsOption = None,
     draw_parameters: DrawParametersOption = False,
@@ -325,6 +327,7 @@ def impute(
             "--particles": particles,
             "--runs": runs,
             "--chains": chains,
+            "--heated": heated,
             "--samples": samples,
             "--max-seconds": max_seconds,
             "--refine": refine or None,
@@ -377,12 +380,12 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
     inference = fitting["--inference"]
     owned: tuple[tuple[Inference, tuple[str, ...]], ...] = (
         ("smc", ("--particles", "--runs")),
-        ("mcmc", ("--chains", "--samples", "--max-seconds", "--draw-parameters")),
+        ("mcmc", ("--chains", "--heated", "--samples", "--max-seconds", "--draw-parameters")),
         ("greedy", ("--search", "--refine")),
     )
     for owner, names in owned:
         check_inference_options(inference, [owner], {name: fitting[name] for name in names})
-    numbers = ("--particles", "--runs", "--chains", "--samples", "--max-seconds", "--noise")
+    numbers = ("--particles", "--runs", "--chains", "--heated", "--samples", "--max-seconds", "--noise")
     check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})
     check_time_limit(fitting["--samples"], fitting["--max-seconds"])
     check_jobs(n_jobs)
@@ -439,9 +442,9 @@ def _fit_imputer(
 
     if not n_missing(rows):
         return None
-    names = {"--particles": "n_particles", "--runs": "n_runs", "--chains": "n_chains", "--samples": "n_samples"}
+    counts = ("--particles", "--runs", "--chains", "--heated", "--samples")
     parameters = keep_given(
-        {names.get(option, option[2:].replace("-", "_")): value for option, value in fitting.items()}
+        {("n_" if option in counts else "") + option[2:].replace("-", "_"): value for option, value in fitting.items()}
     )
     random_state = 0 if seed is None and fitting["--inference"] in SAMPLERS else seed
     imputer = CoalescentImputer(**parameters, random_state=random_state, n_jobs=-1 if n_jobs is None else n_jobs)

@@ -191,6 +191,14 @@ RunsOption = Annotated[
 ChainsOption = Annotated[
     int | None, typer.Option(metavar="N", help="mcmc: Markov chains, 4 by default.", rich_help_panel=MODEL)
 ]
+HeatedOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="mcmc: heated chains next to each chain, 0 by default; for chains that do not agree on clades.",
+        rich_help_panel=MODEL,
+    ),
+]
 
 
 def parse_samples(value: str) -> int | str:

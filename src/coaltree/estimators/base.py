@@ -45,6 +45,9 @@ SHARED_PARAMETERS = """inference : {"greedy", "smc", "mcmc"}, default "greedy"
         Number of independent runs of sequential Monte Carlo.
     n_chains : int, default 4
         Number of Markov chains, see :func:`coaltree.mcmc`.
+    n_heated : int, default 0
+        Number of heated chains next to each Markov chain, for posteriors with several separate groups of trees; see
+        :func:`coaltree.mcmc`.
     n_samples : int or "auto", default 1000
         Number of trees that each chain records, including the warm-up. With "auto" the chains run until they have converged or
         `max_seconds` have passed; ``sample_.verdict`` says which.

@@ -24,6 +24,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MOVES = ("subtree", "near", "leaf", "heights", "scale")  # as `coaltree.inference.kernels.moves` numbers them
+EXCHANGE = len(MOVES)  # the number of the move of tempered chains, see `coaltree.inference.tempering`
 UNIFORMS = 6  # numbers that a move takes
 SHARES = {"subtree": 0.1, "near": 0.33, "leaf": 0.03, "heights": 0.34, "scale": 0.1}
 # Rows: in a tree of more, what looks at all of it is rarer.
@@ -117,7 +118,7 @@ class Chain:
         self._X, self._sampler = sampler.table if sampler else X, sampler
         self.process = sampler.initial_process(process) if sampler else process
         self._rng = rng or np.random.default_rng(0)
-        self.tried, self.accepted = np.zeros(len(MOVES), dtype=np.intp), np.zeros(len(MOVES), dtype=np.intp)
+        self.tried, self.accepted = np.zeros((2, len(MOVES) + 1), dtype=np.intp)
         self._shares = np.cumsum(move_shares(n))
         self._stretch = FIRST_STRETCH
         children = np.concatenate([np.full((n, 2), -1, dtype=np.intp), tree.children])
@@ -143,11 +144,14 @@ class Chain:
 
     def _unconditional_log_joint(self) -> float:
         """Return the log joint density of the tree and all weighted columns, and compute all messages again."""
+        return float(log_likelihood_of(self._forest, self._history)) + self._log_prior()
+
+    def _log_prior(self) -> float:
+        """Return the log prior density of the tree."""
         ladder = np.asarray(self._history.ladder)
         live = np.arange(len(ladder) + 1, 1, -1)
         waits = np.diff(ladder, prepend=0.0)
-        prior = -float(np.sum(live * (live - 1) / 2 * waits))
-        return float(log_likelihood_of(self._forest, self._history)) + prior
+        return -float(np.sum(live * (live - 1) / 2 * waits))
 
     def _log_recorded_at(self, unseen: UnseenColumns, children: IntArray, heights: FloatArray) -> float:
         """Return the log probability that the columns are recorded, times the power of the chain."""
@@ -175,6 +179,20 @@ class Chain:
         return self._log_joint + self._leaves - self._log_recorded
 
     @property
+    def power(self) -> float:
+        """The power to which the likelihood is raised."""
+        return self._power
+
+    @property
+    def log_likelihood(self) -> float:
+        """Log likelihood of the tree, not raised to any power; for chains with a positive one."""
+        return (self.log_joint - self._log_prior()) / self._power
+
+    def members(self) -> list[Chain]:
+        """Return all chains that this one is made of: only itself, unless it is tempered."""
+        return [self]
+
+    @property
     def n_leaves(self) -> int:
         """Number of rows."""
         return len(self._X)
@@ -190,6 +208,15 @@ class Chain:
         set_children(self._history, tree.children, 2 * self.n_leaves - 2)
         set_heights(self._forest, self._history, tree.heights)
         self._update_log_joint()
+
+    def exchange_trees(self, other: Chain) -> None:
+        """Exchange the tree with that of a chain of the same table and process with another power."""
+        self._forest, other._forest = other._forest, self._forest
+        self._history, other._history = other._history, self._history
+        for chain in (self, other):
+            chain._forest.set_power(chain._power)
+            chain._segments.loaded = -1  # what it holds belongs to the other forest
+            chain._update_log_joint()
 
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
         """Return the current tree."""

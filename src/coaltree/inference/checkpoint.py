@@ -289,7 +289,8 @@ class ChainCheckpoint:
 
     def write(self, record: ChainRecord, chains: Sequence[Chain]) -> None:
         """Write the samples so far, and the states of the chains."""
-        states = [chain.state() for chain in chains]
+        members = [member for chain in chains for member in chain.members()]
+        states = [member.state() for member in members]
         done = int(record.done[0])
         facts = {
             "tuned": self._n_tuning,
@@ -303,7 +304,7 @@ class ChainCheckpoint:
             "state_heights": np.stack([state.heights for state in states]),
             "state_parameters": np.stack([state.parameters for state in states]),
             "state_draws": np.stack([state.draws for state in states]),
-            "counts": np.stack([[chain.tried, chain.accepted] for chain in chains]),
+            "counts": np.stack([[member.tried, member.accepted] for member in members]),
         }
         self._file.write(facts, arrays)
 
@@ -328,8 +329,8 @@ class ChainCheckpoint:
         for name, array in record.by_sample().items():
             array[:, :done] = stored[name]
         record.done[0] = done
-        for c, chain in enumerate(chains):
-            chain.restore(
+        for c, member in enumerate(member for chain in chains for member in chain.members()):
+            member.restore(
                 State(
                     stored["state_children"][c],
                     stored["state_heights"][c],
@@ -340,5 +341,5 @@ class ChainCheckpoint:
                     stored["state_draws"][c],
                 )
             )
-            chain.tried[:], chain.accepted[:] = stored["counts"][c]
+            member.tried[:], member.accepted[:] = stored["counts"][c]
         return self._n_tuning

@@ -2,7 +2,8 @@
 
 Each chain starts at a different perturbation of the greedy tree. Its moves leave the posterior invariant, eq. (13.1) to
 (13.3), so in the long run it visits trees in proportion to ``p(tree | x)``. Comparing the chains shows whether the run was long
-enough. The parameters of the process can be sampled in turn with the tree, eq. (13.4) to (13.10).
+enough. The parameters of the process can be sampled in turn with the tree, eq. (13.4) to (13.10). Heated chains help where groups
+of good trees are far apart, eq. (13.12).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .checkpoint import ChainCheckpoint, ChainRecord, add_resume_hint, fingerpri
 from .executors import ThreadExecutor, make_executor, open_client, thread_count
 from .greedy import greedy
 from .results import MCMCResult, effective_samples, find_warmup, r_hat
+from .tempering import TemperedChain
 
 FloatArray = NDArray[np.float64]
 #: Called with the share of the work done, and R-hat and effective samples of the log joint.
@@ -97,6 +99,7 @@ def mcmc(
     n_samples: int | Literal["auto"] = 1000,
     n_chains: int = 4,
     *,
+    n_heated: int = 0,
     max_seconds: float | None = None,
     draw_parameters: bool = False,
     hold_noise: bool = False,
@@ -124,6 +127,11 @@ def mcmc(
         more, so that the result does not depend on the machine unless the time limit is reached.
     n_chains : int, default 4
         Independent chains.
+    n_heated : int, default 0
+        Heated chains next to each of them (MC3, parallel tempering). They sample trees at smaller powers of the likelihood, and
+        exchange trees with the chain that is recorded. Use one or two if the verdict says that chains differ in their clades
+        although they are long: chains then seldom move between groups of good trees. Each heated chain takes as much time as the
+        chain itself. Parameters must be fixed.
     max_seconds : float, optional
         Time limit of ``n_samples="auto"``, by default 600.
     draw_parameters : bool, default False
@@ -172,6 +180,11 @@ def mcmc(
         )
     if not isinstance(draw_parameters, bool | np.bool_):
         raise InputError(f"draw_parameters is {quote(draw_parameters)}; it must be True or False.")
+    check_parameter("n_heated", n_heated)
+    if n_heated and draw_parameters:
+        raise InputError(
+            f"n_heated is {n_heated}, and draw_parameters is True; heated chains need fixed parameters. Leave one of them out."
+        )
     matrix = as_matrix(X)
     n = len(matrix)
     automatic = isinstance(n_samples, str)
@@ -200,14 +213,23 @@ def mcmc(
             warnings.simplefilter("ignore", InputWarning)  # issued below
             tree = greedy(initial, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
         chains = [
-            _init_chain(initial, resolved, tree, seed, sampler) for seed, sampler in zip(seeds, samplers, strict=True)
+            _init_chain(initial, resolved, tree, seed, sampler, n_heated)
+            for seed, sampler in zip(seeds, samplers, strict=True)
         ]
         n_missing = len(samplers[0].missing_cells()) if samplers[0] else 0
         record = ChainRecord.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
         file = None
         if checkpoint is not None:
             fixed_seeds = None if random_state is None else seeds
-            settings = (plan.n_chains, plan.thin, warmup, fixed_seeds, bool(draw_parameters), bool(hold_noise))
+            settings = (
+                plan.n_chains,
+                n_heated,
+                plan.thin,
+                warmup,
+                fixed_seeds,
+                bool(draw_parameters),
+                bool(hold_noise),
+            )
             mark = fingerprint((matrix, resolved.columns(initial)), *settings)
             file = ChainCheckpoint(checkpoint, mark, plan.n_tuning)
             if automatic:
@@ -246,7 +268,9 @@ def mcmc(
     return result
 
 
-def _init_chain(X: FloatArray, process: Process, tree: Tree, seed: int, sampler: ParameterSampler[Any] | None) -> Chain:
+def _init_chain(
+    X: FloatArray, process: Process, tree: Tree, seed: int, sampler: ParameterSampler[Any] | None, n_heated: int
+) -> Chain:
     """Return a chain at a perturbed tree: some leaves are permuted, and all heights are scaled."""
     rng = np.random.default_rng(seed)
     n = tree.n_leaves
@@ -254,7 +278,11 @@ def _init_chain(X: FloatArray, process: Process, tree: Tree, seed: int, sampler:
     names = np.arange(2 * n - 1)
     names[swapped] = np.roll(swapped, 1)
     heights = tree.heights * np.exp(HEIGHT_JITTER * rng.standard_normal())
-    return Chain(X, process, without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng), rng, sampler)
+    start = without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng)
+    if n_heated:
+        heated = [np.random.default_rng([seed, k]) for k in range(1, n_heated + 1)]
+        return TemperedChain(X, process, start, [rng, *heated])
+    return Chain(X, process, start, rng, sampler)
 
 
 def _make_result(
@@ -286,12 +314,13 @@ def _make_result(
         traces["log_parameter_prior"] = record.log_parameter_priors
     tried, accepted = (sum(counts) for counts in zip(*((c.tried, c.accepted) for c in chains), strict=True))
     shares = np.where(tried > 0, accepted / np.maximum(tried, 1), np.nan)
+    moves = [*MOVES, "exchange"] if len(chains[0].members()) > 1 else MOVES
     return MCMCResult(
         trees,
         traces,
         record.log_ratios[:, warmup:].reshape(-1, n - 1),
         warmup,
-        dict(zip(MOVES, shares.tolist(), strict=True)),
+        dict(zip(moves, shares.tolist(), strict=False)),
         chains[0].process,
         {name: record.parameters[:, :, p] for p, name in enumerate(names)},
         np.concatenate(list(record.missing_cells[:, warmup:])),

@@ -391,7 +391,7 @@ class MCMCResult(TreeSample):
 
     def _verdict(self, problems: Sequence[str]) -> str:
         if problems:
-            return f"The chains have not converged: {'; '.join(problems)}. Take more samples."
+            return f"The chains have not converged: {'; '.join(problems)}.{self._advice()}"
         if self.n_chains == 1:
             return "The chain shows no problem, but only several chains can show convergence."
         return (
@@ -399,14 +399,24 @@ class MCMCResult(TreeSample):
             f"{self.split_deviation:.3f} on average, and the trees are worth {self.effective_topologies:.0f} independent ones."
         )
 
+    def _advice(self) -> str:
+        """Return what to do about chains that have not converged."""
+        return f" Take more samples.{self._advice_on_groups()}"
+
+    def _advice_on_groups(self) -> str:
+        """Return what helps if chains seldom move between groups of trees, unless it was done or cannot be."""
+        if self.split_deviation <= MAX_SPLIT_DEVIATION or self.parameters or "exchange" in self.acceptance:
+            return ""
+        return " If that does not help, add heated chains (n_heated=1), which move between groups of trees."
+
     def say_why_stopped(self, n_samples: int, limit: float | None) -> None:
         """Add to the verdict of a run of n_samples="auto" whether it stopped at convergence or at a time limit."""
         if limit is None:
             why = f"They stopped when they had converged, after {n_samples:,} samples each."
         else:
             why = f"They stopped at the time limit of {limit:g} seconds, after {n_samples:,} samples each"
-            why += "." if self.converged else "; a larger max_seconds gives them more."
-        verdict = f"{self.verdict.removesuffix(' Take more samples.')} {why}"
+            why += "." if self.converged else f"; a larger max_seconds gives them more.{self._advice_on_groups()}"
+        verdict = f"{self.verdict.removesuffix(self._advice())} {why}"
         self.__dict__.update(verdict=verdict, remarks=[] if self.converged else [verdict])
 
     def to_xarray(self) -> Any:

@@ -88,7 +88,7 @@ def _estimate_chains(greedy: Estimate, settings: Settings, n_rows: int, n_number
     from ..inference.mcmc import MAX_SECONDS, MOVES_PER_ROW, sample_bytes  # not needed for a greedy fit's dry run
 
     move = _MOVE + math.log2(n_rows) * (_REAL_OF_MOVE * n_numbers + _STATE_OF_MOVE * n_states)
-    per_sample = MOVES_PER_ROW * n_rows * move
+    per_sample = MOVES_PER_ROW * n_rows * move * (1 + settings.n_heated)
     if isinstance(settings.n_samples, str):  # until they have converged, or the time is over
         seconds = MAX_SECONDS if settings.max_seconds is None else float(settings.max_seconds)
         n_samples = max(seconds / (settings.n_chains * per_sample), 1.0)

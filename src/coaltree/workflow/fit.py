@@ -267,6 +267,7 @@ def _run_mcmc(process: Process, matrix: FloatArray, run: Run) -> MCMCResult:
         process,
         settings.n_samples,
         settings.n_chains,
+        n_heated=settings.n_heated,
         max_seconds=settings.max_seconds,
         draw_parameters=settings.draw_parameters,
         hold_noise=settings.noise is not None,

@@ -32,6 +32,7 @@ class Settings:
     n_particles: int = 50
     n_runs: int = 1
     n_chains: int = 4
+    n_heated: int = 0
     n_samples: int | Literal["auto"] = 1000
     max_seconds: float | None = None
     summary: str = "ccd0"
@@ -89,11 +90,18 @@ def check_settings(settings: Settings, n_rows: int) -> None:
     for name, owner, purpose in (
         ("refine", "greedy", "the tree can be refined"),
         ("draw_parameters", "mcmc", "parameters can be drawn together with trees"),
+        ("n_heated", "mcmc", "chains can be heated"),
     ):
-        if getattr(settings, name) and settings.inference != owner:
+        value = getattr(settings, name)
+        if value and settings.inference != owner:
             raise InputError(
-                f"{name} is True, and inference is {quote(settings.inference)}; {purpose} only with inference {owner!r}."
+                f"{name} is {value}, and inference is {quote(settings.inference)}; {purpose} only with inference {owner!r}."
             )
+    if settings.n_heated and settings.draw_parameters:
+        raise InputError(
+            f"n_heated is {settings.n_heated}, and draw_parameters is True; heated chains need fixed parameters. Leave one of "
+            "them out."
+        )
     if settings.max_seconds is not None and settings.n_samples != "auto":
         raise InputError(
             f"max_seconds is {settings.max_seconds:g}, and n_samples is {settings.n_samples}; a time limit needs "
