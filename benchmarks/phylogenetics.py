@@ -14,14 +14,13 @@ On the alignments MrBayes begins at our greedy tree: from random trees its chain
 *ascertainment.* Binary columns drawn from trees of known heights, constant ones left out: rates and heights that are sampled with
 and without the condition.
 
-*tempering.* DS5 with one chain, and with three more at smaller powers of the likelihood that exchange trees with it (MC3), in the
-same processor time: effective samples a second of the log joint, and of the clades that are neither rare nor certain.
+*tempering.* DS1 and DS5 without and with heated chains that exchange trees with the one that is recorded (MC3), in the same
+processor time: effective samples a second of the log joint, and of the clades that are neither rare nor certain.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import tempfile
 import time
@@ -32,8 +31,9 @@ import numpy as np
 
 import coaltree as ct
 import mrbayes
-from coaltree.inference.chain import Chain, without_ties
+from coaltree.inference.chain import EXCHANGE, without_ties
 from coaltree.inference.results import effective_samples, r_hat
+from coaltree.inference.tempering import TemperedChain
 from coaltree.tree.clades import clade_masks
 from posterior import RATE, binary_features
 
@@ -46,7 +46,6 @@ LENGTHS = {"languages": (1600, 700, 400), "DS5": (2000, 800, 400), "DS1": (1600,
 # (runs, chains, samples) of the evidence of each data set
 SIZES = {"DS1": (6, 8, 8)}
 OTHER_SIZE = (3, 4, 8)
-LADDERS = ((1.0,), (1.0, 0.85, 0.72, 0.6))  # powers of the likelihood of chains that exchange trees
 WARMUP = 60  # rounds of moves
 
 
@@ -199,58 +198,42 @@ def ascertainment(quick):
 
 
 def tempering(quick):
-    """Print how well clades of DS5 mix with and without tempered chains beside the one that is sampled, in the same time."""
-    X, process = read_alignment("DS5")
-    process, seconds = process.resolve(X), 3 if quick else 40
-    start = ct.greedy(X, process).tree
-    print("| powers of the likelihood | samples | swaps accepted | log joint | clades, harmonic mean | clades, least |")
-    print("|---|---|---|---|---|---|")
-    for powers in LADDERS:
-        for seed in range(1 if quick else 2):
-            log_joints, trees, swaps = run_tempered(X, process, start, powers, seed, seconds)
-            frequencies = {}
-            masks = [set(clade_masks(tree)) for tree in trees]
-            for mask in set().union(*masks):
-                found = np.array([mask in own for own in masks], dtype=float)
-                if 0.03 < found.mean() < 0.97:
-                    frequencies[mask] = effective_samples(found[None]) / seconds
-            worth = np.array(list(frequencies.values()))
-            cells = [", ".join(f"{own:g}" for own in powers), len(trees), f"{swaps:.0%}"]
-            cells += [f"{effective_samples(log_joints[None]) / seconds:.1f} a second"]
-            cells += [f"{1 / np.mean(1 / worth):.1f} a second", f"{worth.min():.1f} a second"]
-            print(f"| {' | '.join(map(str, cells))} |", flush=True)
+    """Print how well clades mix with and without heated chains, in the same time."""
+    seconds = 3 if quick else 60
+    print("| | heated chains | samples | exchanges accepted | log joint | clades, harmonic mean | clades, least |")
+    print("|---|---|---|---|---|---|---|")
+    for name in ("DS1", "DS5"):
+        X, process = read_alignment(name)
+        process = process.resolve(X)
+        start = ct.greedy(X, process).tree
+        for n_heated in (0, 1, 2):
+            for seed in range(1 if quick else 2):
+                log_joints, trees, exchanged = run_tempered(X, process, start, n_heated, seed, seconds)
+                masks = [set(clade_masks(tree)) for tree in trees]
+                worth = []
+                for mask in set().union(*masks):
+                    found = np.array([mask in own for own in masks], dtype=float)
+                    if 0.03 < found.mean() < 0.97:
+                        worth.append(effective_samples(found[None]) / seconds)
+                cells = [name, n_heated, len(trees), f"{exchanged:.0%}" if n_heated else ""]
+                cells += [f"{effective_samples(log_joints[None]) / seconds:.1f} a second"]
+                cells += [f"{1 / np.mean(1 / np.array(worth)):.1f} a second", f"{min(worth):.1f} a second"]
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
-def run_tempered(X, process, start, powers, seed, seconds):
-    """Run chains at some powers that exchange trees; return log joints and trees of the first, and the share of exchanges."""
-    rngs = [np.random.default_rng([seed, k]) for k in range(len(powers) + 1)]
-    start = without_ties(start, rngs[-1])
-    chains = [Chain(X, process, start, rng, power=power) for rng, power in zip(rngs, powers, strict=False)]
-    log_joints, sampled, tried, accepted, done, begin = [], [], 0, 0, 0, math.inf
-    while time.process_time() - begin < seconds or done < WARMUP:
-        if done == WARMUP:
-            begin, log_joints, sampled, tried, accepted = time.process_time(), [], [], 0, 0
-        for chain in chains:
-            chain.move(len(X))
-            if done < WARMUP:
-                chain.tune()
-        trees = [chain.tree() for chain in chains]
-        log_likelihoods = [
-            (chain.log_joint - ct.log_prior(tree)) / power
-            for chain, tree, power in zip(chains, trees, powers, strict=True)
-        ]
-        for k in range(done % 2, len(chains) - 1, 2):
-            tried += 1
-            gain = (powers[k] - powers[k + 1]) * (log_likelihoods[k + 1] - log_likelihoods[k])
-            if math.log(rngs[-1].random()) < gain:
-                accepted += 1
-                trees[k], trees[k + 1] = trees[k + 1], trees[k]
-                for which in (k, k + 1):
-                    chains[which].start_at(trees[which], rngs[which])
-        done += 1
-        log_joints.append(chains[0].log_joint)
-        sampled.append(trees[0])
-    return np.array(log_joints), sampled, accepted / max(tried, 1)
+def run_tempered(X, process, start, n_heated, seed, seconds):
+    """Run a chain with heated companions for some time; return its log joints and trees, and the share of exchanges."""
+    rngs = [np.random.default_rng([seed, k]) for k in range(n_heated + 1)]
+    chain = TemperedChain(X, process, without_ties(start, rngs[0]), rngs)
+    for _ in range(WARMUP):
+        chain.move(len(X))
+        chain.tune()
+    log_joints, trees, begin = [], [], time.process_time()
+    while time.process_time() - begin < seconds:
+        chain.move(len(X))
+        log_joints.append(chain.log_joint)
+        trees.append(chain.tree())
+    return np.array(log_joints), trees, chain.accepted[EXCHANGE] / max(chain.tried[EXCHANGE], 1)
 
 
 PARTS = {part.__name__: part for part in (chains, evidence, ascertainment, tempering)}
