@@ -171,7 +171,9 @@ class _RealColumns:
         stationary = [part for part in declared if part.rate > 0]
         widths = [part.mean.shape[1] for part in brownian + stationary]
         complete = len(columns) == 1 and len(declared) == 1 and declared[0].complete
-        complete = complete and len(np.unique(_weight_of(declared[0]))) == 1  # that layout has one weight for all
+        if complete:  # that layout has one weight for all
+            weight = declared[0].weight
+            complete = widths[0] > 0 if weight is None else len(np.unique(weight)) == 1
         return cls(declared, brownian, stationary, np.cumsum([0, *widths]).astype(np.intp), complete)
 
     def messages(self, capacity: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -213,10 +215,13 @@ def _find_patterns(declared: list[SiteColumns], start: IntArray, q: FloatArray, 
 
     States of one column that have the same messages, such as states that do not occur, are lumped: they have the same messages on
     every tree. Columns with the same rate, and with the same messages and probabilities of all lumps up to their order, are one
-    pattern. Messages are compared by their hashes first, then in full.
+    pattern. Messages are compared by their hashes first, then in full. Where these already tell more states apart than
+    `MAX_PATTERNS` allows, all states represent themselves.
     """
     table = declared[0].message if len(declared) == 1 else np.hstack([part.message for part in declared])
     hashes = _hash_columns(np.ascontiguousarray(table, dtype=np.float64).view(np.uint64))
+    if 1 + np.count_nonzero(np.diff(np.sort(hashes))) > MAX_PATTERNS * len(q):
+        return np.arange(len(q))
     lump = np.arange(len(q))
     for _, states in _same_widths(start):
         states = np.take_along_axis(states, np.argsort(hashes[states], axis=1, kind="stable"), axis=1)
@@ -261,12 +266,19 @@ def _equal(table: FloatArray, hashes: NDArray[np.uint64], one: IntArray, other: 
 
 def _hash_columns(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a hash of each column: the sum of its bits times odd numbers, modulo 2^64."""
-    factors = 2 * np.random.default_rng(0).integers(2**63, size=len(values), dtype=np.uint64) + np.uint64(1)
+    factors = _FACTORS if len(values) <= len(_FACTORS) else _odd_numbers(len(values))
     total = np.zeros(values.shape[1], dtype=np.uint64)
     for first in range(0, len(values), HASHED_ROWS):
         rows = values[first : first + HASHED_ROWS]
-        total += ((rows ^ (rows >> np.uint64(29))) * factors[first : first + HASHED_ROWS, None]).sum(axis=0)
+        total += ((rows ^ (rows >> np.uint64(29))) * factors[first : first + len(rows), None]).sum(axis=0)
     return total
+
+
+def _odd_numbers(count: int) -> NDArray[np.uint64]:
+    return 2 * np.random.default_rng(0).integers(2**63, size=count, dtype=np.uint64) + np.uint64(1)
+
+
+_FACTORS = _odd_numbers(1_000)  # made once, because chains over small tables often make forests
 
 
 @dataclass(frozen=True)
@@ -293,11 +305,16 @@ class _Sites:
         rate = np.concatenate([np.zeros(0), *(part.rate for part in declared)])
         weight = np.concatenate([np.zeros(0), *map(_weight_of, declared)])
         state = np.arange(len(q))  # the state that represents each state
+        found: IntArray | None = None
         if patterns and len(q):
             found = _find_patterns(declared, start, q, rate)
             if np.count_nonzero(found == state) <= MAX_PATTERNS * len(q):
                 state = found
         column = np.repeat(np.arange(len(rate)), np.diff(start))  # of each state
+        share = np.ones(len(q))
+        if state is found:
+            _, lump = np.unique(column * len(q) + state, return_inverse=True)  # groups of states of one column
+            share = q / np.bincount(lump, weights=q)[lump]
         own_states = np.flatnonzero(state == np.arange(len(q)))
         counts = np.bincount(column[own_states], minlength=len(rate))
         own_start = np.searchsorted(own_states, start)
@@ -315,8 +332,6 @@ class _Sites:
         total = np.zeros(len(order))
         np.add.at(total, site_of, weight)
         rank = np.cumsum([0, *map(len, ranks)]).astype(np.intp)
-        _, lump = np.unique(column * len(q) + state, return_inverse=True)  # groups of states of one column
-        share = q / np.bincount(lump, weights=q)[lump] if len(q) else q
         return cls(declared, q, share, places[state], order, site_of, rank, rate[order], total)
 
     @property

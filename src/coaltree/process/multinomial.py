@@ -1068,7 +1068,11 @@ def _check_equilibrium(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[
         raise InputError(
             f"equilibrium is {quote(equilibrium)}; it must be a list with one vector of probabilities per column."
         )
+    last = None
     for d, given in enumerate(equilibrium):
+        if given is last:  # columns that share one
+            columns.append(columns[-1])
+            continue
         try:
             q = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
@@ -1079,18 +1083,20 @@ def _check_equilibrium(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[
             raise InputError(
                 f"The equilibrium of column {d} has shape {q.shape}; it must be one probability per state."
             )
-        if not np.all(np.isfinite(q) & (q >= MIN_SHARE)):
+        if not MIN_SHARE <= q.min() <= q.max() < math.inf:
             raise InputError(
                 f"The equilibrium of column {d} holds {q.min():g}; probabilities must be above 0 (and at least "
                 f"{MIN_SHARE:g}): leave unused states out."
             )
-        if abs(q.sum() - 1) > 1e-8:
-            raise InputError(f"The equilibrium of column {d} adds up to {q.sum():g}; probabilities must add up to 1.")
-        q /= q.sum()
+        total = q.sum()
+        if abs(total - 1) > 1e-8:
+            raise InputError(f"The equilibrium of column {d} adds up to {total:g}; probabilities must add up to 1.")
+        q /= total
         q.setflags(write=False)
         columns.append(q)
+        last = given
     if not columns:
         raise InputError("equilibrium is empty; it must have one vector of probabilities for each column.")
-    if shared and any(len(q) != len(columns[0]) or np.any(q != columns[0]) for q in columns):
+    if shared and any(len(q) != len(columns[0]) or np.any(q != columns[0]) for q in columns if q is not columns[0]):
         raise InputError("With share_equilibrium all columns have one equilibrium; give one vector of probabilities.")
     return tuple(columns)
