@@ -172,7 +172,7 @@ class Careless:
         return uniforms
 
 
-def roots_of_redrawn_data(rng, process, moving, n=6, count=2500):
+def roots_of_redrawn_data(rng, process, moving, n=6, count=1500):
     """Redraw the data from the tree, and move the tree given the data, in turn (Geweke); return the root's heights."""
     draws = np.random.default_rng(8)
     tree, roots = ct.simulate_tree(n, 4), []
@@ -216,12 +216,12 @@ class TestDataAndTreeInTurn:
         check_roots(roots_of_redrawn_data(np.random.default_rng(6), self.process, self.process))
 
     def test_a_wrong_likelihood_is_seen(self):
-        roots = roots_of_redrawn_data(np.random.default_rng(5), self.process, ct.Brownian(1.3, 0.05))
+        roots = roots_of_redrawn_data(np.random.default_rng(5), self.process, ct.Brownian(1.3, 0.05), count=2500)
         with pytest.raises(AssertionError):
             check_roots(roots)
 
     def test_scalings_that_are_always_accepted_are_seen(self):
-        roots = roots_of_redrawn_data(Careless(5), self.process, self.process, count=4000)
+        roots = roots_of_redrawn_data(Careless(5), self.process, self.process, count=2500)
         with pytest.raises(AssertionError):
             check_roots(roots)
 
