@@ -1,3 +1,4 @@
+import base64
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,9 @@ settings.register_profile("coaltree", deadline=None, max_examples=50, derandomiz
 settings.load_profile("coaltree")
 
 
+PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg==")
+
+
 def stale_kernels():
     """Return the kernels of a source checkout that were changed after they were compiled."""
     for source in sorted((ROOT / "src" / "coaltree").glob("**/kernels/*.py")):
@@ -42,7 +46,18 @@ def pytest_configure(config):
 
 
 @pytest.fixture(scope="module")
-def short_chains():
+def few_replicates():
+    """Average greedy trees over few replicates; modules that show trees of whole fits replace this fixture."""
+    from coaltree.inference import averaging
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MIN_TREES", "MAX_TREES", "MAX_TREES_FILLED"):
+            patch.setattr(averaging, name, 4)
+        yield
+
+
+@pytest.fixture(scope="module")
+def short_chains(few_replicates):
     """Draw few trees for predictions, by short chains: for tests of what is done with them, not of how good they are."""
     from coaltree.inference import posterior_draws
     from coaltree.report import held_out
@@ -57,6 +72,16 @@ def short_chains():
         ):
             patch.setattr(posterior_draws, name, value)
         patch.setattr(held_out, "MAX_DRAWS", 1)  # of those that rows are left out of
+        yield
+
+
+@pytest.fixture(scope="module")
+def blank_pictures():
+    """Let fits write a picture of one pixel: for tests of anything else that they write and say."""
+    from coaltree.persist import result_files
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(result_files, "dendrogram_bytes", lambda tree, **options: PIXEL)
         yield
 
 

@@ -16,6 +16,8 @@ from coaltree.inference.chain import Chain, without_ties
 from coaltree.process.multinomial import MultinomialSampler, Unseen, gradients
 from command_line import command_in
 
+pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
+
 nan = math.nan
 THREE = ct.Tree.from_newick("((a:0.4,b:0.4):0.5,c:0.9);")
 FOUR = ct.Tree.from_newick("((a:0.3,b:0.3):0.9,(c:0.7,d:0.7):0.5);")

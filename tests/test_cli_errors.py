@@ -16,7 +16,7 @@ import coaltree as ct
 from command_line import check_sentence, command_in, contents
 from named import check_named
 
-pytestmark = pytest.mark.usefixtures("short_chains")
+pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
 
 TEXT = "id,x,y,c\na,1.0,2.0,u\nb,1.5,,u\nc,9.0,8.0,v\nd,8.5,NA,v\nf,?,7.5,u\n"
 MANY = "x,c\n" + "".join(f"{i % 7},v{i}\n" for i in range(1500))

@@ -12,7 +12,7 @@ import pytest
 import coaltree as ct
 from command_line import check_sentence, command_in, contents
 
-pytestmark = pytest.mark.usefixtures("short_chains")
+pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
 
 # Quotes, blanks, an odd line ending and spellings that must survive; day and n are whole, flag is a truth value.
 TEXT = (

@@ -16,7 +16,7 @@ import coaltree as ct
 from coaltree.cli.app import Notes
 from command_line import command_in, contents
 
-pytestmark = pytest.mark.usefixtures("short_chains")
+pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(ct.__file__).resolve().parents[1])}
 COMMANDS = ["convert", "demo", "fit", "impute", "place", "plot", "report", "score", "simulate"]

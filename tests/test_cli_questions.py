@@ -18,7 +18,7 @@ from coaltree.cli import app
 from coaltree.workflow.model import FittedModel
 from command_line import check_sentence, command_in, contents
 
-pytestmark = pytest.mark.usefixtures("short_chains")
+pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(ct.__file__).resolve().parents[1])}
 TEXT = (

@@ -34,7 +34,7 @@ cluster = importlib.import_module("coaltree.inference.executors")
 greedy = importlib.import_module("coaltree.inference.greedy")  # `from` would give the function of that name
 
 pytestmark = [
-    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.usefixtures("short_chains", "blank_pictures"),
     pytest.mark.filterwarnings(
         "ignore::coaltree.errors.InputWarning",
         "ignore::ResourceWarning",
@@ -54,7 +54,12 @@ def _nothing_is_left_over():
 def client():
     with (
         # a local cluster gives up a worker that happens to be away so long after one of its name has died
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        dask.config.set(
+            {
+                "distributed.deploy.lost-worker-timeout": "1 hour",
+                "distributed.worker.multiprocessing-method": "forkserver",  # which imports distributed once
+            }
+        ),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
         distributed.Client(workers, set_as_default=False) as client,
     ):

@@ -436,8 +436,8 @@ def test_arrays_of_another_width(fitted):
 
 def test_correlated_columns_fill_each_other(monkeypatch):
     """A column that is another one's double but for noise is filled from it, however rows are related."""
-    monkeypatch.setattr(posterior_draws, "MIN_SWEEPS", 80)
-    monkeypatch.setattr(posterior_draws, "MAX_SWEEPS", 80)
+    monkeypatch.setattr(posterior_draws, "MIN_SWEEPS", 40)
+    monkeypatch.setattr(posterior_draws, "MAX_SWEEPS", 40)
     rng = np.random.default_rng(0)
     x = rng.normal(size=80)
     X = np.column_stack([x, 2 * x + 0.05 * rng.normal(size=80), rng.normal(size=(80, 4))])

@@ -19,7 +19,7 @@ from coaltree.plot.fitted_model import encoded_columns
 from coaltree.table.scaling import ColumnScale, PowerTransform
 from command_line import check_sentence, command_in
 
-pytestmark = pytest.mark.usefixtures("short_chains")
+pytestmark = pytest.mark.usefixtures("short_chains", "blank_pictures")
 
 EXPONENTS = (-1.3, -0.2, 0.0, 0.4, 1.0, 1.7, 2.0, 2.6)
 

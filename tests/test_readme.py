@@ -29,6 +29,11 @@ BENCHMARKS = sorted(
 )
 
 
+@pytest.fixture(scope="module")
+def few_replicates():
+    """None here: the README shows what a whole fit prints."""
+
+
 def marked(examples, slow):
     """Leave out, by default, what takes long."""
     return [pytest.param(example, marks=[pytest.mark.slow] if slow(example) else []) for example in examples]
