@@ -484,7 +484,11 @@ def test_what_is_known_of_the_cells(imputer, frame):
         best = [cells[name].categories[k] for k in p.argmax(axis=1)]
         assert best == filled[name].tolist()
     low, high = cells["length"].interval(0.5)
-    np.testing.assert_allclose((high - low)[cells["length"].missing], 2 * 0.6744897 * cells["length"].sd[:16:15])
+    missing = cells["length"].missing
+    assert np.all((low < cells["length"].median) == missing)
+    assert np.all((high > cells["length"].median) == missing)
+    # Nearly Gaussian: the quantiles themselves are tested against brute force.
+    np.testing.assert_allclose((high - low)[missing], 2 * 0.6744897 * cells["length"].sd[missing], rtol=0.3)
     with pytest.raises(InputError, match=r"level is 1\.5"):
         cells["length"].interval(1.5)
     assert "12 missing cells" in repr(cells)

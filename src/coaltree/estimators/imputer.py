@@ -13,7 +13,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._parameters import check_parameter
 from .._random import as_generator
-from ..predict.cells import CategoricalCells, GaussianCodes, Predictive, RealCells
+from ..predict.cells import CategoricalCells, CellCodes, Predictive, RealCells
+from ..predict.mixtures import LEVELS
 from ..process.predictions import Predictions
 from ..table.columns import RealColumn, Table, incomplete_cells, missing_cells
 from ..table.fill import fill_cells, take_columns
@@ -116,30 +117,23 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
             By column: ``predictive["height"].sd``, ``predictive["colour"].probability``, and which cells are missing.
         """
         rows = self._read_rows(X)
-        at, found = self._cells(rows)
+        at, found = self._cells(rows, quantiles=True)
         columns: dict[str, RealCells | CategoricalCells] = {}
         places = self._columns_of(found)
         scales = self._scales_by_position()
         for j, column in enumerate(rows.table.columns):
             missing = missing_cells(column)
             if isinstance(column, RealColumn):
-                mean, sd = np.array(column.values), np.where(missing, np.nan, 0.0)
+                mean, sd, codes = np.array(column.values), np.where(missing, np.nan, 0.0), None
                 if j in places:
                     scale, k = scales[j], places[j]
                     mean[at], sd[at] = np.where(
                         missing[at], scale.decode_moments(found.mean[:, k], found.sd[:, k]), [mean[at], sd[at]]
                     )
-                    if scale.power is not None:
-                        codes, code_sds = scale.encode(column.values), np.zeros(len(missing))
-                        codes[at] = np.where(missing[at], found.mean[:, k], codes[at])
-                        code_sds[at] = np.where(missing[at], found.sd[:, k], 0.0)
-                        columns[column.name] = RealCells(
-                            mean, sd, missing, GaussianCodes(codes, code_sds, scale.decode)
-                        )
-                        continue
+                    codes = _cell_codes(found, k, np.flatnonzero(missing[at]), scale)
                 elif self._model.constants[j] is not None:
                     mean[missing], sd[missing] = self._model.constants[j], 0.0
-                columns[column.name] = RealCells(mean, sd, missing)
+                columns[column.name] = RealCells(mean, sd, missing, codes)
             else:
                 missing = incomplete_cells(column)
                 probability = np.zeros((rows.table.n_rows, len(column.categories)))
@@ -198,10 +192,10 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
             return np.asarray(names, dtype=object)
         return np.array([*names, *(f"missingindicator_{names[j]}" for j in self.indicator_features_)], dtype=object)
 
-    def _cells(self, rows: NewRows) -> tuple[IntArray, Predictions]:
+    def _cells(self, rows: NewRows, quantiles: bool) -> tuple[IntArray, Predictions]:
         """Return the rows with missing or partly known cells in the columns in use, and the predictions for their cells."""
         at = np.flatnonzero(self._model.encoding.incomplete_cells(rows.matrix).any(axis=1))
-        return at, self._model.expected_cells(rows.matrix[at], self.client)
+        return at, self._model.expected_cells(rows.matrix[at], self.client, quantiles)
 
     def _columns_of(self, found: Predictions) -> dict[int, int]:
         """Return where each column in use begins in the predictions, by its position in the table."""
@@ -225,9 +219,15 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         """Return the best values of all missing cells, by the position of their column."""
         if not any(incomplete_cells(column).any() for column in rows.table.columns):
             return {}
-        at, found = self._cells(rows)
+        scales = {j: scale for j, scale in self._scales_by_position().items() if scale.power is not None}
+        at, found = self._cells(rows, quantiles=bool(scales))
         best = np.full((len(at), rows.matrix.shape[1]), np.nan)
         best[:, found.real] = found.mean
+        # After a power transform the median: it does not change with the transform, and tails do not distort it.
+        places = self._columns_of(found)
+        for j, scale in scales.items():
+            if j in places:
+                best[:, found.real[places[j]]] = _cell_codes(found, places[j], np.arange(len(at)), scale).quantile(0.0)
         for k, column in enumerate(found.categorical):
             best[:, column] = found.probability[:, found.start[k] : found.start[k + 1]].argmax(axis=1)
         return self._fills_from(rows.table, at, best)
@@ -277,6 +277,16 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _cell_codes(found: Predictions, k: int, rows: IntArray, scale: ColumnScale) -> CellCodes:
+    """Return the distributions of the cells of some rows in the k-th real column."""
+    quantiles = np.full((len(rows), len(LEVELS)), np.nan)
+    if found.quantiles is not None:
+        at = found.quantiles.at[rows, k]
+        known = (at >= 0) & np.isfinite(found.sd[rows, k])
+        quantiles[known] = found.quantiles.values[at[known]]
+    return CellCodes(found.mean[rows, k], found.sd[rows, k], quantiles, scale.decode)
 
 
 def _fill(X: Any, rows: NewRows, fills: dict[int, tuple[IntArray, Any]]) -> Any:

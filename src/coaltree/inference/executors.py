@@ -92,8 +92,9 @@ def in_threads(n_threads: int, function: Callable[..., Any], tasks: Iterable[tup
         return
     pool = ThreadPoolExecutor(n_threads)
     try:
-        for future in [pool.submit(function, *task) for task in tasks]:
-            yield future.result()
+        futures = deque(pool.submit(function, *task) for task in tasks)
+        while futures:  # results that the caller has dropped do not stay in memory
+            yield futures.popleft().result()
     finally:  # also after Ctrl-C
         pool.shutdown(cancel_futures=True)
 

@@ -15,16 +15,38 @@ from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import LARGEST
+from .mixtures import DEVIATES
 
 FloatArray = NDArray[np.float64]
 
 
-class GaussianCodes(NamedTuple):
-    """Gaussian distributions of cells on a transformed scale. `decode` maps values back to the column's units."""
+class CellCodes(NamedTuple):
+    """Distributions of the missing cells of a column, in the units of its process."""
 
-    mean: FloatArray
+    mean: FloatArray  # (missing,)
     sd: FloatArray
-    decode: Callable[[FloatArray], FloatArray]
+    quantiles: FloatArray  # (missing, levels of `mixtures.LEVELS`); NaN where only mean and sd are known
+    decode: Callable[[FloatArray], FloatArray]  # from these units to those of the column, increasing
+
+    def quantile(self, deviate: float) -> FloatArray:
+        """Return the quantiles at the level at which the standard Gaussian has the quantile `deviate`.
+
+        Between the levels that are kept, and beyond them, quantiles are linear in those of the standard Gaussian.
+        """
+        k = int(np.clip(np.searchsorted(DEVIATES, deviate) - 1, 0, len(DEVIATES) - 2))
+        share = (deviate - DEVIATES[k]) / (DEVIATES[k + 1] - DEVIATES[k])
+        left, right = self.quantiles[:, k], self.quantiles[:, k + 1]
+        with np.errstate(over="ignore"):
+            gaussian = self.mean + (deviate * self.sd if deviate else 0.0)
+            return np.where(np.isnan(left), gaussian, left + share * (right - left))
+
+    def decoded_quantile(self, deviate: float) -> FloatArray:
+        """Return quantiles in the column's units."""
+        codes = self.quantile(deviate)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.decode(codes)
+        # Of the largest numbers a quantile may be beyond all numbers, although the standard deviation is known.
+        return np.where(np.isfinite(codes), np.clip(values, -LARGEST, LARGEST), codes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,41 +58,37 @@ class RealCells:
     mean, sd : ndarray of shape (n_rows,)
         Dates are in days since 1970-01-01.
     missing : ndarray of bool, shape (n_rows,)
-    codes : GaussianCodes, optional
-        The cells after the power transform of ``standardize="power"``. Medians and intervals are computed on this scale and
-        transformed back.
+    codes : CellCodes, optional
+        The missing cells in the units of the process, with quantiles.
     """
 
     mean: FloatArray
     sd: FloatArray
     missing: NDArray[np.bool_]
-    codes: GaussianCodes | None = None
+    codes: CellCodes | None = None
 
     @property
     def median(self) -> FloatArray:
-        """The median, with which missing cells are filled. Without a power transform it is the mean."""
-        if self.codes is None:
-            return self.mean
-        return np.where(self.missing, self.codes.decode(self.codes.mean), self.mean)
+        """The median. Missing cells are filled with the mean, unless ``standardize="power"``: then with the median."""
+        return self._quantile(0.0)
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of central intervals.
 
-        The distribution is taken to be Gaussian with this mean and standard deviation, possibly after the power transform.
-        If a row may belong to one of several clusters, the interval is too wide rather than too narrow; quantiles of draws
-        from the imputer's `sample` follow the clusters.
+        The ends are quantiles of the predictive distribution, which is a mixture over trees and places in them. If a row may
+        belong to one of several clusters, the interval spans them, also where no values are between them. Beyond a level of
+        0.999 the tails are taken to be Gaussian.
         """
         if not 0 < level < 1:
             raise InputError(f"level is {quote(level)}; it must be a number between 0 and 1.")
-        quantile = float(ndtri(0.5 + 0.5 * level))
-        if self.codes is None:
-            with np.errstate(over="ignore"):
-                low, high = (self.mean + sign * quantile * self.sd for sign in (-1, 1))
-            # Of the largest numbers an end may be beyond all numbers, although the standard deviation is known.
-            known = np.isfinite(self.sd)
-            return np.where(known, np.maximum(low, -LARGEST), low), np.where(known, np.minimum(high, LARGEST), high)
-        low, high = (self.codes.decode(self.codes.mean + sign * quantile * self.codes.sd) for sign in (-1, 1))
-        return np.where(self.missing, low, self.mean), np.where(self.missing, high, self.mean)
+        deviate = float(ndtri(0.5 + 0.5 * level))
+        return self._quantile(-deviate), self._quantile(deviate)
+
+    def _quantile(self, deviate: float) -> FloatArray:
+        quantile = self.mean.copy()
+        if self.codes is not None:
+            quantile[self.missing] = self.codes.decoded_quantile(deviate)
+        return quantile
 
     def __repr__(self) -> str:
         return f"<RealCells: {_count(self.missing)}>"

@@ -84,10 +84,10 @@ class Coordinates:
 
     def to_columns(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Transform means and variances from these coordinates to real columns, along the last axis."""
-        return self.undo_scores(*self._to_scores(mean, variance))
+        return self.undo_scores(*self.undo_whitenings(mean, variance))
 
-    def _to_scores(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Undo the whitenings only."""
+    def undo_whitenings(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transform means and variances to real columns, or to their scores if the process describes scores."""
         if not self.whitenings:
             return mean, variance
         mean, variance = mean.copy(), variance.copy()
@@ -110,20 +110,21 @@ class Coordinates:
         steps : ndarray, optional
             Standard normal deviates of the shape of the mean. If given, the mean that is returned is a draw.
         """
-        mean, variance = self._condition_scores(predictions, self.apply_scores(X), steps)
+        mean, variance = self.condition_scores(predictions, X, steps)
         if self.scores is not None and steps is not None:
             mean = self.scores.invert(mean)
         else:
             mean, variance = self.undo_scores(mean, variance)
         return predictions._replace(mean=mean, sd=np.sqrt(variance))
 
-    def _condition_scores(
-        self, predictions: Predictions, X: FloatArray, steps: FloatArray | None
+    def condition_scores(
+        self, predictions: Predictions, X: FloatArray, steps: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return means (or draws) and variances as `condition` does, of scores if the process describes scores."""
+        X = self.apply_scores(X)
         known = predictions.sd < np.inf
         drawn = predictions.mean if steps is None else predictions.mean + np.where(known, predictions.sd, 0.0) * steps
-        mean, variance = self._to_scores(drawn, predictions.sd**2)
+        mean, variance = self.undo_whitenings(drawn, predictions.sd**2)
         for whitening, at, fill, _ in self.whitenings:
             missing = np.isnan(X[:, whitening.columns])
             patterns, which = np.unique(missing, axis=0, return_inverse=True)

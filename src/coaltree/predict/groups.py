@@ -22,6 +22,7 @@ from ..process.predictions import Predictions
 from ..table.state_sets import set_members
 from ..tree.attachment import MIN_RELATIVE_CELL, AttachmentPoints, attachment_points
 from .draws import Coordinates, Ensemble, RealWhitening
+from .kernels.mixtures import add_pairs
 from .kernels.places import (
     add_logs,
     add_moments,
@@ -34,6 +35,7 @@ from .kernels.places import (
     sum_logs,
     summarise,
 )
+from .mixtures import MIN_SHARE, Components, Mixtures, split
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -66,6 +68,7 @@ class Rows(NamedTuple):
     partial: BoolArray  # (systems, rows), whether some but not all cells of a whitening are missing
     patterns: IntArray  # (rows,), index of the row's pattern of missing cells
     missing: FlagArray  # (patterns, real columns)
+    holes: FlagArray  # (rows, real columns), missing cells
     sets: IntArray  # (rows, categorical columns), index of a set of states; -1 for other cells
     members: list[IntArray]  # states of each set, numbered over all columns
 
@@ -79,6 +82,7 @@ class Rows(NamedTuple):
             self.partial[:, rows],
             self.patterns[rows],
             self.missing,
+            self.holes[rows],
             self.sets[rows],
             self.members,
         )
@@ -173,14 +177,16 @@ class PointGroups:
         self.stops = np.minimum(self.starts + self.width, np.repeat(self.bounds[1:], np.diff(self.group_bounds)))
         self._lock = Lock()  # beliefs on branches are computed in scratch memory, which threads share
         self._column_lock = Lock()
-        self._known_columns: ColumnTables | None = None
+        self._known_columns: dict[bool, ColumnTables] = {}
         self._template = self.predict_at(np.zeros(0, dtype=np.intp))  # real columns, and states of the others
         n_systems = int(ensemble.systems[-1]) + 1
         firsts = np.searchsorted(ensemble.systems, np.arange(n_systems))
         self.coordinates = [
             Coordinates(ensemble.draws[k].process, X, self._template.real, ensemble.draws[k].scores) for k in firsts
         ]
-        self.has_scores = any(own.scores is not None for own in self.coordinates)
+        # All draws with normal scores have the same ones.
+        self.scores = next((own.scores for own in self.coordinates if own.scores is not None), None)
+        self.is_scored = np.array([own.scores is not None for own in self.coordinates], dtype=np.intp)  # systems
         self.has_whitenings = any(own.whitenings for own in self.coordinates)
         self.draw_systems = ensemble.systems
         self.systems = np.repeat(ensemble.systems, np.diff(self.group_bounds))  # of the groups
@@ -234,18 +240,19 @@ class PointGroups:
             to_group_layout(probability),
         )
 
-    def _make_column_tables(self, tables: Tables, groups: IntArray) -> ColumnTables:
-        """Compute the tables of some groups in the table's columns. Only predictions of cells need them."""
+    def _make_column_tables(self, tables: Tables, groups: IntArray, undo_scores: bool) -> ColumnTables:
+        """Compute the tables of some groups in the table's columns, or in their scores. Only predictions of cells need them."""
         means, halves = tables.means, tables.half_precisions
-        if not self.has_whitenings and not self.has_scores:
+        if not self.has_whitenings and not (undo_scores and self.scores is not None):
             return ColumnTables(means, halves)
         means, halves = means.copy(), halves.copy()
         for k, coordinates in enumerate(self.coordinates):
             own = np.flatnonzero(self.systems[groups] == k)
-            if len(own) and (coordinates.whitenings or coordinates.scores is not None):
+            if len(own) and (coordinates.whitenings or (undo_scores and coordinates.scores is not None)):
                 known = halves[own] > 0
                 variance = np.where(known, 0.5 / np.where(known, halves[own], 1.0), 1.0)
-                mean, variance = coordinates.to_columns(means[own].transpose(0, 2, 1), variance.transpose(0, 2, 1))
+                transform = coordinates.to_columns if undo_scores else coordinates.undo_whitenings
+                mean, variance = transform(means[own].transpose(0, 2, 1), variance.transpose(0, 2, 1))
                 means[own] = mean.transpose(0, 2, 1)
                 halves[own] = np.where(known, 0.5 / variance.transpose(0, 2, 1), 0.0)
         return ColumnTables(means, halves)
@@ -253,7 +260,7 @@ class PointGroups:
     @cached_property
     def _table_size(self) -> int:
         """How many numbers the tables of one group hold."""
-        n_tables = 5 if self.has_whitenings or self.has_scores else 3
+        n_tables = 5 if self.has_whitenings or self.scores is not None else 3
         return self.width * (2 + n_tables * len(self._template.real) + 2 * int(self._template.start[-1]))
 
     @cached_property
@@ -275,14 +282,18 @@ class PointGroups:
         tables = Tables(*map(np.concatenate, zip(*cached, strict=True))) if cached else None
         return tables, summaries if self.prunes else None
 
-    @property
-    def _column_cache(self) -> ColumnTables | None:
-        """The column tables of all groups, if the tables fit into memory; computed once, by the first thread that needs them."""
+    def _column_tables(self, tables: Tables, groups: IntArray, undo_scores: bool = True) -> ColumnTables:
+        """Return the column tables of some groups; of all groups, computed once, if the tables fit into memory."""
         cached, _ = self._cache
+        if cached is None:
+            return self._make_column_tables(tables, np.unique(groups), undo_scores)
+        undo_scores = undo_scores and self.scores is not None  # without scores both are the same
         with self._column_lock:
-            if cached is not None and self._known_columns is None:
-                self._known_columns = self._make_column_tables(cached, np.arange(len(self.starts)))
-        return self._known_columns
+            if undo_scores not in self._known_columns:
+                self._known_columns[undo_scores] = self._make_column_tables(
+                    cached, np.arange(len(self.starts)), undo_scores
+                )
+            return self._known_columns[undo_scores]
 
     def _tables(self, groups: IntArray) -> Iterator[tuple[Tables, IntArray, IntArray]]:
         """Yield tables, the pairs whose groups they hold, sorted by group, and the groups' slots in the tables."""
@@ -321,6 +332,7 @@ class PointGroups:
             np.stack(partial),
             np.ascontiguousarray(which.ravel(), dtype=np.intp),
             np.ascontiguousarray(patterns).view(np.uint8),
+            np.ascontiguousarray(missing).view(np.uint8),
             sets,
             members,
         )
@@ -537,12 +549,30 @@ class PointGroups:
         joint_mean = np.where(weight > 0, mean + share * apart, other_mean)
         return known, joint_mean, square + other_weight * variance + weight * share * apart**2
 
-    def mixtures(self, posterior: PointPosterior) -> Predictions:
+    def mixtures(self, posterior: PointPosterior, quantiles: bool = False) -> Predictions:
         """Return means, standard deviations and probabilities of the cells, averaged over the posterior of the points.
 
         Missing cells of a whitening are conditioned on the row's observed cells. Observed cells are predicted from the
         attachment point alone. A cell that is one of several states is conditioned on that.
+
+        Parameters
+        ----------
+        posterior : PointPosterior
+        quantiles : bool, default False
+            Whether to find quantiles of missing real cells, too.
         """
+        if not quantiles:
+            return self._mix(posterior, None)
+        predictions, components = self.mixture_components(posterior)
+        return predictions._replace(quantiles=components.quantiles(predictions.mean.shape, self.scores))
+
+    def mixture_components(self, posterior: PointPosterior) -> tuple[Predictions, Components]:
+        """Return what `mixtures` returns, and the components of the mixtures of missing real cells."""
+        mixtures = Mixtures()
+        return self._mix(posterior, mixtures), mixtures.components()
+
+    def _mix(self, posterior: PointPosterior, mixtures: Mixtures | None) -> Predictions:
+        """Return averages over the posterior of the points, and add the components of missing real cells to mixtures."""
         n, template, rows = len(posterior.rows), self._template, posterior.cells
         # Moments of fully and of partially observed pairs, and of the missing cells of the latter.
         weight, moments = np.zeros((2, n)), np.zeros((2, 3, n, len(template.real)))
@@ -550,9 +580,20 @@ class PointGroups:
         probability = np.zeros((n, int(template.start[-1])))
         in_sets = {k: np.zeros((n, len(members))) for k, members in enumerate(rows.members)}
         systems = self.systems[posterior.groups]
+        counts = np.zeros(len(systems), dtype=np.intp)  # of components that each pair may add
+        if mixtures is not None:
+            counts = (
+                np.count_nonzero(posterior.shares >= MIN_SHARE, axis=1)
+                * rows.holes.sum(axis=1, dtype=np.intp)[posterior.pair_rows]
+            )
         for tables, chosen, slots in self._tables(posterior.groups):
             partial = rows.partial[systems[chosen], posterior.pair_rows[chosen]]
-            column_tables = self._column_cache or self._make_column_tables(tables, np.unique(posterior.groups[chosen]))
+            column_tables = self._column_tables(tables, posterior.groups[chosen])
+            if mixtures is not None:
+                score_tables = self._column_tables(tables, posterior.groups[chosen], undo_scores=False)
+                self._add_components(
+                    mixtures, posterior, score_tables, chosen[partial == 0], slots[partial == 0], counts, rows.holes
+                )
             for k in range(2):
                 add_moments(
                     chosen[partial == k],
@@ -572,23 +613,30 @@ class PointGroups:
                 chances *= (posterior.shares[chosen[pairs]] / chances.sum(axis=1))[:, None]
                 np.add.at(in_sets[k], posterior.pair_rows[chosen[pairs]], chances.sum(axis=2))
             for system, own, own_slots in self._partial(rows, chosen, slots, posterior.pair_rows, systems):
-                coordinates = self.coordinates[system]
-                for whitening, real, fill, _ in coordinates.whitenings:
-                    add_partial_moments(
-                        own,
-                        own_slots,
-                        posterior.pair_rows,
-                        posterior.shares,
-                        rows.real[system],
-                        rows.patterns,
-                        rows.missing,
-                        real,
-                        whitening.basis,
-                        fill,
-                        tables.means,
-                        tables.half_precisions,
-                        *conditional[int(coordinates.scores is not None)],
-                    )
+                scored, others = int(self.is_scored[system]), rows.holes.copy()
+                for whitening, real, fill, _ in self.coordinates[system].whitenings:
+                    others[:, real] = 0
+                    for part in split(counts[own]):
+                        add_partial_moments(
+                            own[part],
+                            own_slots[part],
+                            posterior.pair_rows,
+                            posterior.shares,
+                            rows.real[system],
+                            rows.patterns,
+                            rows.missing,
+                            real,
+                            whitening.basis,
+                            fill,
+                            tables.means,
+                            tables.half_precisions,
+                            None if mixtures is None else mixtures.reserve(int(counts[own[part]].sum())),
+                            MIN_SHARE,
+                            scored,
+                            *conditional[scored],
+                        )
+                if mixtures is not None and others.any():
+                    self._add_components(mixtures, posterior, score_tables, own, own_slots, counts, others)
         (mean, square, unknown), (other, other_square, other_unknown) = moments
         if np.any(rows.partial):
             known, conditional_mean, conditional_square = self._join_conditional(conditional)
@@ -606,6 +654,31 @@ class PointGroups:
                 probability[own, template.start[column[0]] : template.start[column[0] + 1]] = 0.0
                 probability[own[:, None], members] = in_sets[k][own]
         return template._replace(mean=mean, sd=sd, probability=probability)
+
+    def _add_components(
+        self,
+        mixtures: Mixtures,
+        posterior: PointPosterior,
+        tables: ColumnTables,
+        chosen: IntArray,
+        slots: IntArray,
+        counts: IntArray,
+        wanted: FlagArray,
+    ) -> None:
+        """Add the points of chosen pairs to the mixtures of wanted cells. Tables are those of columns or their scores."""
+        scored = self.is_scored[self.systems[posterior.groups[chosen]]]
+        for part in split(counts[chosen]):
+            add_pairs(
+                mixtures.reserve(int(counts[chosen[part]].sum())),
+                chosen[part],
+                slots[part],
+                posterior.pair_rows,
+                posterior.shares,
+                MIN_SHARE,
+                wanted,
+                scored[part],
+                *tables,
+            )
 
 
 def _pairs(needed: BoolArray) -> tuple[IntArray, IntArray, IntArray]:

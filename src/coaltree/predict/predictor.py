@@ -25,6 +25,7 @@ from ..tree.tree import Tree
 from .draws import Ensemble
 from .groups import PointGroups, PointPosterior
 from .kernels.places import add_merge_heights, add_to_clusters, attach, find_clusters
+from .mixtures import Components, Mixtures
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -167,8 +168,8 @@ class Predictor:
         """Return the index of the first training row with the same cells, observed and missing; -1 if there is none."""
         return np.array([self._first_rows.get(row.tobytes(), -1) for row in _to_canonical(X)], dtype=np.intp)
 
-    def training_cells(self, rows: IntArray) -> Predictions:
-        """Predict the cells of training rows, averaged over all draws.
+    def training_cells(self, rows: IntArray, quantiles: bool = False) -> Predictions:
+        """Predict the cells of training rows, averaged over all draws; on request with quantiles of missing real cells.
 
         A single tree, or an SMC sample whose trees share their early merges, is overconfident about where a row belongs.
         Each row is therefore left out of the trees and attached again according to its observed cells. For draws from the
@@ -178,21 +179,19 @@ class Predictor:
         standard deviations next.
         """
         last = self._last_training_cells
-        if last is None or not np.array_equal(last[0], rows):
-            last = self._last_training_cells = rows.copy(), self._predict_training_cells(rows)
+        if last is None or not np.array_equal(last[0], rows) or (quantiles and last[1].quantiles is None):
+            last = self._last_training_cells = rows.copy(), self._predict_training_cells(rows, quantiles)
         return last[1]
 
-    def _predict_training_cells(self, rows: IntArray) -> Predictions:
+    def _predict_training_cells(self, rows: IntArray, quantiles: bool) -> Predictions:
         if self.reattach_rows and len(self.X) == 1:
             parts = [beliefs.leaves().take(rows).restrict(self.X[rows]) for beliefs in self.groups.beliefs]
-        elif self.reattach_rows:
-            parts = [self._reattach(draw, rows) for draw in self.ensemble.draws]
-        elif len(self.X) > 1 and (which := self._choose_reattachment_draws()):
-            parts = [self._reattach(self.ensemble.draws[k], rows) for k in which]
-            return _mix(parts, self.weights[which] / self.weights[which].sum())
-        else:
-            parts = [self._predict_leaves(k, rows) for k in range(len(self.trees))]
-        return _mix(parts, self.weights)
+            return _mix(parts, self.weights)
+        if self.reattach_rows:
+            return self._reattach(list(range(len(self.trees))), rows, quantiles)
+        if len(self.X) > 1 and (which := self._choose_reattachment_draws()):
+            return self._reattach(which, rows, quantiles)
+        return self._predict_leaves(rows, quantiles)
 
     def _choose_reattachment_draws(self) -> list[int]:
         """Return the draws on which training rows are reattached; none if that takes too long."""
@@ -202,25 +201,50 @@ class Predictor:
         count = min(MAX_REATTACHMENT_DRAWS, int(MAX_REATTACHMENT_WORK / max(work, 1.0)), len(self.trees))
         return self._spread_draws(count) if count >= MIN_DRAWS else []
 
-    def _predict_leaves(self, k: int, rows: IntArray) -> Predictions:
-        """Predict the cells of training rows at their leaves of draw k, from the other rows and the row's observed cells."""
-        groups = self.groups
-        predictions = groups.beliefs[k].others().take(rows)
-        coordinates = groups.coordinates[int(groups.draw_systems[k])]
-        return coordinates.condition(predictions, self.X[rows]).restrict(self.X[rows])
+    def _predict_leaves(self, rows: IntArray, quantiles: bool) -> Predictions:
+        """Predict the cells of training rows at their leaves, from the other rows and the row's observed cells."""
+        groups, X = self.groups, self.X[rows]
+        parts, components = [], []
+        for beliefs, system, weight in zip(groups.beliefs, groups.draw_systems, self.weights, strict=True):
+            coordinates, predictions = groups.coordinates[int(system)], beliefs.others().take(rows)
+            parts.append(coordinates.condition(predictions, X).restrict(X))
+            if quantiles:
+                moments = coordinates.condition_scores(predictions, X)
+                wanted = np.isnan(X[:, predictions.real]) & (moments[1] < np.inf)
+                components.append(Components.of_cells(wanted, weight, *moments, coordinates.scores is not None))
+        mixed = _mix(parts, self.weights)
+        if not quantiles:
+            return mixed
+        return mixed._replace(quantiles=Components.join(components).quantiles(mixed.mean.shape, groups.scores))
 
-    def _reattach(self, draw: Draw, rows: IntArray) -> Predictions:
-        """Predict the cells of training rows, each attached again to the draw's tree without it."""
+    def _reattach(self, which: list[int], rows: IntArray, quantiles: bool) -> Predictions:
+        """Predict the cells of training rows, each attached again to the trees of some draws without it."""
+        draws, weights = [self.ensemble.draws[k] for k in which], self.weights[which] / self.weights[which].sum()
+        scores = next((draw.scores for draw in draws if draw.scores is not None), None)
         complete = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
         n_folds = N_FOLDS if len(self.trees) == 1 else N_SAMPLE_FOLDS
         folds = [*self._split_incomplete_rows(n_folds), *complete[:, None]]
         asked = [(fold, at) for fold in folds if len(at := np.flatnonzero(np.isin(rows, fold)))]
 
-        def predict(fold: IntArray, at: IntArray) -> Predictions:
-            return self.without_rows(fold, [draw]).cells(self.X[rows[at]])
+        def predict(draw: Draw, fold: IntArray, at: IntArray) -> tuple[Predictions, Components | None]:
+            rest, X = self.without_rows(fold, [draw]), self.X[rows[at]]
+            return rest.cells_with_components(X) if quantiles else (rest.cells(X), None)
 
-        parts = list(in_threads(self.n_threads, predict, asked))
-        return Predictions.stack(parts).take(np.argsort(np.concatenate([at for _, at in asked]), kind="stable"))
+        tasks = ((draw, *own) for own in asked for draw in draws)
+        results = in_threads(self.n_threads, predict, tasks)
+        mixed = []
+        for _ in asked:
+            parts, mixtures = [], Mixtures()
+            for weight in weights.tolist():
+                part, components = next(results)
+                parts.append(part)
+                if components is not None:
+                    mixtures.add(components, weight)
+            mixed.append(_mix(parts, weights))
+            if quantiles:
+                shape = parts[0].mean.shape
+                mixed[-1] = mixed[-1]._replace(quantiles=mixtures.components().quantiles(shape, scores))
+        return Predictions.stack(mixed).take(np.argsort(np.concatenate([at for _, at in asked]), kind="stable"))
 
     def draw_training_cells(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of training rows, jointly over the rows; shape ``(size, rows, n_columns)``.
@@ -293,12 +317,30 @@ class Predictor:
         """Return the log predictive density of rows, integrated over attachment points and trees: eq. (9.6)."""
         return self.groups.log_density(X, self.n_threads)
 
-    def cells(self, X: FloatArray) -> Predictions:
-        """Predict all cells of rows, each row attached according to its observed cells: eq. (9.7)."""
+    def cells(self, X: FloatArray, quantiles: bool = False) -> Predictions:
+        """Predict all cells of rows, each row attached according to its observed cells: eq. (9.7).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+        quantiles : bool, default False
+            Whether to find quantiles of missing real cells, too.
+        """
         if len(X) == 0:
             return self.groups.predict_at(np.zeros(0, dtype=np.intp))
-        order, results = self._map_blocks(X, self.groups.mixtures)
+        order, results = self._map_blocks(X, lambda posterior: self.groups.mixtures(posterior, quantiles))
         return Predictions.stack(results).take(order)
+
+    def cells_with_components(self, X: FloatArray) -> tuple[Predictions, Components]:
+        """Return what `cells` returns, and the components of the mixtures of missing real cells."""
+
+        def work(posterior: PointPosterior) -> tuple[Predictions, Components]:
+            predictions, components = self.groups.mixture_components(posterior)
+            return predictions, components.renumber(posterior.rows, predictions.mean.shape[1])
+
+        order, results = self._map_blocks(X, work)
+        parts, components = zip(*results, strict=True)
+        return Predictions.stack(parts).take(order), Components.join(components)
 
     def draw_points(self, X: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """Draw an attachment point for each row; return the nodes below, and the heights."""

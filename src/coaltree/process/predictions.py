@@ -15,6 +15,20 @@ IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 
+class CellQuantiles(NamedTuple):
+    """Quantiles of some real cells, at levels that all of them share."""
+
+    at: IntArray  # (rows, R), where the quantiles of each cell are; -1 for cells without
+    values: FloatArray  # (cells, levels)
+
+    @classmethod
+    def stack(cls, blocks: Sequence[Self]) -> Self:
+        """Stack the rows of several blocks."""
+        starts = np.cumsum([0, *(len(block.values) for block in blocks[:-1])])
+        at = [np.where(block.at >= 0, block.at + start, -1) for block, start in zip(blocks, starts, strict=True)]
+        return cls(np.concatenate(at), np.concatenate([block.values for block in blocks]))
+
+
 class Predictions(NamedTuple):
     """Independent distributions of the cells of some rows, nodes or points in a tree.
 
@@ -30,6 +44,8 @@ class Predictions(NamedTuple):
         Where the states of each begin in `probability`.
     probability : ndarray of shape (rows, start[-1])
         Of the states of their cells.
+    quantiles : CellQuantiles, optional
+        Of real cells, if they were asked for.
     """
 
     real: IntArray
@@ -38,6 +54,7 @@ class Predictions(NamedTuple):
     categorical: IntArray
     start: IntArray
     probability: FloatArray
+    quantiles: CellQuantiles | None = None
 
     @classmethod
     def of_real(cls, mean: FloatArray, sd: FloatArray) -> Self:
@@ -69,8 +86,10 @@ class Predictions(NamedTuple):
 
     @classmethod
     def stack(cls, blocks: Sequence[Self]) -> Self:
-        """Stack the rows of several blocks."""
+        """Stack the rows of several blocks. The result has quantiles if all blocks have them."""
+        quantiles = [block.quantiles for block in blocks if block.quantiles is not None]
         return blocks[0]._replace(
+            quantiles=CellQuantiles.stack(quantiles) if len(quantiles) == len(blocks) else None,
             mean=np.concatenate([block.mean for block in blocks]),
             sd=np.concatenate([block.sd for block in blocks]),
             probability=np.concatenate([block.probability for block in blocks]),
@@ -83,7 +102,13 @@ class Predictions(NamedTuple):
 
     def take(self, rows: IntArray | slice) -> Self:
         """Return the predictions of some rows."""
-        return self._replace(mean=self.mean[rows], sd=self.sd[rows], probability=self.probability[rows])
+        quantiles = self.quantiles
+        return self._replace(
+            mean=self.mean[rows],
+            sd=self.sd[rows],
+            probability=self.probability[rows],
+            quantiles=None if quantiles is None else quantiles._replace(at=quantiles.at[rows]),
+        )
 
     def restrict(self, X: FloatArray) -> Self:
         """Return the predictions with cells that are one of several states conditioned on that.

@@ -364,17 +364,20 @@ class FittedModel:
         shares = self.cluster_shares(rows.matrix, client)
         return Placements.of(placed, shares, tree, rows.table.row_names, index)
 
-    def expected_cells(self, matrix: FloatArray, client: Any = None) -> Predictions:
-        """Return what the cells of encoded rows would show; rows of the fit are recognised by their cells."""
+    def expected_cells(self, matrix: FloatArray, client: Any = None, quantiles: bool = False) -> Predictions:
+        """Return what the cells of encoded rows would show; rows of the fit are recognised by their cells.
+
+        Quantiles of missing real cells are found only on request, because they take time.
+        """
         predictor = self.predictor
         known = predictor.find_training_rows(matrix)
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         parts = []
         if len(old):
             distinct, place = np.unique(known[old], return_inverse=True)
-            parts.append(predictor.training_cells(distinct).take(place))
+            parts.append(predictor.training_cells(distinct, quantiles).take(place))
         if len(new) or not len(old):
-            parts.append(self._ask("cells", matrix[new], client=client))
+            parts.append(self._ask("cells", matrix[new], quantiles, client=client))
         return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
     def sample_cells(self, matrix: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:

@@ -1,6 +1,7 @@
 cimport cython
 from coaltree cimport _constants as const
 from coaltree cimport _math as math
+from coaltree.predict.kernels cimport mixtures as mix
 
 cdef double BINS_A_NAT
 cdef Py_ssize_t BINS, TOGETHER, PLACES
@@ -100,14 +101,14 @@ cpdef add_partial_logs(
     own=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
     slot=Py_ssize_t, count=Py_ssize_t, start=Py_ssize_t, width=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t,
     row=Py_ssize_t, a=Py_ssize_t, d=Py_ssize_t, ready=bint, more=double, center=double, squares=double, gap=double,
-    before=double,
+    before=double, collects=bint, cell=Py_ssize_t,
 )
 cpdef add_partial_moments(
     const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
     const double[:, ::1] shares, const double[:, ::1] x, const Py_ssize_t[::1] patterns,
     const unsigned char[:, ::1] missing, const Py_ssize_t[::1] real, const double[:, ::1] basis, const double[::1] fill,
-    const double[:, :, ::1] means, const double[:, :, ::1] halves, double[:, ::1] weight, double[:, ::1] mean,
-    double[:, ::1] square,
+    const double[:, :, ::1] means, const double[:, :, ::1] halves, mix.Table table, double least, Py_ssize_t scored,
+    double[:, ::1] weight, double[:, ::1] mean, double[:, ::1] square,
 )
 @cython.locals(last=Py_ssize_t, pattern=Py_ssize_t)
 cdef Py_ssize_t _end_of_pattern(

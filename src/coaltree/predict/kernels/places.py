@@ -15,6 +15,7 @@ except ImportError:
 
 from ... import _constants as const
 from ... import _math as math
+from . import mixtures as mix
 
 BINS_A_NAT, BINS = 8, 1024  # of the logarithms of bounds
 TOGETHER = 8  # rows that are evaluated at a group in one pass
@@ -374,6 +375,9 @@ def add_partial_moments(
     fill,
     means,
     halves,
+    table,
+    least,
+    scored,
     weight,
     mean,
     square,
@@ -381,9 +385,11 @@ def add_partial_moments(
     """Add chosen pairs to the moments of missing cells of a whitening: weight, mean, and sum of squares about the mean.
 
     Arguments are those of `add_partial_logs`; `fill` are the values of missing cells in x. Points with a negligible share are
-    skipped.
+    skipped. Those with a share of at least `least` also become components in a table of mixtures, unless it is None; scored is 1
+    for components of normal scores.
     """
     n, n_chosen, size = shares.shape[1], chosen.shape[0], real.shape[0]
+    collects = table is not None
     own = Conditional(size)
     with cython.nogil:
         first = 0
@@ -420,6 +426,13 @@ def add_partial_moments(
                         gap = fill[own.holes[a]] - center - mean[row, d]
                         mean[row, d] += gap * (more / weight[row, d])
                         square[row, d] += squares + gap * gap * before * (more / weight[row, d])
+                        if not collects:
+                            continue
+                        cell = 2 * (row * weight.shape[1] + d) + scored
+                        for i in range(width):
+                            if shares[p, start + i] >= least:
+                                center = fill[own.holes[a]] - own.shifts[a, i]
+                                mix.add(table, cell, shares[p, start + i], center, own.variances[a, i])
                 start += PLACES
             first = last
 
