@@ -197,7 +197,7 @@ def test_how_sure_the_cells_are(command, models, tmp_path):
         cell = filled[row["row"], row["column"]]
         if row["column"] in ("c", "flag", "z"):
             assert row["value"].lower() == cell.lower()
-            assert row["sd"] == ""
+            assert row["sd"] == row["low"] == row["high"] == ""
             assert 0.3 < float(row["probability"]) <= 1
         else:
             assert row["probability"] == ""
@@ -213,6 +213,10 @@ def test_how_sure_the_cells_are(command, models, tmp_path):
     found = pl.read_csv(tmp_path / "s.csv")
     cells = expected.predictive(frame)
     assert found["sd"].to_list() == [cells[name].sd[0] for name in ("y", "day", "n")]
+    low, high = (end[0] for end in cells["y"].interval(0.9))
+    assert (float(found["low"][0]), float(found["high"][0])) == (pytest.approx(low), pytest.approx(high))
+    assert found["low"][1] < found["value"][1] < found["high"][1]  # dates
+    assert int(found["low"][2]) <= int(found["value"][2]) <= int(found["high"][2])
     # With draws, the csv is about the cells' best values.
     assert command("impute", "t.csv", "-o", "d.csv", "--sd", "sd2.csv", "--draws", "2", *model)[0] == 0
     assert (tmp_path / "sd2.csv").read_bytes() == (tmp_path / "sd.csv").read_bytes()
@@ -272,7 +276,7 @@ def test_a_table_without_holes_is_copied(command, models, tmp_path):
     code, out, err = command("impute", "n.csv", "-o", "o.csv", "--sd", "s.csv", "--draws", "2")
     assert (code, out) == (0, ""), err
     assert (tmp_path / "o.1.csv").read_bytes() == (tmp_path / "o.2.csv").read_bytes() == text
-    assert (tmp_path / "s.csv").read_text() == "row,column,value,sd,probability\n"
+    assert (tmp_path / "s.csv").read_text() == "row,column,value,sd,low,high,probability\n"
     assert "note: n.csv has no missing cell in the columns that are used, and is copied as it is." in err
     assert err.splitlines()[-1] == "filled 0 cells in 0 columns"
     # Holes in columns that are left out are none.

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from ..table.fill import NamedFills
     from ..table.read_file import FileTable, TableFile
 
+INTERVAL_LEVEL = 0.9  # of the intervals that --sd writes
+
 Fills: TypeAlias = "dict[int, tuple[list[int], list[Category]]]"
 """Rows and their new values, by the position of the column in the model."""
 
@@ -146,23 +148,32 @@ def characters_csv(file: FileTable, fills: NamedFills) -> str:
 
 
 def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -> str:
-    """Return a csv of the filled cells with their uncertainty, row by row."""
+    """Return a csv of the filled cells with their uncertainty, row by row. Ends of intervals have the type of their column."""
+    import numpy as np
+
     from ..persist.result_files import csv_text
     from ..predict.cells import RealCells
+    from ..table.fill import FIRST_DAY, LAST_DAY, fill_cells
+    from ..table.scaling import LARGEST
 
-    cells: list[tuple[int, int, Any, float | None, float | None]] = []
+    cells: list[tuple[int, int, Any, float | None, Any, Any, float | None]] = []
     if imputer is not None and n_missing(rows):
-        filled, known = imputer.transform(file.frame), imputer.predictive(file.frame)
+        known, filled = imputer.predictive(file.frame), imputer.transform(file.frame)
         for j, (at, values) in _fills(rows, imputer._read_rows(filled).table).items():
             shown, predicted = filled.to_series(rows.columns[j].index)[at].to_list(), known[rows.columns[j].name]
             sds: list[float | None] = [None] * len(at)
             shares: list[float | None] = [None] * len(at)
+            ends: list[list[Any]] = [[None] * len(at)] * 2
             if isinstance(predicted, RealCells):
-                sds = predicted.sd[at].tolist()
+                sds, index = predicted.sd[at].tolist(), rows.columns[j].index
+                # Ends that the type of the column can hold, of dates those of Python.
+                limits = (FIRST_DAY, LAST_DAY) if file.frame.dtypes[index].is_temporal() else (-LARGEST, LARGEST)
+                bounds = np.clip([end[at] for end in predicted.interval(INTERVAL_LEVEL)], *limits)
+                ends = [fill_cells(file.frame, {index: (at, end)}).to_series(index)[at].to_list() for end in bounds]
             else:
                 code = {category: k for k, category in reversed([*enumerate(predicted.categories)])}
                 shares = predicted.probability[at, [code[value] for value in values]].tolist()
-            cells += zip(at, [j] * len(at), shown, sds, shares, strict=True)
+            cells += zip(at, [j] * len(at), shown, sds, *ends, shares, strict=True)
     cells.sort(key=lambda cell: cell[:2])
     names = file.row_names or tuple(map(str, range(rows.n_rows)))
     return csv_text(
@@ -171,7 +182,9 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
             "column": [file.frame.columns[rows.columns[cell[1]].index] for cell in cells],
             "value": [cell[2] for cell in cells],
             "sd": [cell[3] for cell in cells],
-            "probability": [cell[4] for cell in cells],
+            "low": [cell[4] for cell in cells],
+            "high": [cell[5] for cell in cells],
+            "probability": [cell[6] for cell in cells],
         }
     )
 
@@ -263,7 +276,7 @@ def impute(
         typer.Option(
             "--sd",
             metavar="OUT2.csv",
-            help="Also write a csv of the filled cells with their sd or probability.",
+            help="Also write a csv of the filled cells with their sd and 90 % interval, or their probability.",
             rich_help_panel=OUTPUT,
             parser=parse_path,
         ),

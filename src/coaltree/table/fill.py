@@ -54,8 +54,8 @@ N_DIGITS = 6
 _EPOCH = dt.datetime(1970, 1, 1)
 _SECOND = 1_000_000  # microseconds
 # One day less than Python's times, which leaves room for an offset.
-_FIRST_DAY = (dt.datetime.min - _EPOCH).days + 1
-_LAST_DAY = (dt.datetime.max - _EPOCH).days - 1
+FIRST_DAY = (dt.datetime.min - _EPOCH).days + 1
+LAST_DAY = (dt.datetime.max - _EPOCH).days - 1
 
 
 def fill_cells(X: Any, fills: Fills) -> Any:
@@ -376,7 +376,7 @@ def _to_objects(values: Sequence[Category], column: Iterable[Any]) -> list[Any]:
 
 def _to_dates(values: Sequence[Category], like: Sequence[dt.datetime]) -> list[Any]:
     """Convert values to dates, or to times with the class and the zone of others."""
-    days = np.clip(_count_days(values), _FIRST_DAY, _LAST_DAY)
+    days = np.clip(_count_days(values), FIRST_DAY, LAST_DAY)
     if not like:
         return [_EPOCH.date() + dt.timedelta(days=day) for day in np.rint(days).tolist()]
     zone = like[0].tzinfo
@@ -645,4 +645,4 @@ def _time_format(observed: Sequence[str]) -> ValueFormat:
 
 
 def _clip_days(value: Category) -> float:
-    return min(max(float(value), _FIRST_DAY), _LAST_DAY)
+    return min(max(float(value), FIRST_DAY), LAST_DAY)
