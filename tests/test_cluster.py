@@ -20,6 +20,7 @@ from coaltree.inference import neighbors
 from coaltree.inference.executors import ThreadExecutor
 from coaltree.predict import groups
 from coaltree.predict import predictor as spread
+from coaltree.predict.cells import RealCells
 from coaltree.table.inputs import compute_dask
 from command_line import check_sentence, command_in
 from named import check_named, refused
@@ -440,6 +441,11 @@ def test_questions_about_many_rows(client, mixed, monkeypatch):
     monkeypatch.setattr(spread, "ROWS_PER_TASK", 2)
     assert filled.equals(imputer.transform(new))
     assert asked[-1] == "cells"
+    found = imputer.predictive(new)
+    imputer.client = None
+    for name, cells in imputer.predictive(new).items():
+        if isinstance(cells, RealCells):
+            np.testing.assert_array_equal(found[name].interval(0.9), cells.interval(0.9))
 
 
 def test_answers_do_not_depend_on_chunks_of_rows(monkeypatch):

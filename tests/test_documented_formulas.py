@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 import coaltree as ct
 from coaltree.inference.evidence import Steps, draw_from_prior
 from coaltree.inference.tempering import TemperedChain, heated_powers
+from coaltree.predict.mixtures import LEVELS
 from coaltree.predict.predictor import Predictor
 from coaltree.process.base import WeightedTrees
 from coaltree.process.covariance_sampling import CovariancePrior, draw_inverse_wishart
@@ -358,6 +359,22 @@ def test_predictive_density_and_missing_cells():
     mean = first / density
     assert cells.mean[0, 1] == pytest.approx(mean, abs=0.02)
     assert cells.sd[0, 1] == pytest.approx(math.sqrt(second / density - mean**2), rel=0.02)
+
+
+@formula("9.9")
+def test_quantiles_of_missing_cells():
+    """The distribution function at the quantiles, by components at the library's own points; scores in test_mixtures."""
+    row = np.array([[0.2, np.nan]])
+    predictor = Predictor.of_trees([TREE], np.ones(1), X, ct.Brownian(noise=0.2))
+    groups = predictor.groups
+    _, (posterior,) = groups.map_blocks(row, 1, lambda posterior: posterior)
+    points = groups.predict_at(np.arange(len(groups.points.nodes)))
+    shares = np.concatenate(
+        [own[: b - a] for own, a, b in zip(posterior.shares, groups.starts, groups.stops, strict=True)]
+    )
+    quantiles = predictor.cells(row, True).quantiles
+    for level, x in zip(LEVELS, quantiles.values[quantiles.at[0, 1]], strict=True):
+        assert shares @ special.ndtr((x - points.mean[:, 1]) / points.sd[:, 1]) == pytest.approx(level, abs=5e-4)
 
 
 @formula("9.8")

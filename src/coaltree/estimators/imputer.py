@@ -105,7 +105,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         return self._with_indicator(filled, rows.table) if self.add_indicator else filled
 
     def predictive(self, X: Any) -> Predictive:
-        """Return the predictive distribution of all cells of a table: mean and standard deviation, or probabilities.
+        """Return the predictive distribution of all cells of a table: mean, standard deviation and quantiles, or probabilities.
 
         Parameters
         ----------
@@ -114,7 +114,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         Returns
         -------
         Predictive
-            By column: ``predictive["height"].sd``, ``predictive["colour"].probability``, and which cells are missing.
+            By column: ``predictive["height"].sd``, ``predictive["height"].interval(0.9)``,
+            ``predictive["colour"].probability``, and which cells are missing.
         """
         rows = self._read_rows(X)
         at, found = self._cells(rows, quantiles=True)

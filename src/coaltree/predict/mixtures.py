@@ -58,7 +58,7 @@ class Components(NamedTuple):
         return self._replace(cells=rows[row] * (2 * n_columns) + rest)
 
     def quantiles(self, shape: tuple[int, ...], scores: NormalScores | None) -> CellQuantiles:
-        """Return quantiles of all cells that have components, for an array of rows and real columns of this shape."""
+        """Return quantiles of all cells that have components: eq. (9.9). The array of rows and real columns has this shape."""
         first = np.flatnonzero(np.diff(self.cells // 2, prepend=-1))
         cells, first = self.cells[first] // 2, np.append(first, len(self.cells))
         n_scored = np.add.reduceat(self.cells % 2, first[:-1]) if len(cells) else np.zeros(0, dtype=np.intp)
