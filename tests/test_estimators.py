@@ -14,6 +14,11 @@ from named import refused
 pytestmark = pytest.mark.usefixtures("short_chains")
 
 
+@pytest.fixture(scope="module")
+def few_replicates():
+    """None here: cuts are those of a whole fit."""
+
+
 def clades(tree, digits=6):
     """The tree as a set of (leaf names, height): what does not depend on the numbering."""
     return {

@@ -18,6 +18,11 @@ from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, nu
 from coaltree.workflow.processes import RATE
 
 
+@pytest.fixture(scope="module")
+def few_replicates():
+    """None here: how good clusters are depends on the replicates."""
+
+
 def blobs(n=120, centres=3, columns=4, seed=0):
     rng = np.random.default_rng(seed)
     classes = np.arange(n) % centres
