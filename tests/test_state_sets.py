@@ -322,7 +322,7 @@ class TestPredictions:
     @each_process
     def test_cells_of_rows_of_the_fit(self, name):
         predictor, process = self.predictor(name), PROCESSES[name]
-        found = predictor._predict_leaves(0, np.arange(4))
+        found = predictor._predict_leaves(np.arange(4), quantiles=False)
         for row, d in np.argwhere(X < 0).tolist():
             each = []
             for state in range(len(SHARES[d])):
@@ -337,7 +337,7 @@ class TestPredictions:
         """Shares of 20,000 draws have a standard error of at most .0036."""
         process = PROCESSES[name]
         drawn = ct.Beliefs(FOUR, X, process).draw(20_000, np.random.default_rng(0))
-        found = self.predictor(name)._predict_leaves(0, np.arange(4))
+        found = self.predictor(name)._predict_leaves(np.arange(4), quantiles=False)
         for row, d in np.argwhere(X < 0).tolist():
             shares = np.bincount(drawn[:, row, d].astype(int), minlength=len(SHARES[d])) / len(drawn)
             assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
