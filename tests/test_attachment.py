@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from coaltree.tree.attachment import Survival, attachment_points
-from coaltree.tree.coalescent import simulate_tree
+from coaltree.tree.coalescent import Survival, attachment_points, simulate_tree
 from coaltree.tree.edit import without_leaves
 from coaltree.tree.tree import Tree
 

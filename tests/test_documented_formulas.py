@@ -25,8 +25,7 @@ from coaltree.process.kernels.components import draw_missing, send_up
 from coaltree.process.multinomial import _best_equilibria, _best_noise, _best_rates, _draw_noise, expect_redraws
 from coaltree.process.normal_scores import WIDTHS, Marginal
 from coaltree.process.predictions import Predictions
-from coaltree.tree.attachment import Survival
-from coaltree.tree.coalescent import pair_counts
+from coaltree.tree.coalescent import Survival, pair_counts
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "mathematics.md").read_text()

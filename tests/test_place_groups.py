@@ -8,7 +8,7 @@ from scipy.stats import norm
 import coaltree as ct
 from coaltree.predict import groups as groups_module
 from coaltree.predict.predictor import Predictor
-from coaltree.tree.attachment import attachment_points
+from coaltree.tree.coalescent import attachment_points
 from coaltree.tree.cut import cut_by_count
 
 nan = np.nan

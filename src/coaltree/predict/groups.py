@@ -20,7 +20,7 @@ from ..inference.executors import in_threads
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
 from ..table.state_sets import set_members
-from ..tree.attachment import MIN_RELATIVE_CELL, AttachmentPoints, attachment_points
+from ..tree.coalescent import MIN_RELATIVE_CELL, AttachmentPoints, attachment_points
 from .draws import Coordinates, Ensemble, RealWhitening
 from .kernels.mixtures import add_pairs
 from .kernels.places import (
