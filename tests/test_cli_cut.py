@@ -10,7 +10,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster
 
 import coaltree as ct
-from coaltree.cli.messages import describe_fit
+from coaltree.cli.summaries import describe_fit
 from coaltree.persist.result_files import fit_summary
 from coaltree.table.columns import read_columns
 from command_line import command_in

@@ -15,10 +15,11 @@ import coaltree as ct
 from coaltree.errors import InputError, MissingDependencyError
 from coaltree.plot import density as density_module
 from coaltree.plot import heatmap as heatmap_module
-from coaltree.plot.fitted_model import check_fitted_model, encoded_columns
 from coaltree.plot.heatmap import MAX_DEVIATION
 from coaltree.plot.style import LIGHT, MIXED, font_fallbacks
 from coaltree.process.base import merge_log_likelihoods
+from coaltree.table.encoding import encoded_columns
+from coaltree.workflow.model import check_fitted_model
 from named import refused
 
 pytestmark = [

@@ -15,7 +15,7 @@ from sklearn.preprocessing import PowerTransformer
 import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.persist.archive import pack
-from coaltree.plot.fitted_model import encoded_columns
+from coaltree.table.encoding import encoded_columns
 from coaltree.table.scaling import ColumnScale, PowerTransform
 from command_line import check_sentence, command_in
 

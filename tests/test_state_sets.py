@@ -25,8 +25,8 @@ from coaltree.predict.predictor import Predictor
 from coaltree.process import multinomial
 from coaltree.process.base import WeightedTrees
 from coaltree.process.multinomial import MultinomialSampler, gradients, smoothed_shares
+from coaltree.table.cells import decode_set, set_members
 from coaltree.table.columns import read_columns
-from coaltree.table.state_sets import decode_set, set_members
 from test_mcmc import chain_of, check_mean, samples_of
 
 nan = np.nan

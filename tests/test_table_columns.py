@@ -25,7 +25,7 @@ from coaltree.table.columns import (
     read_columns,
 )
 from coaltree.table.encoding import describe, encode, fit_encoding, read_new_rows
-from coaltree.table.messages import distinct_names
+from coaltree.table.labels import distinct_names
 from named import check_named, refused
 
 NAN = np.nan

@@ -5,7 +5,7 @@ import pytest
 
 import coaltree as ct
 from coaltree.report.text import describe_zero_heights
-from coaltree.tree.traversal import count_zero_heights
+from coaltree.tree.arrays import count_zero_heights
 
 
 def caterpillar(n, at_zero):

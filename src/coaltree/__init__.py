@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from .plot.density import plot_density
     from .plot.diagnostics import plot_evidence, plot_traces
     from .plot.heatmap import plot_co_clustering, plot_heatmap
-    from .plot.lineages import plot_lineages
-    from .plot.trees import plot_tanglegram, plot_trees
+    from .plot.trees import plot_lineages, plot_tanglegram, plot_trees
     from .process.base import Process
     from .process.brownian import Brownian
     from .process.likelihood import Beliefs, calibrate, log_joint
     from .process.mixed import Mixed
     from .process.multinomial import Multinomial
     from .process.ornstein_uhlenbeck import OrnsteinUhlenbeck
+    from .table.cells import state_set
     from .table.characters import read_characters
-    from .table.state_sets import state_set
     from .tree.clades import robinson_foulds
     from .tree.coalescent import log_prior, simulate_tree
     from .tree.sample import TreeSample
@@ -71,7 +70,7 @@ _HOMES = {
     "plot_density": "plot.density",
     "plot_evidence": "plot.diagnostics",
     "plot_heatmap": "plot.heatmap",
-    "plot_lineages": "plot.lineages",
+    "plot_lineages": "plot.trees",
     "plot_tanglegram": "plot.trees",
     "plot_traces": "plot.diagnostics",
     "plot_trees": "plot.trees",
@@ -81,7 +80,7 @@ _HOMES = {
     "robinson_foulds": "tree.clades",
     "simulate_tree": "tree.coalescent",
     "smc": "inference.smc",
-    "state_set": "table.state_sets",
+    "state_set": "table.cells",
 }
 
 __all__ = [

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..table.columns import RealColumn, Table, missing_cells, read_columns
 from ..table.encoding import encode, fit_encoding
 from ..table.inputs import open_source
-from ..table.messages import count, row_label
+from ..table.labels import count, row_label
 from ..tree.cut import check_cluster_count, cut_by_count, cut_by_ratio
 from ..tree.tree import Tree
 from .kernels.bhc import Clusters, agglomerate

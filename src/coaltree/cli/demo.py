@@ -11,8 +11,8 @@ import typer
 from .app import Notes, app, report_errors
 from .fit import add_report, check_outdir, fit_and_write
 from .io import print_json
-from .messages import describe_fit, print_table
 from .options import OUTPUT, DebugOption, JsonOption, QuietOption, VerboseOption, parse_path
+from .summaries import describe_fit, print_table
 
 if TYPE_CHECKING:
     from ..table.columns import Table

@@ -12,10 +12,9 @@ import typer
 from .._cut import CUT_PARAMETERS
 from .._parameters import Ascertainment, Inference, Proposal, Rule, Summary, SummaryHeights
 from ..errors import InputError
-from ..table.messages import count
+from ..table.labels import count
 from .app import Notes, app, progress_bar, report_errors, suppress_output
 from .io import draw_trees, locate_table, print_json, read_table, reading_settings
-from .messages import describe_fit, explain_kinds, parameter_listing, print_dry_run, print_table
 from .options import (
     MODEL,
     NO_RULES,
@@ -64,6 +63,7 @@ from .options import (
     read_cut,
     with_cut_rules,
 )
+from .summaries import describe_fit, explain_kinds, parameter_listing, print_dry_run, print_table
 
 if TYPE_CHECKING:
     from .._atomic import OutputFolder

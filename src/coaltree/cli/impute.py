@@ -11,7 +11,7 @@ import typer
 
 from .._parameters import Inference
 from ..errors import InputError
-from ..table.messages import count, listing
+from ..table.labels import count, listing
 from .app import Notes, app, progress_bar, report_errors, suppress_output
 from .io import (
     check_output,
@@ -23,7 +23,6 @@ from .io import (
     reading_settings,
     write_results,
 )
-from .messages import explain_kinds, parameter_listing, print_table
 from .options import (
     MODEL,
     OUTPUT,
@@ -63,6 +62,7 @@ from .options import (
     keep_given,
     parse_path,
 )
+from .summaries import explain_kinds, parameter_listing, print_table
 
 if TYPE_CHECKING:
     from ..estimators.imputer import CoalescentImputer

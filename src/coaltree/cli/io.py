@@ -13,7 +13,7 @@ import typer
 from .._cut import CUT_RULES, Cut, given_rule
 from .._parameters import Gaps, TableFormat, TreeFormat
 from ..errors import InputError
-from ..table.messages import count
+from ..table.labels import count
 from .app import Notes, progress_bar
 from .options import (
     STANDARD_STREAM,

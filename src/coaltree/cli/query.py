@@ -10,7 +10,7 @@ import typer
 
 from .._cut import Cut, change_cut
 from .._parameters import TableFormat, UnseenCategories
-from ..table.messages import count
+from ..table.labels import count
 from .app import Notes, app, report_errors, suppress_output
 from .io import (
     READABLE_KINDS,
@@ -29,7 +29,6 @@ from .io import (
     to_records,
     write_results,
 )
-from .messages import describe_rows, join_limited
 from .options import (
     NO_RULES,
     OUTPUT,
@@ -56,6 +55,7 @@ from .options import (
     read_cut,
     with_cut_rules,
 )
+from .summaries import describe_rows, join_limited
 
 if TYPE_CHECKING:
     import numpy as np

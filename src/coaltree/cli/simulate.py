@@ -11,7 +11,7 @@ import typer
 from .._parameters import Integer, Interval, RealProcess, TreeFormat, check_option
 from .._validation import check_memory
 from ..errors import InputError
-from ..table.messages import count
+from ..table.labels import count
 from .app import Notes, app, report_errors
 from .io import WRITABLE_KINDS, check_output, find_tree_kind, print_json, to_records, write_results
 from .options import (

@@ -19,7 +19,7 @@ from ..persist.model import write_model
 from ..report.text import describe_zero_heights
 from ..table.columns import Table, read_columns
 from ..table.inputs import FrameKind, compute_dask
-from ..tree.traversal import count_zero_heights
+from ..tree.arrays import count_zero_heights
 from ..workflow.fit import fit_model
 from ..workflow.model import FittedModel, NewRows, Progress, print_progress
 from ..workflow.settings import SETTINGS, Settings, parameter_names

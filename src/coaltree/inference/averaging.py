@@ -44,12 +44,11 @@ from ..process.base import Process
 from ..process.kernels.messages import Forest, set_log_norms
 from ..process.kernels.passes import climb
 from ..process.layout import Parameters
-from ..tree.traversal import first_positions, leaf_counts
+from ..tree.arrays import Merges, allocate_merges, first_positions, leaf_counts
 from ..tree.tree import Tree
 from .executors import in_threads, thread_count
 from .greedy import merge_exactly
 from .kernels.partners import Partners, slots_for
-from .merges import Merges, allocate_merges
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from .._atomic import check_path, write_atomic
 from ..errors import ExecutorError, InputError
 from ..process.kernels.messages import Forest
+from ..tree.arrays import Merges
 from .chain import Chain, Sample, State
 from .kernels.neighbors import Lists
-from .merges import Merges
 
 
 def fingerprint(subject: Any, *settings: object) -> str:

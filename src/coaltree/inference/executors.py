@@ -11,6 +11,7 @@ import logging
 import operator
 import pickle
 import re
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ SingleArray = NDArray[np.float32]
 
 Division = tuple[IntArray, IntArray]  # an order of points, and the bounds of cells in it
 
+STEP_SECONDS = 0.2  # time that a compiled loop runs before it returns to Python
 MAX_THREADS = 256
 N_CHUNKS = 64  # parts into which the work of a step is divided for threads
 
@@ -97,6 +99,38 @@ def in_threads(n_threads: int, function: Callable[..., Any], tasks: Iterable[tup
             yield futures.popleft().result()
     finally:  # also after Ctrl-C
         pool.shutdown(cancel_futures=True)
+
+
+def run_in_chunks(merge: Callable[[int, int], int | None], first: int, end: int, report: Callable[[int], None]) -> int:
+    """Run a compiled loop over merges in chunks, so that Ctrl-C and progress reports are not delayed.
+
+    Parameters
+    ----------
+    merge : callable
+        Makes the merges from one number up to another; returns the next one if it stops earlier.
+    first, end : int
+        The first merge, and the one after the last.
+    report : callable
+        Called with the number of merges made so far.
+
+    Returns
+    -------
+    int
+        The next merge.
+    """
+    step = 16
+    while first < end:
+        last = min(first + step, end)
+        start = time.perf_counter()
+        stop = merge(first, last)
+        elapsed = time.perf_counter() - start
+        step = max(1, min(2 * step, int(step * STEP_SECONDS / max(elapsed, 1e-6))))
+        reached = last if stop is None else stop
+        report(reached)
+        if reached < last:
+            return reached
+        first = last
+    return first
 
 
 class ThreadExecutor:

@@ -38,10 +38,11 @@ from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process, log_recorded, merge_log_likelihoods
 from ..process.kernels.messages import Forest, set_log_norms
 from ..process.validation import as_matrix
+from ..tree.arrays import Merges, allocate_merges
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree
 from .checkpoint import Round, SearchCheckpoint, add_resume_hint
-from .executors import ThreadExecutor, in_threads, make_executor, open_client, thread_count
+from .executors import ThreadExecutor, in_threads, make_executor, open_client, run_in_chunks, thread_count
 from .kernels.neighbors import slots_for as neighbor_slots_for
 from .kernels.partners import (
     Partners,
@@ -53,7 +54,6 @@ from .kernels.partners import (
     slots_for,
     start_tournament,
 )
-from .merges import Merges, allocate_merges, run_in_chunks
 from .neighbors import merge_neighbors
 
 IntArray = NDArray[np.intp]

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from ..process.base import Process
 from ..process.kernels.messages import Forest
 from ..process.layout import read_messages
+from ..tree.arrays import Merges
 from .checkpoint import Round, SearchCheckpoint
-from .executors import Division, ThreadExecutor
+from .executors import Division, ThreadExecutor, run_in_chunks
 from .kernels.neighbors import (
     Lists,
     best_keys,
@@ -36,7 +37,6 @@ from .kernels.neighbors import (
     start_heap,
     weigh_neighbors,
 )
-from .merges import Merges, run_in_chunks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..process.gaussian_columns import column_moments, scale_to_range
-from ..table.state_sets import MAX_SET_STATES, is_set, set_members
+from ..table.cells import MAX_SET_STATES, is_set, set_members
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

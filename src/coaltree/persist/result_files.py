@@ -17,8 +17,8 @@ from ..inference.results import MCMCResult, SMCResult
 from ..plot.dendrogram import dendrogram_bytes
 from ..report.text import describe_low_recall, describe_zero_heights
 from ..table.columns import Column, RealColumn, Table
+from ..tree.arrays import count_zero_heights
 from ..tree.coalescent import log_prior
-from ..tree.traversal import count_zero_heights
 from ..tree.tree import Tree
 from ..workflow.model import FittedModel
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from .._validation import quote
 from ..errors import InputError
 from ..process.likelihood import Beliefs
-from ..table.messages import listing
-from ..workflow.model import FittedModel
-from .fitted_model import EncodedColumn, check_fitted_model, encoded_columns
+from ..table.encoding import EncodedColumn, encoded_columns
+from ..table.labels import listing
+from ..workflow.model import FittedModel, check_fitted_model
 from .style import PLAIN, SMALL_FONT, check_axes, color_nodes, new_axes, require_matplotlib, set_axis_label
 from .visible_tree import N_COLLAPSED_CLADES, select_visible
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from .._cut import Cut
 from .._validation import quote
 from ..errors import InputError
-from ..table.messages import listing
+from ..table.encoding import EncodedColumn, encoded_columns
+from ..table.labels import listing
 from ..tree.sample import TreeSample, co_clustering_matrix
-from ..workflow.model import FittedModel
+from ..workflow.model import FittedModel, check_fitted_model
 from .dendrogram import draw_names, extent, plot_dendrogram
-from .fitted_model import EncodedColumn, check_fitted_model, encoded_columns
 from .style import FONT, LIGHT, MIXED, SMALL_FONT, check_panels, color_nodes, require_matplotlib
 from .visible_tree import VisibleTree, name_width, select_visible, short_name
 

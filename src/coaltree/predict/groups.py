@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..inference.executors import in_threads
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
-from ..table.state_sets import set_members
+from ..table.cells import set_members
 from ..tree.coalescent import MIN_RELATIVE_CELL, AttachmentPoints, attachment_points
 from .draws import Coordinates, Ensemble, RealWhitening
 from .kernels.mixtures import add_pairs

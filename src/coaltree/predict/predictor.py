@@ -18,7 +18,7 @@ from ..inference.posterior_draws import Draw
 from ..process.base import Process
 from ..process.likelihood import Beliefs
 from ..process.predictions import Predictions
-from ..table.state_sets import set_members
+from ..table.cells import set_members
 from ..tree.clades import clade_masks
 from ..tree.edit import with_leaves, without_leaves
 from ..tree.tree import Tree

@@ -18,9 +18,8 @@ from .._html import shorten_value
 from .._random import RandomState, as_generator
 from .._validation import quote
 from ..errors import InputError
-from ..table.cells import Category
+from ..table.cells import Category, is_valid_set, set_members
 from ..table.scaling import ColumnScale
-from ..table.state_sets import is_valid_set, set_members
 from ..tree.tree import Tree, check_tree
 from .ascertainment import ASCERTAINMENTS, UnseenColumns, draw_events
 from .base import (

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table.state_sets import set_members
+from ..table.cells import set_members
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

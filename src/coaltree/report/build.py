@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..inference.results import MCMCResult, SMCResult
-from ..plot.fitted_model import encoded_columns
 from ..plot.visible_tree import MAX_VISIBLE_LEAVES
 from ..process.predictions import Predictions
-from ..table.encoding import Encoding
-from ..table.messages import count
+from ..table.encoding import Encoding, encoded_columns
+from ..table.labels import count
 from ..workflow.comparison import ComparedModel, describe_comparison
 from ..workflow.model import FittedModel
 from .facts import (

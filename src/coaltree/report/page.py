@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._validation import require_package
 from ..plot.style import PALETTE, color_nodes
 from ..plot.visible_tree import VisibleTree, select_visible
-from ..table.messages import count
+from ..table.labels import count
 from ..tree.summary import SummaryTree
 from .facts import ColumnFacts, RealFacts, ReportFacts
 from .sections import (

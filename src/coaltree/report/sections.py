@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from ..table.messages import count
+from ..table.labels import count
 from ..tree.summary import SummaryTree
 from .facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts
 from .text import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant

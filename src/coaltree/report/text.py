@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tree.arrays import count_zero_heights
 from ..tree.layout import display_name
-from ..tree.traversal import count_zero_heights
 from ..tree.tree import Tree
 
 MIN_ROWS = 3  # fewer rows cannot be clustered

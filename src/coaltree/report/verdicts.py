@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import pdtrc
 
-from ..table.messages import count
+from ..table.labels import count
 from .facts import ChainFacts, ReportFacts, SampleFacts
 from .sections import MAX_NAMES, RARE, OddCells, OddRows, format_signal
 from .text import (

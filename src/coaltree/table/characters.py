@@ -11,8 +11,8 @@ from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError, MissingDependencyError
 from .cldf import parse_cldf
+from .labels import count
 from .limits import check_table_size
-from .messages import count
 from .nexus_characters import parse_nexus
 from .read_file import FileTable, TableFile, check_known, import_polars, open_table, read_bytes
 from .symbols import (

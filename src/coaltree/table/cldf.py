@@ -16,7 +16,7 @@ from typing import Any
 
 from .._validation import quote
 from ..errors import InputError
-from .messages import listing
+from .labels import listing
 from .symbols import Cell, CharacterColumn, Characters
 
 _TERMS = "http://cldf.clld.org/v1.0/terms.rdf#"

@@ -13,7 +13,7 @@ import numpy as np
 from .._validation import quote
 from .cells import FloatArray, IntArray
 from .columns import CategoricalColumn, Column, RealColumn, Table
-from .messages import count, row_label
+from .labels import count, row_label
 from .scaling import ColumnScale, moments, standardise
 
 # Standardised values that differ by less are equal up to rounding, even in single precision.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .._validation import quote
 from ..errors import InputError, InputWarning
 from .cells import (
+    MAX_SET_STATES,
     Category,
     Cells,
     FloatArray,
@@ -24,13 +25,14 @@ from .cells import (
     SetCells,
     TextCells,
     TimeCells,
+    decode_set,
     encode_labels,
     find_number_text,
+    is_set,
 )
 from .inputs import Source, open_source
+from .labels import ColumnContext, count, distinct_names, listing, row_label
 from .limits import MAX_CATEGORIES, MAX_TEXT_CATEGORIES
-from .messages import ColumnContext, count, distinct_names, listing, row_label
-from .state_sets import MAX_SET_STATES, decode_set, is_set
 
 POOLED_CATEGORY = "(other)"
 """The category of the pooled values of a text column."""
@@ -79,7 +81,7 @@ class CategoricalColumn:
     index : int
         Its position in the frame or array that was read.
     codes : ndarray of int, shape (n_rows,)
-        Positions in `categories`; -1 is missing, and less than -1 a set of them, see `coaltree.table.state_sets`.
+        Positions in `categories`; -1 is missing, and less than -1 a set of them, see `coaltree.table.cells`.
     categories : tuple of str, int, float or bool
         The categories that occur, or those of the fit for new rows; sorted, or in the order that the frame declares.
     unseen : ndarray of int

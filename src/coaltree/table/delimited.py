@@ -18,7 +18,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from ..errors import InputError, InputWarning
-from .messages import listing
+from .labels import listing
 
 DELIMITER_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 N_SAMPLE_RECORDS = 1000

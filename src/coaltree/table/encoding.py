@@ -6,21 +6,20 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import quote
 from ..errors import InputError, InputWarning
-from .cells import Category, FloatArray, IntArray
+from .cells import Category, FloatArray, IntArray, is_set
 from .column_warnings import describe_copies, describe_tails
 from .columns import RealColumn, Table, read_known
 from .inputs import Source, array_names, open_source
+from .labels import count, listing, row_label
 from .limits import MAX_RAW_NUMBER
-from .messages import count, listing, row_label
 from .scaling import ColumnScale, PowerTransform
-from .state_sets import is_set
 
 Kind: TypeAlias = Literal["real", "categorical"]
 
@@ -101,6 +100,40 @@ class EncodedTable:
     real_names: tuple[str, ...]
     categorical_names: tuple[str, ...]
     n_states: tuple[int, ...]
+
+
+class EncodedColumn(NamedTuple):
+    """A column in use, with its place in the encoded table."""
+
+    name: str
+    position: int  # in the matrix of the encoded table
+    categories: tuple[Any, ...]  # none for a real column
+    scale: ColumnScale
+    time: bool  # whether values are times, as days since 1970-01-01
+
+    @property
+    def real(self) -> bool:
+        """Whether the column is real."""
+        return not self.categories
+
+
+def encoded_columns(encoding: Encoding) -> list[EncodedColumn]:
+    """Return the columns in use, in the order of the table."""
+    kinds = list(zip(encoding.column_names, encoding.kinds, encoding.informative.tolist(), strict=True))
+    real, categorical = 0, sum(kind == "real" and used for _, kind, used in kinds)
+    scales = iter(encoding.column_scales)
+    categories = iter(encoding.categories)
+    columns = []
+    for name, kind, used in kinds:
+        if kind == "real":
+            column = EncodedColumn(name, real, (), next(scales), name in encoding.times)
+            real += used
+        else:
+            column = EncodedColumn(name, categorical, next(categories), ColumnScale(0.0, 1.0), False)
+            categorical += used
+        if used:
+            columns.append(column)
+    return columns
 
 
 def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:

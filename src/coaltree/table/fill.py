@@ -37,7 +37,7 @@ from .delimited import (
     write_records,
 )
 from .inputs import list_to_array, to_narwhals
-from .messages import InputTypeError, count, is_missing, listing
+from .labels import InputTypeError, count, is_missing, listing
 from .read_file import DEFAULT_NA, DELIMITERS, TableFile, get_column, import_polars, open_table, read_parquet
 
 Fills: TypeAlias = Mapping[int, tuple[ArrayLike, Sequence[Category] | NDArray[Any]]]

@@ -32,8 +32,8 @@ from .cells import (
     is_blank,
     python_value,
 )
+from .labels import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, listing
 from .limits import check_table_size
-from .messages import ColumnContext, InputTypeError, column_names, count, index_names, is_missing, listing
 
 _CONVERT = "convert it to numbers, text or dates, or drop it"
 

@@ -11,8 +11,8 @@ from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError
 from ..tree.nexus import NexusText
+from .labels import count
 from .limits import MAX_CELLS, MAX_COLUMNS
-from .messages import count
 from .symbols import (
     DATATYPES,
     Alphabet,

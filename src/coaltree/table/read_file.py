@@ -29,8 +29,8 @@ from ..errors import InputError, InputWarning, MissingDependencyError
 from .cells import find_number_text
 from .cldf import is_cldf
 from .delimited import LocalNumbers, check_text, read_text_columns, to_utf8
+from .labels import column_names, distinct_names, listing, row_label
 from .limits import MAX_FILE_BYTES, check_file_size
-from .messages import column_names, distinct_names, listing, row_label
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from .._parameters import Gaps
 from .._validation import quote
 from ..errors import InputError
-from .messages import listing
+from .labels import listing
 
 Cell: TypeAlias = str | float | frozenset[str] | None
 """A state, a number, a set of states of which one is there, or None for a missing cell."""

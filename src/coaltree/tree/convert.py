@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import require_package
 from ..errors import InputError
-from .traversal import TreeArrays, count_zero_heights
+from .arrays import TreeArrays, count_zero_heights
 
 
 class WeightedTrees(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .traversal import oldest_merges
+from .arrays import oldest_merges
 from .tree import Tree
 
 FloatArray = NDArray[np.float64]

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from .traversal import TreeArrays, first_positions, leaf_counts, oldest_merges
+from .arrays import TreeArrays, first_positions, leaf_counts, oldest_merges
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .._validation import quote
 from ..errors import InputError
-from .traversal import first_positions, leaf_counts
+from .arrays import first_positions, leaf_counts
 
 ParsedTree = tuple[NDArray[np.intp], NDArray[np.float64], list[str]]  # children, heights, names
 

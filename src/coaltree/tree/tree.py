@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quote
 from ..errors import InputError
-from . import convert, layout, newick, traversal
+from . import arrays, convert, layout, newick
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -116,7 +116,7 @@ class Tree:
     @cached_property
     def leaf_counts(self) -> IntArray:
         """Number of leaves at or below every node, shape ``(2n - 1,)``."""
-        result = traversal.leaf_counts(self._children)
+        result = arrays.leaf_counts(self._children)
         result.setflags(write=False)
         return result
 
@@ -126,7 +126,7 @@ class Tree:
 
         The leaves below node ``i`` are ``leaf_order[first_positions[i] : first_positions[i] + leaf_counts[i]]``.
         """
-        result = traversal.first_positions(self._children, self.leaf_counts)
+        result = arrays.first_positions(self._children, self.leaf_counts)
         result.setflags(write=False)
         return result
 

@@ -30,7 +30,7 @@ from ..process.mixed import Mixed
 from ..process.multinomial import Multinomial
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.encoding import EncodedTable
-from ..table.messages import count
+from ..table.labels import count
 from .model import FittedModel, Progress
 from .processes import Templates, encoded_of, sampling_process
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..process.base import MAX_EXACT_ROWS
 from ..table.columns import Table, missing_cells
-from ..table.messages import count
+from ..table.labels import count
 from .settings import Settings
 
 LARGE_SECONDS, LARGE_BYTES = 60.0, 2e9  # above which a fit is announced

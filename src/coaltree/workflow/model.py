@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._cut import DEFAULT_RESOLUTION, Cut, change_cut, check_cut, describe_cut, given_rule
+from ..errors import InputError
 from ..inference.flat_clusters import NaturalCut, find_small_groups, flat_clusters, min_cluster_rows, natural_cut
 from ..inference.greedy import GreedyResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
@@ -28,7 +29,7 @@ from ..process.predictions import Predictions
 from ..table.cells import Category
 from ..table.columns import RealColumn, Table
 from ..table.encoding import Encoding, encode, read_new_rows
-from ..table.messages import count
+from ..table.labels import count
 from ..tree.cut import cut_by_agreement, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
 from ..tree.sample import TreeSample, co_clustering_matrix
@@ -413,3 +414,25 @@ def print_progress(name: str) -> Progress:
         print(f"\r[{name}] {100 * share:3.0f} % {words}", end=end, file=sys.stderr, flush=True)
 
     return show
+
+
+def check_fitted_model(model: Any) -> FittedModel:
+    """Return the fitted model of an estimator.
+
+    Parameters
+    ----------
+    model : CoalescentClustering, CoalescentImputer or FittedModel
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or not fitted; the message says what to pass.
+    """
+    fitted = getattr(model, "_model", model)
+    if isinstance(fitted, FittedModel):
+        return fitted
+    if hasattr(model, "fit"):
+        raise InputError(f"model is a {type(model).__name__} that has not been fitted; call its fit(table) first.")
+    raise InputError(
+        f"model is of type {type(model).__name__}; it must be a fitted CoalescentClustering or CoalescentImputer."
+    )

@@ -1,4 +1,4 @@
-"""Parts of messages: rows, quoted values, lists and counts; and the names of rows and columns."""
+"""Labels: names of rows and columns, and how texts for users write rows, values, lists and counts."""
 
 from __future__ import annotations
 

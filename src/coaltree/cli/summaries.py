@@ -1,4 +1,4 @@
-"""What commands print about a table, a fit and new rows."""
+"""Summaries that commands print: of a table, of a fit, and of new rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._validation import quote
-from ..table.messages import count, listing
+from ..table.labels import count, listing
 from .app import Notes
 from .io import print_json
 

@@ -1,4 +1,4 @@
-"""Traversals of a tree that is given as arrays, below the class ``Tree``.
+"""Trees as arrays, below the class ``Tree``: their allocation and traversal.
 
 Interior nodes are numbered so that children come before parents, so one loop over the merges replaces recursion. The
 leaves below a node are consecutive in the drawing order; :func:`leaf_counts` and :func:`first_positions` locate them.
@@ -9,7 +9,7 @@ Loops run over plain lists of numbers, because lists of pairs would keep the gar
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,18 @@ class TreeArrays(Protocol):
     def leaf_order(self) -> IntArray: ...
     @property
     def total_length(self) -> float: ...
+
+
+class Merges(NamedTuple):
+    """The arrays that define a tree."""
+
+    children: IntArray  # (n - 1, 2)
+    heights: FloatArray  # (2 n - 1,)
+
+
+def allocate_merges(n: int) -> Merges:
+    """Return empty arrays for the merges of n leaves."""
+    return Merges(np.zeros((n - 1, 2), dtype=np.intp), np.zeros(2 * n - 1))
 
 
 def leaf_counts(children: IntArray) -> IntArray:
@@ -106,7 +118,7 @@ def oldest_merges(children: IntArray, n_tips: int) -> tuple[IntArray, IntArray]:
     Returns
     -------
     children : ndarray of int, shape (n_tips - 1, 2)
-        The merges, with nodes numbered anew. Left and right stay as they are.
+        The merges, with new node numbers. Left and right stay as they are.
     nodes : ndarray of int, shape (2 n_tips - 1,)
         The old number of each new node.
     """
