@@ -76,40 +76,52 @@ def fit_model(
         If a parameter is not allowed.
     """
     check_settings(settings, table.n_rows)
-    # Without a random state a greedy fit is the same each time, and so are its answers.
+    # Without a random state a greedy fit is the same each time, and so are its predictions.
     seed = 0 if settings.random_state is None else int(as_generator(settings.random_state).integers(2**63))
     encoding = fit_encoding(table, settings.standardize)
     encoded = encode(table, encoding)
     matrix = matrix_of(encoded)
-    constant = [name for name, own in encoding.categories_by_name.items() if len(own) == 1]
     templates = _templates_of(settings)
     templates.check_shared()
-    templates.check_constant(constant)
+    templates.check_constant([name for name, labels in encoding.categories_by_name.items() if len(labels) == 1])
+    runs_chains = settings.inference == "mcmc" and table.n_rows > 1  # one row has one tree
+    result: GreedyResult | SMCResult | MCMCResult
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
         with open_client(settings.client) as client:
-            found = _infer(matrix, encoded, Run(settings, table.row_names, progress, client, checkpoint))
+            run = Run(settings, table.row_names, progress, client, checkpoint)
+            process = _make_process(matrix, encoded, settings, samples=runs_chains and settings.draw_parameters)
+            process.check_ascertainment(matrix, [*encoded.real_names, *encoded.categorical_names])
+            if runs_chains:
+                result = _run_mcmc(process, matrix, run)
+            elif settings.inference == "smc":
+                result = _run_smc(process, matrix, run)
+            else:
+                result = _run_greedy(process, matrix, encoded, run)
     if progress:
         progress(1.0, "")
-    tree = None if isinstance(found, TreeSample) else found.tree
+    if isinstance(result, GreedyResult):
+        stray_rows = _find_stray_rows(result.tree, encoded, settings)
+        process_remarks = result.process.remarks(result.tree, matrix)
+    else:
+        stray_rows, process_remarks = {}, result.remarks
     model = FittedModel(
         settings=replace(settings, client=None),  # a connection cannot be copied or stored
         encoding=encoding,
-        process=found.process,
+        process=result.process,
         matrix=matrix,
-        result=summarize(found, matrix, found.process, settings),
-        sample=found if isinstance(found, TreeSample) else None,
-        log_evidence=found.log_evidence if isinstance(found, SMCResult) else None,
-        search=None if isinstance(found, TreeSample) else found.search,
-        neighbor_recall=None if isinstance(found, TreeSample) else found.neighbor_recall,
-        remarks=describe(table, encoding, {} if tree is None else _find_stray_rows(tree, encoded, settings)),
+        result=summarize(result, matrix, result.process, settings),
+        sample=result if isinstance(result, TreeSample) else None,
+        log_evidence=result.log_evidence if isinstance(result, SMCResult) else None,
+        search=result.search if isinstance(result, GreedyResult) else None,
+        neighbor_recall=result.neighbor_recall if isinstance(result, GreedyResult) else None,
+        remarks=[*describe(table, encoding, stray_rows), *process_remarks],
         constants=[find_constant(column) for column in table.columns],
         incomplete_columns=tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any()),
         id_column=table.id_column,
         feature_names=encoding.column_names,
         prediction_seed=seed,
     )
-    model.remarks += found.remarks if isinstance(found, TreeSample) else found.process.remarks(found.tree, matrix)
     if isinstance(settings, ClusterSettings):
         model.labels = model.cut(settings)
         model.remarks += model.describe_small_groups(settings, model.labels)
@@ -117,12 +129,12 @@ def fit_model(
 
 
 def summarize(
-    found: GreedyResult | TreeSample, matrix: FloatArray, process: Process, settings: Settings
+    result: GreedyResult | TreeSample, matrix: FloatArray, process: Process, settings: Settings
 ) -> GreedyResult:
-    """Return the tree that was found, or the summary of a sample, with its log joint and log ratios."""
-    if not isinstance(found, TreeSample):
-        return found
-    return explain(found.summarize(settings.summary, settings.summary_heights), matrix, process)
+    """Return the tree of greedy inference, or the summary of a sample, with its log joint and log ratios."""
+    if isinstance(result, GreedyResult):
+        return result
+    return explain(result.summarize(settings.summary, settings.summary_heights), matrix, process)
 
 
 def share_progress(progress: Progress | None, low: float, high: float) -> Progress | None:
@@ -138,19 +150,6 @@ def _find_stray_rows(tree: Tree, encoded: EncodedTable, settings: Settings) -> d
     return {encoded.real_names[j]: rows for j, rows in find_stray_rows(tree, encoded.real, min_size).items()}
 
 
-def _infer(matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult | SMCResult | MCMCResult:
-    """Find one tree or sample trees, with fixed parameters; MCMC may also sample the parameters."""
-    settings = run.settings
-    runs_chains = settings.inference == "mcmc" and len(matrix) > 1  # one row has one tree
-    process = _make_process(matrix, encoded, settings, samples=runs_chains and settings.draw_parameters)
-    process.check_ascertainment(matrix, [*encoded.real_names, *encoded.categorical_names])
-    if runs_chains:
-        return _run_mcmc(process, matrix, run)
-    if settings.inference == "smc":
-        return _run_smc(process, matrix, run)
-    return _run_greedy(process, matrix, encoded, run)
-
-
 def _make_process(matrix: FloatArray, encoded: EncodedTable, settings: Settings, samples: bool = False) -> Process:
     """Return the process that trees are found with, or that chains begin with if they sample its parameters."""
     make_process = sampling_process if samples else structure_process
@@ -163,29 +162,72 @@ def _templates_of(settings: Settings) -> Templates:
 
 
 def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run: Run) -> GreedyResult:
-    """Find one tree. The search sees the table in an order of its own, so that ties do not depend on the table's."""
+    """Search for a tree, and refine it or average it over replicates of the noise."""
     settings, n_real = run.settings, encoded.real.shape[1]
     process = process.resolve(matrix)
+    rows, sorted_matrix, search_process = _sort_table(process, matrix, encoded, settings)
+    has_columns = not np.isnan(sorted_matrix).all()  # otherwise all rows merge at height 0
+    should_average = settings.rule == "rate1" and not settings.refine and has_columns
+    search_matrix = sorted_matrix
+    if should_average and settings.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
+        search_matrix = fill_from_neighbors(sorted_matrix, n_real)
+    result = greedy(
+        search_matrix,
+        search_process,
+        settings.rule,
+        settings.search,
+        n_jobs=settings.n_jobs,
+        client=run.client,
+        checkpoint=run.checkpoint,
+        progress=lambda share, live: run.report(share, f"{live:,} lineages"),
+    )
+    tree = result.tree
+    if settings.refine:
+        tree = refine(
+            tree,
+            sorted_matrix,
+            result.process,
+            progress=lambda moved, log_joint: run.report(1.0, f"refining, log joint {log_joint:.1f}"),
+        ).tree
+    elif should_average:
+        tree = average_trees(
+            tree,
+            search_matrix,
+            result.process,
+            rescale=chooses_scale(_templates_of(settings), settings.covariance, settings.noise),
+            filled=search_matrix is not sorted_matrix,
+            n_jobs=settings.n_jobs,
+        )
+        tree = expected_heights(tree, sorted_matrix, result.process, only_ties=True)
+    tree = with_leaves_renumbered(tree, rows, run.row_names)
+    return replace(explain(tree, matrix, process), search=result.search, neighbor_recall=result.neighbor_recall)
+
+
+def _sort_table(
+    process: Process, matrix: FloatArray, encoded: EncodedTable, settings: Settings
+) -> tuple[IntArray, FloatArray, Process]:
+    """Return rows in an order set by their content, the table in that order, and its process.
+
+    So ties do not depend on the order of the table.
+    """
+    n_real = encoded.real.shape[1]
     n_columns = n_real + encoded.codes.shape[1]
     # The search of larger tables sorts the rows itself, and is approximate.
     if n_columns == 0 or matrix.size > MAX_CELLS or len(matrix) > process.max_exact_rows(matrix):
-        rows, found = np.arange(len(matrix)), _search(process, matrix, n_real, run)
-    elif isinstance(settings.real_process, str) and settings.categorical_process is None:
-        rounded = round_cells(matrix, n_real)
+        return np.arange(len(matrix)), matrix, process
+    rounded = round_cells(matrix, n_real)
+    if isinstance(settings.real_process, str) and settings.categorical_process is None:
         order = arrange(rounded, encoded.n_states)
         # Without noise, heights may be in proportion to the smallest differences.
-        arranged = order.apply(matrix if settings.noise == 0 else rounded)
-        own = _make_process(arranged, _encoded_as(encoded, order, arranged), settings)
-        rows, found = order.rows, _search(own, arranged, n_real, run)
-    else:  # processes with parameters of single columns
-        rows = sort_rows(round_cells(matrix, n_real))
-        found = _search(process, matrix[rows], n_real, run)
-    tree = with_leaves_renumbered(found.tree, rows, run.row_names)
-    return replace(explain(tree, matrix, process), search=found.search, neighbor_recall=found.neighbor_recall)
+        sorted_matrix = order.apply(matrix if settings.noise == 0 else rounded)
+        sorted_process = _make_process(sorted_matrix, _reorder(encoded, order, sorted_matrix), settings)
+        return order.rows, sorted_matrix, sorted_process
+    rows = sort_rows(rounded)  # the columns stay: the user's process may have parameters for each of them
+    return rows, matrix[rows], process
 
 
-def _encoded_as(encoded: EncodedTable, order: Arrangement, arranged: FloatArray) -> EncodedTable:
-    """Return an encoded table in another order."""
+def _reorder(encoded: EncodedTable, order: Arrangement, arranged: FloatArray) -> EncodedTable:
+    """Return an encoded table with rows, columns and states in another order."""
     n_real = encoded.real.shape[1]
     real, categorical = order.columns[:n_real].tolist(), (order.columns[n_real:] - n_real).tolist()
     return EncodedTable(
@@ -195,46 +237,6 @@ def _encoded_as(encoded: EncodedTable, order: Arrangement, arranged: FloatArray)
         tuple(encoded.categorical_names[j] for j in categorical),
         tuple(encoded.n_states[j] for j in categorical),
     )
-
-
-def _search(process: Process, matrix: FloatArray, n_real: int, run: Run) -> GreedyResult:
-    """Search for a tree, and refine it or average it over replicates of the noise."""
-    settings = run.settings
-    has_columns = not np.isnan(matrix).all()  # otherwise all rows merge at height 0
-    should_average = settings.rule == "rate1" and not settings.refine and has_columns
-    search_matrix = matrix
-    if should_average and settings.noise != 0 and len(matrix) <= MAX_EXACT_ROWS:
-        search_matrix = fill_from_neighbors(matrix, n_real)
-    found = greedy(
-        search_matrix,
-        process,
-        settings.rule,
-        settings.search,
-        n_jobs=settings.n_jobs,
-        client=run.client,
-        checkpoint=run.checkpoint,
-        progress=lambda share, live: run.report(share, f"{live:,} lineages"),
-    )
-    if settings.refine:
-        better = refine(
-            found.tree,
-            matrix,
-            found.process,
-            progress=lambda moved, log_joint: run.report(1.0, f"refining, log joint {log_joint:.1f}"),
-        )
-        return replace(found, tree=better.tree)
-    if should_average:
-        is_filled = search_matrix is not matrix
-        tree = average_trees(
-            found.tree,
-            search_matrix,
-            found.process,
-            rescale=chooses_scale(_templates_of(settings), settings.covariance, settings.noise),
-            filled=is_filled,
-            n_jobs=settings.n_jobs,
-        )
-        return replace(found, tree=expected_heights(tree, matrix, found.process, only_ties=True))
-    return found
 
 
 def _run_smc(process: Process, matrix: FloatArray, run: Run) -> SMCResult:
