@@ -1,13 +1,13 @@
 """The content of model files, of estimators that have been fitted."""
 
-from coaltree.persist.model import to_state
+from coaltree.persist.model import make_record
 
 
-def saved_state(model):
-    """Return what a file keeps of an estimator."""
-    return to_state(model._model)
+def model_record(model):
+    """Return the content of the file of an estimator, as a record."""
+    return make_record(model._model)
 
 
 def model_bytes(model):
     """Return the content of an estimator's file."""
-    return saved_state(model).to_bytes()
+    return model_record(model).to_bytes()

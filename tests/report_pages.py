@@ -100,7 +100,7 @@ def number(text):
 
 
 def odd(facts):
-    return odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
+    return odd_rows(facts.columns, facts.held_out), odd_cells(facts.columns, facts.held_out)
 
 
 def verdict(facts, question):

@@ -11,7 +11,7 @@ import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.load import to_estimator
 from coaltree.persist.archive import array_to_bytes, pack
-from coaltree.persist.model import ModelState
+from coaltree.persist.model import ModelRecord
 from model_files import model_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
@@ -35,7 +35,7 @@ def models():
 
 def check_refused(data):
     with pytest.raises(InputError) as caught:
-        ModelState.from_bytes(data, "m.coaltree")
+        ModelRecord.from_bytes(data, "m.coaltree")
     assert "m.coaltree" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -66,7 +66,7 @@ def test_altered_arrays_with_a_new_digest_cost_no_memory(models):
         members[name] = alter_array(members[name], rng)
         tracemalloc.start()
         try:
-            to_estimator(ModelState.from_bytes(pack(members), "m.coaltree"), "m.coaltree")
+            to_estimator(ModelRecord.from_bytes(pack(members), "m.coaltree"), "m.coaltree")
         except InputError as error:
             messages.append(str(error))
         finally:
@@ -86,7 +86,7 @@ def test_huge_labels_are_refused_before_memory_is_allocated(models, label):
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"labels\.npy"):
-            ModelState.from_bytes(pack(members), "m.coaltree")
+            ModelRecord.from_bytes(pack(members), "m.coaltree")
         assert tracemalloc.get_traced_memory()[1] < 10e6
     finally:
         tracemalloc.stop()

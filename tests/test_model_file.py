@@ -20,11 +20,11 @@ import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.estimators.load import to_estimator, to_imputer
 from coaltree.persist.archive import array_to_bytes, from_json, pack, to_json
-from coaltree.persist.model import FORMAT_VERSION, ModelState, read_model_state
+from coaltree.persist.model import FORMAT_VERSION, ModelRecord, read_model_record
 from coaltree.persist.schema import encoding_from_json, encoding_to_json, process_from_json, process_to_json
 from coaltree.table import columns
 from coaltree.table.encoding import fit_encoding
-from model_files import model_bytes, saved_state
+from model_files import model_bytes, model_record
 from named import refused
 
 pytestmark = [
@@ -110,7 +110,7 @@ def repacked(data, changes=None, **facts):
 
 
 def loaded(data):
-    return to_estimator(ModelState.from_bytes(data, "m.coaltree"), "m.coaltree")
+    return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
 # -- what comes back ---------------------------------------------------------------------------------
@@ -255,9 +255,9 @@ def test_a_loaded_model_can_be_fitted_again(greedy, frame, tmp_path):
 
 def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new_rows, tmp_path):
     greedy.save(tmp_path / "m")
-    filling = to_imputer(read_model_state(tmp_path / "m"), "m")
+    filling = to_imputer(read_model_record(tmp_path / "m"), "m")
     imputer.save(tmp_path / "i")
-    expected = to_imputer(read_model_state(tmp_path / "i"), "i", n_jobs=2)
+    expected = to_imputer(read_model_record(tmp_path / "i"), "i", n_jobs=2)
     assert (filling.n_jobs, expected.n_jobs) == (1, 2)
     expected.add_indicator = False
     for rows in (new_rows, frame, new_rows.assign(planet=None)):
@@ -268,14 +268,14 @@ def test_a_clustering_fills_cells_as_an_imputer_does(greedy, imputer, frame, new
 def test_a_clustering_of_a_later_version_fills_no_cells(small, tmp_path):
     (tmp_path / "m").write_bytes(repacked(small, of=of_parameters(depth=3)))
     with pytest.raises(InputError, match="a later version of coaltree"):
-        to_imputer(read_model_state(tmp_path / "m"), "m")
+        to_imputer(read_model_record(tmp_path / "m"), "m")
 
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_constants_of_a_clustering(tmp_path, standardize):
     X = np.array([[0.0, 7.0, 0.0, np.nan], [0.1, 7.0, 0.0, np.nan], [4.0, 7.0, 0.0, np.nan]])
     ct.CoalescentClustering(standardize=standardize).fit(X).save(tmp_path / "m")
-    assert to_imputer(read_model_state(tmp_path / "m"), "m")._model.constants == [None, 7.0, 0.0, None]
+    assert to_imputer(read_model_record(tmp_path / "m"), "m")._model.constants == [None, 7.0, 0.0, None]
 
 
 @pytest.mark.parametrize(
@@ -452,7 +452,7 @@ def test_files_that_are_not_there(tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(tmp_path), "open", refuse)
     with pytest.raises(InputError, match="m cannot be read: Permission denied"):
-        read_model_state(tmp_path / "m")
+        read_model_record(tmp_path / "m")
 
 
 def test_a_file_that_is_cut_off(sampled):
@@ -461,7 +461,7 @@ def test_a_file_that_is_cut_off(sampled):
     cuts = {*range(1, 200), *range(200, len(data) - 400, 97), *range(len(data) - 400, len(data))}
     for cut in sorted(cuts):
         with pytest.raises(InputError, match="damaged"):
-            ModelState.from_bytes(data[:cut], "m.coaltree")
+            ModelRecord.from_bytes(data[:cut], "m.coaltree")
 
 
 @pytest.fixture(scope="module")
@@ -477,7 +477,7 @@ def test_every_changed_byte_is_found(small):
             changed = bytearray(small)
             changed[place] ^= change
             with pytest.raises(InputError, match=r"m\.coaltree .*damaged"):
-                ModelState.from_bytes(bytes(changed), "m.coaltree")
+                ModelRecord.from_bytes(bytes(changed), "m.coaltree")
 
 
 def with_digest(data):
@@ -495,7 +495,7 @@ def test_checksums_of_members_are_verified_as_well(small):
 def test_any_bytes(data):
     for content in (data, b"PK\x03\x04" + data, zipped({"model.json": data})):
         with pytest.raises(InputError):
-            ModelState.from_bytes(content)
+            ModelRecord.from_bytes(content)
 
 
 # -- files that lie --------------------------------------------------------------------------------------
@@ -695,9 +695,9 @@ def test_two_members_of_the_same_name(small):
 
 
 def test_a_sample_without_log_ratios_is_not_stored(greedy):
-    state = replace(saved_state(greedy), found=ct.TreeSample([greedy.tree_]), log_evidence=0.0)
+    record = replace(model_record(greedy), trees=ct.TreeSample([greedy.tree_]), log_evidence=0.0)
     with pytest.raises(InputError, match="log_joints"):
-        state.to_bytes()
+        record.to_bytes()
 
 
 @pytest.mark.parametrize("path", [None, 3, b"m.coaltree", ["m"], "a\0b"])

@@ -23,7 +23,7 @@ from coaltree.predict.predictor import Predictor
 from coaltree.process.layout import SiteColumns
 from coaltree.process.multinomial import gradients
 from coaltree.tree.edit import without_leaves
-from model_files import model_bytes, saved_state
+from model_files import model_bytes, model_record
 from test_calibration import middles, rounding, spreads, variance_log_prior
 from test_mcmc import chain_of, check_mean, samples_of
 from test_predictor import grid
@@ -939,7 +939,7 @@ def test_models_with_noise_in_all_columns(tmp_path):
     model = ct.CoalescentClustering(noise=0.1, real_process="brownian").fit(table)
     assert "noise" in model.parameters_["colour"]
     noisy = ct.Mixed((ct.Brownian([0.5, 2.0], [0.3, 1 / 3]), [0, 1]), (MUTATION, [2, 3]))
-    data = replace(saved_state(model), process=noisy).to_bytes()
+    data = replace(model_record(model), process=noisy).to_bytes()
     (tmp_path / "model").write_bytes(data)
     first, again = (ct.load_model(tmp_path / "model") for _ in range(2))
     assert model_bytes(again) == data

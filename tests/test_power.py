@@ -228,8 +228,8 @@ def test_a_report_has_the_values_of_the_table(clustering, holes):
     facts = report_facts(clustering._model)
     for column in facts.real:
         np.testing.assert_allclose(column.values, holes[column.name], rtol=1e-9)
-        seen = ~column.missing[facts.examined.opened]
-        assert np.isfinite(column.deviations(facts.examined.opened)[seen]).all()
+        seen = ~column.missing[facts.held_out.inspected]
+        assert np.isfinite(column.deviations(facts.held_out.inspected)[seen]).all()
     assert "mass" in page(facts)
 
 

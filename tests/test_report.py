@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import coaltree as ct
 from coaltree.errors import MissingDependencyError
 from coaltree.estimators.load import to_imputer
-from coaltree.persist.model import read_model_state
+from coaltree.persist.model import read_model_record
 from coaltree.report.build import report_facts, report_page
 from coaltree.report.facts import SampleFacts
 from coaltree.report.page import embedded_json, page, picture
@@ -154,7 +154,7 @@ def test_values_are_those_of_the_table_to_the_last_digit(frame, shown):
 
 def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown, tmp_path):
     model.save(tmp_path / "model.coaltree")
-    known = to_imputer(read_model_state(tmp_path / "model.coaltree"), "the model").predictive(frame)
+    known = to_imputer(read_model_record(tmp_path / "model.coaltree"), "the model").predictive(frame)
     for column in shown.data["columns"]:
         own = known[column["name"]]
         assert [row for row, *_ in column["expected"]] == np.flatnonzero(own.missing).tolist()

@@ -48,7 +48,7 @@ def many_leaves(facts, n):
     values[tree.leaf_order] = np.arange(n)
     column = RealFacts("place", values, none, none, none, none)
     rows = none.astype(int)
-    examined = replace(facts.examined, rows=rows, scores=none, opened=rows, evenly=none.astype(bool))
+    held_out_facts = replace(facts.held_out, rows=rows, scores=none, inspected=rows, evenly=none.astype(bool))
     parameters = {"place": facts.parameters["mass"]}
     labels = cut_by_count(tree, 3)
     return replace(
@@ -58,7 +58,7 @@ def many_leaves(facts, n):
         columns=(column,),
         parameters=parameters,
         holes=rows,
-        examined=examined,
+        held_out=held_out_facts,
         log_ratios=np.linspace(-3, 20, n - 1),
     )
 

@@ -13,10 +13,10 @@ from coaltree.inference import posterior_draws
 from coaltree.predict.predictor import Predictor
 from coaltree.report import held_out
 from coaltree.report.build import report_facts
-from coaltree.report.facts import Examined, RealFacts
+from coaltree.report.facts import HeldOutFacts, RealFacts
 from coaltree.report.held_out import leave_out
 from coaltree.report.page import page
-from coaltree.report.sections import OddCell, OddCells, OddRows, describe_examination, odd_cells, odd_rows, support_view
+from coaltree.report.sections import OddCell, OddCells, OddRows, describe_held_out, odd_cells, odd_rows, support_view
 from coaltree.report.verdicts import verdicts
 from coaltree.tree.edit import without_leaves
 from report_pages import HOSTILE, Page, mixed_frame, odd, verdict
@@ -79,11 +79,11 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
     table.loc["row 22", "flies"] = "no"  # of a group that flies
     table.loc["row 16", "length"] = 6.0
     facts = report_facts(ct.CoalescentClustering().fit(table)._model)
-    rows = odd_rows(facts.columns, facts.examined)
+    rows = odd_rows(facts.columns, facts.held_out)
     assert table.index[rows.rows[0].row] == "row 30"
     assert rows.rows[0].is_outlier
     assert rows.rows[0].below > rows.limit
-    cells = odd_cells(facts.columns, facts.examined)
+    cells = odd_cells(facts.columns, facts.held_out)
     assert len(cells.cells) == 20
     assert ("row 16", "length", "6") in [(table.index[cell.row], cell.column, cell.value) for cell in cells.cells[:4]]
     tails = [cell.log_tail for cell in cells.cells]
@@ -97,7 +97,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
 def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
     from scipy.stats import norm
 
-    cells = odd_cells(facts.columns, facts.examined, 1000).cells
+    cells = odd_cells(facts.columns, facts.held_out, 1000).cells
     unlikely = sum(int(np.sum(~column.missing)) for column in facts.real) + sum(
         int(np.sum(column.codes[~column.missing] != column.expected[~column.missing].argmax(axis=1)))
         for column in facts.categorical
@@ -135,17 +135,17 @@ def test_what_was_noticed_is_one_list(facts):
     assert "What was noticed" not in page(replace(facts, remarks=()))
 
 
-def test_words_on_what_was_examined(facts):
-    assert not re.search(r"\d", describe_examination(facts))  # every row and every cell, one at a time
+def test_description_of_held_out_rows(facts):
+    assert not re.search(r"\d", describe_held_out(facts))  # every row and every cell, one at a time
     some = replace(
-        facts.examined,
-        rows=facts.examined.rows[:30],
+        facts.held_out,
+        rows=facts.held_out.rows[:30],
         at_once=5,
-        opened=facts.examined.opened[:10],
+        inspected=facts.held_out.inspected[:10],
         evenly=np.arange(10) < 8,
         hidden_at_once=3,
     )
-    told = describe_examination(replace(facts, examined=some))
+    told = describe_held_out(replace(facts, held_out=some))
     assert re.findall(r"\d+", told) == ["30", "36", "5", "8", "3"]
     assert "evenly" in told
     assert "oddest" in told
@@ -160,10 +160,10 @@ def test_chance_alone_makes_few_outliers():
             scores = -0.5 * rng.chisquare(n_columns, n)
             rows = np.arange(n)
             column = RealFacts("x", np.zeros(n), *np.zeros((4, 0)))
-            examined = Examined(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
-            n_found += odd_rows([column], examined).n_outliers > 0
+            held_out_facts = HeldOutFacts(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
+            n_found += odd_rows([column], held_out_facts).n_outliers > 0
             scores[n // 2] = -0.5 * 80
-            planted = odd_rows([column], examined)
+            planted = odd_rows([column], held_out_facts)
             assert planted.rows[0].row == n // 2
             assert planted.rows[0].is_outlier
         # at most a quarter of 40, and but for one table in ten thousand less than 21
@@ -174,13 +174,13 @@ def test_outliers_are_counted_beyond_those_that_are_shown(facts):
     scores = np.concatenate([np.linspace(-1, 1, 70), np.full(30, -500.0)])
     rows = np.arange(100)
     column = RealFacts("x", np.zeros(100), *np.zeros((4, 0)))
-    examined = Examined(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
-    found = odd_rows([column], examined)
+    held_out_facts = HeldOutFacts(rows, scores, 1, rows[:0], np.zeros(0, dtype=bool), 0)
+    found = odd_rows([column], held_out_facts)
     assert (found.n_outliers, len(found.rows)) == (0, 5)  # three in ten are no exception
     scores[20:] = np.linspace(-1, 1, 80)
     scores[:20] = -500.0
     scores[20:23] = -400.0
-    found = odd_rows([column], examined)
+    found = odd_rows([column], held_out_facts)
     assert (found.n_outliers, len(found.rows)) == (23, 20)
 
 
@@ -207,11 +207,11 @@ def test_the_verdict_on_cells_agrees_with_what_is_listed(facts, tails, n_cells, 
 
 def test_the_verdict_on_rows_says_how_many_were_looked_at(facts):
     found = verdict(facts, "outliers")
-    n_outliers = odd_rows(facts.columns, facts.examined).n_outliers
+    n_outliers = odd_rows(facts.columns, facts.held_out).n_outliers
     assert (found.state == "good") == (n_outliers == 0)
     assert "the 36 rows" in found.answer
-    part = replace(facts.examined, rows=facts.examined.rows[:20], scores=facts.examined.scores[:20])
-    assert "20 rows, chosen evenly from all 36," in verdict(replace(facts, examined=part), "outliers").answer
+    part = replace(facts.held_out, rows=facts.held_out.rows[:20], scores=facts.held_out.scores[:20])
+    assert "20 rows, chosen evenly from all 36," in verdict(replace(facts, held_out=part), "outliers").answer
 
 
 def test_every_row_of_a_large_table_is_looked_at():
@@ -220,13 +220,13 @@ def test_every_row_of_a_large_table_is_looked_at():
     X[777, :3] += 15 * rng.choice([-1, 1], 3)
     model = ct.CoalescentClustering(noise=0.2, real_process="brownian").fit(X)
     facts = report_facts(model._model)
-    assert facts.examined.rows.tolist() == list(range(1200))
-    assert 100 <= facts.examined.evenly.sum() < len(facts.examined.opened)
-    rows = odd_rows(facts.columns, facts.examined)
+    assert facts.held_out.rows.tolist() == list(range(1200))
+    assert 100 <= facts.held_out.evenly.sum() < len(facts.held_out.inspected)
+    rows = odd_rows(facts.columns, facts.held_out)
     assert rows.rows[0].row == 777
     assert {cell.column for cell in rows.rows[0].cells} == {"x0", "x1", "x2"}
-    assert {own.row for own in rows.rows} <= set(facts.examined.opened.tolist())
-    assert f"Of {20 * facts.examined.evenly.sum():,} observed cells of " in verdict(facts, "cells").answer
+    assert {own.row for own in rows.rows} <= set(facts.held_out.inspected.tolist())
+    assert f"Of {20 * facts.held_out.evenly.sum():,} observed cells of " in verdict(facts, "cells").answer
 
 
 def test_merges_at_height_0(facts):

@@ -11,7 +11,7 @@ import pytest
 import coaltree as ct
 from coaltree.estimators.load import to_estimator
 from coaltree.persist.archive import array_to_bytes, pack, to_json
-from coaltree.persist.model import ModelState
+from coaltree.persist.model import ModelRecord
 from model_files import model_bytes
 from named import refused
 
@@ -40,7 +40,7 @@ def changed(model, change, **members):
 
 
 def loaded(data):
-    return to_estimator(ModelState.from_bytes(data, "m.coaltree"), "m.coaltree")
+    return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
 def test_chains_come_back(fitted, tmp_path):

@@ -136,14 +136,14 @@ def check_cut(cut: Cut, n_rows: int | None = None, *, limit: str = "", spell: Ca
             raise InputError(f"{spell(name)} is {getattr(cut, name)}, but {limit}; give 1 to {n_rows:,}.")
 
 
-def change_cut(cut: Cut, **given: Any) -> Cut:
+def change_cut(cut: Cut, **rules: Any) -> Cut:
     """Return the cut of a fit with other parameters; those that are None do not change.
 
     A rule that is given replaces the resolution of the fit. Its other rules are dropped.
     """
-    given = {name: value for name, value in given.items() if value is not None}
-    kept = ["min_cluster_size", "assign_outliers"] + ["resolution"] * given.keys().isdisjoint(CUT_RULES)
-    return Cut(**{name: getattr(cut, name) for name in kept} | given)
+    rules = {name: value for name, value in rules.items() if value is not None}
+    kept = ["min_cluster_size", "assign_outliers"] + ["resolution"] * rules.keys().isdisjoint(CUT_RULES)
+    return Cut(**{name: getattr(cut, name) for name in kept} | rules)
 
 
 def describe_cut(cut: Cut, chosen_by: str) -> str:

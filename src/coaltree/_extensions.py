@@ -38,7 +38,7 @@ def kernel_path(path: Iterable[str]) -> list[str]:
     return folders
 
 
-def say_uncompiled(say: Callable[[str], None]) -> None:
+def report_uncompiled(say: Callable[[str], None]) -> None:
     """Call `say` once, instead of issuing a warning, if the kernels are not compiled."""
     global _warned
     # Whether this processor can run the build is known only when it is loaded.

@@ -218,12 +218,12 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
             f"labels is a {type(labels).__name__}; it must be a list or an array with the class of each "
             "leaf, in row order."
         )
-    given: list[Any] = labels.tolist() if isinstance(labels, np.ndarray) and labels.ndim else list(labels)
-    if len(given) != n_leaves:
-        raise InputError(f"{len(given)} labels were given for {n_leaves} leaves; one label a leaf is needed.")
+    label_list: list[Any] = labels.tolist() if isinstance(labels, np.ndarray) and labels.ndim else list(labels)
+    if len(label_list) != n_leaves:
+        raise InputError(f"{len(label_list)} labels were given for {n_leaves} leaves; one label a leaf is needed.")
     number: dict[Any, int] = {}
     codes = np.empty(n_leaves, dtype=np.intp)
-    for i, label in enumerate(given):
+    for i, label in enumerate(label_list):
         try:
             codes[i] = number.setdefault(label, len(number))
         except TypeError:

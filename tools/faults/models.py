@@ -15,7 +15,7 @@ import coaltree as ct
 from coaltree.errors import InputWarning
 from coaltree.estimators.load import to_estimator
 from coaltree.persist.archive import pack
-from coaltree.persist.model import ModelState, to_state
+from coaltree.persist.model import ModelRecord, make_record
 
 from .damage import ARCHIVE_DAMAGES, BYTE_DAMAGES, alter_array, choose, mix_two_archives, unpack
 from .outcome import ANSWERED, REJECTED, Outcome, check, classify, run_command, try_call
@@ -48,7 +48,7 @@ def model_files() -> list[bytes]:
             models.append(ct.CoalescentClustering(random_state=1, **own).fit(table))
     models[0].score_samples(QUESTIONS)  # draws trees, which the file then has
     models.append(ct.CoalescentImputer(random_state=1).fit(X))
-    return [to_state(model._model).to_bytes() for model in models]
+    return [make_record(model._model).to_bytes() for model in models]
 
 
 def case(rng: np.random.Generator, folder: Path) -> Outcome:
@@ -65,7 +65,7 @@ def case(rng: np.random.Generator, folder: Path) -> Outcome:
     if rng.random() < COMMANDS_SHARE:
         outcome = _ask_by_command(changed, rng, folder)
     else:
-        outcome = try_call(lambda: to_estimator(ModelState.from_bytes(changed, SOURCE), SOURCE))
+        outcome = try_call(lambda: to_estimator(ModelRecord.from_bytes(changed, SOURCE), SOURCE))
         check(
             outcome.kind == ANSWERED or SOURCE in outcome.words, f"the message does not name the file: {outcome.words}"
         )
@@ -108,7 +108,7 @@ def _load_forged(data: bytes) -> Outcome:
     """Load a file that someone altered: a rejection, or a model that answers, within little memory."""
     tracemalloc.start()
     try:
-        outcome = try_call(lambda: _ask(ModelState.from_bytes(data, SOURCE)))
+        outcome = try_call(lambda: _ask(ModelRecord.from_bytes(data, SOURCE)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -116,7 +116,7 @@ def _load_forged(data: bytes) -> Outcome:
     return outcome
 
 
-def _ask(state: ModelState) -> None:
+def _ask(state: ModelRecord) -> None:
     model = to_estimator(state, SOURCE)
     model.tree_.to_newick()
     if isinstance(model, ct.CoalescentClustering):

@@ -4,7 +4,7 @@ What takes long to import is imported inside the commands, so that ``coaltree --
 """
 
 # They register their commands, in the order of the help.
-from . import fit, impute, query, trees, simulate, demo  # noqa: F401, I001
+from . import fit, impute, query, outputs, simulate, demo  # noqa: F401, I001
 from .app import app, run
 
 __all__ = ["app", "run"]

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn, cast
 import typer
 
 from .. import __version__
-from .._extensions import say_uncompiled
+from .._extensions import report_uncompiled
 from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyError
 
 # Parameters that remarks advise on, and that are options too. A column may be called so: its name is in quotes.
@@ -189,7 +189,7 @@ def run() -> None:
         # A terminal that cannot show a name must not stop the run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    say_uncompiled(print_error)
+    report_uncompiled(print_error)
     try:
         sys.exit(_command()(prog_name="coaltree", standalone_mode=False))
     except _UsageError as error:

@@ -14,7 +14,7 @@ from .._parameters import Ascertainment, Inference, Proposal, Rule, Summary, Sum
 from ..errors import InputError
 from ..table.labels import count
 from .app import Notes, app, progress_bar, report_errors, suppress_output
-from .io import draw_trees, locate_table, print_json, read_table, reading_settings
+from .io import draw_trees, locate_table, print_json, read_file_arguments, read_table
 from .options import (
     MODEL,
     NO_RULES,
@@ -266,7 +266,7 @@ def fit(
 
             check_packages()
         folder_path = check_outdir(outdir, dry_run)
-        settings = reading_settings(id_column, no_id, drop, categorical, na_value, real, gaps)
+        settings = read_file_arguments(id_column, no_id, drop, categorical, na_value, real, gaps)
         notes = Notes(quiet, verbose)
         located_table = locate_table(table, table_format, notes)
         file, rows = read_table(located_table, settings, notes)
@@ -343,7 +343,7 @@ def fit_and_write(
 
     With `with_trees`, the trees for predictions are drawn first, so that the model file holds them.
     """
-    from ..persist.model import to_state
+    from ..persist.model import make_record
     from ..persist.result_files import clusters_csv, dendrogram_png, fit_summary, json_text
     from ..tree.summary import SummaryTree
     from ..workflow.fit import fit_model
@@ -362,7 +362,7 @@ def fit_and_write(
     with notes.time_step("drawing"):
         folder.add("dendrogram.png", dendrogram_png(tree, labels, f"{source}: {count(table.n_rows, 'row')}"))
     folder.add("summary.json", json_text(facts))
-    folder.add("model.coaltree", to_state(model).to_bytes())
+    folder.add("model.coaltree", make_record(model).to_bytes())
     if isinstance(tree, SummaryTree) and model.sample is not None:
         folder.add("tree.nex", tree.to_nexus())
         folder.add("sample.trees", model.sample.to_nexus())
@@ -409,13 +409,13 @@ def add_evidence(
 def add_report(
     model: FittedModel,
     source: str,
-    wanted: bool,
+    should_write: bool,
     notes: Notes,
     folder: OutputFolder,
     compared: Sequence[ComparedModel] = (),
 ) -> None:
     """Put the report into the folder, or discard that of an earlier fit."""
-    if not wanted:
+    if not should_write:
         folder.discard("report.html")
         return
     from ..report.build import report_page

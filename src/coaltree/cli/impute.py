@@ -17,10 +17,10 @@ from .io import (
     check_output,
     locate_table,
     print_json,
-    read_model_state,
+    read_file_arguments,
+    read_model_record,
     read_new_table,
     read_table,
-    reading_settings,
     write_results,
 )
 from .options import (
@@ -102,13 +102,13 @@ def _fills(before: Table, after: Table) -> Fills:
 
     fills: Fills = {}
     for j, (old, new) in enumerate(zip(before.columns, after.columns, strict=True)):
-        at = np.flatnonzero(incomplete_cells(old) & ~incomplete_cells(new))
-        if len(at):
+        rows = np.flatnonzero(incomplete_cells(old) & ~incomplete_cells(new))
+        if len(rows):
             fills[j] = (
-                at.tolist(),
-                new.values[at].tolist()
+                rows.tolist(),
+                new.values[rows].tolist()
                 if isinstance(new, RealColumn)
-                else [new.categories[code] for code in new.codes[at]],
+                else [new.categories[code] for code in new.codes[rows]],
             )
     return fills
 
@@ -160,7 +160,7 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
     if imputer is not None and n_missing(rows):
         known, filled = imputer.predictive(file.frame), imputer.transform(file.frame)
         for j, (at, values) in _fills(rows, imputer._read_rows(filled).table).items():
-            shown, predicted = filled.to_series(rows.columns[j].index)[at].to_list(), known[rows.columns[j].name]
+            values_shown, predicted = filled.to_series(rows.columns[j].index)[at].to_list(), known[rows.columns[j].name]
             sds: list[float | None] = [None] * len(at)
             shares: list[float | None] = [None] * len(at)
             ends: list[list[Any]] = [[None] * len(at)] * 2
@@ -173,7 +173,7 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
             else:
                 code = {category: k for k, category in reversed([*enumerate(predicted.categories)])}
                 shares = predicted.probability[at, [code[value] for value in values]].tolist()
-            cells += zip(at, [j] * len(at), shown, sds, *ends, shares, strict=True)
+            cells += zip(at, [j] * len(at), values_shown, sds, *ends, shares, strict=True)
     cells.sort(key=lambda cell: cell[:2])
     names = file.row_names or tuple(map(str, range(rows.n_rows)))
     return csv_text(
@@ -194,15 +194,15 @@ def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str,
     from ..table.columns import incomplete_cells
 
     fills = filled[0] if filled else {}
-    left = {
+    unfilled = {
         column.name: int(incomplete_cells(column).sum()) - len(fills[j][1] if j in fills else ())
         for j, column in enumerate(rows.columns)
     }
-    unknown = [name for name, n_left in left.items() if n_left]
+    unknown = [name for name, n_left in unfilled.items() if n_left]
     if unknown:
         notes.add(
             [
-                f"{count(sum(left.values()), 'cell stays', 'cells stay')} missing, in columns without any observed cell in "
+                f"{count(sum(unfilled.values()), 'cell stays', 'cells stay')} missing, in columns without any observed cell in "
                 f"the fit: {listing(unknown)}."
             ]
         )
@@ -211,7 +211,7 @@ def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str,
         "n_rows": rows.n_rows,
         "n_filled": sum(by_column.values()),
         "filled_by_column": by_column,
-        "n_left_missing": sum(left.values()),
+        "n_left_missing": sum(unfilled.values()),
         "n_tables": len(filled),
     }
 
@@ -354,7 +354,7 @@ def impute(
             _check_no_fit_options(fitting | {"--categorical": categorical, "--gaps": gaps})
         _check_options(fitting, draws, seed, n_jobs)
         notes = Notes(quiet, verbose)
-        settings = reading_settings(id_column, no_id, drop, categorical, na_value, gaps=gaps)
+        settings = read_file_arguments(id_column, no_id, drop, categorical, na_value, gaps=gaps)
         check_one_reader({"TABLE": table, "--model": model})
         check_one_writer(as_json, {"--output -": output, "--sd -": sd})
         source = locate_table(table, table_format, notes)
@@ -374,14 +374,14 @@ def impute(
             done = "written as csv" if source.is_characters else "copied as it is"
             notes.add([f"{source.name} has no missing cell in the columns that are used, and is {done}."])
         with suppress_output(quiet), notes.time_step("filling"), notes.capture_warnings():
-            found = find_fills(imputer, file, rows, draws, seed or 0)
+            fills_by_draw = find_fills(imputer, file, rows, draws, seed or 0)
             results: dict[Path | None, str | bytes] = {
                 target: filled_bytes(source, file, name_fills(fills, file, rows), settings["na_values"], target)
-                for target, fills in zip(targets, found or [{}] * len(targets), strict=True)
+                for target, fills in zip(targets, fills_by_draw or [{}] * len(targets), strict=True)
             }
             if sd is not None:
                 results[sd] = cells_csv(imputer, file, rows)
-        facts = count_fills(rows, found, notes)
+        facts = count_fills(rows, fills_by_draw, notes)
         write_results(results)
         if as_json:
             print_json({"input": source.name, **facts, "files": list(map(str, results)), "remarks": notes.sentences})
@@ -475,7 +475,7 @@ def _load_imputer(
     from ..estimators.load import to_imputer
 
     with suppress_output(notes.quiet), notes.time_step("loading"):
-        imputer = to_imputer(*read_model_state(path), n_jobs)
+        imputer = to_imputer(*read_model_record(path), n_jobs)
     imputer.add_indicator = False
     file = read_new_table(table, imputer._model, settings, notes)
     with notes.capture_warnings():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..persist.model import ModelState
+    from ..persist.model import ModelRecord
     from ..table.cells import Category
     from ..table.columns import Table
     from ..table.read_file import FileTable, TableFile
@@ -87,24 +87,24 @@ def draw_trees(model: FittedModel, notes: Notes) -> None:
         model.draw_trees(report)
 
 
-def read_model_state(path: Path) -> tuple[ModelState, str]:
-    """Return the state in a model file, and the name of the file for messages."""
-    from ..persist.model import ModelState, read_model_state
+def read_model_record(path: Path) -> tuple[ModelRecord, str]:
+    """Return the record in a model file, and the name of the file for messages."""
+    from ..persist.model import ModelRecord, read_model_record
 
     if path == STANDARD_STREAM:
-        return ModelState.from_bytes(sys.stdin.buffer.read(), STANDARD_INPUT), STANDARD_INPUT
-    return read_model_state(path), str(path)
+        return ModelRecord.from_bytes(sys.stdin.buffer.read(), STANDARD_INPUT), STANDARD_INPUT
+    return read_model_record(path), str(path)
 
 
 def load_clustering(path: Path) -> FittedModel:
     """Read a fitted model with flat clusters."""
-    from ..persist.model import from_state
+    from ..persist.model import restore_model
 
-    state, source = read_model_state(path)
-    model = from_state(state, source)
+    record, source = read_model_record(path)
+    model = restore_model(record, source)
     if model.labels is None:
         raise InputError(
-            f"{source} holds a {state.estimator}, which fills cells and has neither densities nor clusters: use a "
+            f"{source} holds a {record.estimator}, which fills cells and has neither densities nor clusters: use a "
             "model.coaltree of coaltree fit, or of a CoalescentClustering."
         )
     return model
@@ -113,7 +113,7 @@ def load_clustering(path: Path) -> FittedModel:
 STANDARD_INPUT = "standard input"
 
 
-def reading_settings(
+def read_file_arguments(
     id_column: str | None,
     no_id: bool,
     drop: Sequence[str] | None,
@@ -182,25 +182,25 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     from ..table.symbols import GAP_STATE
 
     encoding = model.encoding
-    known = encoding.categories_by_name
+    categories_by_name = encoding.categories_by_name
     if table.is_characters:
         # Gaps are what they were in the fit.
-        are_states = any(GAP_STATE in categories for categories in known.values())
+        are_states = any(GAP_STATE in categories for categories in categories_by_name.values())
         with notes.time_step("reading"), notes.capture_warnings():
             return read_any_file(table, {**settings, "gaps": "state" if are_states else "missing"})
     header, id_column = read_header(table), settings["id_column"]
     if id_column is None and model.id_column in header and model.id_column not in settings["drop"]:
         id_column = model.id_column
     user_assigned = {*settings["drop"], id_column}
-    declared = [name for name in header if name in known and name not in user_assigned]
+    declared = [name for name in header if name in categories_by_name and name not in user_assigned]
     with notes.time_step("reading"), notes.capture_warnings():
         file = read_any_file(table, {**settings, "id_column": id_column, "categorical": declared})
     frame, polars = file.frame, import_polars()
     for name in declared:
-        frame = replace_columns(frame, {name: _match_categories(get_column(frame, name), known[name])})
+        frame = replace_columns(frame, {name: _match_categories(get_column(frame, name), categories_by_name[name])})
     for name in encoding.column_names:
         if (
-            name not in known
+            name not in categories_by_name
             and name in frame.columns
             and frame[name].dtype in (polars.String, polars.Categorical, polars.Enum)
         ):
@@ -209,12 +209,12 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     return type(file)(frame, file.row_names, file.id_column, file.categorical)
 
 
-def _match_categories(column: Any, known: Sequence[Category]) -> Any:
+def _match_categories(column: Any, categories: Sequence[Category]) -> Any:
     """Return categories that are numbers in the notation of the fit: 1.0 may be 1 there."""
     from ..table.columns import category_finder
 
     texts = column.cast(str)
-    find = category_finder(known)
+    find = category_finder(categories)
     letters: dict[str, str] = {}
     for text in texts.drop_nulls().unique().to_list():
         if find(text) < 0:
@@ -223,7 +223,7 @@ def _match_categories(column: Any, known: Sequence[Category]) -> Any:
             except ValueError:
                 continue
             if code >= 0:
-                letters[text] = str(known[code])
+                letters[text] = str(categories[code])
     return texts.replace(letters) if letters else column
 
 
@@ -252,19 +252,23 @@ FromOption = Annotated[
 ]
 
 
-def find_tree_kind(path: Path, given: TreeFormat | None, option: str, allowed: Sequence[str]) -> str:
+def find_tree_kind(path: Path, kind_option: TreeFormat | None, option: str, allowed: Sequence[str]) -> str:
     """Return the format of a tree file: as an option says, or by the file extension."""
     from ..persist.tree_files import ENDINGS
 
-    if given is None and path == STANDARD_STREAM:
+    if kind_option is None and path == STANDARD_STREAM:
         kinds = ", ".join(allowed)
         raise InputError(f"The format of - is unknown: give {option}, one of {kinds}.")
     ending = path.suffix.lower()
-    kind = next((kind for kind, endings in ENDINGS.items() if ending in endings), "") if given is None else given
+    kind = (
+        next((kind for kind, endings in ENDINGS.items() if ending in endings), "")
+        if kind_option is None
+        else kind_option
+    )
     if kind in allowed:
         return kind
     known = ", ".join(ending for name in allowed for ending in ENDINGS[name])
-    found = path.name if given is None else f"{option} {kind}"
+    found = path.name if kind_option is None else f"{option} {kind}"
     raise InputError(
         f"{found}: unsupported format of a tree to {'read' if option == '--from' else 'write'}; supported are {known}. For "
         f"another name, give {option}."

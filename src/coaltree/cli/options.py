@@ -317,15 +317,15 @@ UnseenOption = Annotated[
 ]
 
 
-def split_column_names(given: Sequence[str] | None, option: str) -> list[str]:
+def split_column_names(lists: Sequence[str] | None, option: str) -> list[str]:
     """Split names at commas; a name with a comma is in double quotes."""
     try:
-        names = [name.strip() for line in csv.reader(given or [], skipinitialspace=True) for name in line]
+        names = [name.strip() for line in csv.reader(lists or [], skipinitialspace=True) for name in line]
     except csv.Error:
         raise InputError(
             f"{option} was given a name with a line break: put it in double quotes within the quotes of the shell."
         ) from None
-    if "" in names or "" in (given or []):
+    if "" in names or "" in (lists or []):
         raise InputError(f"{option} was given an empty column name; name columns as in the table's header.")
     return list(dict.fromkeys(names))
 

@@ -23,9 +23,9 @@ from .io import (
     load_clustering,
     locate_table,
     print_json,
+    read_file_arguments,
     read_new_table,
     read_tree_file,
-    reading_settings,
     to_records,
     write_results,
 )
@@ -87,7 +87,7 @@ def score(
     """
     with report_errors(debug):
         notes = Notes(quiet, verbose)
-        settings = reading_settings(id_column, no_id, drop, None, na_value)
+        settings = read_file_arguments(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
         with suppress_output(quiet):
             fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
@@ -132,7 +132,7 @@ def place(
     with report_errors(debug):
         check_options({"--nearest": nearest, "--level": level})
         notes = Notes(quiet, verbose)
-        settings = reading_settings(id_column, no_id, drop, None, na_value)
+        settings = read_file_arguments(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
         with suppress_output(quiet):
             fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
@@ -234,15 +234,15 @@ def cut(
         notes.say(f"{count(len(sizes), 'cluster')} of {join_limited(sizes, 12)} {'row' if sizes == [1] else 'rows'}")
 
 
-def _cut_labels(path: Path, kind: str, given: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
+def _cut_labels(path: Path, kind: str, rules: dict[str, Any], notes: Notes) -> tuple[Sequence[str], NDArray[np.intp]]:
     """Return the names of the rows and their clusters."""
     if kind != "model":
         tree = read_tree_file(path, kind, notes)
-        return tree.leaf_names, cut_leaves(tree, change_cut(Cut(), **given))
+        return tree.leaf_names, cut_leaves(tree, change_cut(Cut(), **rules))
     notes.announce(f"loading {path}")
     with notes.time_step("loading"):
         model = load_clustering(path)
-    cut = change_cut(model.cluster_settings, **given)
+    cut = change_cut(model.cluster_settings, **rules)
     check_cut_rows(cut, model.tree.n_leaves, f"the model has {count(model.tree.n_leaves, 'row')}")
     labels = model.cut(cut)
     notes.add(model.describe_small_groups(cut, labels))

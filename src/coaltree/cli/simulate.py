@@ -129,7 +129,7 @@ def simulate(
         write_results(results)
         n_missing = sum(column.count(None) for column in columns.values())
         if as_json:
-            found = {
+            facts = {
                 "n_missing": n_missing,
                 "tree_height": float(tree.heights[-1]),
                 "newick": tree.to_newick(),
@@ -137,7 +137,7 @@ def simulate(
                 "output": None if output is None else str(output),
                 "tree": None if tree_file is None else str(tree_file),
             }
-            print_json(recipe._asdict() | found)
+            print_json(recipe._asdict() | facts)
         notes.say(
             f"{count(n_rows, 'row')}, {n_real} real and {n_categorical} categorical columns, "
             f"{count(n_missing, 'cell')} missing; tree of height {tree.heights[-1]:.6g}"

@@ -233,13 +233,13 @@ def _clusters(facts: dict[str, Any]) -> str:
     """Return the number of clusters, the rule that chose them, and their sizes."""
     from ..report.text import MIN_ROWS, describe_few_rows
 
-    found = (
+    sentence = (
         f"{facts['n_clusters']} ({join_limited(facts['cluster_sizes'], 12)} "
         f"{'row' if facts['cluster_sizes'] == [1] else 'rows'}), {facts['clusters_chosen_in_words']}"
     )
     if facts["n_outliers"]:
-        found += f"; {count(facts['n_outliers'], 'outlier')}"
-    return found if facts["n_rows"] >= MIN_ROWS else f"{found}; {describe_few_rows(facts['n_rows'])}"
+        sentence += f"; {count(facts['n_outliers'], 'outlier')}"
+    return sentence if facts["n_rows"] >= MIN_ROWS else f"{sentence}; {describe_few_rows(facts['n_rows'])}"
 
 
 def _search(facts: dict[str, Any]) -> str:
@@ -308,18 +308,18 @@ def describe_rows(
     standard = np.asarray(log_density) - model.log_jacobian(rows.table)
     far = np.flatnonzero(standard < model.predictor.log_density(some).min() - FAR_LOG_DENSITY)
     unknown = np.flatnonzero(np.isnan(rows.matrix).all(axis=1))
-    found = []
+    lines = []
     if len(unknown):
-        found.append(
+        lines.append(
             f"{count(len(unknown), 'row has', 'rows have')} no observed cell ({_list_names(names, unknown)}): "
             f"{'its' if len(unknown) == 1 else 'for each, the'} {instead}."
         )
     if len(far):
-        found.append(
+        lines.append(
             f"{count(len(far), 'row is', 'rows are')} far outside the table of the fit ({_list_names(names, far)}), with a log "
             f"density more than {FAR_LOG_DENSITY:,.0f} below that of the rows of the fit: check units and cells."
         )
-    return found
+    return lines
 
 
 def _list_names(names: Sequence[str], rows: Any) -> str:

@@ -119,9 +119,9 @@ def load_wals(edition: str = "2008", *, classification: str | None = None) -> Wa
     if classification is not None:
         languages = _reclassify(languages, f"wals/v{classification}/languages.csv")
     states, values = _read_states(languages, features, codes, cells, f"{folder}/values.csv")
-    known = ~np.isnan(states)
+    observed = ~np.isnan(states)
     families, subfamilies, genera = (_to_texts(languages, level) for level in _FAMILY)
-    whole = Wals(
+    atlas = Wals(
         states=states,
         languages=_to_texts(languages, "Name"),
         features=_to_texts(features, "Name"),
@@ -134,7 +134,7 @@ def load_wals(edition: str = "2008", *, classification: str | None = None) -> Wa
         latitudes=_to_degrees(languages, "Latitude", f"{folder}/languages.csv"),
         longitudes=_to_degrees(languages, "Longitude", f"{folder}/languages.csv"),
     )
-    return whole.select(known.any(axis=1), known.any(axis=0))
+    return atlas.select(observed.any(axis=1), observed.any(axis=0))
 
 
 def select_indo_european(atlas: Wals, min_known: int = 26) -> Wals:
@@ -179,13 +179,13 @@ def select_densest(atlas: Wals, share: float) -> Wals:
     """
     if not (isinstance(share, (int, float, np.number)) and 0 < share <= 1):
         raise InputError(f"share is {share!r}; it must be a number above 0 and at most 1.")
-    known = ~np.isnan(atlas.states)
+    observed = ~np.isnan(atlas.states)
 
     def find_best_known(counts: NDArray[np.intp]) -> NDArray[np.intp]:
         keep = max(round(share * len(counts)), 1)
         return np.sort(np.argsort(-counts, kind="stable")[:keep])
 
-    return atlas.select(find_best_known(known.sum(axis=1)), find_best_known(known.sum(axis=0)))
+    return atlas.select(find_best_known(observed.sum(axis=1)), find_best_known(observed.sum(axis=0)))
 
 
 Record = dict[str, str]

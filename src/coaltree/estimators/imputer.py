@@ -118,9 +118,9 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
             ``predictive["colour"].probability``, and which cells are missing.
         """
         rows = self._read_rows(X)
-        at, found = self._cells(rows, quantiles=True)
+        positions, predictions = self._cells(rows, quantiles=True)
         columns: dict[str, RealCells | CategoricalCells] = {}
-        places = self._columns_of(found)
+        places = self._column_positions(predictions)
         scales = self._scales_by_position()
         for j, column in enumerate(rows.table.columns):
             missing = missing_cells(column)
@@ -128,10 +128,12 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
                 mean, sd, codes = np.array(column.values), np.where(missing, np.nan, 0.0), None
                 if j in places:
                     scale, k = scales[j], places[j]
-                    mean[at], sd[at] = np.where(
-                        missing[at], scale.decode_moments(found.mean[:, k], found.sd[:, k]), [mean[at], sd[at]]
+                    mean[positions], sd[positions] = np.where(
+                        missing[positions],
+                        scale.decode_moments(predictions.mean[:, k], predictions.sd[:, k]),
+                        [mean[positions], sd[positions]],
                     )
-                    codes = _cell_codes(found, k, np.flatnonzero(missing[at]), scale)
+                    codes = _cell_codes(predictions, k, np.flatnonzero(missing[positions]), scale)
                 elif self._model.constants[j] is not None:
                     mean[missing], sd[missing] = self._model.constants[j], 0.0
                 columns[column.name] = RealCells(mean, sd, missing, codes)
@@ -143,8 +145,8 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
                 unknown = column.codes < 0
                 if j in places:
                     start = places[j]
-                    shares = found.probability[:, start : start + len(column.categories)]
-                    probability[at] = np.where(unknown[at][:, None], shares, probability[at])
+                    shares = predictions.probability[:, start : start + len(column.categories)]
+                    probability[positions] = np.where(unknown[positions][:, None], shares, probability[positions])
                 elif len(column.categories) == 1:
                     probability[unknown] = 1.0
                 columns[column.name] = CategoricalCells(column.categories, probability, missing)
@@ -198,7 +200,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         at = np.flatnonzero(self._model.encoding.incomplete_cells(rows.matrix).any(axis=1))
         return at, self._model.expected_cells(rows.matrix[at], self.client, quantiles)
 
-    def _columns_of(self, found: Predictions) -> dict[int, int]:
+    def _column_positions(self, predictions: Predictions) -> dict[int, int]:
         """Return where each column in use begins in the predictions, by its position in the table."""
         places: dict[int, int] = {}
         encoding, n_real, n_categorical = self._model.encoding, 0, 0
@@ -207,7 +209,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
                 places[j] = n_real
                 n_real += 1
             elif informative:
-                places[j] = int(found.start[n_categorical])
+                places[j] = int(predictions.start[n_categorical])
                 n_categorical += 1
         return places
 
@@ -221,19 +223,20 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         if not any(incomplete_cells(column).any() for column in rows.table.columns):
             return {}
         scales = {j: scale for j, scale in self._scales_by_position().items() if scale.power is not None}
-        at, found = self._cells(rows, quantiles=bool(scales))
-        best = np.full((len(at), rows.matrix.shape[1]), np.nan)
-        best[:, found.real] = found.mean
+        positions, predictions = self._cells(rows, quantiles=bool(scales))
+        best = np.full((len(positions), rows.matrix.shape[1]), np.nan)
+        best[:, predictions.real] = predictions.mean
         # After a power transform the median: it does not change with the transform, and tails do not distort it.
-        places = self._columns_of(found)
+        places = self._column_positions(predictions)
         for j, scale in scales.items():
             if j in places:
-                best[:, found.real[places[j]]] = _cell_codes(found, places[j], np.arange(len(at)), scale).quantile(0.0)
-        for k, column in enumerate(found.categorical):
-            best[:, column] = found.probability[:, found.start[k] : found.start[k + 1]].argmax(axis=1)
-        return self._fills_from(rows.table, at, best)
+                codes = _cell_codes(predictions, places[j], np.arange(len(positions)), scale)
+                best[:, predictions.real[places[j]]] = codes.quantile(0.0)
+        for k, column in enumerate(predictions.categorical):
+            best[:, column] = predictions.probability[:, predictions.start[k] : predictions.start[k + 1]].argmax(axis=1)
+        return self._fills_from(rows.table, positions, best)
 
-    def _fills_from(self, table: Table, at: IntArray, values: FloatArray) -> dict[int, tuple[IntArray, Any]]:
+    def _fills_from(self, table: Table, positions: IntArray, values: FloatArray) -> dict[int, tuple[IntArray, Any]]:
         """Return encoded values of some rows in the table's units, for its missing cells."""
         fills: dict[int, tuple[IntArray, Any]] = {}
         encoding = self._model.encoding
@@ -243,14 +246,14 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         real, categorical, scales = 0, n_real, self._scales_by_position()
         for j, column in enumerate(table.columns):
             missing = incomplete_cells(column)
-            rows_missing = np.flatnonzero(missing[at])
+            rows_missing = np.flatnonzero(missing[positions])
             if isinstance(column, RealColumn):
                 if encoding.informative[j]:
-                    fills[column.index] = (at[rows_missing], scales[j].decode(values[rows_missing, real]))
+                    fills[column.index] = (positions[rows_missing], scales[j].decode(values[rows_missing, real]))
                     real += 1
             elif encoding.informative[j]:
                 codes = values[rows_missing, categorical].astype(np.intp)
-                fills[column.index] = (at[rows_missing], [column.categories[code] for code in codes])
+                fills[column.index] = (positions[rows_missing], [column.categories[code] for code in codes])
                 categorical += 1
             if not encoding.informative[j] and self._model.constants[j] is not None:
                 fills[column.index] = (np.flatnonzero(missing), [self._model.constants[j]] * int(missing.sum()))

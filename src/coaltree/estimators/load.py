@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import InputError
-from ..persist.model import ModelState, from_state, invalid_model_error, read_model_state
+from ..persist.model import ModelRecord, invalid_model_error, read_model_record, restore_model
 from ..workflow.settings import ClusterSettings, ImputationSettings, parameter_names
 from .clustering import CoalescentClustering
 from .imputer import CoalescentImputer
@@ -42,23 +42,23 @@ def load_model(path: str | Path) -> CoalescentClustering | CoalescentImputer:
     >>> again.predict([[3.5]]).tolist()
     [1]
     """
-    return to_estimator(read_model_state(path), str(path))
+    return to_estimator(read_model_record(path), str(path))
 
 
-def to_estimator(state: ModelState, source: str) -> CoalescentClustering | CoalescentImputer:
-    """Return the estimator of a state; messages call the file `source`."""
-    model = from_state(state, source)
+def to_estimator(record: ModelRecord, source: str) -> CoalescentClustering | CoalescentImputer:
+    """Return the estimator of a record; messages call the file `source`."""
+    model = restore_model(record, source)
     if isinstance(model.settings, ClusterSettings):
         return CoalescentClustering._from_model(model)
     return CoalescentImputer._from_model(model)
 
 
-def to_imputer(state: ModelState, source: str, n_jobs: int | None = None) -> CoalescentImputer:
+def to_imputer(record: ModelRecord, source: str, n_jobs: int | None = None) -> CoalescentImputer:
     """Return a fitted estimator of either kind as an imputer with the same tree and process.
 
     Parameters
     ----------
-    state : ModelState
+    record : ModelRecord
     source : str
         The file, for messages.
     n_jobs : int, optional
@@ -68,12 +68,12 @@ def to_imputer(state: ModelState, source: str, n_jobs: int | None = None) -> Coa
     -------
     CoalescentImputer
     """
-    parameters = state.parameters if n_jobs is None else state.parameters | {"n_jobs": n_jobs}
-    if state.estimator == ClusterSettings._estimator:
+    parameters = record.parameters if n_jobs is None else record.parameters | {"n_jobs": n_jobs}
+    if record.estimator == ClusterSettings._estimator:
         cluster_only = {*parameter_names(ClusterSettings)} - {*parameter_names(ImputationSettings)}
         parameters = {name: value for name, value in parameters.items() if name not in cluster_only}
-        state = replace(state, estimator=ImputationSettings._estimator, labels=None)
-    model = to_estimator(replace(state, parameters=parameters), source)
+        record = replace(record, estimator=ImputationSettings._estimator, labels=None)
+    model = to_estimator(replace(record, parameters=parameters), source)
     if not isinstance(model, CoalescentImputer):
-        raise invalid_model_error(source, InputError(f"it is a {state.estimator}"))
+        raise invalid_model_error(source, InputError(f"it is a {record.estimator}"))
     return model

@@ -134,7 +134,7 @@ def average_trees(
     [[0, 1], [2, 3], [4, 5]]
     """
     n = tree.n_leaves
-    if n < 3 or not any(own.noisy for own in process.columns(X[:1])):
+    if n < 3 or not any(columns.noisy for columns in process.columns(X[:1])):
         return tree
     forest = process.forest(X, n, scan=True, patterns=False)  # columns are perturbed one by one
     m, count = _choose_sizes(forest, n, filled)
@@ -149,7 +149,7 @@ def average_trees(
     tasks = [(lineages, seed, k, jitter, drop, unit) for k in range(n_trees or count)]
     similarity = np.mean(list(in_threads(thread_count(n_jobs), _replicate, tasks)), axis=0)
     children, merge_similarity = average_linkage(similarity, tree.leaf_counts[lineages.nodes])
-    return _with_top(tree, lineages, children, -unit * np.log(merge_similarity))
+    return _replace_top(tree, lineages, children, -unit * np.log(merge_similarity))
 
 
 def _choose_sizes(forest: Forest, n: int, filled: bool = False) -> tuple[int, int]:
@@ -194,11 +194,11 @@ def _last_lineages(tree: Tree, forest: Forest, m: int) -> _Lineages:
     slots = slot[nodes]
     mean, height = np.asarray(forest.mean)[slots], np.asarray(forest.height)[slots]
     # invariant under renumbering of the states
-    peaks = _over_states(np.maximum, np.asarray(forest.state)[slots] ** 2, forest)
+    peaks = _reduce_states(np.maximum, np.asarray(forest.state)[slots] ** 2, forest)
     columns, sites = _sort_columns(mean), _sort_columns(peaks)
     signs = np.where(np.sort(mean**3, axis=0).sum(axis=0) < 0, -1.0, 1.0)
     order = np.lexsort((*peaks[:, sites].T, *(signs * mean)[:, columns].T, height))
-    lineages = _copy_of(forest, slots[order], m)
+    lineages = _copy_forest(forest, slots[order], m)
     return _Lineages(nodes[order], lineages, float(tree.heights[2 * n - m - 1]), columns, signs, sites)
 
 
@@ -208,17 +208,17 @@ def _sort_columns(values: FloatArray) -> IntArray:
     return np.argsort(cubes.sum(axis=0), kind="stable")
 
 
-def _over_states(ufunc: np.ufunc, values: FloatArray, forest: Forest) -> FloatArray:
+def _reduce_states(ufunc: np.ufunc, values: FloatArray, forest: Forest) -> FloatArray:
     """Reduce an array over all states to one over all sites."""
     rank = np.asarray(forest.rank)
     reduced = values[:, : forest.n_sites].copy()  # the first states
     for first, last in pairwise(rank[1:].tolist()):
-        own = reduced[:, : last - first]
-        ufunc(own, values[:, first:last], out=own)
+        part = reduced[:, : last - first]
+        ufunc(part, values[:, first:last], out=part)
     return reduced
 
 
-def _copy_of(forest: Forest, slots: IntArray | slice, capacity: int) -> Forest:
+def _copy_forest(forest: Forest, slots: IntArray | slice, capacity: int) -> Forest:
     """Return a forest with `capacity` slots whose first slots are copies of some slots of another."""
     parameters = Parameters(
         forest.complete,
@@ -235,19 +235,19 @@ def _copy_of(forest: Forest, slots: IntArray | slice, capacity: int) -> Forest:
         np.asarray(forest.real_weight),
     )
 
-    def copied(own: FloatArray) -> FloatArray:
-        chosen = np.asarray(own)[slots]
+    def copy_slots(array: FloatArray) -> FloatArray:
+        chosen = np.asarray(array)[slots]
         copy = np.zeros((capacity, *chosen.shape[1:]))
         copy[: len(chosen)] = chosen
         return copy
 
     return Forest(
-        copied(forest.height),
-        copied(forest.mean),
-        copied(forest.spread),
-        copied(forest.least),
-        copied(forest.state),
-        copied(forest.growth),
+        copy_slots(forest.height),
+        copy_slots(forest.mean),
+        copy_slots(forest.spread),
+        copy_slots(forest.least),
+        copy_slots(forest.state),
+        copy_slots(forest.growth),
         parameters,
         forest.layout,
     )
@@ -255,14 +255,14 @@ def _copy_of(forest: Forest, slots: IntArray | slice, capacity: int) -> Forest:
 
 def _leaf_deviations(forest: Forest, n: int) -> FloatArray:
     """Return the standard deviations of real columns over the leaves that have them, in the units of messages."""
-    values, observed = np.asarray(forest.mean)[:n], _observed(forest, n)
+    values, observed = np.asarray(forest.mean)[:n], _observed_mask(forest, n)
     counts = np.maximum(observed.sum(axis=0), 1)
     mean = np.where(observed, values, 0.0).sum(axis=0) / counts
     deviation: FloatArray = np.sqrt((np.where(observed, values - mean, 0.0) ** 2).sum(axis=0) / counts)
     return deviation
 
 
-def _observed(forest: Forest, n: int) -> NDArray[np.bool_]:
+def _observed_mask(forest: Forest, n: int) -> NDArray[np.bool_]:
     """Return which real columns are known below the first n slots."""
     spread = np.broadcast_to(np.asarray(forest.spread)[:n], (n, forest.n_real))
     is_stationary = np.arange(forest.n_real) >= forest.n_brownian
@@ -279,7 +279,7 @@ def _with_scales(lineages: _Lineages, deviation: FloatArray, counts: IntArray) -
     common = variance[varies].mean()
     factor = np.ones(len(variance))
     factor[varies] = np.sqrt(common / variance[varies])
-    weights = counts[:, None].astype(np.float64) * _observed(lineages.forest, m)
+    weights = counts[:, None].astype(np.float64) * _observed_mask(lineages.forest, m)
     given, ranks = _Scale(mean, variance), _Scale(_to_ranks(mean, weights), variance)
     equal = _Scale(mean * factor, np.where(varies, common, 0.0))
     return lineages._replace(scales=(given, ranks, given, equal))
@@ -291,9 +291,9 @@ def _to_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
     A value of weight w counts as w equal values, of weight 0 not at all. Tied values share the mean of their ranks.
     """
     order = np.argsort(values, axis=0, kind="stable")
-    ordered, own = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
-    last = np.cumsum(own, axis=0)
-    first = last - own
+    ordered, ordered_weights = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
+    last = np.cumsum(ordered_weights, axis=0)
+    first = last - ordered_weights
     tied = np.diff(ordered, axis=0) <= TIED_RANKS * (ordered[-1] - ordered[0])
     end = np.zeros((1, values.shape[1]), dtype=bool)
     first = np.maximum.accumulate(np.where(np.vstack([end, tied]), -np.inf, first), axis=0)
@@ -314,7 +314,7 @@ def _to_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
 def _replicate(lineages: _Lineages, seed: int, k: int, jitter: float, drop: float, unit: float) -> FloatArray:
     """Return the similarities of all pairs of lineages in the tree of replicate k."""
     m = len(lineages.nodes)
-    forest = _copy_of(lineages.forest, slice(m), slots_for(m))
+    forest = _copy_forest(lineages.forest, slice(m), slots_for(m))
     rng = np.random.default_rng([seed, k])
     if lineages.scales:
         mean, variance = lineages.scales[k % len(lineages.scales)]
@@ -346,13 +346,13 @@ def _perturb(forest: Forest, lineages: _Lineages, rng: np.random.Generator, jitt
         np.asarray(forest.mean)[:m] += jitter * np.sqrt(variance) * moves * lineages.signs
     if forest.n_sites:
         state, root_q = np.asarray(forest.state)[:m], np.asarray(forest.root_q)
-        weight = _over_states(np.minimum, state / root_q, forest)
+        weight = _reduce_states(np.minimum, state / root_q, forest)
         chance = np.empty((m, forest.n_sites))
         chance[:, lineages.sites] = rng.random((m, forest.n_sites))
         flat = chance < drop * weight
         for first, last in pairwise(np.asarray(forest.rank).tolist()):
-            own = state[:, first:last]
-            np.copyto(own, root_q[first:last], where=flat[:, : last - first])
+            states = state[:, first:last]
+            np.copyto(states, root_q[first:last], where=flat[:, : last - first])
 
 
 def _greedy_merges(forest: Forest, m: int, floor: float) -> Merges:
@@ -372,8 +372,10 @@ def _similarities(children: IntArray, similarity: FloatArray) -> FloatArray:
     ordered = np.zeros((n, n))
     left, right = first[children[:, 0]], first[children[:, 1]]
     ends = right + counts[children[:, 1]]
-    for start, middle, end, own in zip(left.tolist(), right.tolist(), ends.tolist(), similarity.tolist(), strict=True):
-        ordered[start:middle, middle:end] = own
+    for start, middle, end, value in zip(
+        left.tolist(), right.tolist(), ends.tolist(), similarity.tolist(), strict=True
+    ):
+        ordered[start:middle, middle:end] = value
     ordered += ordered.T
     return ordered[np.ix_(first[:n], first[:n])]
 
@@ -409,7 +411,7 @@ def average_linkage(similarity: FloatArray, counts: IntArray) -> tuple[IntArray,
     return children, np.minimum.accumulate(merge_similarity)  # despite rounding, never increasing
 
 
-def _with_top(tree: Tree, lineages: _Lineages, children: IntArray, heights: FloatArray) -> Tree:
+def _replace_top(tree: Tree, lineages: _Lineages, children: IntArray, heights: FloatArray) -> Tree:
     """Replace the merges above the lineages."""
     n, m = tree.n_leaves, len(lineages.nodes)
     number = np.concatenate([lineages.nodes, np.arange(2 * n - m, 2 * n - 1)])

@@ -62,15 +62,15 @@ class _DigestWriter(io.RawIOBase):
 
 def _has_valid_digest(file: BinaryIO) -> bool:
     """Return whether a file ends with the digest of all bytes before it; rewind the file to its beginning."""
-    rest = file.seek(0, 2) - _DIGEST_BYTES
+    n_bytes = file.seek(0, 2) - _DIGEST_BYTES
     file.seek(0)
     digest = hashlib.sha256()
-    while rest > 0:
-        piece = file.read(min(_CHUNK, rest))
+    while n_bytes > 0:
+        piece = file.read(min(_CHUNK, n_bytes))
         if not piece:
             return False
         digest.update(piece)
-        rest -= len(piece)
+        n_bytes -= len(piece)
     valid = file.read(_DIGEST_BYTES) == digest.digest()
     file.seek(0)
     return valid
@@ -133,14 +133,14 @@ def add_resume_hint(path: str | Path | None = None, *, has_checkpoint: bool = Tr
         yield
     except ExecutorError as error:
         if path is not None and Path(path).exists():
-            rest = f"the completed part is in {path}; repeat the same call or command to resume from it."
+            hint = f"the completed part is in {path}; repeat the same call or command to resume from it."
         elif path is not None:
-            rest = f"nothing has been saved in {path} yet; start again."
+            hint = f"nothing has been saved in {path} yet; start again."
         elif not has_checkpoint:
-            rest = "nothing was saved; start again when the cluster is available, or without one."
+            hint = "nothing was saved; start again when the cluster is available, or without one."
         else:
-            rest = "nothing was saved; with checkpoint=, coaltree.greedy and coaltree.mcmc can resume after an interruption."
-        raise ExecutorError(f"{error}; {rest}") from None
+            hint = "nothing was saved; with checkpoint=, coaltree.greedy and coaltree.mcmc can resume after an interruption."
+        raise ExecutorError(f"{error}; {hint}") from None
 
 
 class Round(NamedTuple):

@@ -255,7 +255,7 @@ def mcmc(
             plan = plan._replace(n_samples=int(record.done[0]))
             result = _make_result(record.until(plan.n_samples), chains, plan, warmup, leaf_names)
             if result.converged or not in_time or time.monotonic() > start + limit:
-                result.say_why_stopped(plan.n_samples, None if result.converged and in_time else limit)
+                result.add_stop_reason(plan.n_samples, None if result.converged and in_time else limit)
                 break
             plan = plan._replace(n_samples=check_at(plan.n_samples, plan.n_samples + 1))
             record = record.with_room(plan.n_samples)

@@ -96,17 +96,21 @@ def posterior_draws(
     plan = _plan(*X.shape)
     models: list[tuple[NormalScores | None, Process]] = [(None, process), scored or (None, process)]
     chains = [_init_chain(X, *model, tree, seed, hold_noise) for model, seed in zip(models, seeds, strict=True)]
-    found: list[list[Draw]] = [[] for _ in chains]
+    draws_by_chain: list[list[Draw]] = [[] for _ in chains]
     bounds = np.unique(np.linspace(0, plan.n_sweeps, N_REPORTS + 1).astype(int))
     threads = ThreadExecutor(thread_count(n_jobs))
     for first, last in pairwise(bounds.tolist()):
         tasks = [(chain, tree.leaf_names, plan, first, last) for chain in chains]
         for number, (chain, draws) in enumerate(threads.run(_run_sweeps, tasks)):
             chains[number] = chain
-            found[number].extend(draws)
+            draws_by_chain[number].extend(draws)
         if progress:
             progress(last / plan.n_sweeps)
-    return [draw._replace(scores=scores) for (scores, _), draws in zip(models, found, strict=True) for draw in draws]
+    return [
+        draw._replace(scores=scores)
+        for (scores, _), draws in zip(models, draws_by_chain, strict=True)
+        for draw in draws
+    ]
 
 
 def _init_chain(

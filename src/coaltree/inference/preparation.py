@@ -182,32 +182,35 @@ def arrange(X: FloatArray, n_states: tuple[int, ...]) -> Arrangement:
     n_real = D - len(n_states)
     table = _Cells(X, n_states)
     picked = np.zeros(D, dtype=np.intp)
-    found = _refine(table, picked, np.zeros(n, dtype=np.uint64))
+    colouring = _refine(table, picked, np.zeros(n, dtype=np.uint64))
     work = 0
     for pick in range(1, MAX_PICKS + 1):
-        tied = _first_tied(table, found, picked)
+        tied = _first_tied(table, colouring, picked)
         work += n * D
         if tied is None or work > MAX_PICK_CELLS:
             break
         picked[tied] = pick
-        found = _refine(table, picked, found.rows)
+        colouring = _refine(table, picked, colouring.rows)
     columns = np.concatenate(
-        [np.argsort(found.columns[:n_real], kind="stable"), n_real + np.argsort(found.columns[n_real:], kind="stable")]
+        [
+            np.argsort(colouring.columns[:n_real], kind="stable"),
+            n_real + np.argsort(colouring.columns[n_real:], kind="stable"),
+        ]
     )
     starts = table.starts.tolist()
     codes = []
     for j in (columns[n_real:] - n_real).tolist():
-        colours = found.states[starts[j] : starts[j + 1]]
+        colours = colouring.states[starts[j] : starts[j + 1]]
         if len(colours) > MAX_SET_STATES and j in table.set_columns:  # sets may hold the first states only
             codes.append(np.arange(len(colours)))
         else:
             codes.append(np.argsort(np.argsort(colours, kind="stable"), kind="stable"))
-    signs = np.where(found.signs < 0, -1.0, 1.0)[columns[:n_real]]
+    signs = np.where(colouring.signs < 0, -1.0, 1.0)[columns[:n_real]]
     unsorted = Arrangement(np.arange(n), columns, signs, tuple(codes))
     return unsorted._replace(rows=sort_rows(unsorted.apply(X)))
 
 
-class _Found(NamedTuple):
+class _Colouring(NamedTuple):
     """Colours after refinement."""
 
     rows: Colours
@@ -234,7 +237,7 @@ class _Cells:
         self.state = known_codes + self.starts[:-1]  # numbered through all columns
 
 
-def _refine(cells: _Cells, picked: IntArray, rows: Colours) -> _Found:
+def _refine(cells: _Cells, picked: IntArray, rows: Colours) -> _Colouring:
     """Refine colours until no more rows and columns are distinguished.
 
     Picked columns show their number, and as far as they are still open their sign and codes.
@@ -267,24 +270,24 @@ def _refine(cells: _Cells, picked: IntArray, rows: Colours) -> _Found:
         sums = _mix(codes ^ row_colours).sum(axis=0)
         columns = np.append(real_columns, _mix(sums + np.uint64(1) ^ seeds[n_real:]))
         rows = _mix(np.hstack([real, codes]) ^ columns).sum(axis=1)
-        found = _Found(rows, columns, signs, states)
+        colouring = _Colouring(rows, columns, signs, states)
         before, n_colours = n_colours, len(np.unique(rows)) + len(np.unique(columns)) + int(np.count_nonzero(signs))
-        if n_colours <= before or _first_tied(cells, found, picked) is None:
+        if n_colours <= before or _first_tied(cells, colouring, picked) is None:
             break
-    return found
+    return colouring
 
 
-def _first_tied(cells: _Cells, found: _Found, picked: IntArray) -> int | None:
+def _first_tied(cells: _Cells, colouring: _Colouring, picked: IntArray) -> int | None:
     """Return the column with the smallest colour that equals another, or whose sign or states are open."""
-    _, inverse, counts = np.unique(found.columns, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(colouring.columns, return_inverse=True, return_counts=True)
     tied = counts[inverse] > 1
-    tied[: cells.n_real] |= found.signs == 0
+    tied[: cells.n_real] |= colouring.signs == 0
     column = np.repeat(np.arange(len(cells.starts) - 1), np.diff(cells.starts))
-    order = np.lexsort((found.states, column))
-    equal = (np.diff(found.states[order]) == 0) & (np.diff(column[order]) == 0)
+    order = np.lexsort((colouring.states, column))
+    equal = (np.diff(colouring.states[order]) == 0) & (np.diff(column[order]) == 0)
     tied[cells.n_real + column[order][:-1][equal]] = True
     open_columns = np.flatnonzero(tied & (picked == 0))
-    return int(open_columns[np.argmin(found.columns[open_columns])]) if len(open_columns) else None
+    return int(open_columns[np.argmin(colouring.columns[open_columns])]) if len(open_columns) else None
 
 
 def _break_ties(states: Colours) -> Colours:

@@ -409,7 +409,7 @@ class MCMCResult(TreeSample):
             return ""
         return " If that does not help, add heated chains (n_heated=1), which move between groups of trees."
 
-    def say_why_stopped(self, n_samples: int, limit: float | None) -> None:
+    def add_stop_reason(self, n_samples: int, limit: float | None) -> None:
         """Add to the verdict of a run of n_samples="auto" whether it stopped at convergence or at a time limit."""
         if limit is None:
             why = f"They stopped when they had converged, after {n_samples:,} samples each."

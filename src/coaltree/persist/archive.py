@@ -215,12 +215,12 @@ def to_json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="surrogatepass")
 
 
-def from_json(data: bytes, what: str = "its model.json") -> Any:
+def from_json(data: bytes, source: str = "its model.json") -> Any:
     """Read strict JSON."""
     try:
         return json.loads(data.decode(errors="surrogatepass"), parse_constant=_reject_constant)
     except (ValueError, RecursionError):
-        raise InputError(f"{what} is not JSON") from None
+        raise InputError(f"{source} is not JSON") from None
 
 
 def _reject_constant(constant: str) -> None:
@@ -240,14 +240,14 @@ def read_number(value: Any, what: str) -> float:
     return read_finite(value, what)
 
 
-def read_finite(value: Any, what: str) -> float:
+def read_finite(value: Any, subject: str) -> float:
     """Return a finite number."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return float(value)
         except OverflowError:
             pass
-    raise _type_error(value, what, "a number")
+    raise _type_error(value, subject, "a number")
 
 
 def read_integer(value: Any, what: str, minimum: int = 0) -> int:

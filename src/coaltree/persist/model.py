@@ -83,8 +83,8 @@ _CUT_RULES = (*CUT_RULES, *DEFAULT_WORDS)
 
 
 @dataclass(frozen=True, eq=False)
-class ModelState:
-    """The state of a fitted estimator that is stored; everything else is computed from it.
+class ModelRecord:
+    """The content of a model file. Everything else about a fitted estimator is computed from it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class ModelState:
         The fitted process, over the encoded columns.
     matrix : ndarray of shape (n_rows, n_columns)
         The encoded table.
-    found : Tree or TreeSample
+    trees : Tree or TreeSample
         The tree, or the sample of trees with log joints and log ratios: an SMCResult or an MCMCResult.
     remarks : tuple of str
         Remarks about the table and the fit.
@@ -135,7 +135,7 @@ class ModelState:
     encoding: Encoding
     process: Process
     matrix: FloatArray
-    found: Tree | TreeSample
+    trees: Tree | TreeSample
     remarks: tuple[str, ...]
     constants: tuple[float | None, ...]
     indicator_features: tuple[int, ...]
@@ -154,20 +154,20 @@ class ModelState:
     @property
     def tree(self) -> Tree:
         """The tree, or the summary of the sample of trees."""
-        if not isinstance(self.found, TreeSample):
-            return self.found
-        of_file = self.parameters
-        return self.found.summarize(of_file.get("summary", "ccd0"), of_file.get("summary_heights", "mean"))
+        if not isinstance(self.trees, TreeSample):
+            return self.trees
+        kind, heights = self.parameters.get("summary", "ccd0"), self.parameters.get("summary_heights", "mean")
+        return self.trees.summarize(kind, heights)
 
     def to_bytes(self) -> bytes:
         """Return the content of a model file; the same for the same model."""
-        trees = trees_to_members(self.found)
+        tree_members = trees_to_members(self.trees)
         members = {
-            "model.json": to_json(self._facts(trees)),
+            "model.json": to_json(self._facts(tree_members)),
             "matrix.npy": array_to_bytes(self.matrix, "<f8"),
-            **trees.members,
-            **(runs_to_members(self.found) if isinstance(self.found, SMCResult) else {}),
-            **(chains_to_members(self.found) if isinstance(self.found, MCMCResult) else {}),
+            **tree_members.members,
+            **(runs_to_members(self.trees) if isinstance(self.trees, SMCResult) else {}),
+            **(chains_to_members(self.trees) if isinstance(self.trees, MCMCResult) else {}),
         }
         if self.labels is not None:
             members["labels.npy"] = array_to_bytes(self.labels, "<i4")
@@ -176,7 +176,7 @@ class ModelState:
             members |= draws_to_members(self.prediction, self.matrix[self.prediction_rows])
         return pack(members)
 
-    def _facts(self, trees: TreeMembers) -> dict[str, Any]:
+    def _facts(self, tree_members: TreeMembers) -> dict[str, Any]:
         return {
             "about": _ABOUT,
             "format": FORMAT,
@@ -190,10 +190,10 @@ class ModelState:
             "process": process_to_json(self.process),
             "prediction_seed": self.prediction_seed,
             "draws": self._draws_to_json(),
-            "n_distinct_trees": trees.n_distinct,
-            "n_sampled_trees": trees.n_sampled,
-            "n_runs": len(self.found.n_ancestors) if isinstance(self.found, SMCResult) else None,
-            "chains": chains_to_json(self.found) if isinstance(self.found, MCMCResult) else None,
+            "n_distinct_trees": tree_members.n_distinct,
+            "n_sampled_trees": tree_members.n_sampled,
+            "n_runs": len(self.trees.n_ancestors) if isinstance(self.trees, SMCResult) else None,
+            "chains": chains_to_json(self.trees) if isinstance(self.trees, MCMCResult) else None,
             "log_evidence": None if self.log_evidence is None else number_to_json(self.log_evidence),
             "clusters_chosen_by": self.clusters_chosen_by,
             "search": self.search,
@@ -203,7 +203,7 @@ class ModelState:
             "indicator_features": list(self.indicator_features),
             "remarks": list(self.remarks),
             "id_column": self.id_column,
-            "row_names": list(self.found.leaf_names),
+            "row_names": list(self.trees.leaf_names),
         }
 
     def _draws_to_json(self) -> dict[str, Any] | None:
@@ -212,8 +212,8 @@ class ModelState:
         return draws_to_json(self.prediction, self.matrix[self.prediction_rows]) | {"n_rows": len(self.prediction_rows)}
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "The model") -> ModelState:
-        """Read the content of a model file; messages call it `source`. See `read_model_state`."""
+    def from_bytes(cls, data: bytes, source: str = "The model") -> ModelRecord:
+        """Read the content of a model file; messages call it `source`. See `read_model_record`."""
         return _read_file(io.BytesIO(data), len(data), source)
 
 
@@ -235,14 +235,14 @@ def write_model(model: FittedModel, path: str | Path, settings: Settings | None 
     InputError
         If it cannot be written, or a parameter cannot be stored.
     """
-    write_atomic(path, to_state(model, settings).to_bytes())
+    write_atomic(path, make_record(model, settings).to_bytes())
 
 
-def to_state(model: FittedModel, settings: Settings | None = None) -> ModelState:
-    """Return the state of a fitted model that is stored; see `write_model`."""
+def make_record(model: FittedModel, settings: Settings | None = None) -> ModelRecord:
+    """Return the content of the file of a fitted model; see `write_model`."""
     parameters = parameter_values(settings or model.settings)
     del parameters["client"]  # a connection of this process
-    state = ModelState(
+    record = ModelRecord(
         model.settings._estimator,
         parameters,
         model.encoding,
@@ -265,77 +265,77 @@ def to_state(model: FittedModel, settings: Settings | None = None) -> ModelState
         model.prediction_seed,
     )
     if model.known_predictor is None or model.uses_sample:
-        return state
+        return record
     draws = tuple(model.known_predictor.ensemble.draws)
-    return replace(state, prediction_rows=model.prediction_rows, prediction=draws)
+    return replace(record, prediction_rows=model.prediction_rows, prediction=draws)
 
 
-def from_state(state: ModelState, source: str) -> FittedModel:
-    """Return the fitted model of a state; messages call the file `source`.
+def restore_model(record: ModelRecord, source: str) -> FittedModel:
+    """Return the fitted model of a record; messages call the file `source`.
 
     Raises
     ------
     InputError
-        If the state is not that of a valid model.
+        If the record is not that of a valid model.
     """
-    if state.estimator not in SETTINGS:
-        raise invalid_model_error(source, InputError(f"it is a {state.estimator!r}, which is not known"))
-    kind = SETTINGS[state.estimator]
-    if set(state.parameters) - set(parameter_names(kind)):  # a later version can add parameters to the same format
-        raise newer_version_error(source, state.version)
+    if record.estimator not in SETTINGS:
+        raise invalid_model_error(source, InputError(f"it is a {record.estimator!r}, which is not known"))
+    kind = SETTINGS[record.estimator]
+    if set(record.parameters) - set(parameter_names(kind)):  # a later version can add parameters to the same format
+        raise newer_version_error(source, record.version)
     try:
-        return _restore(kind(**state.parameters), state)
+        return _restore(kind(**record.parameters), record)
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:
-        # Whatever a number does that no fit has found, the file is to blame.
+        # Numbers that no fit writes can fail anywhere: the file is to blame.
         raise invalid_model_error(source, error) from (None if isinstance(error, InputError) else error)
 
 
-def _restore(settings: Settings, state: ModelState) -> FittedModel:
-    check_settings(settings, len(state.matrix))
-    if isinstance(settings, ClusterSettings) and state.labels is None:
+def _restore(settings: Settings, record: ModelRecord) -> FittedModel:
+    check_settings(settings, len(record.matrix))
+    if isinstance(settings, ClusterSettings) and record.labels is None:
         raise InputError("it has no labels")
-    found, is_sample = state.found, isinstance(state.found, TreeSample)
+    trees, is_sample = record.trees, isinstance(record.trees, TreeSample)
     predictor = None
-    if state.prediction_rows is not None:
-        matrix, weights = state.matrix[state.prediction_rows], np.ones(len(state.prediction))
-        predictor = Predictor(state.prediction, weights, matrix, settings.n_jobs)
+    if record.prediction_rows is not None:
+        matrix, weights = record.matrix[record.prediction_rows], np.ones(len(record.prediction))
+        predictor = Predictor(record.prediction, weights, matrix, settings.n_jobs)
     return FittedModel(
         settings=settings,
-        encoding=state.encoding,
-        process=state.process,
-        matrix=state.matrix,
+        encoding=record.encoding,
+        process=record.process,
+        matrix=record.matrix,
         result=summarize(
-            found if isinstance(found, TreeSample) else explain(found, state.matrix, state.process),
-            state.matrix,
-            state.process,
+            trees if isinstance(trees, TreeSample) else explain(trees, record.matrix, record.process),
+            record.matrix,
+            record.process,
             settings,
         ),
-        sample=found if isinstance(found, TreeSample) else None,
-        log_evidence=state.log_evidence if is_sample else None,
-        search=None if is_sample else state.search,
-        neighbor_recall=None if is_sample else state.neighbor_recall,
-        labels=state.labels,
-        remarks=list(state.remarks),
-        constants=_constants(state),
-        incomplete_columns=state.indicator_features,
-        id_column=state.id_column,
-        feature_names=state.feature_names,
-        prediction_seed=state.prediction_seed,
+        sample=trees if isinstance(trees, TreeSample) else None,
+        log_evidence=record.log_evidence if is_sample else None,
+        search=None if is_sample else record.search,
+        neighbor_recall=None if is_sample else record.neighbor_recall,
+        labels=record.labels,
+        remarks=list(record.remarks),
+        constants=_constants(record),
+        incomplete_columns=record.indicator_features,
+        id_column=record.id_column,
+        feature_names=record.feature_names,
+        prediction_seed=record.prediction_seed,
         known_predictor=predictor,
     )
 
 
-def _constants(state: ModelState) -> list[Any]:
+def _constants(record: ModelRecord) -> list[Any]:
     """Return the only value of each column; None for columns with several or none."""
-    categories = iter(state.encoding.categories)
+    categories = iter(record.encoding.categories)
     constants: list[Any] = []
-    for kind, number in zip(state.encoding.kinds, state.constants, strict=True):
+    for kind, number in zip(record.encoding.kinds, record.constants, strict=True):
         known = next(categories) if kind == "categorical" else ()
         constants.append(known[0] if len(known) == 1 else number)
     return constants
 
 
-def read_model_state(path: str | Path) -> ModelState:
+def read_model_record(path: str | Path) -> ModelRecord:
     """Read the file of a model.
 
     Parameters
@@ -344,7 +344,7 @@ def read_model_state(path: str | Path) -> ModelState:
 
     Returns
     -------
-    ModelState
+    ModelRecord
 
     Raises
     ------
@@ -364,7 +364,7 @@ def read_model_state(path: str | Path) -> ModelState:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def _read_file(file: BinaryIO, size: int, source: str) -> ModelState:
+def _read_file(file: BinaryIO, size: int, source: str) -> ModelRecord:
     if size == 0:
         raise InputError(f"{source} is empty; a model file is expected, as model.save and coaltree fit write it.")
     try:
@@ -380,12 +380,12 @@ def _read_file(file: BinaryIO, size: int, source: str) -> ModelState:
                 f"it was written by an earlier version of coaltree ({facts.get('coaltree_version')}), in format {version}; "
                 f"this version reads format {FORMAT_VERSION}"
             )
-        state = None if version > FORMAT_VERSION else _read_state(facts, archive)
+        record = None if version > FORMAT_VERSION else _read_record(facts, archive)
     except InputError as error:
         raise invalid_model_error(source, error) from None
-    if state is None:
+    if record is None:
         raise newer_version_error(source, facts.get("coaltree_version"))
-    return state
+    return record
 
 
 def _open(file: BinaryIO) -> tuple[Archive, dict[str, Any]]:
@@ -419,7 +419,7 @@ def newer_version_error(source: str, version: object) -> InputError:
     return InputError(f"{source} was written by a later version of coaltree{which}: update coaltree to read it.")
 
 
-def _read_state(facts: Mapping[str, Any], archive: Archive) -> ModelState:
+def _read_record(facts: Mapping[str, Any], archive: Archive) -> ModelRecord:
     def fact(name: str) -> Any:
         return read_field(facts, name, "model.json")
 
@@ -434,7 +434,7 @@ def _read_state(facts: Mapping[str, Any], archive: Archive) -> ModelState:
     if np.isinf(matrix).any():
         raise InputError("its matrix.npy holds infinite numbers")
     process.resolve(matrix)
-    found = read_trees(
+    trees = read_trees(
         archive,
         names,
         read_integer(fact("n_distinct_trees"), "n_distinct_trees", 1),
@@ -445,27 +445,27 @@ def _read_state(facts: Mapping[str, Any], archive: Archive) -> ModelState:
         raise InputError("feature_names_in are not the names of its columns")
     evidence = _optional(fact("log_evidence"), lambda value: read_number(value, "log_evidence"))
     chains = fact("chains")
-    if (evidence is not None) != (isinstance(found, TreeSample) and chains is None):
+    if (evidence is not None) != (isinstance(trees, TreeSample) and chains is None):
         raise InputError("log_evidence and a sample by sequential Monte Carlo must occur together")
     if chains is not None:
-        if not isinstance(found, TreeSample):
+        if not isinstance(trees, TreeSample):
             raise InputError("it has chains but no sample of trees")
-        found = read_chains(archive, found, chains, process)
+        trees = read_chains(archive, trees, chains, process)
     n_runs = _optional(fact("n_runs"), lambda value: read_integer(value, "n_runs", 1))
     if n_runs is not None:
-        if evidence is None or not isinstance(found, TreeSample):
+        if evidence is None or not isinstance(trees, TreeSample):
             raise InputError("it has n_runs but no sample of trees")
-        found = read_runs(archive, found, n_runs, evidence, process)
+        trees = read_runs(archive, trees, n_runs, evidence, process)
     labels = read_labels(archive, len(names)) if fact("n_clusters") is not None else None
     if labels is not None and fact("n_clusters") != labels.max() + 1:
         raise InputError("n_clusters is not the number of its clusters")
-    return ModelState(
+    return ModelRecord(
         read_text(fact("estimator"), "estimator"),
         parameters_from_json(fact("parameters")),
         encoding,
         process,
         matrix,
-        found,
+        trees,
         _read_texts(fact("remarks"), "remarks"),
         _read_constants(fact("constants"), encoding),
         _read_positions(fact("indicator_features"), encoding),

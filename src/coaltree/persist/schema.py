@@ -124,31 +124,31 @@ def encoding_from_json(value: Any) -> Encoding:
     categories: list[tuple[Category, ...]] = []
     for column in read_list(value, "columns"):
         name = read_text(read_field(column, "name", "a column"), "the name of a column")
-        what = f"column {name!r}"
-        kind = read_field(column, "kind", what)
-        used.append(read_bool(read_field(column, "used", what), f"'used' of {what}"))
+        subject = f"column {name!r}"
+        kind = read_field(column, "kind", subject)
+        used.append(read_bool(read_field(column, "used", subject), f"'used' of {subject}"))
         if kind == "real":
             center, scale = (
-                read_finite(read_field(column, part, what), f"{part} of {what}") for part in ("center", "scale")
+                read_finite(read_field(column, part, subject), f"{part} of {subject}") for part in ("center", "scale")
             )
             if scale <= 0:
-                raise InputError(f"scale of {what} is {scale:g}, not positive")
+                raise InputError(f"scale of {subject} is {scale:g}, not positive")
             moments.append((center, scale))
-            powers.append(_read_power(column["power"], what) if "power" in column else None)
-            if read_bool(read_field(column, "time", what), f"'time' of {what}"):
+            powers.append(_read_power(column["power"], subject) if "power" in column else None)
+            if read_bool(read_field(column, "time", subject), f"'time' of {subject}"):
                 times.append(name)
         elif kind == "categorical":
-            values = read_list(read_field(column, "categories", what), f"categories of {what}")
-            types = read_list(read_field(column, "types", what), f"types of {what}")
+            values = read_list(read_field(column, "categories", subject), f"categories of {subject}")
+            types = read_list(read_field(column, "types", subject), f"types of {subject}")
             if len(types) != len(values):
-                raise InputError(f"{what} has {len(values)} categories and {len(types)} types")
-            categories.append(tuple(_category(*pair, what) for pair in zip(values, types, strict=True)))
+                raise InputError(f"{subject} has {len(values)} categories and {len(types)} types")
+            categories.append(tuple(_category(*pair, subject) for pair in zip(values, types, strict=True)))
             if len({(type(category), category) for category in categories[-1]}) < len(values) or (
                 used[-1] and len(values) < 2
             ):
-                raise InputError(f"{what} has too few categories, or categories that are not distinct")
+                raise InputError(f"{subject} has too few categories, or categories that are not distinct")
         else:
-            raise InputError(f"{what} is of the kind {kind!r}, which is neither real nor categorical")
+            raise InputError(f"{subject} is of the kind {kind!r}, which is neither real nor categorical")
         names.append(name)
         kinds.append(kind)
     if not names or len(set(names)) < len(names):
@@ -166,25 +166,25 @@ def encoding_from_json(value: Any) -> Encoding:
     )
 
 
-def _read_power(value: Any, what: str) -> PowerTransform:
+def _read_power(value: Any, subject: str) -> PowerTransform:
     """Return the power transform of a column."""
     numbers = (
-        read_finite(read_field(value, part, f"power of {what}"), f"{part} of the power of {what}")
+        read_finite(read_field(value, part, f"power of {subject}"), f"{part} of the power of {subject}")
         for part in PowerTransform._fields
     )
     power = PowerTransform(*numbers)
     if power.unit <= 0 or power.low >= power.high:
-        raise InputError(f"power of {what} has no positive unit, or no values between low and high")
+        raise InputError(f"power of {subject} has no positive unit, or no values between low and high")
     return power
 
 
-def _category(value: Any, kind: Any, what: str) -> Category:
+def _category(value: Any, kind: Any, subject: str) -> Category:
     if kind == "float":
-        return read_finite(value, f"a category of {what}")
+        return read_finite(value, f"a category of {subject}")
     if kind in ("str", "int", "bool") and type(value).__name__ == kind:
         category: Category = value
         return category
-    raise InputError(f"{what} has a category {quote(value)} that is not of the type {kind!r}")
+    raise InputError(f"{subject} has a category {quote(value)} that is not of the type {kind!r}")
 
 
 def count_states(encoding: Encoding) -> tuple[int, list[int]]:
@@ -256,21 +256,21 @@ class TreeMembers(NamedTuple):
     n_sampled: int | None  # None for one tree that is not a sample
 
 
-def trees_to_members(found: Tree | TreeSample) -> TreeMembers:
+def trees_to_members(source: Tree | TreeSample) -> TreeMembers:
     """Return the members for a tree or a sample of trees; each distinct tree is stored once."""
-    sample = found.trees if isinstance(found, TreeSample) else (found,)
+    sample = source.trees if isinstance(source, TreeSample) else (source,)
     # Compare by identity: samplers use the same object for the same tree.
     trees = list({id(tree): tree for tree in sample}.values())
     members = {
         "children.npy": array_to_bytes(np.stack([tree.children for tree in trees]), "<i4"),
         "heights.npy": array_to_bytes(np.stack([tree.merge_heights for tree in trees]), "<f8"),
     }
-    if not isinstance(found, TreeSample):
+    if not isinstance(source, TreeSample):
         return TreeMembers(members, 1, None)
     number = {id(tree): k for k, tree in enumerate(trees)}
     members["which.npy"] = array_to_bytes(np.array([number[id(tree)] for tree in sample]), "<i4")
-    members["weights.npy"] = array_to_bytes(found.weights, "<f8")
-    for name, logs in (("log_joints", found.log_joints), ("log_ratios", found.log_ratios)):
+    members["weights.npy"] = array_to_bytes(source.weights, "<f8")
+    for name, logs in (("log_joints", source.log_joints), ("log_ratios", source.log_ratios)):
         if logs is None:
             raise InputError(f"The sample has no {name}, which a model file needs; fit the model again.")
         members[f"{name}.npy"] = array_to_bytes(logs, "<f8")
@@ -370,28 +370,28 @@ def runs_to_members(sample: SMCResult) -> dict[str, bytes]:
 def read_runs(archive: Archive, sample: TreeSample, n_runs: int, log_evidence: float, process: Process) -> SMCResult:
     """Return a sample with the diagnostics that `runs_to_members` wrote."""
     lengths = {"run": n_runs, "merge": sample.n_leaves - 1, "tree": len(sample)}
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: archive.read_array(f"{name}.npy", dtype, tuple(lengths[axis] for axis in axes))
         for name, (dtype, axes) in _RUN_ARRAYS.items()
     }
     for name in ("run_log_evidences", "log_evidence_traces", "run_ess"):
-        if np.isnan(found[name]).any():
+        if np.isnan(fields[name]).any():
             raise InputError(f"its {name}.npy holds NaN")
     for name in ("n_ancestors", "runs"):
-        found[name] = found[name].astype(np.intp)
-    if found["runs"].min() < 0 or found["runs"].max() >= n_runs:
+        fields[name] = fields[name].astype(np.intp)
+    if fields["runs"].min() < 0 or fields["runs"].max() >= n_runs:
         raise InputError("its runs.npy refers to a run that does not exist")
     with np.errstate(invalid="ignore", over="ignore"):  # evidences may be infinite
-        spread = float(np.std(found["run_log_evidences"], ddof=1)) if n_runs > 1 else math.nan
-    found |= {
+        spread = float(np.std(fields["run_log_evidences"], ddof=1)) if n_runs > 1 else math.nan
+    fields |= {
         "log_evidence": log_evidence,
         "log_evidence_se": spread / math.sqrt(n_runs),
-        "ess": found["run_ess"].sum(axis=0),
+        "ess": fields["run_ess"].sum(axis=0),
         "process": process,
         "remarks": [],
     }
     result = SMCResult.__new__(SMCResult)  # its constructor needs particles, which are not stored
-    result.__setstate__(sample.__getstate__() | found)
+    result.__setstate__(sample.__getstate__() | fields)
     result.remarks.extend(result._judgement())
     return result
 

@@ -160,9 +160,9 @@ def read_tree(data: bytes, kind: str, source: str) -> tuple[Tree, list[str]]:
     if not data.strip():
         raise InputError(f"{source} is empty; a tree is expected.")
     if kind == "model":
-        from .model import ModelState  # it imports the processes, which is slow
+        from .model import ModelRecord  # it imports the processes, which is slow
 
-        return ModelState.from_bytes(data, source).tree, []
+        return ModelRecord.from_bytes(data, source).tree, []
     readers: dict[str, Callable[[bytes], Tree]] = {
         "newick": lambda data: Tree.from_newick(data.decode()),
         "linkage": _from_linkage_csv,

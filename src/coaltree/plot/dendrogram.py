@@ -226,17 +226,17 @@ def frame_dendrogram(
         ax.set_ylim(places[::-1])
         ax.set_xlabel(height_label)
         ax.set_yticks([])
-        kept = "bottom"
+        visible_side = "bottom"
     else:
         ax.set_ylim(limits if orientation == "top" else limits[::-1])
         ax.set_xlim(places)
         ax.set_ylabel(height_label)
         ax.set_xticks([])
-        kept = "left"
+        visible_side = "left"
     for side, spine in ax.spines.items():
-        spine.set_visible(side == kept)
+        spine.set_visible(side == visible_side)
     # The axis spans exactly the heights of the tree.
-    ax.spines[kept].set_bounds(0.0, root)
+    ax.spines[visible_side].set_bounds(0.0, root)
 
 
 def draw_names(
@@ -312,12 +312,12 @@ def _draw_name_texts(
 
 def _choose_spaced(places: NDArray[np.float64], counts: NDArray[np.intp], distance: float) -> list[int]:
     """Choose tips at least a distance apart, those with the most leaves first."""
-    kept: list[int] = []
+    chosen: list[int] = []
     for k in np.argsort(-counts, kind="stable").tolist():
-        at = bisect(kept, k)
-        if all(abs(places[other] - places[k]) >= distance for other in kept[max(at - 1, 0) : at + 1]):
-            kept.insert(at, k)
-    return kept
+        at = bisect(chosen, k)
+        if all(abs(places[other] - places[k]) >= distance for other in chosen[max(at - 1, 0) : at + 1]):
+            chosen.insert(at, k)
+    return chosen
 
 
 def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
@@ -462,16 +462,16 @@ def dendrogram_bytes(
     with font_fallbacks(), matplotlib.rc_context({"svg.hashsalt": "coaltree"}):
         # Without a given size the axes fill the figure, so that names find their size, and the picture is cropped.
         ax = figure.add_subplot() if fixed else figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        named = names and visible.n_tips <= MAX_NAMED_LEAVES
-        as_texts = named and orientation in ("left", "right")
+        has_names = names and visible.n_tips <= MAX_NAMED_LEAVES
+        as_texts = has_names and orientation in ("left", "right")
         plot_dendrogram(
             tree,
             labels=clusters,
             ax=ax,
             orientation=orientation,
-            leaf_names="auto" if named and not as_texts else False,
+            leaf_names="auto" if has_names and not as_texts else False,
             max_leaf_names=MAX_NAMED_LEAVES,
-            support=named and isinstance(tree, SummaryTree),
+            support=has_names and isinstance(tree, SummaryTree),
             collapse=collapse,
         )
         if as_texts:
@@ -602,15 +602,15 @@ def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: floa
     ax.set_ylim(-reach, reach)
     angles = circle.angles(visible.positions[order])
     for angle, name in zip(angles.tolist(), names, strict=True):
-        left = math.cos(angle) < 0
+        is_left = math.cos(angle) < 0
         note = ax.text(
             1.02 * math.cos(angle),
             1.02 * math.sin(angle),
             name,
             fontsize=size,
-            rotation=math.degrees(angle) + (180 if left else 0),
+            rotation=math.degrees(angle) + (180 if is_left else 0),
             rotation_mode="anchor",
-            ha="right" if left else "left",
+            ha="right" if is_left else "left",
             va="center_baseline",
         )
         note.set_parse_math(False)

@@ -74,7 +74,7 @@ def plot_density(
     >>> ax = ct.plot_density(model)  # doctest: +SKIP
     """
     fitted = check_fitted_model(model)
-    across, along = _check_columns_xy(x, y, encoded_columns(fitted.encoding))
+    x_column, y_column = _check_columns_xy(x, y, encoded_columns(fitted.encoding))
     check_axes(ax)
     points: Any = resolution
     if isinstance(points, bool) or not isinstance(points, int | np.integer) or not 2 <= points <= 1000:
@@ -83,18 +83,18 @@ def plot_density(
     table = fitted.matrix
     require_matplotlib()
     ax = new_axes((5.6, 5.0)) if ax is None else ax
-    units = [_grid(column.scale.decode(table[:, column.position]), int(resolution)) for column in (across, along)]
-    density = _density(fitted, (across, along), units, table.shape[1])
+    units = [_grid(column.scale.decode(table[:, column.position]), int(resolution)) for column in (x_column, y_column)]
+    density = _density(fitted, (x_column, y_column), units, table.shape[1])
     levels = _levels(density, inside)
     if len(levels) > 1:
         ax.contourf(*units, density, levels=[*levels, max(density.max(), levels[-1]) * 1.001], cmap="Blues", alpha=0.9)
         ax.contour(*units, density, levels=levels, colors="white", linewidths=0.4)
     if tree:
-        _draw_tree(ax, fitted, (across, along))
+        _draw_tree(ax, fitted, (x_column, y_column))
     ax.set_xlim(units[0][0], units[0][-1])
     ax.set_ylim(units[1][0], units[1][-1])
-    set_axis_label(ax, "x", across.name)
-    set_axis_label(ax, "y", along.name)
+    set_axis_label(ax, "x", x_column.name)
+    set_axis_label(ax, "y", y_column.name)
     ax.tick_params(labelsize=SMALL_FONT)
     return ax
 
@@ -115,8 +115,8 @@ def _density(
         points[:, column.position] = column.scale.encode(values.ravel())
         log_slopes += column.scale.log_slope(values.ravel())
     log_density = model.predictor.log_density(points) + log_slopes
-    found: FloatArray = np.exp(log_density).reshape(len(grids[1]), len(grids[0]))
-    return found
+    density: FloatArray = np.exp(log_density).reshape(len(grids[1]), len(grids[0]))
+    return density
 
 
 def _levels(density: FloatArray, shares: FloatArray) -> list[float]:
@@ -188,9 +188,9 @@ def _check_columns_xy(
 
 def _check_shares(shares: Sequence[float]) -> FloatArray:
     try:
-        found = np.sort(np.asarray(shares, dtype=np.float64))
+        sorted_shares = np.sort(np.asarray(shares, dtype=np.float64))
     except (TypeError, ValueError):
-        found = np.empty(0)
-    if found.ndim != 1 or not len(found) or not np.all((found > 0) & (found < 1)):
+        sorted_shares = np.empty(0)
+    if sorted_shares.ndim != 1 or not len(sorted_shares) or not np.all((sorted_shares > 0) & (sorted_shares < 1)):
         raise InputError(f"shares is {quote(shares)}; it must hold numbers between 0 and 1.")
-    return found
+    return sorted_shares

@@ -52,12 +52,12 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
     >>> result = ct.mcmc([[0.0], [0.1], [3.0], [3.2]], ct.Brownian(), n_samples=500, random_state=0)
     >>> axes = ct.plot_traces(result)  # doctest: +SKIP
     """
-    found = _check_result(result, MCMCResult, "mcmc")
+    checked = _check_result(result, MCMCResult, "mcmc")
     panels = check_panels(axes, _TRACE_PANELS)
     require_matplotlib()
     panels = new_panels(_TRACE_PANELS, (6.5, 5.0)) if panels is None else panels
     for name, ax in panels.items():
-        for k, trace in enumerate(found.traces[name]):
+        for k, trace in enumerate(checked.traces[name]):
             ax.plot(
                 np.arange(len(trace)),
                 trace,
@@ -66,19 +66,19 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
                 alpha=0.8,
                 label=f"chain {k + 1}",
             )
-        ax.axvspan(0, found.warmup, color=_SHADE, linewidth=0, zorder=0)
-        ax.set_ylim(_axis_limits(found, name))
+        ax.axvspan(0, checked.warmup, color=_SHADE, linewidth=0, zorder=0)
+        ax.set_ylim(_axis_limits(checked, name))
         ax.margins(x=0.01)
         hide_spines(ax, "top", "right")
         ax.locator_params(axis="x", integer=True)
-    least = found.min_effective_samples
+    least = checked.min_effective_samples
     if np.isfinite(least):  # NaN if there are too few samples
-        title = f"R-hat {max(found.r_hat.values()):.3f}, {least:,.0f} effective samples"
+        title = f"R-hat {max(checked.r_hat.values()):.3f}, {least:,.0f} effective samples"
         panels["log_joint"].set_title(title, loc="left", fontsize=FONT + 1)
     panels["log_joint"].set_ylabel("log joint density")
     panels["root_height"].set_ylabel("root height")
     panels["root_height"].set_xlabel("sample (shaded: warm-up)")
-    if 1 < found.n_chains <= _MAX_NAMED:
+    if 1 < checked.n_chains <= _MAX_NAMED:
         legend = panels["log_joint"].legend(
             frameon=False,
             fontsize=SMALL_FONT,
@@ -90,10 +90,10 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
     return panels
 
 
-def _axis_limits(found: MCMCResult, name: str) -> tuple[float, float]:
+def _axis_limits(result: MCMCResult, name: str) -> tuple[float, float]:
     """Return the limits of an axis: everything after the warm-up, and as much again below and above."""
-    every = found.traces[name]
-    low, high = np.min(kept := every[:, found.warmup :]), np.max(kept)
+    every = result.traces[name]
+    low, high = np.min(kept := every[:, result.warmup :]), np.max(kept)
     room = (high - low) or 1.0
     low, high = max(every.min(), low - room), min(every.max(), high + room)
     return float(low - 0.05 * room), float(high + 0.05 * room)
@@ -131,13 +131,13 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
     >>> result = ct.smc([[0.0], [0.1], [3.0], [3.2]], ct.Brownian(), n_runs=2, random_state=0)
     >>> axes = ct.plot_evidence(result)  # doctest: +SKIP
     """
-    found = _check_result(result, SMCResult, "smc")
+    checked = _check_result(result, SMCResult, "smc")
     panels = check_panels(axes, _EVIDENCE_PANELS)
     require_matplotlib()
     panels = new_panels(_EVIDENCE_PANELS, (6.0, 5.0)) if panels is None else panels
-    n_runs, n_merges = found.run_ess.shape
+    n_runs, n_merges = checked.run_ess.shape
     merges = np.arange(1, n_merges + 1)
-    runs = zip(found.log_evidence_traces, found.run_ess, found.resampled, strict=True)
+    runs = zip(checked.log_evidence_traces, checked.run_ess, checked.resampled, strict=True)
     for k, (evidences, ess, resampled) in enumerate(runs):
         style: dict[str, Any] = {"color": PALETTE[k % len(PALETTE)], "linewidth": 1.2, "label": f"run {k}"}
         panels["evidence"].plot(merges, evidences, **style)
@@ -145,8 +145,8 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
         panels["ess"].plot(
             merges[resampled], ess[resampled], linestyle="none", marker="o", markersize=3, color=style["color"]
         )
-    spread = "" if math.isnan(found.log_evidence_se) else f" ± {found.log_evidence_se:.2g}"
-    panels["evidence"].set_title(f"log evidence {found.log_evidence:.6g}{spread}", loc="left", fontsize=FONT + 1)
+    spread = "" if math.isnan(checked.log_evidence_se) else f" ± {checked.log_evidence_se:.2g}"
+    panels["evidence"].set_title(f"log evidence {checked.log_evidence:.6g}{spread}", loc="left", fontsize=FONT + 1)
     panels["evidence"].set_ylabel("log evidence so far")
     panels["ess"].set_ylabel("effective sample size")
     panels["ess"].set_ylim(bottom=0.0)
@@ -160,9 +160,9 @@ def plot_evidence(result: SMCResult, *, axes: Mapping[str, Axes] | None = None) 
 
 
 def _check_result(result: Any, kind: type[Result], inference: str) -> Result:
-    found = getattr(result, "sample_", result)
-    if isinstance(found, kind):
-        return found
+    sample = getattr(result, "sample_", result)
+    if isinstance(sample, kind):
+        return sample
     raise InputError(
         f"result is of type {type(result).__name__}; it must be the result of {inference}(), or a model fitted with "
         f"inference={inference!r}."

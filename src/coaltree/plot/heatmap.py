@@ -84,17 +84,17 @@ def draw_dendrogram_panels(
     clusters = color_nodes(visible.original, visible.nodes, visible.n_tips, labels, colors).legend
     lines = _key_lines({"cluster": clusters, **key})
     if panels is None:
-        across = extent(visible, 40.0) if names else _ACROSS
+        default_height = extent(visible, 40.0) if names else _ACROSS
         size = (
             _TREE_WIDTH
-            + (width or across)
+            + (width or default_height)
             + _text_width(names, FONT)
             + _text_width([line for line, _ in lines], SMALL_FONT)
             + 0.9,
-            _text_width(above, FONT) + max(across + 0.9, _KEY_PITCH * len(lines)) + 0.2,
+            _text_width(above, FONT) + max(default_height + 0.9, _KEY_PITCH * len(lines)) + 0.2,
         )
-        panels = _new_panels(size, {"dendrogram": _TREE_WIDTH, name: width or across, "key": _KEY_WIDTH})
-        points = 72 * across
+        panels = _new_panels(size, {"dendrogram": _TREE_WIDTH, name: width or default_height, "key": _KEY_WIDTH})
+        points = 72 * default_height
     else:
         box = panels["dendrogram"].get_window_extent()
         points = 72 * box.height / panels["dendrogram"].figure.dpi
@@ -131,8 +131,8 @@ def _new_panels(size: tuple[float, float], widths: Mapping[str, float]) -> dict[
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=size, layout="constrained")
-    found: dict[str, Any] = figure.subplot_mosaic([list(widths)], width_ratios=list(widths.values()))
-    return found
+    panels: dict[str, Any] = figure.subplot_mosaic([list(widths)], width_ratios=list(widths.values()))
+    return panels
 
 
 def tip_edges(visible: VisibleTree) -> FloatArray:
@@ -233,7 +233,7 @@ def plot_heatmap(
     fitted = check_fitted_model(model)
     if missing not in ("mark", "fill"):
         raise InputError(f"missing is {quote(missing)}; it must be 'mark' or 'fill'.")
-    wanted = _check_columns(columns, encoded_columns(fitted.encoding))
+    shown_columns = _check_columns(columns, encoded_columns(fitted.encoding))
     if isinstance(labels, str) and labels == "auto":
         labels = fitted.labels
     labels = None if labels is None else list(labels)
@@ -242,12 +242,12 @@ def plot_heatmap(
     import matplotlib
 
     color_map = matplotlib.colormaps["RdBu_r"]
-    cells = cell_colors(fitted, wanted, visible, missing == "fill", color_map)
-    width = float(np.clip(_COLUMN_WIDTH * len(wanted), 1.0, 9.0))
-    names = [short_name(column.name) for column in wanted] if len(wanted) <= _MAX_NAMED else []
+    cells = cell_colors(fitted, shown_columns, visible, missing == "fill", color_map)
+    width = float(np.clip(_COLUMN_WIDTH * len(shown_columns), 1.0, 9.0))
+    names = [short_name(column.name) for column in shown_columns] if len(shown_columns) <= _MAX_NAMED else []
     panels = draw_dendrogram_panels(visible, labels, colors, axes, "table", width, names, cells.key)
     _draw_cells(panels, visible, names, cells)
-    if any(column.real for column in wanted):
+    if any(column.real for column in shown_columns):
         scale = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(-MAX_DEVIATION, MAX_DEVIATION), color_map)
         draw_color_bar(
             panels, scale, "standard deviations\nfrom the mean", extend="both", extendfrac=0.03, ticks=[-2, 0, 2]
@@ -273,24 +273,24 @@ def _draw_cells(panels: DendrogramPanels, visible: VisibleTree, names: list[str]
     ax.tick_params(axis="x", length=0)
 
 
-def _check_columns(wanted: Sequence[str] | None, known: list[EncodedColumn]) -> list[EncodedColumn]:
-    if not known:
+def _check_columns(columns: Sequence[str] | None, all_columns: list[EncodedColumn]) -> list[EncodedColumn]:
+    if not all_columns:
         raise InputError("No column of the table is in use, so there is nothing to draw next to the tree.")
-    by_name = {column.name: column for column in known}
-    if wanted is not None:
-        names = [wanted] if isinstance(wanted, str) else list(wanted)
+    by_name = {column.name: column for column in all_columns}
+    if columns is not None:
+        names = [columns] if isinstance(columns, str) else list(columns)
         absent = [name for name in names if name not in by_name]
         if absent or not names:
             raise InputError(
                 f"columns names {listing(absent) if absent else 'none'}; it must name columns in use, which are "
                 f"{listing(by_name)}."
             )
-        known = [by_name[name] for name in names]
-    if len(known) > MAX_COLUMNS:
+        all_columns = [by_name[name] for name in names]
+    if len(all_columns) > MAX_COLUMNS:
         raise InputError(
-            f"{len(known):,} columns are too many for a figure; the limit is {MAX_COLUMNS}. Name some of them in columns."
+            f"{len(all_columns):,} columns are too many for a figure; the limit is {MAX_COLUMNS}. Name some of them in columns."
         )
-    return known
+    return all_columns
 
 
 class CellColors(NamedTuple):
@@ -386,11 +386,11 @@ def _fill_missing(model: FittedModel, table: FloatArray) -> FloatArray:
     rows = np.flatnonzero(incomplete.any(axis=1))
     if not len(rows):
         return table
-    found = model.expected_cells(table[rows])
+    predictions = model.expected_cells(table[rows])
     best = np.empty((len(rows), table.shape[1]))
-    best[:, found.real] = found.mean
-    for k, column in enumerate(found.categorical):
-        best[:, column] = found.probability[:, found.start[k] : found.start[k + 1]].argmax(axis=1)
+    best[:, predictions.real] = predictions.mean
+    for k, column in enumerate(predictions.categorical):
+        best[:, column] = predictions.probability[:, predictions.start[k] : predictions.start[k + 1]].argmax(axis=1)
     filled = table.copy()
     filled[rows] = np.where(incomplete[rows], best, table[rows])
     return filled
@@ -446,9 +446,9 @@ def plot_co_clustering(
             "with plot_dendrogram instead."
         )
     if isinstance(sample, Cut) and n_clusters is None and height is None:
-        together = co_clustering_matrix(trees, sample)
+        probabilities = co_clustering_matrix(trees, sample)
     else:
-        together = trees.co_clustering(n_clusters=n_clusters, height=height)
+        probabilities = trees.co_clustering(n_clusters=n_clusters, height=height)
     labels = getattr(sample, "labels_", None)
     visible = select_visible(trees.ccd0() if trees is sample else sample.tree_, None)
     require_matplotlib()
@@ -456,7 +456,7 @@ def plot_co_clustering(
     panels = draw_dendrogram_panels(visible, labels, None, axes, "matrix", 0.0, (), {})
     order, edges = visible.original.leaf_order, tip_edges(visible)
     mesh = panels.panel.pcolormesh(
-        edges, edges, together[order][:, order], cmap="Blues", vmin=0.0, vmax=1.0, rasterized=True
+        edges, edges, probabilities[order][:, order], cmap="Blues", vmin=0.0, vmax=1.0, rasterized=True
     )
     panels.panel.set_xlim(edges[0], edges[-1])
     panels.panel.set_xticks([])

@@ -121,12 +121,12 @@ def color_nodes(
     # A subtree has one cluster if the cluster never changes between neighbouring leaves.
     changes = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
     begin = tree.first_positions[nodes]
-    one = changes[begin] == changes[begin + tree.leaf_counts[nodes] - 1]
+    is_one_cluster = changes[begin] == changes[begin + tree.leaf_counts[nodes] - 1]
     # Clusters of tips come first: among them no colour is used twice before all others are used.
     tips = np.argsort(begin[:n_tips])
-    palette = _palette(clusters, np.concatenate([ordered[begin[tips][one[tips]]], ordered]), colors)
+    palette = _palette(clusters, np.concatenate([ordered[begin[tips][is_one_cluster[tips]]], ordered]), colors)
     shades = [palette[code] for code in range(n_clusters)] + [MIXED]
-    of_nodes = np.where(one, ordered[begin], n_clusters)
+    of_nodes = np.where(is_one_cluster, ordered[begin], n_clusters)
     if not 1 < n_clusters <= MAX_LEGEND:
         return NodeColors(shades, of_nodes, {})
     return NodeColors(shades, of_nodes, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)})

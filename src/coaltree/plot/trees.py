@@ -115,7 +115,7 @@ def plot_trees(
 
     middle = sample.ccd0()
     visible = select_visible(middle, None)
-    drawn = choose_evenly(sample, max_trees)
+    chosen = choose_evenly(sample, max_trees)
     sideways = orientation in ("left", "right")
     names = visible.tip_labels() if leaf_names in (True, "auto") else []
     points = None
@@ -124,9 +124,9 @@ def plot_trees(
         across = extent(visible, 40.0) if names else 4.6
         ax = new_axes((5.5 + longest, across + 0.9) if sideways else (max(across + 0.9, 3.0), 4.0 + longest))
         points = 72 * across
-    opacity = max(_DARKNESS / len(drawn), _LEAST_ALPHA) if alpha is None else alpha
-    shades = _topology_colors(sample, drawn)
-    segments = np.concatenate([straight_branches(sample.trees[k], visible) for k in drawn])
+    opacity = max(_DARKNESS / len(chosen), _LEAST_ALPHA) if alpha is None else alpha
+    shades = _topology_colors(sample, chosen)
+    segments = np.concatenate([straight_branches(sample.trees[k], visible) for k in chosen])
     ax.add_collection(
         LineCollection(
             list(segments[:, :, ::-1] if sideways else segments),
@@ -145,7 +145,7 @@ def plot_trees(
             ),
             autolim=False,
         )
-    highest = max(float(middle.heights[-1]), *(float(sample.trees[k].heights[-1]) for k in drawn))
+    highest = max(float(middle.heights[-1]), *(float(sample.trees[k].heights[-1]) for k in chosen))
     frame_dendrogram(ax, visible, orientation, height_label, highest)
     draw_names(ax, visible, names, orientation, points, insist=leaf_names is True)
     return ax
@@ -157,8 +157,8 @@ def choose_evenly(sample: TreeSample, count: int) -> list[int]:
     if len(weights) <= count and np.all(weights == weights[0]):
         return list(range(len(weights)))
     at = (np.arange(count) + 0.5) / count
-    found: list[int] = np.minimum(np.searchsorted(np.cumsum(weights), at), len(weights) - 1).tolist()
-    return found
+    chosen: list[int] = np.minimum(np.searchsorted(np.cumsum(weights), at), len(weights) - 1).tolist()
+    return chosen
 
 
 def straight_branches(tree: Tree, visible: VisibleTree) -> FloatArray:
@@ -170,7 +170,7 @@ def straight_branches(tree: Tree, visible: VisibleTree) -> FloatArray:
     return np.stack([positions[ends], tree.heights[ends]], axis=2)
 
 
-def _topology_colors(sample: TreeSample, drawn: list[int]) -> list[str]:
+def _topology_colors(sample: TreeSample, chosen: list[int]) -> list[str]:
     """Return the colour of each drawn tree: frequent topologies have their own."""
     topologies = [frozenset(clade_masks(tree)) for tree in sample.trees]
     shares: dict[frozenset[int], float] = {}
@@ -178,7 +178,7 @@ def _topology_colors(sample: TreeSample, drawn: list[int]) -> list[str]:
         shares[topology] = shares.get(topology, 0.0) + weight
     frequent = sorted(shares, key=lambda own: -shares[own])[:N_COLORED]
     colors = dict(zip(frequent, PALETTE, strict=False))
-    return [colors.get(topologies[k], MIXED) for k in drawn]
+    return [colors.get(topologies[k], MIXED) for k in chosen]
 
 
 def plot_tanglegram(
@@ -233,7 +233,7 @@ def plot_tanglegram(
         raise InputError(f"The right tree is not over the leaves of the left one: {differences}.")
     if titles is not None and (isinstance(titles, str) or len(titles) != 2):
         raise InputError(f"titles is {titles!r}; it must be two texts or None.")
-    given = check_panels(axes, _PANELS)
+    panels_given = check_panels(axes, _PANELS)
     require_matplotlib()
     from matplotlib.collections import LineCollection
 
@@ -242,7 +242,7 @@ def plot_tanglegram(
         left, right = untangle_trees(left, right)
     clusters = None if labels is None else list(labels)
     shades, of_leaves, _ = color_nodes(left, np.arange(left.n_leaves), left.n_leaves, clusters, None)
-    panels = _new_panels(left) if given is None else given
+    panels = _new_panels(left) if panels_given is None else panels_given
     for name, tree in (("left", left), ("right", right)):
         plot_dendrogram(
             tree,
@@ -418,16 +418,16 @@ def plot_lineages(
         ends, counts = [0.0, *middle.low, top], [n, *middle.counts, 1]
         ax.step(ends, counts, where="post", color=shade, linewidth=1.6, label="sample, median")
     else:
-        many = len(members) > 1
+        are_many = len(members) > 1
         for k, tree in enumerate(members):
             heights = np.concatenate([[0.0], np.unique(tree.merge_heights), [top]])
             ax.step(
                 heights,
                 live_lineages(tree, heights),
                 where="post",
-                color=color or (PLAIN if not many else PALETTE[k % len(PALETTE)]),
-                linewidth=1.0 if many else 1.6,
-                label="tree" if not many else None,
+                color=color or (PLAIN if not are_many else PALETTE[k % len(PALETTE)]),
+                linewidth=1.0 if are_many else 1.6,
+                label="tree" if not are_many else None,
             )
     ax.set_yscale("log")
     ax.set_ylim(0.9, 1.1 * n + 0.1)

@@ -149,7 +149,7 @@ class UnseenColumns:
         same: FloatArray,
         other: FloatArray,
         rng: np.random.Generator,
-        found: Mutations,
+        mutations: Mutations,
     ) -> None:
         """Draw the copies from the root to the leaves, and add what happens to them to `found`."""
         n, q, rate, noise = tree.n_leaves, self.share[copies], self.rate[copies], self.noise[copies]
@@ -167,16 +167,16 @@ class UnseenColumns:
                 left = rng.random(len(copies)) * (kept - np.expm1(-x) * (to_state + to_other)) - kept
                 redrawn = left >= 0
                 drawn = left < -np.expm1(-x) * to_state
-                found.events[:] += np.where(redrawn, draw_events(x, rng), 0)
+                mutations.events[:] += np.where(redrawn, draw_events(x, rng), 0)
             has_state[node] = np.where(redrawn, drawn, above)
-            found.of_state[:] += redrawn & drawn
-            found.of_others[:] += redrawn & ~drawn
+            mutations.of_state[:] += redrawn & drawn
+            mutations.of_others[:] += redrawn & ~drawn
             if node < n and noise.any():
                 by_noise = noise * q
                 chance = np.where(has_state[node], by_noise / (by_noise + 1 - noise), 1.0)
                 shown = self.observed[node, copies] & (rng.random(len(copies)) < chance)
-                found.of_state[:] += shown
-                found.by_noise[:] += shown
+                mutations.of_state[:] += shown
+                mutations.by_noise[:] += shown
 
 
 class Mutations(NamedTuple):

@@ -130,12 +130,13 @@ class Gaussian(Process):
         at_once = int(np.sum(tree.merge_heights == 0))  # those come first
         if len(exact) == 0 or at_once == 0:
             return []
-        known = np.zeros((len(X) + at_once, len(exact)), dtype=np.bool_)  # below each node, some cell of the column
-        known[: len(X)] = ~np.isnan(X[:, exact])
+        # Whether some cell of the column is observed below each node
+        is_observed = np.zeros((len(X) + at_once, len(exact)), dtype=np.bool_)
+        is_observed[: len(X)] = ~np.isnan(X[:, exact])
         count = 0
         for node, (left, right) in enumerate(tree.children[:at_once].tolist(), len(X)):
-            count += bool(np.any(known[left] & known[right]))
-            known[node] = known[left] | known[right]
+            count += bool(np.any(is_observed[left] & is_observed[right]))
+            is_observed[node] = is_observed[left] | is_observed[right]
         if count == 0:
             return []
         which = "real cell without noise" if self.noisy else "real cell"
@@ -360,9 +361,9 @@ class GaussianSampler(ParameterSampler[AnyGaussian]):
         return np.maximum(process.noise, 1.01 * least)
 
     def _contrasts(self, tree: Tree, heights: FloatArray, noise: FloatArray | float) -> Contrasts:
-        return Contrasts.of(self._weighted(tree), self._prior, [heights], noise)
+        return Contrasts.of(self._weighted_trees(tree), self._prior, [heights], noise)
 
-    def _weighted(self, tree: Tree) -> WeightedTrees:
+    def _weighted_trees(self, tree: Tree) -> WeightedTrees:
         return WeightedTrees([tree], np.ones(1), self.table)
 
     def _draw_column_noises(
@@ -376,6 +377,8 @@ class GaussianSampler(ParameterSampler[AnyGaussian]):
         """Draw the noise of each column in turn; given all other parameters, columns are independent."""
         drawn = []
         for d, noise in enumerate(process.noise):
-            density = column_log_density(d, process.variance, self._weighted(tree), self._prior, [heights], equilibrium)
+            density = column_log_density(
+                d, process.variance, self._weighted_trees(tree), self._prior, [heights], equilibrium
+            )
             drawn.append(positive_slice_step(density, float(noise), NOISE_RANGE, rng))
         return np.array(drawn)

@@ -225,11 +225,11 @@ class GaussianPrior(NamedTuple):
             # of a Wishart prior for the precision that is the Gamma prior where there is one column
             variance = (2 / PRIOR_SCALE * np.diag(self.spread) + squares) / (2 * PRIOR_SHAPE - 2 + counts[0])
             return np.asarray(variance + np.diag(np.maximum(least - np.diag(variance), 0.0)))
-        own, spread = squares, self.spread
+        sums, spread = squares, self.spread
         if shape == 0:
-            own, spread, counts = own.sum(), spread.mean(), counts.sum()
+            sums, spread, counts = sums.sum(), spread.mean(), counts.sum()
             least = self._for_one_variance(least, noise)
-        return np.maximum((spread / PRIOR_SCALE + 0.5 * own) / (PRIOR_SHAPE - 1 + 0.5 * counts), least)
+        return np.maximum((spread / PRIOR_SCALE + 0.5 * sums) / (PRIOR_SHAPE - 1 + 0.5 * counts), least)
 
     def draw_variance(
         self,
@@ -247,15 +247,15 @@ class GaussianPrior(NamedTuple):
             # the Wishart distribution of the precision whose mode `best_variance` returns
             scale = np.linalg.inv(2 / PRIOR_SCALE * np.diag(self.spread) + squares)
             freedom = 2 * PRIOR_SHAPE - 1 + counts[0] + len(scale)
-            drawn = np.linalg.inv(np.atleast_2d(wishart.rvs(freedom, scale, random_state=rng)))
-            drawn = 0.5 * (drawn + drawn.T)  # rounding leaves an inverse not quite symmetric
-            return np.asarray(drawn if np.all(np.diag(drawn) >= least) else variance)
-        own, spread = squares, self.spread
+            draw = np.linalg.inv(np.atleast_2d(wishart.rvs(freedom, scale, random_state=rng)))
+            draw = 0.5 * (draw + draw.T)  # rounding leaves an inverse not quite symmetric
+            return np.asarray(draw if np.all(np.diag(draw) >= least) else variance)
+        sums, spread = squares, self.spread
         if variance.ndim == 0:
-            own, spread, counts = own.sum(), spread.mean(), counts.sum()
+            sums, spread, counts = sums.sum(), spread.mean(), counts.sum()
             least = self._for_one_variance(least, noise)
-        drawn = (spread / PRIOR_SCALE + 0.5 * own) / rng.standard_gamma(PRIOR_SHAPE + 0.5 * counts)
-        return np.asarray(np.where(drawn >= least, drawn, variance))
+        draw = (spread / PRIOR_SCALE + 0.5 * sums) / rng.standard_gamma(PRIOR_SHAPE + 0.5 * counts)
+        return np.asarray(np.where(draw >= least, draw, variance))
 
 
 def column_moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:

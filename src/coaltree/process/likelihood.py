@@ -124,14 +124,14 @@ class Beliefs:
         """Yield the states at the ends of paths that leave the branches at some points."""
         root = self.tree.n_nodes - 1
         for start in range(0, max(len(nodes), 1), self._block):
-            here = slice(start, start + self._block)
-            inside = np.flatnonzero(nodes[here] != root)
-            slots = np.full(len(nodes[here]), root)
+            block = slice(start, start + self._block)
+            inside = np.flatnonzero(nodes[block] != root)
+            slots = np.full(len(nodes[block]), root)
             slots[inside] = self._first + np.arange(len(inside))
-            meet(self.forest, nodes[here][inside], heights[here][inside], self.turn, self._first)
+            meet(self.forest, nodes[block][inside], heights[block][inside], self.turn, self._first)
             # what the root says has to go up the stem first
-            stem = np.where(nodes[here] == root, heights[here] - self.tree.heights[root], 0.0)
-            yield self.process.states(read_messages(self.forest, slots), distances[here] + stem, observed)
+            stem = np.where(nodes[block] == root, heights[block] - self.tree.heights[root], 0.0)
+            yield self.process.states(read_messages(self.forest, slots), distances[block] + stem, observed)
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw tables given all observed cells; see `Process.draw`."""

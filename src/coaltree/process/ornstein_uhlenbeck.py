@@ -162,12 +162,12 @@ class OrnsteinUhlenbeck(Gaussian):
         tree = check_tree(tree)
         rng = as_generator(random_state)
         width = self.width(n_columns)
-        kept = np.exp(-self.rate * tree.branch_lengths)
+        decay = np.exp(-self.rate * tree.branch_lengths)
         fresh = np.sqrt(-np.expm1(-2 * self.rate * tree.branch_lengths))
         states = rng.standard_normal((tree.n_nodes, width))
         parents = tree.parents
         for node in range(tree.n_nodes - 2, -1, -1):
-            states[node] = kept[node] * states[parents[node]] + fresh[node] * states[node]
+            states[node] = decay[node] * states[parents[node]] + fresh[node] * states[node]
         leaves = states[: tree.n_leaves]
         return self.unwhiten(leaves + np.sqrt(self.white_noise) * rng.standard_normal(leaves.shape))
 
@@ -238,9 +238,9 @@ class OrnsteinUhlenbeck(Gaussian):
 
     def column_signals(self, tree: Tree, n_columns: int) -> FloatArray:
         """Return Pagel's lambda times the correlation that is left on the path to the nearest relative."""
-        own, noise = self.deviations(n_columns) ** 2, self.noise_deviations(n_columns) ** 2
+        variance, noise = self.deviations(n_columns) ** 2, self.noise_deviations(n_columns) ** 2
         path = 2 * tree.heights[tree.parents[: tree.n_leaves]]
-        return np.asarray(own / (own + noise) * np.exp(-self.rate * path).mean())
+        return np.asarray(variance / (variance + noise) * np.exp(-self.rate * path).mean())
 
     def _describe_equilibrium(self, column: int, scale: ColumnScale) -> dict[str, float]:
         mean = self.mean[column] if self.mean.ndim else self.mean
@@ -252,7 +252,9 @@ def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, hold_noise: bool) -> 
 
     def contrasts_at(rate: float, noise: FloatArray | float) -> Contrasts:
         # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
-        return Contrasts.of(trees, prior, _brownian_heights(trees, rate), noise).to_equilibrium(_remaining(trees, rate))
+        return Contrasts.of(trees, prior, _brownian_heights(trees, rate), noise).to_equilibrium(
+            _root_shares(trees, rate)
+        )
 
     @skip_singular(process)
     def best_at(rate: float, noise: FloatArray | float) -> tuple[float, OrnsteinUhlenbeck]:
@@ -276,7 +278,7 @@ def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, hold_noise: bool) -> 
             for _ in range(N_SWEEPS):
                 heights = _brownian_heights(trees, current.rate)
                 mean = np.broadcast_to(current.mean, len(prior.spread))
-                equilibrium = Equilibrium(mean, _remaining(trees, current.rate))
+                equilibrium = Equilibrium(mean, _root_shares(trees, current.rate))
                 noises = best_column_noises(current.variance, current.noise, trees, prior, heights, equilibrium)
                 candidates.append(best_at(current.rate, noises))
                 candidates.append(best_at_noise_of(candidates[-1][1]))
@@ -291,7 +293,7 @@ def _brownian_heights(trees: WeightedTrees, rate: float) -> list[FloatArray]:
     return [-np.expm1(-2 * rate * tree.heights) for tree in trees.trees]
 
 
-def _remaining(trees: WeightedTrees, rate: float) -> FloatArray:
+def _root_shares(trees: WeightedTrees, rate: float) -> FloatArray:
     """Return the share of the equilibrium's variance above the root of each tree, as a column."""
     return np.array([[math.exp(-2 * rate * tree.heights[-1])] for tree in trees.trees])
 
@@ -321,7 +323,7 @@ def _best_rate_and_noise(function: Callable[[float, float], float], process: Orn
 
     noise = float(process.noise) if process.noisy else 0.1
     start = np.log([np.clip(process.rate, *RATE_RANGE), np.clip(noise, *NOISE_RANGE)])
-    found = minimize(  # type: ignore[call-overload, unused-ignore]
+    optimum = minimize(  # type: ignore[call-overload, unused-ignore]
         lambda logs: -function(*np.exp(logs)),
         start,
         method="Nelder-Mead",
@@ -333,7 +335,7 @@ def _best_rate_and_noise(function: Callable[[float, float], float], process: Orn
             "maxfev": 100,
         },
     )
-    rate, noise = np.exp(found.x).tolist()
+    rate, noise = np.exp(optimum.x).tolist()
     return rate, noise
 
 

@@ -22,7 +22,7 @@ from .facts import (
     ChainFacts,
     ColumnFacts,
     EvidenceFacts,
-    Examined,
+    HeldOutFacts,
     PowerFacts,
     RealFacts,
     ReportFacts,
@@ -89,7 +89,7 @@ def report_facts(model: FittedModel, title: str | None = None, compared: Sequenc
             name for name, used in zip(encoding.column_names, encoding.informative.tolist(), strict=True) if not used
         ),
         holes=rows_with_missing,
-        examined=_examined(held_out),
+        held_out=_held_out_facts(held_out),
         log_ratios=model.result.log_ratios,
         parameters=model.prediction_parameters,
         draws_parameters=model.uses_sample,
@@ -128,11 +128,11 @@ def _leave_out(model: FittedModel) -> HeldOut | None:
     return held_out._replace(rows=rows[held_out.rows], inspected=rows[held_out.inspected])
 
 
-def _examined(held_out: HeldOut | None) -> Examined:
+def _held_out_facts(held_out: HeldOut | None) -> HeldOutFacts:
     if held_out is None:
         none = np.zeros(0, dtype=np.intp)
-        return Examined(none, np.zeros(0), 1, none, np.zeros(0, dtype=bool), 0)
-    return Examined(*held_out[:-1])
+        return HeldOutFacts(none, np.zeros(0), 1, none, np.zeros(0, dtype=bool), 0)
+    return HeldOutFacts(*held_out[:-1])
 
 
 def _columns(
@@ -144,8 +144,8 @@ def _columns(
     for column in sorted(encoded_columns(encoding), key=lambda column: column.position):
         cells = matrix[:, column.position]
         if column.real:
-            expected, expected_sd = _moments_of(hidden, n_real)
-            mean, sd = _moments_of(filled, n_real)
+            expected, expected_sd = _column_moments(hidden, n_real)
+            mean, sd = _column_moments(filled, n_real)
             scale = column.scale
             columns.append(
                 RealFacts(
@@ -164,15 +164,17 @@ def _columns(
             k = column.position - n_real
             codes = np.where(cells >= 0, cells, -1).astype(np.intp)  # cells known in part count as missing
             labels = tuple(map(str, column.categories))
-            columns.append(CategoricalFacts(column.name, labels, codes, _shares_of(hidden, k), _shares_of(filled, k)))
+            columns.append(
+                CategoricalFacts(column.name, labels, codes, _column_shares(hidden, k), _column_shares(filled, k))
+            )
     return tuple(columns)
 
 
-def _moments_of(cells: Predictions | None, k: int) -> tuple[FloatArray, FloatArray]:
+def _column_moments(cells: Predictions | None, k: int) -> tuple[FloatArray, FloatArray]:
     return (np.zeros(0), np.zeros(0)) if cells is None else (cells.mean[:, k], cells.sd[:, k])
 
 
-def _shares_of(cells: Predictions | None, k: int) -> FloatArray:
+def _column_shares(cells: Predictions | None, k: int) -> FloatArray:
     return np.zeros((0, 0)) if cells is None else cells.probability[:, cells.start[k] : cells.start[k + 1]]
 
 

@@ -43,8 +43,8 @@ class RealFacts:
     name : str
     values : ndarray of shape (n_rows,)
         NaN is missing.
-    expected, expected_sd : ndarray of shape (n_opened,)
-        Prediction for the cells of the inspected rows, see `Examined`; sd is infinite where nothing is known.
+    expected, expected_sd : ndarray of shape (n_inspected,)
+        Prediction for the cells of the inspected rows, see `HeldOutFacts`; sd is infinite where nothing is known.
     filled, filled_sd : ndarray of shape (n_holes,)
         Prediction for the rows with missing cells.
     time : bool
@@ -129,7 +129,7 @@ class CategoricalFacts:
     categories : tuple of str
     codes : ndarray of int, shape (n_rows,)
         -1 is missing.
-    expected : ndarray of shape (n_opened, n_categories)
+    expected : ndarray of shape (n_inspected, n_categories)
         Predicted probabilities for the inspected rows.
     filled : ndarray of shape (n_holes, n_categories)
         Predicted probabilities for the rows with missing cells.
@@ -160,19 +160,19 @@ ColumnFacts: TypeAlias = RealFacts | CategoricalFacts
 
 
 @dataclass(frozen=True, eq=False)
-class Examined:
+class HeldOutFacts:
     """The rows that were removed from the tree to see how well the others predict them.
 
     Parameters
     ----------
     rows : ndarray of int
-    scores : ndarray of shape (n_examined,)
+    scores : ndarray of shape (n_held_out,)
         Log density of each row given the rows that remained, above the usual value for its missing cells.
     at_once : int
         Number of rows removed together.
-    opened : ndarray of int
+    inspected : ndarray of int
         The inspected rows, whose cells were hidden and predicted from the rest of the row.
-    evenly : ndarray of bool, shape (n_opened,)
+    evenly : ndarray of bool, shape (n_inspected,)
         Whether an inspected row was chosen regardless of its score; the others have low scores.
     hidden_at_once : int
         Number of cells of a row hidden together; 0 if none was.
@@ -181,7 +181,7 @@ class Examined:
     rows: IntArray
     scores: FloatArray
     at_once: int
-    opened: IntArray
+    inspected: IntArray
     evenly: NDArray[np.bool_]
     hidden_at_once: int
 
@@ -266,7 +266,7 @@ class ReportFacts:
         The other columns.
     holes : ndarray of int
         The rows with missing cells, if every leaf is drawn; else none.
-    examined : Examined
+    held_out : HeldOutFacts
     log_ratios : ndarray of shape (n_rows - 1,)
         Log likelihood ratio of each merge: one tree against two for the rows below it.
     parameters : dict
@@ -290,7 +290,7 @@ class ReportFacts:
     columns: tuple[ColumnFacts, ...]
     unused: tuple[str, ...]
     holes: IntArray
-    examined: Examined
+    held_out: HeldOutFacts
     log_ratios: FloatArray
     parameters: dict[str, dict[str, Any]]
     draws_parameters: bool

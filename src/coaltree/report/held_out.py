@@ -81,14 +81,14 @@ def leave_out(tree: Tree, predictor: Predictor, n_real: int) -> HeldOut:
     oddest = rows[np.argsort(np.round(scores[rows], 9), kind="stable")[:N_ODDEST]]
     oddest = np.setdiff1d(oddest, even)
     inspected += in_threads(predictor.n_threads, inspect, _parts(oddest, min(n_parts, len(oddest))))
-    which = np.concatenate([own for own, _ in inspected])
-    order = np.argsort(which)
+    inspected_rows = np.concatenate([rows for rows, _ in inspected])
+    order = np.argsort(inspected_rows)
     return HeldOut(
         rows,
         scores[rows],
         -(-len(rows) // n_parts),
-        which[order],
-        np.isin(which[order], even),
+        inspected_rows[order],
+        np.isin(inspected_rows[order], even),
         -(-n_columns // n_groups),
         Predictions.stack([cells for _, cells in inspected]).take(order),
     )
@@ -116,35 +116,36 @@ def _independent_log_density(X: FloatArray, n_real: int) -> FloatArray:
     """
     total = np.zeros(len(X))
     for j, column in enumerate(X.T):
-        seen = ~np.isnan(column) if j < n_real else column >= 0
+        observed = ~np.isnan(column) if j < n_real else column >= 0
         if j < n_real:
-            size = np.max(np.abs(column[seen]))  # squares of very small numbers are 0
-            spread = np.std(column[seen] / size) or 1.0
+            size = np.max(np.abs(column[observed]))  # squares of very small numbers are 0
+            spread = np.std(column[observed] / size) or 1.0
             mean_log = -0.5 * (np.log(2 * np.pi) + 1) - np.log(spread) - np.log(size)
         else:
-            shares = np.unique(column[seen], return_counts=True)[1] / np.sum(seen)
+            shares = np.unique(column[observed], return_counts=True)[1] / np.sum(observed)
             mean_log = np.sum(shares * np.log(shares))
-        total[seen] += mean_log
+        total[observed] += mean_log
     return total
 
 
-def _predict_hidden(rest: Predictor, X: FloatArray, n_groups: int) -> Predictions:
+def _predict_hidden(predictor: Predictor, X: FloatArray, n_groups: int) -> Predictions:
     """Predict every cell from the others of its row, hiding a group of cells at a time."""
-    like = rest.cells(X[:0])
-    found = like._replace(
-        mean=np.full((len(X), len(like.real)), np.nan),
-        sd=np.full((len(X), len(like.real)), np.inf),
-        probability=np.full((len(X), int(like.start[-1])), np.nan),
+    empty = predictor.cells(X[:0])
+    predictions = empty._replace(
+        mean=np.full((len(X), len(empty.real)), np.nan),
+        sd=np.full((len(X), len(empty.real)), np.inf),
+        probability=np.full((len(X), int(empty.start[-1])), np.nan),
     )
     rows, columns = np.indices(X.shape)
-    hidden = [(rows + columns) % n_groups == group for group in range(n_groups)]
+    hidden = [(rows + columns) % n_groups == k for k in range(n_groups)]
     step = max(MAX_HIDDEN_CELLS // max(X.size, 1), 1)  # all at once is fastest, but takes memory
     for first in range(0, n_groups, step):
         part = hidden[first : first + step]
-        predicted = rest.cells(np.concatenate([np.where(own, np.nan, X) for own in part]))
-        for k, own in enumerate(part):
-            here = predicted.take(slice(k * len(X), (k + 1) * len(X)))
-            real, states = own[:, found.real], np.repeat(own[:, found.categorical], np.diff(found.start), axis=1)
-            found.mean[real], found.sd[real] = here.mean[real], here.sd[real]
-            found.probability[states] = here.probability[states]
-    return found
+        predicted = predictor.cells(np.concatenate([np.where(mask, np.nan, X) for mask in part]))
+        for k, mask in enumerate(part):
+            group = predicted.take(slice(k * len(X), (k + 1) * len(X)))
+            real = mask[:, predictions.real]
+            states = np.repeat(mask[:, predictions.categorical], np.diff(predictions.start), axis=1)
+            predictions.mean[real], predictions.sd[real] = group.mean[real], group.sd[real]
+            predictions.probability[states] = group.probability[states]
+    return predictions

@@ -22,7 +22,7 @@ from .facts import ColumnFacts, RealFacts, ReportFacts
 from .sections import (
     categorical_parameters,
     cluster_views,
-    describe_examination,
+    describe_held_out,
     differences,
     odd_cells,
     odd_rows,
@@ -132,40 +132,40 @@ def _merge_values(visible: VisibleTree, values: FloatArray) -> list[float | None
     return [round_significant(value, 3) if np.isfinite(value) else None for value in known.tolist()]
 
 
-def _column(column: ColumnFacts, own: FloatArray, visible: VisibleTree, with_holes: IntArray) -> dict[str, Any]:
+def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, with_holes: IntArray) -> dict[str, Any]:
     """Return the cells of a column: values of leaves, or sums of clades that the script combines."""
-    whole = visible.n_tips == visible.original.n_leaves
+    is_complete = visible.n_tips == visible.original.n_leaves
     holes = np.flatnonzero(column.missing[with_holes]).tolist()
     if isinstance(column, RealFacts):
-        found: dict[str, Any] = {
+        view: dict[str, Any] = {
             "name": column.name,
             "mean": round_significant(column.mean, 12),
             "sd": round_significant(column.sd),
             "time": column.time,
         }
         values = column.values
-        if not whole:
-            means = column.mean + column.sd * own[:, 1] / np.maximum(own[:, 0], 1)
-            values = np.where(own[:, 0] > 0, means, np.nan)
-        found["values"] = round_times(values) if column.time else restore_values(values)
-        if not whole:
-            found["seen"] = own[:, 0].astype(int).tolist()
-        found["expected"] = [
+        if not is_complete:
+            means = column.mean + column.sd * sums[:, 1] / np.maximum(sums[:, 0], 1)
+            values = np.where(sums[:, 0] > 0, means, np.nan)
+        view["values"] = round_times(values) if column.time else restore_values(values)
+        if not is_complete:
+            view["seen"] = sums[:, 0].astype(int).tolist()
+        view["expected"] = [
             [int(with_holes[k]), round_to_sd(mean, sd), round_to_sd(sd, sd)]
             for k in holes
             if (sd := float(column.filled_sd[k])) < np.inf and (mean := float(column.filled[k])) == mean
         ]
-        return found
-    found = {"name": column.name, "categories": list(column.categories)}
-    if whole:
-        found["codes"] = column.codes.tolist()
+        return view
+    view = {"name": column.name, "categories": list(column.categories)}
+    if is_complete:
+        view["codes"] = column.codes.tolist()
     else:
-        found["tally"] = own.astype(int).tolist()
-    found["expected"] = [
+        view["tally"] = sums.astype(int).tolist()
+    view["expected"] = [
         [int(with_holes[k]), int(column.filled[k].argmax()), round_significant(float(column.filled[k].max()), 3)]
         for k in holes
     ]
-    return found
+    return view
 
 
 def _apart(
@@ -174,26 +174,26 @@ def _apart(
     """Return the columns in which each visible clade differs most: column, mean or share inside and outside, category."""
     tree = visible.tree
     first, last = tree.first_positions, tree.first_positions + tree.leaf_counts
-    found = []
+    differences_by_column = []
     for column, tally_of_column in zip(columns, tallies, strict=True):
         sums = np.concatenate(
             [np.zeros((1, tally_of_column.shape[1])), np.cumsum(tally_of_column[tree.leaf_order], axis=0)]
         )
-        found.append(differences(column, sums[last] - sums[first], sums[-1]))
+        differences_by_column.append(differences(column, sums[last] - sums[first], sums[-1]))
     sizes = visible.original.leaf_counts[visible.nodes].tolist()
     apart: list[list[list[float | int]] | None] = []
     for node, size in enumerate(sizes):
         if size == 1:
             apart.append(None)
             continue
-        best = strongest_columns(found, node, MAX_CLADE_COLUMNS, MIN_CLADE_EFFECT)
+        best = strongest_columns(differences_by_column, node, MAX_CLADE_COLUMNS, MIN_CLADE_EFFECT)
         apart.append(
             [
                 [
                     j,
-                    _round_difference(columns[j], float(found[j].inside[node])),
-                    _round_difference(columns[j], float(found[j].outside[node])),
-                    int(found[j].category[node]),
+                    _round_difference(columns[j], float(differences_by_column[j].inside[node])),
+                    _round_difference(columns[j], float(differences_by_column[j].outside[node])),
+                    int(differences_by_column[j].category[node]),
                 ]
                 for j in best
             ]
@@ -241,7 +241,7 @@ def page(facts: ReportFacts) -> str:
     theme_script, plotly = _template("theme.js"), get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
     page_script = '"use strict";\n(() => {\n' + "\n".join(map(_template, _SCRIPTS)) + "\n})();\n"
     drawing = picture(facts)
-    rows, cells = odd_rows(facts.columns, facts.examined), odd_cells(facts.columns, facts.examined)
+    rows, cells = odd_rows(facts.columns, facts.held_out), odd_cells(facts.columns, facts.held_out)
     clusters, sizes = cluster_views(facts, drawing["colors"]), np.bincount(facts.labels)
     return _page_template().render(
         facts=facts,
@@ -262,7 +262,7 @@ def page(facts: ReportFacts) -> str:
         real=real_parameters(facts),
         categorical=categorical_parameters(facts),
         verdicts=verdicts(facts, rows, cells),
-        examined=describe_examination(facts),
+        held_out=describe_held_out(facts),
         traces=_chain_lines(facts),
         odd_rows=rows,
         odd_cells=cells,

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr
 
 from ..table.labels import count
 from ..tree.summary import SummaryTree
-from .facts import CategoricalFacts, ColumnFacts, Examined, RealFacts, ReportFacts
+from .facts import CategoricalFacts, ColumnFacts, HeldOutFacts, RealFacts, ReportFacts
 from .text import MINUS, describe_cohesion, describe_separation, format_number, format_percent, round_significant
 
 FloatArray = NDArray[np.float64]
@@ -60,13 +60,13 @@ def tally(column: ColumnFacts, groups: IntArray, n_groups: int) -> FloatArray:
         For a real column, the number of observed cells and the sum of their standardised values; for a categorical one,
         the number of cells of each category.
     """
-    seen = ~column.missing
+    observed = ~column.missing
     if isinstance(column, RealFacts):
-        standardised = (column.values[seen] - column.mean) / column.sd
-        sums = np.bincount(groups[seen], weights=standardised, minlength=n_groups)
-        return np.column_stack([np.bincount(groups[seen], minlength=n_groups), sums]).astype(np.float64)
+        standardised = (column.values[observed] - column.mean) / column.sd
+        sums = np.bincount(groups[observed], weights=standardised, minlength=n_groups)
+        return np.column_stack([np.bincount(groups[observed], minlength=n_groups), sums]).astype(np.float64)
     n_categories = len(column.categories)
-    cells = groups[seen] * n_categories + column.codes[seen]
+    cells = groups[observed] * n_categories + column.codes[observed]
     counts = np.bincount(cells, minlength=n_groups * n_categories)
     return counts.reshape(n_groups, n_categories).astype(np.float64)
 
@@ -109,9 +109,11 @@ def differences(column: ColumnFacts, inside: FloatArray, total: FloatArray) -> D
     return Differences(np.where((n_inside > 0) & (n_outside > 0), angles[at], 0.0), shares[at], others[at], best)
 
 
-def strongest_columns(found: Sequence[Differences], group: int, max_columns: int, min_effect: float) -> list[int]:
+def strongest_columns(
+    differences_by_column: Sequence[Differences], group: int, max_columns: int, min_effect: float
+) -> list[int]:
     """Return the columns in which a group differs most, the strongest first, with at least the given effect."""
-    effects = np.array([abs(difference.effect[group]) for difference in found])
+    effects = np.array([abs(difference.effect[group]) for difference in differences_by_column])
     order = np.argsort(-np.round(effects, 9), kind="stable")
     return [int(k) for k in order[:max_columns] if effects[k] >= min_effect]
 
@@ -153,10 +155,10 @@ def cluster_views(facts: ReportFacts, colors: list[str]) -> list[ClusterView]:
     """
     n_clusters = int(facts.labels.max()) + 1
     sizes = np.bincount(facts.labels, minlength=n_clusters)
-    found = []
+    differences_by_column = []
     for column in facts.columns:
         tallies = tally(column, facts.labels, n_clusters)
-        found.append(differences(column, tallies, tallies.sum(axis=0)))
+        differences_by_column.append(differences(column, tallies, tallies.sum(axis=0)))
     largest = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLUSTERS])
     return [
         ClusterView(
@@ -166,31 +168,31 @@ def cluster_views(facts: ReportFacts, colors: list[str]) -> list[ClusterView]:
             *_members(facts, cluster),
             _describe_cohesion(facts, cluster),
             [
-                difference_view(facts.columns[j], found[j], cluster)
-                for j in strongest_columns(found, cluster, MAX_DIFFERENCES, MIN_EFFECT)
+                difference_view(facts.columns[j], differences_by_column[j], cluster)
+                for j in strongest_columns(differences_by_column, cluster, MAX_DIFFERENCES, MIN_EFFECT)
             ],
         )
         for cluster in largest.tolist()
     ]
 
 
-def difference_view(column: ColumnFacts, found: Differences, group: int) -> DifferenceView:
+def difference_view(column: ColumnFacts, differences: Differences, group: int) -> DifferenceView:
     """Return the difference of a group in one column as text."""
-    inside, outside, effect = (float(part[group]) for part in found[1:3] + found[:1])
+    inside, outside, effect = (float(part[group]) for part in differences[1:3] + differences[:1])
     if isinstance(column, CategoricalFacts):
         return DifferenceView(
-            f"{column.name} = {column.categories[found.category[group]]}",
+            f"{column.name} = {column.categories[differences.category[group]]}",
             format_percent(inside),
             format_percent(outside),
             f"{100 * (inside - outside):+.3g} points".replace("-", MINUS),
             effect,
         )
-    more = "+" if inside > outside else ""
+    sign = "+" if inside > outside else ""
     return DifferenceView(
         column.name,
         column.format_mean(inside),
         column.format_mean(outside),
-        more + column.format_difference(inside - outside),
+        sign + column.format_difference(inside - outside),
         effect,
     )
 
@@ -212,13 +214,13 @@ def _describe_cohesion(facts: ReportFacts, cluster: int) -> list[str]:
     top, above = int(node[0]), int(tree.parents[node[0]])
     if facts.sample is None:
         return _describe_heights(facts, top, above)
-    told = []
+    sentences = []
     if len(places) > 1 and math.isfinite(facts.log_ratios[top - tree.n_leaves]):
-        told.append(f"Cohesion: {describe_cohesion(float(facts.log_ratios[top - tree.n_leaves]))}.")
+        sentences.append(f"Cohesion: {describe_cohesion(float(facts.log_ratios[top - tree.n_leaves]))}.")
     if above >= 0 and math.isfinite(facts.log_ratios[above - tree.n_leaves]):
         apart = describe_separation(float(facts.log_ratios[above - tree.n_leaves]))
-        told.append(f"Separation from the rows next to it in the tree: {apart}.")
-    return told
+        sentences.append(f"Separation from the rows next to it in the tree: {apart}.")
+    return sentences
 
 
 def _describe_heights(facts: ReportFacts, top: int, above: int) -> list[str]:
@@ -276,12 +278,12 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
 
 def real_parameters(facts: ReportFacts) -> list[RealParameters]:
     """Return the parameters of the real columns."""
-    found = []
+    views = []
     for column in facts.real:
         parameters = facts.parameters[column.name]
         sd = float(parameters.get("sd", math.nan))
         mean = column.format_value(float(parameters["mean"]), sd) if "mean" in parameters else ""
-        found.append(
+        views.append(
             RealParameters(
                 column.name,
                 mean,
@@ -290,12 +292,12 @@ def real_parameters(facts: ReportFacts) -> list[RealParameters]:
                 format_signal(parameters),
             )
         )
-    return found
+    return views
 
 
 def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
     """Return the parameters of the categorical columns."""
-    found = []
+    views = []
     for column in facts.categorical:
         parameters = facts.parameters[column.name]
         equilibrium = parameters.get("equilibrium", {})  # a user-defined process may have none
@@ -303,25 +305,25 @@ def categorical_parameters(facts: ReportFacts) -> list[CategoricalParameters]:
             zip(column.categories, equilibrium.values(), strict=bool(equilibrium)), key=lambda pair: -pair[1]
         )
         told = [(category, format_percent(float(share))) for category, share in shares[:MAX_SHARES]]
-        found.append(
+        views.append(
             CategoricalParameters(
                 column.name, _half_height(parameters), format_signal(parameters), told, len(shares) - len(told)
             )
         )
-    return found
+    return views
 
 
-def format_signal(own: dict[str, Any]) -> str:
+def format_signal(parameters: dict[str, Any]) -> str:
     """Return the signal of a column, with its interval if parameters were sampled; empty if it is unknown."""
-    if "signal" not in own:
+    if "signal" not in parameters:
         return ""
-    if "signal_low" not in own:
-        return f"{own['signal']:.2f}"
-    return f"{own['signal']:.2f} ({own['signal_low']:.2f} to {own['signal_high']:.2f})"
+    if "signal_low" not in parameters:
+        return f"{parameters['signal']:.2f}"
+    return f"{parameters['signal']:.2f} ({parameters['signal_low']:.2f} to {parameters['signal_high']:.2f})"
 
 
-def _half_height(own: dict[str, Any]) -> str:
-    rate = float(own.get("rate", 0.0))
+def _half_height(parameters: dict[str, Any]) -> str:
+    rate = float(parameters.get("rate", 0.0))
     return format_number(round_significant(math.log(2) / (2 * rate), 3)) if rate > 0 else ""
 
 
@@ -362,67 +364,69 @@ class OddCells(NamedTuple):
 
     cells: list[OddCell]
     n_rare: int
-    n_cells: int  # examined
+    n_cells: int  # held_out
 
 
-def log_tails(column: ColumnFacts, examined: Examined) -> FloatArray:
+def log_tails(column: ColumnFacts, held_out: HeldOutFacts) -> FloatArray:
     """Return the log tail probability of each cell of the inspected rows; 0 for missing cells.
 
     The tail of a real cell are values at least as far from the mean; of a categorical one, categories at most as probable.
     """
-    rows = examined.opened
-    seen = ~column.missing[rows]
-    found = np.zeros(len(rows))
+    rows = held_out.inspected
+    observed = ~column.missing[rows]
+    tails = np.zeros(len(rows))
     if isinstance(column, RealFacts):
-        known = seen & (column.expected_sd > 0)
-        found[known] = log_ndtr(-column.deviations(rows)[known]) + np.log(2)
-        return found
-    probability = column.expected[seen, column.codes[rows[seen]]]
-    tail = np.where(column.expected[seen] <= probability[:, None] * (1 + ROUNDING), column.expected[seen], 0.0).sum(
-        axis=1
-    )
-    found[seen] = np.log(np.clip(np.where(tail > 1 - ROUNDING, 1.0, tail), 1e-300, 1.0))
-    return found
+        known = observed & (column.expected_sd > 0)
+        tails[known] = log_ndtr(-column.deviations(rows)[known]) + np.log(2)
+        return tails
+    probability = column.expected[observed, column.codes[rows[observed]]]
+    tail = np.where(
+        column.expected[observed] <= probability[:, None] * (1 + ROUNDING), column.expected[observed], 0.0
+    ).sum(axis=1)
+    tails[observed] = np.log(np.clip(np.where(tail > 1 - ROUNDING, 1.0, tail), 1e-300, 1.0))
+    return tails
 
 
-def odd_cells(columns: Sequence[ColumnFacts], examined: Examined, max_cells: int = MAX_ODD_CELLS) -> OddCells:
+def odd_cells(columns: Sequence[ColumnFacts], held_out: HeldOutFacts, max_cells: int = MAX_ODD_CELLS) -> OddCells:
     """Find the least likely cells of the evenly chosen rows; odd rows would bias their number."""
-    if not columns or not examined.hidden_at_once:
+    if not columns or not held_out.hidden_at_once:
         return OddCells([], 0, 0)
-    at = np.flatnonzero(examined.evenly)
-    tails = np.column_stack([log_tails(column, examined)[at] for column in columns])
+    even_rows = np.flatnonzero(held_out.evenly)
+    tails = np.column_stack([log_tails(column, held_out)[even_rows] for column in columns])
     order = np.argsort(tails, axis=None, kind="stable")[:max_cells]
     cells = np.column_stack(np.unravel_index(order, tails.shape)).tolist()
-    listed = [_odd_cell(columns[j], examined, int(at[k]), float(tails[k, j])) for k, j in cells if tails[k, j] < 0]
-    n_cells = sum(int(np.sum(~column.missing[examined.opened[at]])) for column in columns)
+    listed = [
+        _odd_cell(columns[j], held_out, int(even_rows[k]), float(tails[k, j])) for k, j in cells if tails[k, j] < 0
+    ]
+    n_cells = sum(int(np.sum(~column.missing[held_out.inspected[even_rows]])) for column in columns)
     return OddCells(listed, int(np.sum(tails < np.log(RARE))), n_cells)
 
 
-def odd_rows(columns: Sequence[ColumnFacts], examined: Examined) -> OddRows:
+def odd_rows(columns: Sequence[ColumnFacts], held_out: HeldOutFacts) -> OddRows:
     """Find the rows with the lowest scores.
 
     Scores have a long lower tail, like the log of a normal density. If the tail is exponential, a share ``2**-(1 + b)`` of
     the rows is more than b times as far below the median as the lower quartile. Rows are outliers beyond the b at which a
     quarter of a row is expected.
     """
-    n = len(examined.rows)
+    n = len(held_out.rows)
     limit = 1 + np.log2(max(n, 1))
     if n < 3 or not columns:
         return OddRows([], 0, limit)
-    quartile, median = np.quantile(examined.scores, [0.25, 0.5])
+    quartile, median = np.quantile(held_out.scores, [0.25, 0.5])
     if median - quartile <= ROUNDING * max(1.0, abs(median)):
         return OddRows([], 0, limit)
-    below = (median - examined.scores) / (median - quartile)
+    below = (median - held_out.scores) / (median - quartile)
     # The same order in which the rows to inspect were chosen.
-    order = np.argsort(np.round(examined.scores, 9), kind="stable")
+    order = np.argsort(np.round(held_out.scores, 9), kind="stable")
     n_outliers = int(np.sum(below > limit))
-    tails = [log_tails(column, examined) for column in columns] if examined.hidden_at_once else []
+    tails = [log_tails(column, held_out) for column in columns] if held_out.hidden_at_once else []
     listed = [
         OddRow(
-            int(examined.rows[k]),
+            int(held_out.rows[k]),
             float(below[k]),
             bool(below[k] > limit),
-            _reasons(columns, examined, tails, int(np.searchsorted(examined.opened, examined.rows[k]))),
+            _reasons(columns, held_out, tails, int(np.searchsorted(held_out.inspected, held_out.rows[k]))),
         )
         for k in order[: int(np.clip(n_outliers, MIN_ODD_ROWS, MAX_ODD_ROWS))].tolist()
         if below[k] > 0
@@ -430,35 +434,35 @@ def odd_rows(columns: Sequence[ColumnFacts], examined: Examined) -> OddRows:
     return OddRows(listed, n_outliers, limit)
 
 
-def _reasons(columns: Sequence[ColumnFacts], examined: Examined, tails: list[FloatArray], k: int) -> list[OddCell]:
+def _reasons(columns: Sequence[ColumnFacts], held_out: HeldOutFacts, tails: list[FloatArray], k: int) -> list[OddCell]:
     odd = sorted(
         (float(column_tails[k]), j) for j, column_tails in enumerate(tails) if column_tails[k] < np.log(UNLIKELY)
     )
-    return [_odd_cell(columns[j], examined, k, tail) for tail, j in odd[:MAX_CELLS_PER_ROW]]
+    return [_odd_cell(columns[j], held_out, k, tail) for tail, j in odd[:MAX_CELLS_PER_ROW]]
 
 
-def _odd_cell(column: ColumnFacts, examined: Examined, k: int, log_tail: float) -> OddCell:
-    row = int(examined.opened[k])
+def _odd_cell(column: ColumnFacts, held_out: HeldOutFacts, k: int, log_tail: float) -> OddCell:
+    row = int(held_out.inspected[k])
     return OddCell(row, column.name, column.format_cell(row), column.format_expected(k), log_tail)
 
 
-def describe_examination(facts: ReportFacts) -> str:
-    """Say how, and which, rows and cells were examined."""
-    examined, n = facts.examined, facts.tree.n_leaves
-    if not len(examined.rows):
+def describe_held_out(facts: ReportFacts) -> str:
+    """Say how, and which, rows and cells were held_out."""
+    held_out, n = facts.held_out, facts.tree.n_leaves
+    if not len(held_out.rows):
         return ""
-    all_rows = len(examined.rows) == n
-    which = "Each row was" if all_rows else f"To save time, {len(examined.rows):,} of the {n:,} rows were"
-    together = "" if examined.at_once == 1 else f", up to {examined.at_once:,} of them at a time,"
+    all_rows = len(held_out.rows) == n
+    which = "Each row was" if all_rows else f"To save time, {len(held_out.rows):,} of the {n:,} rows were"
+    together = "" if held_out.at_once == 1 else f", up to {held_out.at_once:,} of them at a time,"
     them = "it" if all_rows else "them"
     text = f"{which} removed from the tree{together} and compared with what the other rows predict for {them}."
-    n_even = int(np.sum(examined.evenly))
+    n_even = int(np.sum(held_out.evenly))
     of_rows = "" if n_even == n else f" of {n_even:,} rows, chosen evenly from all, and of the oddest rows"
-    if examined.hidden_at_once == 1:
+    if held_out.hidden_at_once == 1:
         return text + f" Then each cell{of_rows} was hidden in turn and predicted from the rest of its row."
     return (
         text
-        + f" Then the cells{of_rows} were hidden, up to {examined.hidden_at_once} at a time, and predicted from the rest of "
+        + f" Then the cells{of_rows} were hidden, up to {held_out.hidden_at_once} at a time, and predicted from the rest of "
         "their row."
     )
 
@@ -478,18 +482,18 @@ def support_view(facts: ReportFacts) -> SupportView | None:
     if not isinstance(tree, SummaryTree) or facts.sample is None or tree.n_leaves < 3:
         return None
     support = tree.support[:-1]  # every tree has the root's clade
-    known = support[~np.isnan(support)]
-    if not len(known):
+    shares = support[~np.isnan(support)]
+    if not len(shares):
         return None
-    counts, _ = np.histogram(known, bins=10, range=(0.0, 1.0))
+    counts, _ = np.histogram(shares, bins=10, range=(0.0, 1.0))
     bins = [
         (f"{10 * k} to {10 * k + 10} %", number, number / max(int(counts.max()), 1))
         for k, number in enumerate(counts.tolist())
     ]
-    sure = int(np.sum(known >= 0.95))
+    sure = int(np.sum(shares >= 0.95))
     summary = (
-        f"{sure:,} of {count(len(known), 'clade')} {'is' if sure == 1 else 'are'} in at least 95 % of the sampled trees, "
-        f"{int(np.sum(known < WEAK_SUPPORT)):,} in fewer than half."
+        f"{sure:,} of {count(len(shares), 'clade')} {'is' if sure == 1 else 'are'} in at least 95 % of the sampled trees, "
+        f"{int(np.sum(shares < WEAK_SUPPORT)):,} in fewer than half."
     )
     weak = [k for k in np.argsort(support, kind="stable").tolist() if support[k] < WEAK_SUPPORT]
     sentences = [

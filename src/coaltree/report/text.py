@@ -124,14 +124,14 @@ def restore_values(values: NDArray[np.float64]) -> list[float | None]:
     observed = values[~np.isnan(values)]
     largest = float(np.max(np.abs(observed))) if len(observed) else 0.0
     places = 12 - math.ceil(math.log10(largest)) if largest > 0 else 0
-    found: list[float | None] = []
+    restored: list[float | None] = []
     for value in values.tolist():
         if value != value:
-            found.append(None)
+            restored.append(None)
             continue
         cleaned = round(value, places) if abs(places) < 300 else value
-        found.append(cleaned if len(repr(cleaned)) <= _MAX_EXACT else round_significant(value))
-    return found
+        restored.append(cleaned if len(repr(cleaned)) <= _MAX_EXACT else round_significant(value))
+    return restored
 
 
 def round_times(days: NDArray[np.float64]) -> list[float | None]:

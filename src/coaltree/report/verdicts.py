@@ -78,18 +78,19 @@ def search_verdict(facts: ReportFacts) -> Verdict:
 def sampler_verdict(sample: SampleFacts) -> Verdict:
     """Judge whether sequential Monte Carlo has collapsed to a few trees."""
     size = f"{sample.effective_size:.1f}"
-    told = (
+    sentence = (
         f"{count(sample.n_trees, 'tree')} were sampled, {sample.n_distinct:,} of them distinct; with their weights they are "
         f"worth {size} trees of equal weight."
     )
     if sample.least_ess is not None:
-        told += f" During sampling, the effective number of particles never fell below {sample.least_ess:.1f}."
+        sentence += f" During sampling, the effective number of particles never fell below {sample.least_ess:.1f}."
     if sample.log_evidence_se is not None:
-        told += f" The log evidence is {format_number(round_significant(sample.log_evidence))} ± {sample.log_evidence_se:.2g}."
+        log_evidence = format_number(round_significant(sample.log_evidence))
+        sentence += f" The log evidence is {log_evidence} ± {sample.log_evidence_se:.2g}."
     if sample.effective_size < max(0.1 * sample.n_trees, 5):
-        told = f"Yes: {told} Support values are too confident; use more particles."
-        return Verdict("Did the sampler collapse?", "look", told)
-    return Verdict("Did the sampler collapse?", "good", f"No: {told}")
+        sentence = f"Yes: {sentence} Support values are too confident; use more particles."
+        return Verdict("Did the sampler collapse?", "look", sentence)
+    return Verdict("Did the sampler collapse?", "good", f"No: {sentence}")
 
 
 def convergence_verdict(chains: ChainFacts) -> Verdict:
@@ -97,15 +98,15 @@ def convergence_verdict(chains: ChainFacts) -> Verdict:
     state = "look" if not chains.converged else "good" if len(chains.traces) > 1 else "plain"
     r_hat = "not known" if math.isnan(chains.r_hat) else f"{chains.r_hat:.3f}"
     worth = "an unknown number of" if math.isnan(chains.effective_samples) else f"{chains.effective_samples:,.0f}"
-    told = (
+    sentence = (
         f"{chains.verdict} R-hat, here {r_hat}, compares chains with different starting trees; near 1, they no longer depend "
         f"on where they started. Successive trees of a chain are similar: for heights and densities, the sample of "
         f"{count(chains.n_trees, 'tree')} is worth {worth} independent ones."
     )
     tried = [f"{move} {format_percent(share)}" for move, share in chains.acceptance.items() if not math.isnan(share)]
     if tried:
-        told += f" Share of proposed moves that were accepted: {', '.join(tried)}."
-    return Verdict("Have the Markov chains converged?", state, told)
+        sentence += f" Share of proposed moves that were accepted: {', '.join(tried)}."
+    return Verdict("Have the Markov chains converged?", state, sentence)
 
 
 def parameter_verdict(facts: ReportFacts) -> Verdict:
@@ -132,33 +133,41 @@ def signal_verdict(facts: ReportFacts) -> Verdict:
     question = "Which columns matter for the tree?"
     if not facts.parameters:
         return Verdict(question, "plain", "None: no column has two different values.")
-    known = [(name, of) for name, of in facts.parameters.items() if "signal" in of]
+    known = [(name, parameters) for name, parameters in facts.parameters.items() if "signal" in parameters]
     if not known:
         return Verdict(question, "plain", "Unknown: the process of these columns has no signal.")
     ranked = sorted(known, key=lambda item: -item[1]["signal"])
-    most = ", ".join(f"{shorten_name(name)} {format_signal(of)}" for name, of in ranked[:MAX_NAMES])
-    told = f"Those with the largest signal, the correlation of a cell with that of the row's nearest relative: {most}."
-    weak = [name for name, of in ranked[MAX_NAMES:] if of.get("signal_high", of["signal"]) < MAX_WEAK_SIGNAL]
+    most = ", ".join(f"{shorten_name(name)} {format_signal(parameters)}" for name, parameters in ranked[:MAX_NAMES])
+    sentence = (
+        f"Those with the largest signal, the correlation of a cell with that of the row's nearest relative: {most}."
+    )
+    weak = [
+        name
+        for name, parameters in ranked[MAX_NAMES:]
+        if parameters.get("signal_high", parameters["signal"]) < MAX_WEAK_SIGNAL
+    ]
     if weak:
         named = ", ".join(shorten_name(name) for name in weak[-MAX_NAMES:])
         rest = f" and {count(len(weak) - MAX_NAMES, 'more column')}" if len(weak) > MAX_NAMES else ""
-        told += f" Almost unrelated to the tree: {named}{rest}."
-    return Verdict(question, "plain", told)
+        sentence += f" Almost unrelated to the tree: {named}{rest}."
+    return Verdict(question, "plain", sentence)
 
 
 def outlier_verdict(facts: ReportFacts, rows: OddRows) -> Verdict | None:
     """Say how many rows are far less likely than the typical row."""
-    if not len(facts.examined.rows):
+    if not len(facts.held_out.rows):
         return None
     question = "Are there outliers?"
-    n, n_seen = facts.tree.n_leaves, len(facts.examined.rows)
-    which = f"the {n:,} rows" if n_seen == n else f"{n_seen:,} rows, chosen evenly from all {n:,},"
+    n, n_seen = facts.tree.n_leaves, len(facts.held_out.rows)
+    rows_in_words = f"the {n:,} rows" if n_seen == n else f"{n_seen:,} rows, chosen evenly from all {n:,},"
     if not rows.n_outliers:
-        return Verdict(question, "good", f"None of {which} is far less likely than the typical row, given the others.")
+        return Verdict(
+            question, "good", f"None of {rows_in_words} is far less likely than the typical row, given the others."
+        )
     return Verdict(
         question,
         "look",
-        f"Of {which} {rows.n_outliers:,} {'is' if rows.n_outliers == 1 else 'are'} far less likely than the typical row, "
+        f"Of {rows_in_words} {rows.n_outliers:,} {'is' if rows.n_outliers == 1 else 'are'} far less likely than the typical row, "
         "given the others; see below.",
     )
 
@@ -168,7 +177,7 @@ def odd_cell_verdict(facts: ReportFacts, cells: OddCells) -> Verdict | None:
     if not cells.n_cells:
         return None
     by_chance = RARE * cells.n_cells
-    n_rows = int(np.sum(facts.examined.evenly))
+    n_rows = int(np.sum(facts.held_out.evenly))
     where = "" if n_rows == facts.tree.n_leaves else f" of {n_rows:,} rows"
     number = "none is" if not cells.n_rare else "1 is" if cells.n_rare == 1 else f"{cells.n_rare:,} are"
     answer = (

@@ -258,25 +258,25 @@ def parse_file(
     if gaps not in get_args(Gaps):
         raise InputError(f"gaps is {gaps!r}; it must be 'missing' or 'state'.")
     if datatype is not None:
-        known = find_datatype(datatype) if isinstance(datatype, str) else None
-        if known in (None, "continuous"):
+        valid_datatype = find_datatype(datatype) if isinstance(datatype, str) else None
+        if valid_datatype in (None, "continuous"):
             raise InputError(f"datatype is {datatype!r}; it must be one of {', '.join(DATATYPES[:-1])}.")
         if file.kind in ("nexus", "cldf"):
             raise InputError(f"datatype is given, but {file.name} says itself which datatypes it has.")
-        datatype = known
+        datatype = valid_datatype
     if file.kind == "cldf":
         folder = file.path
         assert folder is not None, "standard input is no folder"
         names = sorted(path.name for path in folder.iterdir() if path.is_file())
-        found = parse_cldf(lambda name: read_bytes(folder / name), names, file.name)
+        characters = parse_cldf(lambda name: read_bytes(folder / name), names, file.name)
     else:
         text = _decode(file.read(), file.name)
         if file.kind == "nexus":
-            found = parse_nexus(text, file.name, gaps, preserve_underscores)
+            characters = parse_nexus(text, file.name, gaps, preserve_underscores)
         else:
-            found = (parse_fasta if file.kind == "fasta" else parse_phylip)(text, file.name, gaps, datatype)
-    check_table_size(len(found.taxa), len(found.columns))
-    return found
+            characters = (parse_fasta if file.kind == "fasta" else parse_phylip)(text, file.name, gaps, datatype)
+    check_table_size(len(characters.taxa), len(characters.columns))
+    return characters
 
 
 def read_character_table(
@@ -343,7 +343,9 @@ def _to_pandas(characters: Characters) -> Any:
         elif column.has_sets:
             columns[column.name] = pd.Series(column.cells, index=index, dtype=object)
         else:
-            columns[column.name] = pd.Series(pd.Categorical(column.cells, categories=_states_of(column)), index=index)
+            columns[column.name] = pd.Series(
+                pd.Categorical(column.cells, categories=_column_states(column)), index=index
+            )
     frame = pd.DataFrame(columns, index=index)
     frame.attrs["partitions"] = _Facts({name: list(own) for name, own in characters.partitions.items()})
     frame.attrs["datatypes"] = _Facts({column.name: column.datatype for column in characters.columns})
@@ -367,16 +369,16 @@ def _to_polars(characters: Characters, taxa: str | None = None) -> Any:
         if column.name in columns:
             raise InputError(f"A character is named {quote(column.name)}, as is the column of the taxa: rename it.")
         if column.datatype == "continuous":
-            own = polars.Series(column.cells, dtype=polars.Float64)
+            series = polars.Series(column.cells, dtype=polars.Float64)
         elif column.has_sets:
-            own = polars.Series(column.cells, dtype=polars.Object)
+            series = polars.Series(column.cells, dtype=polars.Object)
         else:
-            own = polars.Series(column.cells, dtype=polars.Enum(_states_of(column)))
-        columns[column.name] = own
+            series = polars.Series(column.cells, dtype=polars.Enum(_column_states(column)))
+        columns[column.name] = series
     return polars.DataFrame(columns)
 
 
-def _states_of(column: CharacterColumn) -> list[str]:
+def _column_states(column: CharacterColumn) -> list[str]:
     """Return the states of a column, those of the datatype first."""
     others = {str(cell) for cell in column.cells if cell is not None} - set(column.states)
     return [*column.states, *sorted(others)]

@@ -57,10 +57,10 @@ class _Record:
 
     def need(self, term: str) -> str:
         """Return a cell that must be there."""
-        found = self.get(term)
-        if not found:
+        value = self.get(term)
+        if not value:
             raise self.error(f"the column {_COLUMNS[term]} is empty or missing")
-        return found
+        return value
 
     def error(self, words: str) -> InputError:
         """Return an error with the file and the line."""
@@ -155,8 +155,8 @@ class _DataSet:
         try:
             header = next(rows, [])
             by_name = {own: term for term, own in _COLUMNS.items()}
-            known = [terms.get(own, "").removeprefix(_TERMS) or by_name.get(own, "") for own in header]
-            if not any(known):
+            properties = [terms.get(own, "").removeprefix(_TERMS) or by_name.get(own, "") for own in header]
+            if not any(properties):
                 raise InputError(f"{source}, line 1: none of the columns {listing(header)} is known in CLDF.")
             line = rows.line_num + 1
             for row in rows:
@@ -166,7 +166,9 @@ class _DataSet:
                         f"has {len(header)}."
                     )
                 if row:
-                    yield _Record(source, line, {term: cell for term, cell in zip(known, row, strict=True) if term})
+                    yield _Record(
+                        source, line, {term: cell for term, cell in zip(properties, row, strict=True) if term}
+                    )
                 line = rows.line_num + 1
         except csv.Error as error:
             raise InputError(f"{source}, line {line}: the row is not valid csv ({error}).") from None

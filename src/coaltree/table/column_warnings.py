@@ -48,7 +48,7 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     if math.lgamma(n_rows + 1) < least:  # even columns of distinct values may be equal by chance
         return []
     groups = [sorted(group) for group in (*_group_equal_real(real), *_group_equal_categorical(categorical))]
-    found = {
+    copies = {
         later: first
         for first, *others in groups
         for later in others
@@ -56,8 +56,8 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
     }
     for of_kind in (real, categorical):
         if len(of_kind) <= _MAX_PAIRWISE_COLUMNS:
-            _add_partial_copies(found, [(j, column) for j, column in of_kind if j not in found], least)
-    pairs = sorted(found.items())
+            _add_partial_copies(copies, [(j, column) for j, column in of_kind if j not in copies], least)
+    pairs = sorted(copies.items())
     if not pairs:
         return []
     listed = "; ".join(
@@ -119,22 +119,22 @@ def _group_equal_categorical(columns: Sequence[tuple[int, CategoricalColumn]]) -
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _add_partial_copies(found: dict[int, int], columns: Sequence[tuple[int, Column]], least: float) -> None:
+def _add_partial_copies(copies: dict[int, int], columns: Sequence[tuple[int, Column]], least: float) -> None:
     """Add columns that equal an earlier one wherever both are observed, although different cells are missing."""
     cells = {j: _column_values(column) for j, column in columns}
-    known = {j: ~np.isnan(values) for j, values in cells.items()}
+    observed = {j: ~np.isnan(values) for j, values in cells.items()}
     real = any(isinstance(column, RealColumn) for _, column in columns)
     for later, values in cells.items():
         for first in cells:
             if first >= later:
                 break
-            both = known[first] & known[later]
-            if first in found or np.array_equal(known[first], known[later]) or not both.any():
+            both = observed[first] & observed[later]
+            if first in copies or np.array_equal(observed[first], observed[later]) or not both.any():
                 continue
             a, b = cells[first][both], values[both]
             equal = _are_linear(a, b) if real else _are_renamed(a, b)
             if equal and _surprise(a) >= least:
-                found[later] = first
+                copies[later] = first
                 break
 
 
@@ -221,7 +221,8 @@ def describe_tails(table: Table, codes: Mapping[str, FloatArray], separated: Map
             extremes.append(_ExtremeCells(column, cells, dominant is not None))
     if not extremes:
         return []
-    one, it = sum(len(tail.cells) for tail in extremes) == 1, len(extremes) == 1
+    is_one_cell, is_one_column = sum(len(tail.cells) for tail in extremes) == 1, len(extremes) == 1
+    pronoun = "it" if is_one_cell else "them"
     listed = [
         f"{quote(tail.column.name)} ({_describe_cells(tail, table.row_names)})"
         for tail in extremes[:_MAX_LISTED_COLUMNS]
@@ -229,13 +230,13 @@ def describe_tails(table: Table, codes: Mapping[str, FloatArray], separated: Map
     more = f", and {len(extremes) - _MAX_LISTED_COLUMNS} more" if len(extremes) > _MAX_LISTED_COLUMNS else ""
     effects = []
     if any(tail.dominant for tail in extremes):
-        effects.append(f"next to {'it' if one else 'them'}, all others look the same")
+        effects.append(f"next to {pronoun}, all others look the same")
     if separated:
-        effects.append(f"the top of the tree only separates {'its row' if one else 'their rows'}")
+        effects.append(f"the top of the tree only separates {'its row' if is_one_cell else 'their rows'}")
     helps = any(_power_helps(tail, codes[tail.column.name]) for tail in extremes)
     return [
-        f"{'A cell is' if one else 'Cells are'} extreme in {'column' if it else 'columns'} {', '.join(listed)}{more}: "
-        f"{', and '.join(effects)}. Check {'it' if one else 'them'}, {'' if helps else 'and '}make {'it' if one else 'them'} "
+        f"{'A cell is' if is_one_cell else 'Cells are'} extreme in {'column' if is_one_column else 'columns'} "
+        f"{', '.join(listed)}{more}: {', and '.join(effects)}. Check {pronoun}, {'' if helps else 'and '}make {pronoun} "
         f"missing if wrong{_REMEDY if helps else ''}."
     ]
 

@@ -258,17 +258,17 @@ def read_known(
         if isinstance(column, RealColumn):
             columns.append(column)
             continue
-        known = tuple(categories[column.name])
-        if not known:  # a column that the fit ignored
+        known_categories = tuple(categories[column.name])
+        if not known_categories:  # a column that the fit ignored
             columns.append(_ignore_column(column))
             continue
-        codes, rows, new = recode_categories(column.codes, column.categories, known)
+        codes, rows, new = recode_categories(column.codes, column.categories, known_categories)
         if new and unseen == "error":
-            raise _unseen_error(column, int(rows[0]), known, source.row_names)
+            raise _unseen_error(column, int(rows[0]), known_categories, source.row_names)
         if new:
             more = f" and {len(new) - 5} more" if len(new) > 5 else ""
             unknown.append(f"column {quote(column.name)}: {', '.join(new[:5])}{more}")
-        columns.append(replace(column, codes=codes, categories=known, unseen=rows))
+        columns.append(replace(column, codes=codes, categories=known_categories, unseen=rows))
     if unknown:
         warnings.warn(
             f"Categories that did not occur when the model was fit are read as missing; {'; '.join(unknown)}.",

@@ -261,12 +261,12 @@ def _find_delimiter(data: bytes, source: str, expected: str | None) -> tuple[byt
     """Return the text, its delimiter, and whether blanks were replaced by commas."""
     if expected is not None and _sample_lengths(data, expected)[:1] != [1]:
         return data, expected, False
-    found = max(DELIMITER_NAMES, key=lambda delimiter: _rate_delimiter(data, delimiter))
-    lengths = _sample_lengths(data, found)
+    best = max(DELIMITER_NAMES, key=lambda delimiter: _rate_delimiter(data, delimiter))
+    lengths = _sample_lengths(data, best)
     if len(lengths) > 1 and lengths[0] > 1 and (expected is None or 2 * sum(n > 1 for n in lengths) > len(lengths)):
-        if expected not in (None, found):
-            _warn_delimiter(source, DELIMITER_NAMES[found], DELIMITER_NAMES[expected])
-        return data, found, False
+        if expected not in (None, best):
+            _warn_delimiter(source, DELIMITER_NAMES[best], DELIMITER_NAMES[expected])
+        return data, best, False
     if lengths[:1] == [1] and _is_split_at_blanks(data):
         _warn_delimiter(source, "blanks", DELIMITER_NAMES[expected or ","])
         records = split_at_blanks(read_lines(data))
@@ -274,7 +274,7 @@ def _find_delimiter(data: bytes, source: str, expected: str | None) -> tuple[byt
         if len(header) < len(first):  # R writes no name for the row names
             header.insert(0, "")
         return write_records(chain([header, first], records), ",").encode(), ",", True
-    return data, expected or found, False
+    return data, expected or best, False
 
 
 def _rate_delimiter(data: bytes, delimiter: str) -> tuple[bool, int]:
@@ -318,9 +318,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _warn_delimiter(source: str, found: str, expected: str) -> None:
+def _warn_delimiter(source: str, delimiter: str, expected: str) -> None:
     warnings.warn(
-        f"{source} has no {expected} in its header, so its fields were taken to be separated by {found}.",
+        f"{source} has no {expected} in its header, so its fields were taken to be separated by {delimiter}.",
         InputWarning,
         stacklevel=5,
     )

@@ -364,7 +364,7 @@ def _to_objects(values: Sequence[Category], column: Iterable[Any]) -> list[Any]:
     if all_are(np.datetime64 | np.timedelta64):
         return list(_to_numpy(values, observed[0].dtype, ()))
     if all_are(dt.timedelta):
-        return [_to_class_of(observed[0], dt.timedelta(days=day)) for day in _count_days(values).tolist()]
+        return [_to_class(observed[0], dt.timedelta(days=day)) for day in _count_days(values).tolist()]
     if all_are(dt.date):
         return _to_dates(values, [cell for cell in observed if isinstance(cell, dt.datetime)])
     if all_are(str) and not all(isinstance(value, str) for value in values):
@@ -374,19 +374,19 @@ def _to_objects(values: Sequence[Category], column: Iterable[Any]) -> list[Any]:
     return list(values)
 
 
-def _to_dates(values: Sequence[Category], like: Sequence[dt.datetime]) -> list[Any]:
+def _to_dates(values: Sequence[Category], column: Sequence[dt.datetime]) -> list[Any]:
     """Convert values to dates, or to times with the class and the zone of others."""
     days = np.clip(_count_days(values), FIRST_DAY, LAST_DAY)
-    if not like:
+    if not column:
         return [_EPOCH.date() + dt.timedelta(days=day) for day in np.rint(days).tolist()]
-    zone = like[0].tzinfo
+    zone = column[0].tzinfo
     times = [_EPOCH + dt.timedelta(days=day) for day in days.tolist()]
     if zone is not None:
         times = [time.replace(tzinfo=dt.UTC).astimezone(zone) for time in times]
-    return [_to_class_of(like[0], time) for time in times]
+    return [_to_class(column[0], time) for time in times]
 
 
-def _to_class_of(like: Any, value: Any) -> Any:
+def _to_class(like: Any, value: Any) -> Any:
     # pandas makes its Timestamp and Timedelta from Python's classes.
     return value if type(like) is type(value) else type(like)(value)
 

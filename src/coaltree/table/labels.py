@@ -91,11 +91,11 @@ def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
     """
     # Most labels are text: save a call for each of them.
     names = [label.strip() if type(label) is str else _label_to_text(label) for label in labels]
-    taken = set(names)
-    if "" in taken:
+    used = set(names)
+    if "" in used:
         names = [name or f"row {i}" for i, name in enumerate(names)]
-        taken = set(names)
-    if len(taken) == len(names):
+        used = set(names)
+    if len(used) == len(names):
         return tuple(names)
     seen: set[str] = set()
     next_suffix: dict[str, int] = {}
@@ -105,11 +105,11 @@ def distinct_names(labels: Iterable[object]) -> tuple[str, ...]:
             seen.add(name)
             continue
         suffix = next_suffix.get(name, 2)
-        while f"{name}_{suffix}" in taken:
+        while f"{name}_{suffix}" in used:
             suffix += 1
         next_suffix[name] = suffix + 1
         names[i] = f"{name}_{suffix}"
-        taken.add(names[i])
+        used.add(names[i])
         n_renamed += 1
         example = example or f"the second {quote(name)} is now {quote(names[i])}"
     warnings.warn(

@@ -188,16 +188,16 @@ class _Parser(NexusText):
 
     def options(self, place: int, end: int) -> dict[str, str]:
         """Return the options ``NAME=VALUE`` of a statement; those without a value have that of "yes"."""
-        text, found, at = self.without_comments(place, end), dict[str, str](), 0
-        while match := _KEY.search(text, at):
-            key, at = match.group(1).lower(), match.end()
-            found[key] = "yes"
+        text, options, position = self.without_comments(place, end), dict[str, str](), 0
+        while match := _KEY.search(text, position):
+            key, position = match.group(1).lower(), match.end()
+            options[key] = "yes"
             if match.group(2):
                 # A symbol is single: the next option may follow at once.
-                value = (_ONE if key in ("missing", "gap", "matchchar") else _VALUE).match(text, at)
-                found[key] = "" if value is None else next(own for own in value.groups() if own is not None)
-                at = at if value is None else value.end()
-        return found
+                value = (_ONE if key in ("missing", "gap", "matchchar") else _VALUE).match(text, position)
+                options[key] = "" if value is None else next(own for own in value.groups() if own is not None)
+                position = position if value is None else value.end()
+        return options
 
     def number(self, options: dict[str, str], name: str, place: int) -> int | None:
         """Return a number of DIMENSIONS."""
@@ -296,7 +296,7 @@ class _Parser(NexusText):
                 rows[-1],
                 f"is number {len(rows)} and the last of the matrix, but NTAX says {expected:,}",
             )
-        block.columns = self.columns_of(rows, n_characters, place)
+        block.columns = self.make_columns(rows, n_characters, place)
         self.add_block(rows)
 
     def row_error(self, line: int, row: Row, words: str) -> InputError:
@@ -308,7 +308,7 @@ class _Parser(NexusText):
             return _WORD.findall(text)
         return _SYMBOL.findall(text) if "{" in text or "(" in text else list("".join(text.split()))
 
-    def named(self, number: int, line: str) -> Row:
+    def parse_named_row(self, number: int, line: str) -> Row:
         """Return the row that a line with a name begins."""
         match = _TAXON.match(line)
         if match is None:
@@ -323,7 +323,7 @@ class _Parser(NexusText):
 
     def read_sequential(self, lines: list[tuple[int, str]]) -> list[Row]:
         """Read one taxon after the other: on a line each, or on any number of lines until a row is complete."""
-        rows = [self.named(number, line) for number, line in lines]
+        rows = [self.parse_named_row(number, line) for number, line in lines]
         n_characters, n_taxa = self.block.n_characters, self.block.n_taxa or len(self.taxa)
         if n_characters is None or all(len(row.symbols) == n_characters for row in rows):
             return rows
@@ -332,7 +332,7 @@ class _Parser(NexusText):
             if wrapped and len(wrapped[-1].symbols) < n_characters:
                 wrapped[-1].add(self.symbols(line), number)
             else:
-                wrapped.append(self.named(number, line))
+                wrapped.append(self.parse_named_row(number, line))
         fits = all(len(row.symbols) == n_characters for row in wrapped)
         return wrapped if fits or len(lines) != n_taxa else rows
 
@@ -341,9 +341,9 @@ class _Parser(NexusText):
         rows: dict[str, Row] = {}
         n_taxa, order = self.block.n_taxa or len(self.taxa), list[str]()
         for k, (number, line) in enumerate(lines):
-            row = self.named(number, line)
-            known = rows.get(row.taxon)
-            if known is None:
+            row = self.parse_named_row(number, line)
+            earlier_row = rows.get(row.taxon)
+            if earlier_row is None:
                 if n_taxa and len(rows) == n_taxa:
                     raise self.row_error(
                         number, row, f"is not among the {n_taxa:,} taxa of the first block of the matrix"
@@ -356,7 +356,7 @@ class _Parser(NexusText):
                     raise self.row_error(
                         number, row, f"stands where {quote(expected)} belongs in this block of the matrix"
                     )
-                known.add(row.symbols, number)
+                earlier_row.add(row.symbols, number)
         return list(rows.values())
 
     def read_unlabelled(self, lines: list[tuple[int, str]]) -> list[Row]:
@@ -370,12 +370,12 @@ class _Parser(NexusText):
             for k, (number, line) in enumerate(lines):
                 rows[k % len(rows)].add(self.symbols(line), number)
             return rows
-        at = 0
+        row_number = 0
         for number, line in lines:
-            if at < len(rows) - 1 and len(rows[at].symbols) >= (self.block.n_characters or 1):
-                at += 1
-                rows[at].line = number
-            rows[at].add(self.symbols(line), number)
+            if row_number < len(rows) - 1 and len(rows[row_number].symbols) >= (self.block.n_characters or 1):
+                row_number += 1
+                rows[row_number].line = number
+            rows[row_number].add(self.symbols(line), number)
         return rows
 
     # -- columns -------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ class _Parser(NexusText):
                 raise self.error(place, f"EQUATE of the symbol {quote(match.group(1))}: {error}.") from None
         return alphabet
 
-    def columns_of(self, rows: list[Row], n_characters: int, place: int) -> list[CharacterColumn]:
+    def make_columns(self, rows: list[Row], n_characters: int, place: int) -> list[CharacterColumn]:
         """Return the columns of the rows of a matrix."""
         block = self.block
         if n_characters > MAX_COLUMNS:
@@ -446,15 +446,15 @@ class _Parser(NexusText):
 
     def mixed_alphabets(self, n_characters: int, place: int) -> list[Alphabet]:
         """Return the alphabet of each position of a matrix of several datatypes."""
-        found: list[Alphabet | None] = [None] * n_characters
+        alphabets: list[Alphabet | None] = [None] * n_characters
         for datatype, spec in self.block.mixed:
             alphabet = self.alphabet(datatype, place)
             for j in self.parse_positions(spec, n_characters, f"DATATYPE {datatype}", place):
-                found[j] = alphabet
-        absent = [j for j, own in enumerate(found) if own is None]
+                alphabets[j] = alphabet
+        absent = [j for j, own in enumerate(alphabets) if own is None]
         if absent:
             raise self.error(place, f"Character {absent[0] + 1} has no datatype among those of DATATYPE=mixed.")
-        return [own for own in found if own is not None]
+        return [own for own in alphabets if own is not None]
 
     def add_block(self, rows: list[Row]) -> None:
         """Add the columns of a block to those of earlier ones, matched by taxon."""
@@ -472,16 +472,16 @@ class _Parser(NexusText):
     def join(self) -> Characters:
         """Return the columns of all blocks, and the partitions."""
         columns = [column for block in self.blocks for column in block.columns]
-        kept = [j not in block.dropped for block in self.blocks for j in range(len(block.columns))]
-        if not any(kept):
+        is_used = [j not in block.dropped for block in self.blocks for j in range(len(block.columns))]
+        if not any(is_used):
             raise InputError(f"{self.source} has no characters: ELIMINATE leaves none.")
         names = _make_distinct([column.name for column in columns])
         partitions: dict[str, tuple[str, ...]] = {}
         for name, (place, end) in {**self.charsets, **self.partition_parts}.items():
             positions = self.positions(place, end, len(columns), f"CHARSET {quote(name)}")
-            partitions[name] = tuple(names[j] for j in positions if kept[j])
-        named = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
-        return Characters(tuple(self.rows), list(compress(named, kept)), partitions)
+            partitions[name] = tuple(names[j] for j in positions if is_used[j])
+        named_columns = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
+        return Characters(tuple(self.rows), list(compress(named_columns, is_used)), partitions)
 
     # -- sets of characters --------------------------------------------------------------------
 
@@ -513,9 +513,9 @@ class _Parser(NexusText):
         """Return the characters of a set, counted from 0."""
         return self.parse_positions(self.without_comments(place, end), n_characters, what, place)
 
-    def parse_positions(self, text: str, n_characters: int, what: str, place: int) -> list[int]:
+    def parse_positions(self, text: str, n_characters: int, subject: str, place: int) -> list[int]:
         r"""Return the characters of a text such as ``1-10 15 20-.\3 coding``, counted from 0."""
-        found: dict[int, None] = {}
+        positions: dict[int, None] = {}
         todo: list[tuple[str, int]] = [(text, place)]
         used: set[str] = set()
         while todo:
@@ -527,24 +527,24 @@ class _Parser(NexusText):
                     if not 1 <= first <= last <= n_characters or (step is not None and not int(step[:12])):
                         raise self.error(
                             place,
-                            f"{what} names the characters {match.group().strip()}, but they go from 1 to {n_characters:,}.",
+                            f"{subject} names the characters {match.group().strip()}, but they go from 1 to {n_characters:,}.",
                         )
-                    found.update(dict.fromkeys(range(first - 1, last, int((step or "1")[:12]))))
+                    positions.update(dict.fromkeys(range(first - 1, last, int((step or "1")[:12]))))
                 elif name is not None and name.lower() == "all":
-                    found.update(dict.fromkeys(range(n_characters)))
+                    positions.update(dict.fromkeys(range(n_characters)))
                 elif name is not None:
-                    known = self.unquote(name)
-                    if known not in self.charsets:
+                    charset = self.unquote(name)
+                    if charset not in self.charsets:
                         raise self.error(
-                            place, f"{what} names {quote(known)}, which is neither a number nor a CHARSET."
+                            place, f"{subject} names {quote(charset)}, which is neither a number nor a CHARSET."
                         )
-                    if known not in used:  # two charsets may name each other
-                        used.add(known)
-                        begin, end = self.charsets[known]
+                    if charset not in used:  # two charsets may name each other
+                        used.add(charset)
+                        begin, end = self.charsets[charset]
                         todo.append((self.without_comments(begin, end), begin))
                 elif other is not None:
-                    raise self.error(place, f"{what} holds {quote(other)}, which is no character.")
-        return list(found)
+                    raise self.error(place, f"{subject} holds {quote(other)}, which is no character.")
+        return list(positions)
 
 
 def _make_distinct(names: list[str]) -> list[str]:
@@ -552,11 +552,11 @@ def _make_distinct(names: list[str]) -> list[str]:
     taken, distinct = set(names), list[str]()
     seen: set[str] = set()
     for name in names:
-        own, number = name, 2
-        while own in seen or (own != name and own in taken):
-            own, number = f"{name}_{number}", number + 1
-        seen.add(own)
-        distinct.append(own)
+        candidate, number = name, 2
+        while candidate in seen or (candidate != name and candidate in taken):
+            candidate, number = f"{name}_{number}", number + 1
+        seen.add(candidate)
+        distinct.append(candidate)
     return distinct
 
 

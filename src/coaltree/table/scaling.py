@@ -210,15 +210,15 @@ class ColumnScale(NamedTuple):
         """Return mean and standard deviation of values with Gaussian codes; exact for all codes without power transform."""
         if self.power is None:
             return self.decode(mean), self._decode_sd(sd)
-        known = sd < np.inf
-        values = self.decode(mean[..., None] + np.where(known, sd, 0.0)[..., None] * _NODES)
+        has_variance = sd < np.inf
+        values = self.decode(mean[..., None] + np.where(has_variance, sd, 0.0)[..., None] * _NODES)
         size = np.maximum(np.max(np.abs(values), axis=-1, keepdims=True), _MIN_NORMAL)
         shares = values / size
         middle = shares @ _WEIGHTS
         spread = np.sqrt((shares - middle[..., None]) ** 2 @ _WEIGHTS)
         with np.errstate(over="ignore"):
             size = size[..., 0]
-            return middle * size, np.where(known, np.minimum(spread * size, LARGEST), np.inf)
+            return middle * size, np.where(has_variance, np.minimum(spread * size, LARGEST), np.inf)
 
     def decode_spread(self, mean: FloatArray, sd: FloatArray) -> FloatArray:
         """Return half the length of the interval of one standard deviation to either side; infinite where it is unknown."""

@@ -199,17 +199,17 @@ def guess_datatype(rows: Iterable[Iterable[str]]) -> str:
     counts: dict[str, int] = {}
     for symbol in chain.from_iterable(rows):
         counts[symbol] = counts.get(symbol, 0) + 1
-    known: dict[str, int] = {}
+    symbol_counts: dict[str, int] = {}
     for symbol, n in counts.items():
         if symbol.upper() in _GUESSED_SYMBOLS:
-            known[symbol.upper()] = known.get(symbol.upper(), 0) + n
-    if not known:
+            symbol_counts[symbol.upper()] = symbol_counts.get(symbol.upper(), 0) + n
+    if not symbol_counts:
         return "dna"
-    if 2 * sum(known.get(digit, 0) for digit in _STATES["standard"]) > sum(known.values()):
+    if 2 * sum(symbol_counts.get(digit, 0) for digit in _STATES["standard"]) > sum(symbol_counts.values()):
         return "standard"
-    bases = sum(known.get(base, 0) for base in "ACGTU")
-    if set(known) <= {*"ACGTU", *_NUCLEOTIDES} and 2 * bases >= sum(known.values()):
-        return "rna" if "U" in known and "T" not in known else "dna"
+    bases = sum(symbol_counts.get(base, 0) for base in "ACGTU")
+    if set(symbol_counts) <= {*"ACGTU", *_NUCLEOTIDES} and 2 * bases >= sum(symbol_counts.values()):
+        return "rna" if "U" in symbol_counts and "T" not in symbol_counts else "dna"
     return "protein"
 
 
@@ -281,7 +281,7 @@ class Row:
         self.symbols += symbols
         self.ends.append((line, len(self.symbols)))
 
-    def line_of(self, position: int) -> int:
+    def line_number(self, position: int) -> int:
         """Return the line of a symbol."""
         return next((line for line, end in self.ends if position < end), self.last_line)
 
@@ -342,7 +342,7 @@ def _symbol_error(rows: Sequence[Row], position: int, alphabet: Alphabet, source
             alphabet.decode(row.symbols[position])
         except SymbolError as error:
             return InputError(
-                f"{source}, line {row.line_of(position)}: {row.label}, character {position + 1}: {error}."
+                f"{source}, line {row.line_number(position)}: {row.label}, character {position + 1}: {error}."
             )
     raise AssertionError("a symbol was wrong")
 

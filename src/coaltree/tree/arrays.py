@@ -124,12 +124,12 @@ def oldest_merges(children: IntArray, n_tips: int) -> tuple[IntArray, IntArray]:
     """
     n_nodes = 2 * len(children) + 1
     first = n_nodes - n_tips + 1
-    kept = children[len(children) - n_tips + 1 :]
-    tips = kept[kept < first] if n_tips > 1 else np.array([n_nodes - 1])
+    merges = children[len(children) - n_tips + 1 :]
+    tips = merges[merges < first] if n_tips > 1 else np.array([n_nodes - 1])
     nodes = np.concatenate([tips, np.arange(first, n_nodes)])
     number = np.empty(n_nodes, dtype=np.intp)
     number[nodes] = np.arange(len(nodes))
-    return number[kept], nodes
+    return number[merges], nodes
 
 
 def count_zero_heights(merge_heights: FloatArray) -> int:

@@ -276,20 +276,20 @@ class ConditionalClades:
         """
         n = len(self._leaf_names)
         best = self._sweep(np.maximum.reduceat)
-        found = [len(best) - 1] if n > 1 else []
+        interior = [len(best) - 1] if n > 1 else []
         choice: dict[int, tuple[int, int]] = {}
-        for node in found:  # grows while it is read
+        for node in interior:  # grows while it is read
             splits = slice(*self._splits.bounds[node - n : node - n + 2])
             parts = np.column_stack([self._splits.first[splits], self._splits.second[splits]])
             scores = best[parts].sum(axis=1)
             # Equal products of shares differ by rounding.
             equal = parts[scores > scores.max() - ROUNDING].tolist()
             choice[node] = min(equal, key=lambda split: _rank(self._masks[split[0]], self._masks[split[1]]))
-            found.extend(part for part in choice[node] if part >= n)
+            interior.extend(part for part in choice[node] if part >= n)
         # Order by size, then by rows, so that the numbers of the merges do not depend on the order of the sample.
-        found.sort(key=lambda node: (self._masks[node].bit_count(), _rows(self._masks[node])))
-        numbers = {leaf: leaf for leaf in range(n)} | {node: n + k for k, node in enumerate(found)}
-        children = np.array([sorted(numbers[part] for part in choice[node]) for node in found], dtype=np.intp)
+        interior.sort(key=lambda node: (self._masks[node].bit_count(), _rows(self._masks[node])))
+        numbers = {leaf: leaf for leaf in range(n)} | {node: n + k for k, node in enumerate(interior)}
+        children = np.array([sorted(numbers[part] for part in choice[node]) for node in interior], dtype=np.intp)
         return Tree(children.reshape(-1, 2), [0.0] * n + [float(k) for k in range(1, n)], self._leaf_names)
 
     def entropy(self) -> float:
@@ -376,7 +376,7 @@ def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
     high_table[sums >> shift] = True
     low_table[sums & low_bits] = True
 
-    found = []
+    splits = []
     groups = np.argsort(rarest, kind="stable")  # of the nodes with the same rarest leaf, smaller ones first
     ends = np.cumsum(np.bincount(rarest, minlength=n_leaves)).tolist()
     for begin, end in pairwise([0, *ends]):
@@ -394,15 +394,15 @@ def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
             at = np.minimum(np.searchsorted(sorted_sums, rest), len(nodes) - 1)
             kept = sorted_sums[at] == rest
             row, column = np.divmod(hit[kept], last - 1)
-            found.append((group[k + row], group[column], by_sum[at[kept]]))
+            splits.append((group[k + row], group[column], by_sum[at[kept]]))
     none = np.zeros(0, dtype=np.intp)
-    whole, first, second = (np.concatenate(parts) for parts in zip((none, none, none), *found, strict=True))
-    exact = np.all((packed[first] ^ packed[second]) == packed[whole], axis=1)
-    exact &= sizes[first] + sizes[second] == sizes[whole]
+    parent, first, second = (np.concatenate(parts) for parts in zip((none, none, none), *splits, strict=True))
+    exact = np.all((packed[first] ^ packed[second]) == packed[parent], axis=1)
+    exact &= sizes[first] + sizes[second] == sizes[parent]
     order = np.flatnonzero(exact)
-    order = order[np.argsort(whole[order], kind="stable")]
-    whole, first, second = whole[order], first[order], second[order]
-    bounds = np.searchsorted(whole, np.arange(n_leaves, len(nodes) + 1))
+    order = order[np.argsort(parent[order], kind="stable")]
+    parent, first, second = parent[order], first[order], second[order]
+    bounds = np.searchsorted(parent, np.arange(n_leaves, len(nodes) + 1))
     starts = np.flatnonzero(np.diff(sizes[n_leaves:], prepend=0)).tolist()
     return _Splits(first, second, bounds, list(pairwise([*starts, len(clades)])))
 

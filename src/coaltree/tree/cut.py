@@ -178,13 +178,13 @@ def cut_by_agreement(
     ndarray of int, shape (n,)
         Cluster of each row; -1 for rows that stay outside.
     """
-    apart = 1 - np.asarray(similarity, dtype=np.float64)
-    if len(apart) == 1:
+    distances = 1 - np.asarray(similarity, dtype=np.float64)
+    if len(distances) == 1:
         return np.zeros(1, dtype=np.intp)
     from scipy.cluster.hierarchy import linkage  # slow to import, and only samples need it
     from scipy.spatial.distance import squareform
 
-    tree = Tree.from_linkage(linkage(np.clip(squareform(apart, checks=False), 0.0, 1.0), "average"))
+    tree = Tree.from_linkage(linkage(np.clip(squareform(distances, checks=False), 0.0, 1.0), "average"))
     if n_clusters is None:
         labels = cut_by_height(tree, 0.5)
         sizes = np.bincount(labels)
@@ -196,7 +196,7 @@ def cut_by_agreement(
     if assign_outliers and outliers.any():
         clusters = np.unique(labels[~outliers])
         members = labels[:, None] == clusters
-        labels[outliers] = clusters[np.argmin(apart[outliers] @ members / members.sum(axis=0), axis=1)]
+        labels[outliers] = clusters[np.argmin(distances[outliers] @ members / members.sum(axis=0), axis=1)]
     return number_clusters(labels)
 
 
@@ -233,15 +233,15 @@ def cut_with_min_size(
     [4, 7]
     """
     n = tree.n_leaves
-    wanted = n if n_clusters is None else n_clusters
+    target = n if n_clusters is None else n_clusters
     while True:
         splits = _find_splits(tree, min_size)
         if height is not None:
             splits = splits[tree.merge_heights[splits] > height]
-        if n_clusters is None or len(splits) + 1 >= wanted or min_size == 1:
+        if n_clusters is None or len(splits) + 1 >= target or min_size == 1:
             break
         min_size = max(min_size // 2, 1)
-    undone = splits[max(len(splits) - (wanted - 1), 0) :]
+    undone = splits[max(len(splits) - (target - 1), 0) :]
     if len(undone) == 0:
         return [2 * n - 2]
     # In the drawing order, the two sides of each merge meet at a position that no other merge has.
@@ -289,14 +289,14 @@ def number_clusters(labels: IntArray) -> IntArray:
     return np.asarray(number[inverse])
 
 
-def _label_leaves(tree: Tree, together: NDArray[np.bool_]) -> IntArray:
+def _label_leaves(tree: Tree, is_joined: NDArray[np.bool_]) -> IntArray:
     """Label the leaves by the highest merges that stay together."""
     n = tree.n_leaves
-    first = tree.first_positions[n:][together]
+    first = tree.first_positions[n:][is_joined]
     # In the drawing order, a cluster begins at every leaf that is not inside a merge that stays together, apart from
     # the first leaf of such a merge. These merges are nested or disjoint.
     covered = np.bincount(first + 1, minlength=n + 1)
-    covered -= np.bincount(first + tree.leaf_counts[n:][together], minlength=n + 1)
+    covered -= np.bincount(first + tree.leaf_counts[n:][is_joined], minlength=n + 1)
     begins = np.cumsum(covered[:n]) == 0
     first_rows = np.minimum.reduceat(tree.leaf_order, np.flatnonzero(begins))
     number = np.empty(len(first_rows), dtype=np.intp)

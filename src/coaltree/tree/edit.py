@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 
-def with_leaves_renumbered(tree: Tree, numbers: IntArray, leaf_names: Sequence[str] | None = None) -> Tree:
+def renumber_leaves(tree: Tree, numbers: IntArray, leaf_names: Sequence[str] | None = None) -> Tree:
     """Return the tree with its leaves in another order.
 
     Parameters
@@ -35,7 +35,7 @@ def with_leaves_renumbered(tree: Tree, numbers: IntArray, leaf_names: Sequence[s
     --------
     >>> import coaltree as ct
     >>> tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
-    >>> with_leaves_renumbered(tree, np.array([2, 0, 1]), ["b", "c", "a"]).to_newick()
+    >>> renumber_leaves(tree, np.array([2, 0, 1]), ["b", "c", "a"]).to_newick()
     '(c:2.0,(b:1.0,a:1.0):1.0);'
     """
     number = np.concatenate([numbers, np.arange(tree.n_leaves, tree.n_nodes)])
@@ -66,12 +66,12 @@ def without_leaves(tree: Tree, leaves: Iterable[int]) -> Tree:
     removed = {int(leaf) for leaf in leaves}
     if not all(0 <= leaf < n for leaf in removed) or len(removed) == n:
         raise InputError(f"leaves must be numbers from 0 to {n - 1}, and not all of them.")
-    kept = [leaf for leaf in range(n) if leaf not in removed]
+    remaining = [leaf for leaf in range(n) if leaf not in removed]
     number = [-1] * n  # new number of each node, -1 if it is gone
-    for place, leaf in enumerate(kept):
+    for place, leaf in enumerate(remaining):
         number[leaf] = place
     children: list[int] = []
-    heights = [0.0] * len(kept)
+    heights = [0.0] * len(remaining)
     lefts, rights = tree.children[:, 0].tolist(), tree.children[:, 1].tolist()
     for left, right, height in zip(lefts, rights, tree.merge_heights.tolist(), strict=True):
         a, b = number[left], number[right]
@@ -81,7 +81,7 @@ def without_leaves(tree: Tree, leaves: Iterable[int]) -> Tree:
             heights.append(height)
         else:
             number.append(max(a, b))
-    names = [tree.leaf_names[leaf] for leaf in kept]
+    names = [tree.leaf_names[leaf] for leaf in remaining]
     return Tree(np.array(children, dtype=np.intp).reshape(-1, 2), np.array(heights), names)
 
 

@@ -354,18 +354,18 @@ class _NexusParser(NexusText):
                 break
             if kind != "mark":
                 title = self.name(kind, token) if kind == "quoted" else token
-        what = f"Tree {excerpt(title)} (number {len(self.trees) + 1} of the file)"
+        subject = f"Tree {excerpt(title)} (number {len(self.trees) + 1} of the file)"
         if not equals:
-            raise InputError(f"{what} has no '=' after its name on {self.line(place)}; write 'tree T = (a:1,b:1);'.")
+            raise InputError(f"{subject} has no '=' after its name on {self.line(place)}; write 'tree T = (a:1,b:1);'.")
         begin, comments = self.skip(place)
-        weight = self.weight(comments, what)
+        weight = self.weight(comments, subject)
         body = self.text[begin : end + 1]
         tree = self.read_texts.get(body)
         if tree is None:
-            tree = self.read_texts[body] = self.tree(begin, end, what)
+            tree = self.read_texts[body] = self.tree(begin, end, subject)
         self.trees.append(NexusTree(title, weight, tree))
 
-    def weight(self, comments: list[str], what: str) -> float:
+    def weight(self, comments: list[str], subject: str) -> float:
         """Return the weight that a comment before a tree gives, or 1."""
         for comment in comments:
             if match := _WEIGHT.fullmatch(comment):
@@ -377,34 +377,34 @@ class _NexusParser(NexusText):
                     weight = math.nan
                 if not 0 <= weight < math.inf:
                     raise InputError(
-                        f"{what} has the weight {excerpt(match.group(1))}; weights are finite numbers of at least 0, "
+                        f"{subject} has the weight {excerpt(match.group(1))}; weights are finite numbers of at least 0, "
                         "such as 0.25 or 1/4."
                     )
                 return weight
         return 1.0
 
-    def tree(self, begin: int, end: int, what: str) -> Tree:
+    def tree(self, begin: int, end: int, subject: str) -> Tree:
         """Return the tree of a statement, with its leaves in the order of the file."""
         try:
             children, heights, labels = newick.parse(
                 self.text[begin : end + 1], self.preserve_underscores, self.tolerance
             )
         except InputError as error:
-            raise InputError(f"{what}: {self.relocate_error(begin, end, error)}") from None
-        names = [self.leaf_name(label, what) for label in labels]
+            raise InputError(f"{subject}: {self.relocate_error(begin, end, error)}") from None
+        names = [self.leaf_name(label, subject) for label in labels]
         self.set_order(names)
         differences = describe_name_differences(names, self.order)
         if differences or len(names) != len(self.order):
             reason = differences or f"it has {excerpt(find_duplicate(names))} twice"
-            raise InputError(f"{what} is not over the leaves of the file: {reason}; all trees need the same leaves.")
+            raise InputError(f"{subject} is not over the leaves of the file: {reason}; all trees need the same leaves.")
         return Tree(children, heights, names).reorder(self.order)
 
-    def leaf_name(self, label: str, what: str) -> str:
+    def leaf_name(self, label: str, subject: str) -> str:
         """Return the name that a label in a tree stands for."""
         name = self.known.get(label)
         if name is None and self.translate:
             raise InputError(
-                f"{what} has the leaf {excerpt(label)}, which is neither a key nor a name of the translate table; add it "
+                f"{subject} has the leaf {excerpt(label)}, which is neither a key nor a name of the translate table; add it "
                 "there."
             )
         return label if name is None else name

@@ -478,27 +478,27 @@ def _topology_ess(sample: TreeSample) -> float:
     largest = float(1 / np.sum(weights**2))
     low, high = _SHARES_OF_CLADES
     shares = sample._clade_shares
-    wanted = np.flatnonzero((shares >= low - ROUNDING) & (shares <= high + ROUNDING))
-    if len(sample) < _MIN_TREES_PER_BATCH**2 or not len(wanted):
+    frequent = np.flatnonzero((shares >= low - ROUNDING) & (shares <= high + ROUNDING))
+    if len(sample) < _MIN_TREES_PER_BATCH**2 or not len(frequent):
         return largest
     n_merges = sample.n_leaves - 1
-    index = np.full(len(shares), len(wanted))
-    index[wanted] = np.arange(len(wanted))
+    index = np.full(len(shares), len(frequent))
+    index[frequent] = np.arange(len(frequent))
     clades = index[sample._clades][sample._which]
-    found = largest
+    ess = largest
     for n_batches in (count for count in _N_BATCHES if count * _MIN_TREES_PER_BATCH <= len(sample)):
         batches = np.arange(len(sample)) * n_batches // len(sample)
         totals = np.bincount(batches, weights=weights, minlength=n_batches)
-        cells = batches[:, None] * (len(wanted) + 1) + clades
-        sums = np.bincount(cells.ravel(), np.repeat(weights, n_merges), n_batches * (len(wanted) + 1))
+        cells = batches[:, None] * (len(frequent) + 1) + clades
+        sums = np.bincount(cells.ravel(), np.repeat(weights, n_merges), n_batches * (len(frequent) + 1))
         used = totals > 0
         within = sums.reshape(n_batches, -1)[used, :-1] / totals[used, None]
-        information = float(np.sum(_binary_entropy(shares[wanted]) - totals[used] @ _binary_entropy(within)))
-        expected = (np.count_nonzero(used) - 1) * len(wanted) / 2
-        found = min(expected / information, largest) if information > expected / largest else largest
-        if found >= _MIN_TREES_PER_BATCH * n_batches:
+        information = float(np.sum(_binary_entropy(shares[frequent]) - totals[used] @ _binary_entropy(within)))
+        expected = (np.count_nonzero(used) - 1) * len(frequent) / 2
+        ess = min(expected / information, largest) if information > expected / largest else largest
+        if ess >= _MIN_TREES_PER_BATCH * n_batches:
             break
-    return max(found, 1.0)
+    return max(ess, 1.0)
 
 
 def _binary_entropy(shares: FloatArray) -> FloatArray:
@@ -511,7 +511,7 @@ def _binary_entropy(shares: FloatArray) -> FloatArray:
 
 def co_clustering_matrix(sample: TreeSample, cut: Cut) -> FloatArray:
     """Return the probability that two rows are together; see :meth:`TreeSample.co_clustering`."""
-    together = np.zeros((sample.n_leaves, sample.n_leaves))
+    probabilities = np.zeros((sample.n_leaves, sample.n_leaves))
     total = 0.0
     for tree, ratios, weight in _cases_to_cut(sample, by_ratio=given_rule(cut, for_trees=True) is None):
         labels = cut_tree(tree, cut, ratios)
@@ -521,10 +521,10 @@ def co_clustering_matrix(sample: TreeSample, cut: Cut) -> FloatArray:
         ends = np.cumsum(sizes)
         for k in np.flatnonzero(sizes > 1).tolist():
             cluster = rows[ends[k] - sizes[k] : ends[k]]
-            together[cluster[:, None], cluster] += weight
-    together /= total
-    np.fill_diagonal(together, 1.0)
-    return together
+            probabilities[cluster[:, None], cluster] += weight
+    probabilities /= total
+    np.fill_diagonal(probabilities, 1.0)
+    return probabilities
 
 
 def _cases_to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
@@ -620,42 +620,42 @@ def check_trees(trees: Sequence[Tree]) -> tuple[Tree, ...]:
 
 def check_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:
     """Return weights divided by their sum, after checking that they are valid."""
-    given = np.ones(n_trees) if weights is None else _to_float_array(weights, "weights", (n_trees,))
-    wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
+    array = np.ones(n_trees) if weights is None else _to_float_array(weights, "weights", (n_trees,))
+    wrong = np.flatnonzero(~((array >= 0) & (array < np.inf)))
     if len(wrong):
         raise InputError(
-            f"The weight of tree {wrong[0]} is {given[wrong[0]]:g}; weights are finite numbers of at least 0."
+            f"The weight of tree {wrong[0]} is {array[wrong[0]]:g}; weights are finite numbers of at least 0."
         )
-    if not np.any(given):
+    if not np.any(array):
         raise InputError("All weights are 0; at least one tree needs a positive weight.")
-    total = math.fsum(given.tolist()) if given.max() < 1e300 else math.inf
+    total = math.fsum(array.tolist()) if array.max() < 1e300 else math.inf
     # Weights that add up to 1 up to rounding stay, so that a sample is the same after a round trip through a file.
     if abs(total - 1) > 4 * np.finfo(float).eps:
-        given = given / given.max()
-        given = given / math.fsum(given.tolist())
-    shares = given + 0.0  # turns -0.0 into 0.0
+        array = array / array.max()
+        array = array / math.fsum(array.tolist())
+    shares = array + 0.0  # turns -0.0 into 0.0
     shares.setflags(write=False)
     return shares
 
 
-def check_log_densities(values: ArrayLike | None, what: str, shape: tuple[int, ...]) -> FloatArray | None:
+def check_log_densities(values: ArrayLike | None, subject: str, shape: tuple[int, ...]) -> FloatArray | None:
     """Return log densities of the given shape, after checking that none is NaN; None stays None."""
     if values is None:
         return None
-    logs = _to_float_array(values, what, shape)
+    logs = _to_float_array(values, subject, shape)
     if np.any(np.isnan(logs)):
-        raise InputError(f"{what} holds NaN for tree {np.argwhere(np.isnan(logs))[0][0]}; it must hold numbers.")
+        raise InputError(f"{subject} holds NaN for tree {np.argwhere(np.isnan(logs))[0][0]}; it must hold numbers.")
     logs.setflags(write=False)
     return logs
 
 
-def _to_float_array(values: ArrayLike, what: str, shape: tuple[int, ...]) -> FloatArray:
+def _to_float_array(values: ArrayLike, subject: str, shape: tuple[int, ...]) -> FloatArray:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{what} must be an array of numbers of shape {shape}.") from None
+        raise InputError(f"{subject} must be an array of numbers of shape {shape}.") from None
     if array.shape != shape:
-        raise InputError(f"{what} has shape {array.shape}; for these trees it must be {shape}.")
+        raise InputError(f"{subject} has shape {array.shape}; for these trees it must be {shape}.")
     return array
 
 

@@ -27,7 +27,7 @@ class CladeHeights(NamedTuple):
     hpd: FloatArray
 
 
-def clade_heights(clades: IntArray, heights: FloatArray, weights: FloatArray, wanted: IntArray) -> CladeHeights:
+def clade_heights(clades: IntArray, heights: FloatArray, weights: FloatArray, selected: IntArray) -> CladeHeights:
     """Summarise the heights of clades over the trees that have them.
 
     Parameters
@@ -44,16 +44,16 @@ def clade_heights(clades: IntArray, heights: FloatArray, weights: FloatArray, wa
     CladeHeights
     """
     index = np.full(int(clades.max(initial=0)) + 1, -1, dtype=np.intp)
-    index[wanted] = np.arange(len(wanted))
+    index[selected] = np.arange(len(selected))
     kept = np.where(weights[:, None] > 0, index[clades], -1)
     at = np.nonzero(kept >= 0)
     groups, ages, shares = kept[at], heights[at], weights[at[0]]
     order = np.lexsort((ages, groups))
     ages, shares = ages[order], shares[order]
-    bounds = np.searchsorted(groups[order], np.arange(len(wanted) + 1)).tolist()
-    mean, median = np.empty((2, len(wanted)))
-    hpd = np.empty((len(wanted), 2))
-    for k in range(len(wanted)):
+    bounds = np.searchsorted(groups[order], np.arange(len(selected) + 1)).tolist()
+    mean, median = np.empty((2, len(selected)))
+    hpd = np.empty((len(selected), 2))
+    for k in range(len(selected)):
         members = slice(bounds[k], bounds[k + 1])
         mean[k] = np.average(ages[members], weights=shares[members])
         median[k] = weighted_median(ages[members], shares[members])
@@ -245,20 +245,20 @@ class SummaryTree(Tree):
 
     def _render(self, leaf_labels: list[str], merge_labels: list[str]) -> str:
         n = self.n_leaves
-        kept = np.concatenate([np.ones(n, dtype=bool), ~np.isnan(self._support)])
-        kept[-1] = True
+        is_shown = np.concatenate([np.ones(n, dtype=bool), ~np.isnan(self._support)])
+        is_shown[-1] = True
         above = self.parents.copy()
-        for node in np.flatnonzero(~kept)[::-1].tolist():
+        for node in np.flatnonzero(~is_shown)[::-1].tolist():
             above[self._children[node - n]] = above[node]
         lengths = self._heights[above[:-1]] - self._heights[:-1]
         tails = [f":{length!r}" for length in lengths.tolist()] + [""]
         first = self.first_positions
-        opening = np.bincount(first[n:][kept[n:]], minlength=n)[first[:n]].tolist()
+        opening = np.bincount(first[n:][is_shown[n:]], minlength=n)[first[:n]].tolist()
         heads = ["," + "(" * count + label for count, label in zip(opening, leaf_labels, strict=True)]
         heads += [")" + label for label in merge_labels]
         # A node is complete after its last leaf and before its parent, whose number is larger.
         order = np.argsort(first + self.leaf_counts, kind="stable")
-        return "".join(heads[node] + tails[node] for node in order[kept[order]].tolist())[1:] + ";"
+        return "".join(heads[node] + tails[node] for node in order[is_shown[order]].tolist())[1:] + ";"
 
     # -- protocols -----------------------------------------------------------------------------
 

@@ -269,12 +269,12 @@ class Tree:
 
     def reorder(self, leaf_names: Sequence[str]) -> Tree:
         """Return the same tree with its leaves numbered in the order of the given names."""
-        wanted = check_leaf_names(leaf_names, self.n_leaves)
-        position = {name: i for i, name in enumerate(wanted)}
+        names = check_leaf_names(leaf_names, self.n_leaves)
+        position = {name: i for i, name in enumerate(names)}
         newick.check_same_names(self._leaf_names, position)
         number = np.arange(self.n_nodes)
         number[: self.n_leaves] = [position[name] for name in self._leaf_names]
-        return Tree(number[self._children], self._heights, wanted)
+        return Tree(number[self._children], self._heights, names)
 
     # -- protocols -----------------------------------------------------------------------------
 
@@ -322,9 +322,9 @@ def check_tree(value: object, what: str = "tree") -> Tree:
     if isinstance(value, Tree):
         return value
     if isinstance(value, type):
-        given, advice = f"the class {value.__name__} itself", "pass an object of the class Tree"
+        description, advice = f"the class {value.__name__} itself", "pass an object of the class Tree"
     else:
-        given, advice = f"of type {type(value).__name__}", "pass a Tree"
+        description, advice = f"of type {type(value).__name__}", "pass a Tree"
         if hasattr(value, "tree_"):
             advice = "pass its attribute tree_, as in model.tree_"
         elif hasattr(value, "tree"):
@@ -337,22 +337,22 @@ def check_tree(value: object, what: str = "tree") -> Tree:
             advice = "read a Newick text with Tree.from_newick(text)"
         elif hasattr(value, "shape") or isinstance(value, list | tuple):
             advice = "read a linkage matrix with Tree.from_linkage(Z)"
-    raise InputError(f"{what} is {given} and not a Tree; {advice}.")
+    raise InputError(f"{what} is {description} and not a Tree; {advice}.")
 
 
 def check_children(children: ArrayLike) -> NDArray[np.intp]:
     """Return children as a new array, after checking that every node but the root is a child exactly once."""
-    given = _to_number_array(children, "children")
-    if given.size == 0:
-        given = np.empty((0, 2), dtype=np.intp)
-    if given.ndim != 2 or given.shape[1] != 2:
-        raise InputError(f"children has shape {given.shape}; it must be (n - 1, 2), two nodes for each merge.")
-    if given.dtype == np.intp:  # as they come from the library itself, tree after tree
-        kids = given.astype(np.intp)
+    array = _to_number_array(children, "children")
+    if array.size == 0:
+        array = np.empty((0, 2), dtype=np.intp)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(f"children has shape {array.shape}; it must be (n - 1, 2), two nodes for each merge.")
+    if array.dtype == np.intp:  # as they come from the library itself, tree after tree
+        kids = array.astype(np.intp)
     else:
         with np.errstate(invalid="ignore"):
-            kids = given.astype(np.intp)
-        if not np.array_equal(kids, given):
+            kids = array.astype(np.intp)
+        if not np.array_equal(kids, array):
             raise InputError("children must hold whole numbers: the numbers of the nodes that merge.")
     n_merges = len(kids)
     limit = np.arange(n_merges + 1, 2 * n_merges + 1)[:, None]
@@ -399,13 +399,13 @@ def check_heights(heights: ArrayLike, children: NDArray[np.intp]) -> NDArray[np.
     return ages
 
 
-def _to_number_array(values: ArrayLike, what: str) -> NDArray[Any]:
+def _to_number_array(values: ArrayLike, subject: str) -> NDArray[Any]:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InputError(f"{what} has rows of different lengths; it must be a regular array.") from None
+        raise InputError(f"{subject} has rows of different lengths; it must be a regular array.") from None
     if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{what} holds {array.dtype} values; it must hold numbers.")
+        raise InputError(f"{subject} holds {array.dtype} values; it must hold numbers.")
     return array
 
 

@@ -32,7 +32,7 @@ from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.encoding import EncodedTable
 from ..table.labels import count
 from .model import FittedModel, Progress
-from .processes import Templates, encoded_of, sampling_process
+from .processes import Templates, sampling_process, to_encoded_table
 
 FloatArray = NDArray[np.float64]
 
@@ -128,13 +128,13 @@ def compare_models(
     list of ComparedModel
         The best first; empty if no column varies.
     """
-    encoded = encoded_of(model.encoding, model.matrix)
+    encoded = to_encoded_table(model.encoding, model.matrix)
     if encoded.real.shape[1] + encoded.codes.shape[1] == 0:
         return []
     check_rows_for_evidence(len(model.matrix), "The evidence")
     rng = as_generator(random_state)
     candidates = [make(rng) for make in _candidates(model, encoded)]
-    found = []
+    results = []
     for k, candidate in enumerate(candidates):
 
         def report(share: float, done: int, log_evidence: float, k: int = k, name: str = candidate.name) -> None:
@@ -154,29 +154,29 @@ def compare_models(
                 random_state=rng,
                 progress=report,
             )
-        found.append((candidate, result.log_evidence, result.standard_error))
-    return rank(found, len(model.matrix))
+        results.append((candidate, result.log_evidence, result.standard_error))
+    return rank(results, len(model.matrix))
 
 
-def rank(found: list[tuple[Candidate, float, float]], n_rows: int) -> list[ComparedModel]:
+def rank(results: list[tuple[Candidate, float, float]], n_rows: int) -> list[ComparedModel]:
     """Order models by log evidence less penalty, given their log evidences and standard errors; the best first."""
-    scored = [(value - _penalty(own, n_rows), own, value, error) for own, value, error in found]
+    scored = [(value - _penalty(candidate, n_rows), candidate, value, error) for candidate, value, error in results]
     scored.sort(key=lambda item: -item[0])
     best, _, _, best_error = scored[0]
     models = []
-    for place, (score, own, value, error) in enumerate(scored):
+    for place, (score, candidate, value, error) in enumerate(scored):
         factor_error = math.hypot(error, best_error) if place else 0.0
-        words = describe_factor(score - best, factor_error) if place else "best"
+        factor = describe_factor(score - best, factor_error) if place else "best"
         models.append(
             ComparedModel(
-                *own[:2],
-                own.n_fitted,
+                *candidate[:2],
+                candidate.n_fitted,
                 value,
                 error,
-                _penalty(own, n_rows),
+                _penalty(candidate, n_rows),
                 score - best,
                 factor_error,
-                words,
+                factor,
             )
         )
     return models
@@ -221,7 +221,7 @@ def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.
     real_names = [None] if not n_real else ["numbers as given"] if own_real else [STATIONARY, BROWNIAN]
     rate_names = [None] if not n_categorical else ["categories as given"] if own_categorical else [ONE_RATE, RATES]
 
-    def maker(real: str | None, rates: str | None, own: str | None) -> Callable[[np.random.Generator], Candidate]:
+    def maker(real: str | None, rates: str | None, condition: str | None) -> Callable[[np.random.Generator], Candidate]:
         def make(rng: np.random.Generator) -> Candidate:
             numbers = settings.real_process
             kind = numbers if real is None or own_real else "brownian" if real == BROWNIAN else "ornstein-uhlenbeck"
@@ -229,14 +229,17 @@ def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.
             noise = None if settings.noise is None else float(settings.noise)
             first = sampling_process(model.matrix, encoded, templates, settings.covariance, noise)
             if rates in (ONE_RATE, RATES):
-                first = _with_rates(first, n_real, n_categorical, rates == ONE_RATE, own)
-            condition_name = CONDITIONS.get(own or "", UNCONDITIONAL) if len(conditions) > 1 else None
+                first = _with_rates(first, n_real, n_categorical, rates == ONE_RATE, condition)
+            condition_name = CONDITIONS.get(condition or "", UNCONDITIONAL) if len(conditions) > 1 else None
             name = " and ".join(filter(None, (real, rates, condition_name)))
             return _fit_candidate(model, name, first, n_real, noise is not None, real == BROWNIAN, rng)
 
         return make
 
-    return [maker(real, rates, own) for real, rates, own in product(real_names, rate_names, conditions)]
+    return [
+        maker(real, rates, condition_kind)
+        for real, rates, condition_kind in product(real_names, rate_names, conditions)
+    ]
 
 
 def _with_rates(

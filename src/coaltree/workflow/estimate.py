@@ -74,13 +74,13 @@ def estimate_fit(table: Table, settings: Settings | None = None) -> Estimate:
     """
     complete = not any(missing_cells(column).any() for column in table.real)
     n_states = sum(len(column.categories) for column in table.categorical)
-    found = _estimate(table.n_rows, len(table.real), n_states, complete)
+    greedy = _estimate(table.n_rows, len(table.real), n_states, complete)
     if settings is None or settings.inference == "greedy" or table.n_rows < 2:
-        return found
+        return greedy
     # A message has a mean, and a variance where cells are missing.
     n_numbers = len(table.real) * (1 if complete and not n_states else 2)
     add = _estimate_chains if settings.inference == "mcmc" else _estimate_particles
-    return add(found, settings, table.n_rows, n_numbers, n_states)
+    return add(greedy, settings, table.n_rows, n_numbers, n_states)
 
 
 def _estimate_chains(greedy: Estimate, settings: Settings, n_rows: int, n_numbers: int, n_states: int) -> Estimate:

@@ -25,11 +25,11 @@ from ..inference.smc import smc
 from ..process.base import MAX_EXACT_ROWS, Process
 from ..table.columns import Table, find_constant, missing_cells
 from ..table.encoding import EncodedTable, describe, encode, fit_encoding
-from ..tree.edit import with_leaves_renumbered
+from ..tree.edit import renumber_leaves
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from .model import FittedModel, FloatArray, IntArray, Progress
-from .processes import Templates, chooses_scale, matrix_of, sampling_process, structure_process
+from .processes import Templates, chooses_scale, sampling_process, structure_process, to_matrix
 from .settings import ClusterSettings, Settings, check_settings
 
 MAX_SHOWN_SHARE = 0.999  # before the end, because the number of passes is not known
@@ -80,8 +80,8 @@ def fit_model(
     seed = 0 if settings.random_state is None else int(as_generator(settings.random_state).integers(2**63))
     encoding = fit_encoding(table, settings.standardize)
     encoded = encode(table, encoding)
-    matrix = matrix_of(encoded)
-    templates = _templates_of(settings)
+    matrix = to_matrix(encoded)
+    templates = _make_templates(settings)
     templates.check_shared()
     templates.check_constant([name for name, labels in encoding.categories_by_name.items() if len(labels) == 1])
     runs_chains = settings.inference == "mcmc" and table.n_rows > 1  # one row has one tree
@@ -154,10 +154,10 @@ def _make_process(matrix: FloatArray, encoded: EncodedTable, settings: Settings,
     """Return the process that trees are found with, or that chains begin with if they sample its parameters."""
     make_process = sampling_process if samples else structure_process
     noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
-    return make_process(matrix, encoded, _templates_of(settings), settings.covariance, noise)
+    return make_process(matrix, encoded, _make_templates(settings), settings.covariance, noise)
 
 
-def _templates_of(settings: Settings) -> Templates:
+def _make_templates(settings: Settings) -> Templates:
     return Templates(settings.real_process, settings.categorical_process)
 
 
@@ -194,12 +194,12 @@ def _run_greedy(process: Process, matrix: FloatArray, encoded: EncodedTable, run
             tree,
             search_matrix,
             result.process,
-            rescale=chooses_scale(_templates_of(settings), settings.covariance, settings.noise),
+            rescale=chooses_scale(_make_templates(settings), settings.covariance, settings.noise),
             filled=search_matrix is not sorted_matrix,
             n_jobs=settings.n_jobs,
         )
         tree = expected_heights(tree, sorted_matrix, result.process, only_ties=True)
-    tree = with_leaves_renumbered(tree, rows, run.row_names)
+    tree = renumber_leaves(tree, rows, run.row_names)
     return replace(explain(tree, matrix, process), search=result.search, neighbor_recall=result.neighbor_recall)
 
 

@@ -38,11 +38,11 @@ from .processes import (
     RATE,
     Templates,
     column_signals,
-    encoded_of,
     has_scores,
-    matrix_of,
     parameters_by_name,
     prediction_process,
+    to_encoded_table,
+    to_matrix,
 )
 from .settings import ClusterSettings, Settings, refuse_resolution
 
@@ -127,7 +127,7 @@ class FittedModel:
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters of every column that the tree was found with, by name and in the column's units."""
-        return parameters_by_name(self.process, encoded_of(self.encoding, self.matrix), self.encoding)
+        return parameters_by_name(self.process, to_encoded_table(self.encoding, self.matrix), self.encoding)
 
     # -- flat clusters ------------------------------------------------------------------------------
 
@@ -254,9 +254,9 @@ class FittedModel:
         if len(rows) < len(matrix):
             tree = without_leaves(tree, np.setdiff1d(np.arange(len(matrix)), rows))
             matrix = matrix[rows]
-        encoded = encoded_of(self.encoding, matrix)
+        encoded = to_encoded_table(self.encoding, matrix)
         noise = None if settings.noise is None else float(settings.noise)
-        templates = Templates(settings.real_process, settings.categorical_process).resolved(self.process, encoded)
+        templates = Templates(settings.real_process, settings.categorical_process).resolve(self.process, encoded)
         if len(rows) < len(self.matrix):
             templates = templates.without_ascertainment()
         process = prediction_process(matrix, encoded, templates, settings.covariance, noise).resolve(matrix)
@@ -267,7 +267,7 @@ class FittedModel:
             if scores is not None:
                 own = scores.apply(matrix)
                 scored_process = prediction_process(
-                    own, encoded_of(self.encoding, own), templates, settings.covariance, noise
+                    own, to_encoded_table(self.encoding, own), templates, settings.covariance, noise
                 )
                 scored = scores, scored_process.resolve(own)
         draws = posterior_draws(
@@ -294,7 +294,7 @@ class FittedModel:
     @property
     def prediction_parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters of predictions by column, in its units: means over the draws, and the column's signal."""
-        draws, encoded = self.predictor.ensemble.draws, encoded_of(self.encoding, self.matrix)
+        draws, encoded = self.predictor.ensemble.draws, to_encoded_table(self.encoding, self.matrix)
         processes = [draw.process for draw in draws if draw.scores is None]  # scores have units of their own
         mean = processes[0]
         if len(processes) > 1:
@@ -319,7 +319,7 @@ class FittedModel:
         """Read new rows, matching their columns with those of the fit, and encode them."""
         unseen: Any = unseen_categories or self.settings.unseen_categories
         table = read_new_rows(X, self.encoding, unseen=unseen, estimator=self.settings._estimator)
-        return NewRows(table, matrix_of(encode(table, self.encoding)))
+        return NewRows(table, to_matrix(encode(table, self.encoding)))
 
     def log_density(self, rows: NewRows, client: Any = None) -> FloatArray:
         """Return the log predictive density of rows, in the units of the table."""
@@ -342,9 +342,11 @@ class FittedModel:
         assert self.labels is not None
         n_clusters, outliers = self.n_clusters, self.labels < 0  # outliers count for no cluster
         labels = np.where(outliers, n_clusters, self.labels)[self.prediction_rows]
-        found: FloatArray = self._ask("cluster_shares", matrix, labels, client=client)[:, :n_clusters]
-        shares = np.zeros((len(found), n_clusters))
-        shares[:, : found.shape[1]] = found  # the rows that trees were drawn over may lack the last clusters
+        known_shares: FloatArray = self._ask("cluster_shares", matrix, labels, client=client)[:, :n_clusters]
+        shares = np.zeros((len(known_shares), n_clusters))
+        shares[:, : known_shares.shape[1]] = (
+            known_shares  # the rows that trees were drawn over may lack the last clusters
+        )
         total: FloatArray = shares.sum(axis=1, keepdims=True)  # less than 1 with outliers, and otherwise up to rounding
         sizes = np.bincount(self.labels[~outliers], minlength=n_clusters) / max(int(np.count_nonzero(~outliers)), 1)
         # A row that only resembles outliers may be of any cluster.
@@ -353,14 +355,16 @@ class FittedModel:
 
     def place(self, rows: NewRows, n_nearest: int, level: float, client: Any = None, index: Any = None) -> Placements:
         """Return where rows attach to the tree; `index` is that of their frame."""
-        tree, drawn = self.tree, self.prediction_rows
+        tree, leaves = self.tree, self.prediction_rows
         part = (
-            tree if len(drawn) == tree.n_leaves else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), drawn))
+            tree
+            if len(leaves) == tree.n_leaves
+            else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), leaves))
         )
         placed = self._ask("place", rows.matrix, part, n_nearest, level, client=client)
         if part is not tree:
-            nodes = [ancestor(tree, drawn[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
-            placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=drawn[placed.nearest])
+            nodes = [ancestor(tree, leaves[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
+            placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placed.nearest])
         placed = placed._replace(log_density=placed.log_density + self.log_jacobian(rows.table))
         shares = self.cluster_shares(rows.matrix, client)
         return Placements.of(placed, shares, tree, rows.table.row_names, index)
@@ -387,16 +391,16 @@ class FittedModel:
         Each draw has one of the trees, on which rows of the fit are drawn jointly; other rows are drawn one by one.
         """
         predictor = self.predictor
-        at = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
-        known = at if predictor.is_training_table(matrix) else predictor.find_training_rows(matrix)[at]
-        drawn = np.empty((n_draws, len(at), matrix.shape[1]))
+        rows = np.flatnonzero(self.encoding.incomplete_cells(matrix).any(axis=1))
+        known = rows if predictor.is_training_table(matrix) else predictor.find_training_rows(matrix)[rows]
+        draws = np.empty((n_draws, len(rows), matrix.shape[1]))
         old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
         if len(old):
             distinct, place = np.unique(known[old], return_inverse=True)
-            drawn[:, old] = predictor.draw_training_cells(distinct, n_draws, rng)[:, place]
+            draws[:, old] = predictor.draw_training_cells(distinct, n_draws, rng)[:, place]
         if len(new):
-            drawn[:, new] = predictor.subsample.draw(matrix[at[new]], n_draws, rng)
-        return drawn
+            draws[:, new] = predictor.subsample.draw(matrix[rows[new]], n_draws, rng)
+        return draws
 
     def _ask(self, question: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
         """Call a method of the predictor; for many rows on the Dask client, if there is one."""

@@ -42,7 +42,7 @@ class Templates(NamedTuple):
     real: str | Process  # a name, whose parameters are chosen here, or a process that is used as it is
     categorical: Process | None  # None for `Multinomial`
 
-    def resolved(self, process: Process, encoded: EncodedTable) -> Templates:
+    def resolve(self, process: Process, encoded: EncodedTable) -> Templates:
         """Return the templates with open parameters set as in a process that was made of them for a whole table.
 
         A part of the rows may lack categories.
@@ -70,7 +70,7 @@ class Templates(NamedTuple):
         ascertainment = None if self.categorical is None else self.categorical.ascertainment
         if ascertainment is None or not constant:
             return
-        named = ", ".join(map(quote, constant[:MAX_NAMED]))
+        names = ", ".join(map(quote, constant[:MAX_NAMED]))
         more = f" and {len(constant) - MAX_NAMED} more" if len(constant) > MAX_NAMED else ""
         advice = (
             "says that such columns were not recorded. Leave them out, or, if they were recorded, do without ascertainment"
@@ -79,11 +79,11 @@ class Templates(NamedTuple):
             "them out and use ascertainment='variable'"
         )
         raise InputError(
-            f"{len(constant)} column(s) have a single category: {named}{more}. ascertainment={ascertainment!r} {advice}."
+            f"{len(constant)} column(s) have a single category: {names}{more}. ascertainment={ascertainment!r} {advice}."
         )
 
 
-def matrix_of(encoded: EncodedTable) -> FloatArray:
+def to_matrix(encoded: EncodedTable) -> FloatArray:
     """Put the encoded columns side by side, real ones first, NaN for missing."""
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
     if n_real + n_categorical == 0:
@@ -96,13 +96,15 @@ def matrix_of(encoded: EncodedTable) -> FloatArray:
     return matrix
 
 
-def encoded_of(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
-    """Return the encoded table that a matrix was made of by `matrix_of`."""
+def to_encoded_table(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
+    """Return the encoded table that a matrix was made of by `to_matrix`."""
     used = [
         [
             name
-            for name, own, informative in zip(encoding.column_names, encoding.kinds, encoding.informative, strict=True)
-            if own == kind and informative
+            for name, column_kind, informative in zip(
+                encoding.column_names, encoding.kinds, encoding.informative, strict=True
+            )
+            if column_kind == kind and informative
         ]
         for kind in ("real", "categorical")
     ]
@@ -141,10 +143,10 @@ def structure_process(
     def real(middle: FloatArray, spread: FloatArray) -> Process:
         rest = (1 - share) * (scale_to_range(encoded.real, spread) if scales_to_range else spread)
         if templates.real == "brownian":
-            return Brownian(_shaped(2 * RATE * rest, covariance), odds / (2 * RATE))
-        return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, covariance), odds)
+            return Brownian(_to_shape(2 * RATE * rest, covariance), odds / (2 * RATE))
+        return OrnsteinUhlenbeck(RATE, middle, _to_shape(rest, covariance), odds)
 
-    return _process_of(matrix, encoded, templates, real, SITE_RATE, states)
+    return _make_process(matrix, encoded, templates, real, SITE_RATE, states)
 
 
 def prediction_process(
@@ -165,15 +167,16 @@ def prediction_process(
         rest = (1 - share) * spread
         if templates.real == "brownian":
             return Brownian(
-                _shaped(2 * RATE * rest, None if covariance == "full" else covariance), share / (1 - share) / (2 * RATE)
+                _to_shape(2 * RATE * rest, None if covariance == "full" else covariance),
+                share / (1 - share) / (2 * RATE),
             )
         if correlated:
             return OrnsteinUhlenbeck(RATE, middle, np.diag(rest), np.diag(share * spread))
-        return OrnsteinUhlenbeck(RATE, middle, _shaped(rest, shape), ratio)
+        return OrnsteinUhlenbeck(RATE, middle, _to_shape(rest, shape), ratio)
 
     # noise that is given is held, that of categorical columns with it: then it is that of the tree
     states = FIRST_SITE_NOISE if noise is None else SITE_NOISE if noise else 0.0
-    return _process_of(matrix, encoded, templates, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], states))
+    return _make_process(matrix, encoded, templates, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], states))
 
 
 def has_scores(templates: Templates, covariance: str | None, noise: float | None) -> bool:
@@ -195,7 +198,7 @@ def sampling_process(
     return prediction_process(matrix, encoded, templates, covariance, noise)
 
 
-def _process_of(
+def _make_process(
     matrix: FloatArray,
     encoded: EncodedTable,
     templates: Templates,
@@ -229,7 +232,7 @@ def _process_of(
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
 
 
-def _shaped(variances: FloatArray, covariance: str | None) -> FloatArray:
+def _to_shape(variances: FloatArray, covariance: str | None) -> FloatArray:
     if covariance == "spherical":
         return np.asarray(variances.mean())
     return np.diag(variances) if covariance == "full" else variances

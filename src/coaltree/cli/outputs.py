@@ -1,4 +1,4 @@
-"""The commands ``plot`` and ``convert``: a tree in, a picture of it or another format out."""
+"""The commands ``plot``, ``report`` and ``convert``: pictures, reports and files of a model or a tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .io import (
     draw_trees,
     find_tree_kind,
     load_clustering,
-    read_model_state,
+    read_model_record,
     read_tree_file,
     write_results,
 )
@@ -127,14 +127,14 @@ def plot(
                 )
         from_name, to_name = find_tree_kind(tree, from_kind, "--from", READABLE_KINDS), _picture_kind(output, to_kind)
         check_output(output, {"the tree": tree})
-        found, labels = _read_labelled_tree(tree, from_name, notes)
+        parsed_tree, labels = _read_labelled_tree(tree, from_name, notes)
         if given_rule(cut) is not None:
-            labels = cut_leaves(found, cut)
+            labels = cut_leaves(parsed_tree, cut)
         from ..plot.dendrogram import dendrogram_bytes
 
         with notes.time_step("drawing"):
             picture = dendrogram_bytes(
-                found,
+                parsed_tree,
                 labels=labels,
                 title=title,
                 kind=to_name,
@@ -145,7 +145,9 @@ def plot(
                 collapse="auto" if collapse is None else collapse,
             )
         write_results({output: picture})
-        notes.say(f"{count(found.n_leaves, 'leaf', 'leaves')}, height {found.heights[-1]:.6g}: drawn as {to_name}")
+        notes.say(
+            f"{count(parsed_tree.n_leaves, 'leaf', 'leaves')}, height {parsed_tree.heights[-1]:.6g}: drawn as {to_name}"
+        )
 
 
 def _picture_kind(output: Path, given: PictureFormat | None) -> PictureFormat:
@@ -167,8 +169,8 @@ def _read_labelled_tree(path: Path, kind: str, notes: Notes) -> tuple[Tree, Any]
     """Return a tree, and the clusters of its leaves if it is that of a model that has some."""
     if kind == "model":
         with notes.time_step("loading"):
-            state, _ = read_model_state(path)
-            return state.tree, state.labels
+            record, _ = read_model_record(path)
+            return record.tree, record.labels
     return read_tree_file(path, kind, notes), None
 
 
@@ -258,12 +260,12 @@ def convert(
         )
         check_one_writer(as_json, {"OUT -": output})
         check_output(output, {"the tree": tree})
-        found = read_tree_file(tree, kinds[0], notes)
+        parsed_tree = read_tree_file(tree, kinds[0], notes)
         from ..persist.tree_files import tree_bytes
 
         if kinds[1] == "npy":
             notes.add([f"{output.name} has no room for the names of leaves, which are numbered as rows from 0."])
-        write_results({output: tree_bytes(found, kinds[1])})
+        write_results({output: tree_bytes(parsed_tree, kinds[1])})
         if as_json:
             print_json(
                 {
@@ -271,11 +273,11 @@ def convert(
                     "from": kinds[0],
                     "output": str(output),
                     "to": kinds[1],
-                    "n_leaves": found.n_leaves,
-                    "tree_height": float(found.heights[-1]),
+                    "n_leaves": parsed_tree.n_leaves,
+                    "tree_height": float(parsed_tree.heights[-1]),
                     "remarks": notes.sentences,
                 }
             )
         notes.say(
-            f"{count(found.n_leaves, 'leaf', 'leaves')}, height {found.heights[-1]:.6g}: {kinds[0]} to {kinds[1]}"
+            f"{count(parsed_tree.n_leaves, 'leaf', 'leaves')}, height {parsed_tree.heights[-1]:.6g}: {kinds[0]} to {kinds[1]}"
         )
