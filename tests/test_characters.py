@@ -578,7 +578,7 @@ class TestFrames:
 
     def test_other_files(self, tmp_path):
         (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-        with pytest.raises(InputError, match="no character file"):
+        with pytest.raises(InputError, match="not a character file"):
             ct.read_characters(tmp_path / "x.csv")
         with pytest.raises(InputError, match="does not exist"):
             ct.read_characters(tmp_path / "none.dat")

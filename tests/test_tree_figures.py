@@ -13,7 +13,7 @@ import coaltree as ct
 from coaltree.errors import InputError
 from coaltree.plot.dendrogram import Circle
 from coaltree.plot.style import MIXED, PALETTE
-from coaltree.plot.trees import choose_evenly, count_crossings, straight_branches, turn_clades, untangle_trees
+from coaltree.plot.trees import choose_evenly, count_crossings, rotate_clades, straight_branches, untangle_trees
 from coaltree.plot.visible_tree import select_visible
 from coaltree.tree.clades import clade_masks
 
@@ -116,7 +116,7 @@ class TestTanglegram:
 
     def test_equal_trees_are_untangled(self):
         tree = ct.simulate_tree(60, random_state=0)
-        mixed = turn_clades(tree, np.random.default_rng(0).permutation(60))
+        mixed = rotate_clades(tree, np.random.default_rng(0).permutation(60))
         assert count_crossings(tree, mixed) > 0
         assert count_crossings(*untangle_trees(tree, mixed)) == 0
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Public names and where they live. They are imported when first used: scikit-learn takes longer to import
-# than many a tree takes to build.
+# Public names and their modules. They are imported when first used: scikit-learn takes longer to import
+# than many trees take to build.
 _HOMES = {
     "Beliefs": "process.likelihood",
     "Brownian": "process.brownian",

@@ -31,12 +31,12 @@ def main() -> None:
     absent = [name for name in _NEEDED if find_spec(name) is None]
     if absent:
         print(
-            f'coaltree: the command line needs {" and ".join(absent)}, not installed here: pip install "coaltree[cli]"',
+            f'coaltree: the command line needs {" and ".join(absent)}, which is not installed: pip install "coaltree[cli]"',
             file=sys.stderr,
         )
         sys.exit(2)
     interrupt = Interrupt()
-    # Batch systems send it: nothing is left half done then either.
+    # Batch systems send it. Files are then written completely or not at all, too.
     signal.signal(signal.SIGTERM, interrupt)
     if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):  # such as in the background of a shell
         signal.signal(signal.SIGINT, interrupt)

@@ -261,10 +261,10 @@ _COMPLETE = ".complete"
 
 
 def finish_interrupted(folder: Path) -> None:
-    """Finish what a process that was killed while it moved its files into a folder has left, if there is any."""
+    """Finish the writing of a process that was killed while it moved its files into a folder."""
     with contextlib.suppress(OSError):
         if next(folder.glob(f".coaltree-*{_COMPLETE}"), None) is not None:
-            with _locked(folder):  # which a living process holds until it is done
+            with _locked(folder):  # a living process holds it until it is done
                 _finish_stages(folder)
 
 
@@ -280,7 +280,7 @@ def _finish_stages(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(*folders: Path) -> Iterator[None]:
-    """Keep other processes from replacing files of folders, so that two writers leave the files of one of them."""
+    """Lock folders, so that of two processes that write to them at the same time, one writes all files last."""
     with contextlib.ExitStack() as held:
         if fcntl is not None:
             for folder in sorted({folder.resolve() for folder in folders}):  # in one order, or two writers wait forever
@@ -292,7 +292,7 @@ def _locked(*folders: Path) -> Iterator[None]:
 
 
 def _swap(path: Path, new: Path | None, old: Path) -> None:
-    """Keep a copy of an existing file, and replace it by the new one, if any; at no time is there neither."""
+    """Keep a copy of an existing file, and replace it by the new one, if any. One of the two always exists."""
     with contextlib.suppress(FileNotFoundError):
         try:
             os.link(path, old)
@@ -319,7 +319,7 @@ def _sibling(path: Path, ending: str) -> Path:
 
 
 def _check_replaceable(path: Path) -> None:
-    """Raise if the path is something else than a file, such as /dev/null."""
+    """Raise if the path is not a file, for example /dev/null."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "not a plain file"
         raise InputError(f"{path} cannot be written: it is {kind}; choose another name.")

@@ -1,6 +1,6 @@
 """Constants of compiled loops; ``_constants.pxd`` has the same ones for C.
 
-A compiler has to know them: a loop that reads a module's variable, which might change, is not vectorised.
+The compiler must know them: it does not vectorise a loop that reads a module variable, which might change.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ INVERSE_E = exp(-1)
 TINY = 1e-300  # keeps a ratio of path lengths from being 0 / 0, far below any real one
 SHORTEST = 1e-285  # stands for a path of length 0 between sites, so that products with a pole at 0 stay numbers
 POLE = 1e-290  # stands for 0 in a denominator: SHORTEST / POLE is large, and products of poles are finite
-OVER_POLE = 1 / POLE  # of what agrees so little that it cannot be
-SMALLEST, LARGEST = 1e-290, 1e290  # a product beyond may have lost its digits
+OVER_POLE = 1 / POLE  # stands for an impossible disagreement
+SMALLEST, LARGEST = 1e-290, 1e290  # products outside this range may have lost digits
 FLATTEST = 1e-150  # stands for f = 0 of a stationary message, below what f^2 can tell from 0
 LARGEST_EXPONENT = 600.0  # its exponential is finite
 MOST_NEGATIVE = -700.0  # exp of it is about 1e-304: as good as 0, and a normal number
@@ -21,8 +21,8 @@ STEEPEST_RHO, STEEPEST_FALL = 2 - sqrt(3), 1 / (6 * sqrt(3))  # where rho / (1 +
 LOG2_E = 1 / log(2)
 LN2_HIGH, LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # ln 2: the first times a whole number is exact
 
-BUCKET = 16  # points of a bucket, at most
+BUCKET = 16  # maximum number of points in a bucket
 BLOCK = 128  # points of a block, where there are no boxes
-FAN = 8  # boxes that make a larger one
-LIST_LENGTH = 5  # of a list of best partners
-COLUMN_BLOCK = 32  # real columns of whose variances a product is taken
+FAN = 8  # boxes in a larger box
+LIST_LENGTH = 5  # length of a list of best partners
+COLUMN_BLOCK = 32  # real columns per product of variances

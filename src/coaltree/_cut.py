@@ -13,12 +13,12 @@ from typing import Any
 from ._parameters import FLAG, AnyOf, Constraint, Integer, Interval, check_parameter
 from .errors import InputError
 
-DEFAULT_RESOLUTION = 0.18  # correlation, noise aside, of rows that are in one cluster, where no gap is clear
+DEFAULT_RESOLUTION = 0.18  # least correlation, without noise, of rows in one cluster if the heights have no clear gap
 
 
 @dataclass(frozen=True)
 class CutRule:
-    """A rule that a user asks for with a parameter of the same name.
+    """A rule for cutting a tree. Users choose it with a parameter of the same name.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ DEFAULT_WORDS = {
     "default resolution": f"at the default resolution of {DEFAULT_RESOLUTION:g}, because the heights have no clear gap",
     "likelihood ratio": "where the model prefers one tree to two",
 }
-"""The reasons for clusters without a rule: of one tree, or of the trees of a sample."""
+"""Reasons for the clusters if no rule is given: of one tree, or of a sample of trees."""
 
 
 @dataclass(kw_only=True, eq=False)

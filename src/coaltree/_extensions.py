@@ -23,7 +23,7 @@ _warned = False
 
 
 def kernel_path(path: Iterable[str]) -> list[str]:
-    """Return where a package of kernels looks for its modules, the fastest build that this processor can run first.
+    """Return the folders of the modules of a package of kernels. The fastest build that this processor can run comes first.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ __all__ = [
     "two_to",
 ]
 
-ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number, which then stands in the low bits
+ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number, which is then in the low bits
 
 
 def two_to(rounded: float) -> float:
@@ -31,7 +31,7 @@ def two_to(rounded: float) -> float:
 
 
 def exponent_of(x: float) -> float:
-    """Return k of ``x = 2**k m`` with m from the root of 1/2 to that of 2, for positive x."""
+    """Return k of ``x = 2**k m``, where m is between the square roots of 1/2 and 2, for positive x."""
     m, k = frexp(x)
     return k - 1.0 if m < sqrt(0.5) else float(k)
 

@@ -8,9 +8,9 @@ import numpy as np
 class _Cython:
     @property
     def nogil(self) -> np.errstate:
-        """Stands for the block that runs without the GIL: as in C, infinities and NaN are no errors there."""
+        """Replaces the block that runs without the GIL. As in C, infinities and NaN are not errors in it."""
         return np.errstate(all="ignore")
 
 
-#: Stands for the module.
+#: Replaces the module `cython`.
 cython = _Cython()

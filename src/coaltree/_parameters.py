@@ -83,7 +83,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number from `low` to `high`; the ends belong to it unless they are open."""
+    """A number from `low` to `high`; the ends are included unless they are open."""
 
     low: float
     high: float = math.inf
@@ -125,7 +125,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """What at least one of some constraints accepts."""
+    """A value that at least one of several constraints accepts."""
 
     constraints: tuple[Constraint, ...]
 
@@ -238,7 +238,7 @@ def check_option(option: str, value: Any, constraint: Constraint | None = None) 
 
 
 def _without_none(constraint: Constraint) -> Constraint:
-    """Return what an option can be given as."""
+    """Return the constraint of an option, which cannot be given as None."""
     if isinstance(constraint, AnyOf):
         rest = tuple(part for part in constraint.constraints if part != Choices((None,)))
         return rest[0] if len(rest) == 1 else AnyOf(rest)
@@ -246,7 +246,7 @@ def _without_none(constraint: Constraint) -> Constraint:
 
 
 def is_bool(value: Any) -> bool:
-    """Return whether a value is True or False, NumPy's among them."""
+    """Return whether a value is True or False, also of NumPy."""
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 

@@ -1,4 +1,4 @@
-"""Checks of counts and of optional packages that all packages share, and how messages quote values."""
+"""Checks that all packages share: counts, memory and optional packages; and how messages quote values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_QUOTE_LENGTH = 80
 """Characters of a value that a message quotes."""
 
 UNKNOWN_MEMORY = 2.0**44
-"""Bytes of memory that no computer is taken to have more of, where it is not known."""
+"""Assumed memory in bytes of a computer where it is not known: more than any has."""
 
 
 def quote(value: object) -> str:
@@ -46,7 +46,7 @@ def physical_memory() -> float | None:
 
 
 def check_memory(n_bytes: float, work: str, advice: str) -> None:
-    """Refuse work whose arrays alone are larger than the memory of this computer.
+    """Refuse work if its arrays alone are larger than the memory of this computer.
 
     Parameters
     ----------

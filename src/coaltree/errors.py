@@ -6,7 +6,7 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """Valid input whose result deserves a second look."""
+    """Valid input, but the result deserves a second look."""
 
 
 class InstallationWarning(UserWarning):
@@ -18,4 +18,4 @@ class MissingDependencyError(ImportError):
 
 
 class ExecutorError(RuntimeError):
-    """A cluster that cannot be reached, or was lost on the way; the message says what is kept and how to go on."""
+    """A cluster cannot be reached, or was lost during the computation; the message says what is kept and how to continue."""

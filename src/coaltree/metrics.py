@@ -20,7 +20,7 @@ from .tree.tree import Tree, check_tree
 def dendrogram_purity(
     tree: Tree, labels: Iterable[Hashable], *, weighting: Literal["pairs", "leaves"] = "pairs"
 ) -> float:
-    """Return the expected share of a class in the smallest subtree that holds two leaves of it.
+    """Return the expected share of a class in the smallest subtree that contains two of its leaves.
 
     Draw two leaves of one class and take the smallest subtree that holds both. The score is the expectation
     of the share of that class among its leaves, eq. (12.1), computed exactly. It is 1 if every class is a subtree.
@@ -91,7 +91,7 @@ def dendrogram_purity(
 
 
 def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
-    """Return the share of merges that are of one class, out of as many as there can be.
+    """Return the number of merges within one class, as a share of the largest possible number.
 
     Counts the interior nodes whose leaves are all of one class and divides by ``n - number of classes``, the
     count in a tree where every class is a subtree: eq. (12.2).
@@ -135,7 +135,7 @@ def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
 
 
 def leave_one_out_accuracy(tree: Tree, labels: Iterable[Hashable]) -> float:
-    """Return the share of leaves whose class is the commonest in their sibling's subtree.
+    """Return the share of leaves that have the most common class of their sibling's subtree.
 
     Where several classes are equally common there, a leaf of one of them counts as the chance to guess it: eq. (12.3).
 
@@ -169,7 +169,7 @@ def leave_one_out_accuracy(tree: Tree, labels: Iterable[Hashable]) -> float:
         raise InputError("The tree has one leaf, which has no sibling to be predicted from.")
     codes_list: list[int] = codes.tolist()
     # Class counts of the subtrees whose parent has not been reached, with the largest count and how many
-    # classes have it. The smaller set of counts is poured into the larger, so each count moves log n times.
+    # classes have it. The smaller set of counts is added to the larger, so each count moves at most log n times.
     counts: dict[int, dict[int, int]] = {}
     top: dict[int, tuple[int, int]] = {}
     credit = 0.0
@@ -196,7 +196,7 @@ def leave_one_out_accuracy(tree: Tree, labels: Iterable[Hashable]) -> float:
 
 
 def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np.intp], int]:
-    """Give the classes of the leaves numbers, in order of appearance.
+    """Number the classes of the leaves, in order of appearance.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
         )
     label_list: list[Any] = labels.tolist() if isinstance(labels, np.ndarray) and labels.ndim else list(labels)
     if len(label_list) != n_leaves:
-        raise InputError(f"{len(label_list)} labels were given for {n_leaves} leaves; one label a leaf is needed.")
+        raise InputError(f"{len(label_list)} labels were given for {n_leaves} leaves; each leaf needs one label.")
     number: dict[Any, int] = {}
     codes = np.empty(n_leaves, dtype=np.intp)
     for i, label in enumerate(label_list):
@@ -241,7 +241,7 @@ def encode_labels(labels: Iterable[Hashable], n_leaves: int) -> tuple[NDArray[np
 
 
 def _is_missing(label: Any) -> bool:
-    """Tell None, NaN, NaT and pandas' NA from labels."""
+    """Return whether a label is None, NaN, NaT or pandas' NA."""
     if label is None:
         return True
     try:
@@ -255,7 +255,7 @@ def _common_ancestors(tree: Tree, left: NDArray[np.intp], right: NDArray[np.intp
     """Return the last common ancestor of leaves at positions ``left < right`` of the drawing order.
 
     It is the oldest merge among those that join neighbouring leaves between the two, and merges are numbered
-    by age: a maximum over an interval, read from two overlapping windows whose width is a power of two.
+    by age. So it is a maximum over an interval, found in two overlapping windows of a power of two in width.
     """
     n = tree.n_leaves
     joins = np.empty(n - 1, dtype=np.intp)

@@ -27,9 +27,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MODELS = ("auto", "gaussian", "bernoulli", "multinomial")
-MAX_TREES_PER_PARAMETER = 40  # for each hyperparameter that is optimised
-COLUMNS_PER_UPDATE_ROW = 4  # a rank-one update pays off up to one row per so many columns
-MIN_PARAMETER, MAX_PARAMETER = 1e-100, 1e100  # beyond these, squares overflow
+MAX_TREES_PER_PARAMETER = 40  # maximum number of trees per optimised hyperparameter
+COLUMNS_PER_UPDATE_ROW = 4  # rank-one updates are faster up to one row per this number of columns
+MIN_PARAMETER, MAX_PARAMETER = 1e-100, 1e100  # beyond these limits, squares overflow
 
 
 class Hyperparameters(NamedTuple):
@@ -47,7 +47,7 @@ class EncodedRows(NamedTuple):
 
     real: FloatArray  # standardised
     states: IntArray  # zeros and ones, a column for each state
-    frequencies: FloatArray  # of each state in its column, with one pseudo-count per state
+    frequencies: FloatArray  # frequency of each state in its column, with one pseudo-count per state
 
 
 class MergeResult(NamedTuple):
@@ -63,7 +63,7 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
 
     Clusters merge bottom up. The next merge is the pair with the highest posterior probability ``r`` that all its rows come
     from one component of a mixture, against all partitions consistent with the two subtrees. The sum over the partitions of the
-    tree is a lower bound of the evidence of a Dirichlet process mixture.
+    tree is a lower bound on the evidence of a Dirichlet process mixture.
 
     In a component, real columns are jointly Gaussian with a normal-inverse-Wishart prior, and categorical columns are
     independent with Dirichlet priors. Constant real columns are ignored. Missing cells are refused.
@@ -83,14 +83,14 @@ class BayesianHierarchicalClustering(ClusterMixin, BaseEstimator):
         Degrees of freedom of the inverse Wishart prior: more than the number of varying real columns plus one; default plus
         two.
     state_strength : float, default 2.0
-        Weight, in rows, of the prior of a categorical column. Its mean are the frequencies in the table with one
+        Weight, in rows, of the prior of a categorical column. Its mean is the frequencies in the table with one
         pseudo-count per state.
     optimize : bool, default False
         Choose concentration, ``within`` (of real columns) and ``state_strength`` (of categorical ones) by the bound of the
         evidence, with a Nelder-Mead search from the given values and up to 40 trees for each.
     n_clusters : int, optional
         Number of flat clusters: the last merges are undone. By default the tree is cut, from the root downwards, at merges
-        whose ``r`` is below one half.
+        with ``r`` below one half.
 
     Attributes
     ----------
@@ -366,7 +366,7 @@ def _binary_codes(codes: IntArray, categories: Sequence[object], name: str) -> I
 
 
 def _strength_from_within(within: float) -> float:
-    """Return the weight of the prior of means, in rows, if means have the variance that `within` leaves over."""
+    """Return the weight of the prior of means, in rows, if means have the rest of the variance after `within`."""
     return within / (1 - within)
 
 

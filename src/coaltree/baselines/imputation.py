@@ -37,7 +37,7 @@ class ProbabilisticPCA:
     max_rounds : int, default 500
         Most rounds of expectation-maximisation.
     tolerance : float, default 1e-6
-        The rounds end when the mean log likelihood of a cell gains less than this in one.
+        The rounds end when the mean log likelihood of a cell gains less than this in one round.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class ProbabilisticPCA:
         means = np.einsum("npq,nq->np", inverses, projected)
         n_observed = observed.sum(axis=1)
         log_dets = np.linalg.slogdet(precisions)[1] + (n_observed - q) * math.log(noise)
-        # Of the equivalent forms, the one that is least sensitive to errors of the means.
+        # Of several equivalent forms, this is the least sensitive to errors of the means.
         residuals = observed * (gaps - means @ self.weights_.T)
         squares = (residuals**2).sum(axis=1) / noise + (means**2).sum(axis=1)
         log_likelihood = -0.5 * float((n_observed * math.log(2 * math.pi) + log_dets + squares).sum())
@@ -200,7 +200,7 @@ class StateImputer(ABC):
         Returns
         -------
         ndarray of shape (n_cells, n_states)
-            As many states as the column with the most has; a state that a column lacks has probability 0.
+            One entry per state of the column with the most states; a state that a column lacks has probability 0.
         """
         if not hasattr(self, "_table"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted: call fit first.")
@@ -244,7 +244,7 @@ class StateImputer(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Compute what all predictions share."""
+        """Compute the quantities that all predictions share."""
 
     @abstractmethod
     def _probabilities(self, rows: IntArray, columns: IntArray) -> FloatArray:

@@ -20,7 +20,7 @@ IntArray = NDArray[np.intp]
 
 
 def count_states(X: FloatArray) -> IntArray:
-    """Return the number of states of each column, one more than its largest code; refuse cells that are no codes."""
+    """Return the number of states of each column, one more than its largest code; refuse cells that are not codes."""
     bad = np.argwhere((X < 0) | (np.floor(X) != X) & ~np.isnan(X))
     if len(bad):
         row, column = bad[0]

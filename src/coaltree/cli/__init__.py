@@ -1,9 +1,9 @@
 """The command line: tables in files, results in files.
 
-What takes long to import is imported inside the commands, so that ``coaltree --help`` answers at once.
+Slow imports are inside the commands, so that ``coaltree --help`` answers at once.
 """
 
-# They register their commands, in the order of the help.
+# These modules register their commands, in the order of the help.
 from . import fit, impute, query, outputs, simulate, demo  # noqa: F401, I001
 from .app import app, run
 

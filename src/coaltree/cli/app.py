@@ -20,7 +20,7 @@ from .. import __version__
 from .._extensions import report_uncompiled
 from ..errors import ExecutorError, InputError, InputWarning, MissingDependencyError
 
-# Parameters that remarks advise on, and that are options too. A column may be called so: its name is in quotes.
+# Parameters that remarks mention and that are also options. A column may have such a name: it is in quotes.
 _PARAMETERS = re.compile(
     r"(?<![\w'\"])(standardize|min_cluster_size|n_clusters|resolution|noise)=(\"\w+\"|True|False|[\d.]*\d)"
 )
@@ -83,7 +83,7 @@ class Notes:
             typer.echo(text, err=True)
 
     def announce(self, text: str) -> None:
-        """Print on a terminal what is going on, before a step that may take seconds on a busy computer."""
+        """Print the current step on a terminal, if the step may take seconds on a busy computer."""
         if sys.stderr.isatty():
             self.say(text)
 
@@ -149,7 +149,7 @@ def report_errors(debug: bool) -> Iterator[None]:
     """Turn any error in the block into one sentence and an exit code."""
     try:
         yield
-    except BrokenPipeError:  # the reader of the output is gone; typer exits silently
+    except BrokenPipeError:  # the reader of the output has closed it; typer exits silently
         raise
     except KeyboardInterrupt:
         _fail("interrupted.", 130, debug)
@@ -178,7 +178,7 @@ def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
 
 
 def _one_line(text: str) -> str:
-    """Return a text in one line, without words that nobody can read, such as an option with a whole file as its value."""
+    """Return a text in one line, without very long words, such as an option with a whole file as its value."""
     words = (word if len(word) <= MAX_WORD else f"{word[:MAX_SHOWN]}..." for word in text.split())
     return " ".join(words)
 
@@ -213,7 +213,7 @@ def _print_usage_error(error: Exception) -> int:
 
 
 def _explain_negative_number(error: Exception) -> str | None:
-    """Return that an argument cannot be a negative number, which looks like an option; None for other errors."""
+    """Return the error that an argument cannot be a negative number, which looks like an option; None for other errors."""
     option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if context is None or re.fullmatch(r"-[\d.]", option) is None:
         return None

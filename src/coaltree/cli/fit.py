@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from ..workflow.model import FittedModel
     from ..workflow.settings import ClusterSettings
 
-# Parameters that the summary lists, given or not.
+# Parameters that the summary always lists.
 _SUMMARY_PARAMETERS = (
     "real_process",
     "covariance",
@@ -277,7 +277,7 @@ def fit(
             from ..workflow.comparison import check_rows_for_evidence
 
             check_rows_for_evidence(rows.n_rows, "--evidence")
-        # Imported after the table is read, because problems with it are reported at once.
+        # Imported after the table is read, so that problems with the table are reported at once.
         from .._atomic import OutputFolder
         from ..inference.executors import open_client
         from ..process.multinomial import Multinomial

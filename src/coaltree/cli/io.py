@@ -53,7 +53,7 @@ def check_output(result: Path | None, sources: Mapping[str, Path | None]) -> Non
 
     for what, source in sources.items():
         if source is not None and source.exists() and result.exists() and source.samefile(result):
-            raise InputError(f"{result} is {what} itself, which is not overwritten: choose another name.")
+            raise InputError(f"{result} is {what} itself, which is never overwritten: choose another name.")
     check_writable(result)
 
 
@@ -184,7 +184,7 @@ def read_new_table(table: TableFile, model: FittedModel, settings: Mapping[str, 
     encoding = model.encoding
     categories_by_name = encoding.categories_by_name
     if table.is_characters:
-        # Gaps are what they were in the fit.
+        # Gaps are read as in the fit.
         are_states = any(GAP_STATE in categories for categories in categories_by_name.values())
         with notes.time_step("reading"), notes.capture_warnings():
             return read_any_file(table, {**settings, "gaps": "state" if are_states else "missing"})
@@ -229,7 +229,7 @@ def _match_categories(column: Any, categories: Sequence[Category]) -> Any:
 
 READABLE_KINDS: tuple[str, ...] = get_args(TreeFormat)
 WRITABLE_KINDS = tuple(kind for kind in READABLE_KINDS if kind != "model")
-"""Without the model, which holds more than a tree."""
+"""All kinds but the model, which contains more than a tree."""
 
 
 TreeArgument = Annotated[

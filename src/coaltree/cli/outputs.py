@@ -166,7 +166,7 @@ def _picture_kind(output: Path, given: PictureFormat | None) -> PictureFormat:
 
 
 def _read_labelled_tree(path: Path, kind: str, notes: Notes) -> tuple[Tree, Any]:
-    """Return a tree, and the clusters of its leaves if it is that of a model that has some."""
+    """Return a tree, and the clusters of its leaves if it comes from a model that has clusters."""
     if kind == "model":
         with notes.time_step("loading"):
             record, _ = read_model_record(path)

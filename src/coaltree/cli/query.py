@@ -1,4 +1,4 @@
-"""The commands ``score``, ``place`` and ``cut``: answers of a fitted model as csv."""
+"""The commands ``score``, ``place`` and ``cut``: predictions and clusters of a fitted model as csv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``simulate``: a tree of the coalescent, and a table that is drawn along it."""
+"""The command ``simulate``: draw a tree from the coalescent, and a table along it."""
 
 from __future__ import annotations
 
@@ -196,7 +196,9 @@ class _Simulation(NamedTuple):
         from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
         from ..tree.coalescent import simulate_tree
 
-        n_cells = self.n_rows * (4 + self.n_real + self.n_categorical)  # names and a tree are as large as four columns
+        n_cells = self.n_rows * (
+            4 + self.n_real + self.n_categorical
+        )  # names and a tree take as much memory as four columns
         check_memory(50.0 * n_cells, f"A table of {self.n_rows:,} rows", "use fewer rows or columns")
         rng = np.random.default_rng(self.seed)
         tree = simulate_tree(self.n_rows, rng, leaf_names=[f"r{i}" for i in range(1, self.n_rows + 1)])

@@ -43,7 +43,7 @@ def print_table(
 ) -> None:
     """Print how the table was read, before any long computation; with --verbose, column by column.
 
-    Of a long fit, or one of a large table, time and memory are estimated.
+    For a long fit or a large table, estimated time and memory are printed too.
     """
     from .._validation import physical_memory
     from ..workflow.estimate import estimate_fit
@@ -51,7 +51,9 @@ def print_table(
     notes.say(describe_table(table, source))
     estimate = estimate_fit(table, settings)
     if estimate.is_large:
-        notes.say(f"note: {estimate.remark(physical_memory())}")  # not about the result, so it is not kept with it
+        notes.say(
+            f"note: {estimate.remark(physical_memory())}"
+        )  # not stored with the result, because it is not about the result
     if notes.verbose:
         notes.detail(column_listing(column_facts(table, reasons)))
 
@@ -180,7 +182,7 @@ def join_limited(values: Sequence[object], limit: int) -> str:
 
 
 def describe_fit(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
-    """Return the closing lines of a fit: what was found, and the files."""
+    """Return the summary of a fit: its results and files."""
     lines = {
         "missing": _missing(facts),
         "search": _search(facts),
@@ -220,7 +222,7 @@ def _missing(facts: dict[str, Any]) -> str:
 
 
 def _ties(facts: dict[str, Any]) -> str:
-    """Return that merges are at height 0, and what to do about it."""
+    """Return how many merges are at height 0, and what to do about it."""
     from ..report.text import suggest_finer_tree
 
     if not facts["zero_heights"]:
@@ -304,7 +306,7 @@ def describe_rows(
 
     fitted = model.predictor.X
     some = fitted[np.linspace(0, len(fitted) - 1, min(len(fitted), MAX_COMPARED_ROWS)).astype(np.intp)]
-    # In standard units: in those of the columns, the density depends on which cells a row has.
+    # In standard units, because the density in the units of the columns depends on which cells a row has.
     standard = np.asarray(log_density) - model.log_jacobian(rows.table)
     far = np.flatnonzero(standard < model.predictor.log_density(some).min() - FAR_LOG_DENSITY)
     unknown = np.flatnonzero(np.isnan(rows.matrix).all(axis=1))

@@ -216,7 +216,7 @@ def _names() -> NDArray[np.str_]:
     """Read the names of the attributes, which stand before a colon."""
     name = "spambase/spambase.names"
     entries = [line.split(":") for line in read_text_lines(name, "ascii") if not line.startswith("|") and ":" in line]
-    # The colon is not among the characters that are counted, so that the last one ends the name.
+    # No name contains a colon, so the last colon of a line ends the name.
     names = [":".join(entry[:-1]) for entry in entries]
     if len(names) != N_ATTRIBUTES:
         raise damage_error(name, f"it names {len(names)} attributes, not {N_ATTRIBUTES}")
@@ -276,7 +276,7 @@ def principal_components(X: ArrayLike, n_components: int = 20, *, unit_variance:
 
 
 def sample_balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomState = None) -> NDArray[np.intp]:
-    """Draw as many rows of each class, without replacement.
+    """Draw the same number of rows from each class, without replacement.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def sample_balanced_rows(classes: ArrayLike, n_each: int, random_state: RandomSt
     Returns
     -------
     ndarray of int, shape (n_classes * n_each,)
-        Rows, those of the first class first.
+        Rows, starting with those of the first class.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from .download import damage_error, fetch_file, read_text_lines
 FIRST_YEAR = 1987
 _ARCHIVE = "nips/nips-corpus-20111211.zip"
 _COUNTS = "corpus-example/nips.corpus"
-_MAX_BYTES = 10**8  # far more than there are; a damage_error archive might promise any number
+_MAX_BYTES = 10**8  # far more than there are; a damaged archive might declare any number
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,9 @@ def load_nips(min_documents: int = 100, *, text: str = "abstracts", keep_stop_wo
     min_documents : int, default 100
         Words that occur in fewer documents are left out; the default is the paper's.
     text : {"abstracts", "papers"}, default "abstracts"
-        Where words are looked for. Those of whole papers come counted, from a vocabulary without common words.
+        Where words are searched for. Those of whole papers are counts, from a vocabulary without common words.
     keep_stop_words : bool, default False
-        Keep what scikit-learn knows as English stop words; the paper's lists of words show none.
+        Keep the English stop words of scikit-learn; the paper's lists of words contain none.
 
     Returns
     -------

@@ -138,7 +138,7 @@ def load_wals(edition: str = "2008", *, classification: str | None = None) -> Wa
 
 
 def select_indo_european(atlas: Wals, min_known: int = 26) -> Wals:
-    """Return the Indo-European languages of which enough is known, as in the paper's tree of languages.
+    """Return the Indo-European languages with enough known features, as in the paper's tree of languages.
 
     Of the 2008 edition these are 48 languages and 139 features, the paper's numbers.
 
@@ -146,7 +146,7 @@ def select_indo_european(atlas: Wals, min_known: int = 26) -> Wals:
     ----------
     atlas : Wals
     min_known : int, default 26
-        How many features have to be known of a language.
+        Least number of known features of a language.
 
     Returns
     -------
@@ -156,15 +156,15 @@ def select_indo_european(atlas: Wals, min_known: int = 26) -> Wals:
     known = ~np.isnan(atlas.states)
     chosen = (atlas.families == "Indo-European") & (known.sum(axis=1) >= min_known)
     if not chosen.any():
-        raise InputError(f"There is no Indo-European language of which {min_known} features are known; ask for fewer.")
+        raise InputError(f"No Indo-European language has {min_known} known features; ask for fewer.")
     part = atlas.select(chosen)
     return part.select(features=(~np.isnan(part.states)).any(axis=0))
 
 
 def select_densest(atlas: Wals, share: float) -> Wals:
-    """Return the languages and the features of which most is known, as in the paper's restoration of hidden cells.
+    """Return the languages and features with the most known cells, as in the paper's restoration of hidden cells.
 
-    Both are ordered by the number of their known cells in the whole table, those that tie in the order of the atlas.
+    Both are ranked by the number of their known cells in the whole table; ties are in the order of the atlas.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ Record = dict[str, str]
 
 def _read_records(name: str, columns: Iterable[str]) -> list[Record]:
     """Read a csv file with a header that has at least some columns."""
-    # Ends of lines inside of quotes belong to the text, so the reader gets them back.
+    # Line ends inside quotes belong to the text, so the reader gets them too.
     reader = csv.DictReader((line + "\n" for line in read_text_lines(name, "utf-8")), strict=True)
     try:
         rows = list(reader)
@@ -211,7 +211,7 @@ def _read_records(name: str, columns: Iterable[str]) -> list[Record]:
 def _read_states(
     languages: list[Record], features: list[Record], codes: list[Record], cells: list[Record], name: str
 ) -> tuple[NDArray[np.float64], tuple[tuple[str, ...], ...]]:
-    """Put the known cells in their places, and say what the codes of every feature mean."""
+    """Return the table of known cells as codes, and what the codes of every feature mean."""
     row = {language["ID"]: i for i, language in enumerate(languages)}
     column = {feature["ID"]: j for j, feature in enumerate(features)}
     values: list[list[str]] = [[] for _ in features]

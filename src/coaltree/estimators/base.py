@@ -134,7 +134,7 @@ SHARED_ATTRIBUTES = """process_ : Process
 
 
 def add_shared_docs(estimator: type[Estimator]) -> type[Estimator]:
-    """Put the text on shared parameters and attributes into the docstring of an estimator."""
+    """Insert the documentation of shared parameters and attributes into the docstring of an estimator."""
     text = estimator.__doc__ or ""  # none with python -OO
     text = text.replace("{shared parameters}", SHARED_PARAMETERS)
     estimator.__doc__ = text.replace("{shared attributes}", SHARED_ATTRIBUTES)
@@ -178,7 +178,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
         return self
 
     def _settings(self) -> Settings:
-        """Return the parameters as they are now."""
+        """Return the current parameters."""
         kind = SETTINGS[self._estimator]
         return kind(**{name: getattr(self, name) for name in parameter_names(kind)})
 
@@ -241,7 +241,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
             If it cannot be written.
         """
         check_is_fitted(self)
-        if type(self).__name__ != self._estimator:  # a subclass may have more to keep
+        if type(self).__name__ != self._estimator:  # a subclass may have other attributes to store
             raise InputError(
                 f"A {type(self).__name__} cannot be saved: only CoalescentClustering and CoalescentImputer themselves can."
             )
@@ -261,7 +261,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the connection to a cluster, which belongs to this process; an address stays."""
+        """Leave out the connection to a cluster, which belongs to this process; keep an address."""
         state: dict[str, Any] = super().__getstate__()
         return state | {"client": self.client if isinstance(self.client, str) else None}
 
@@ -287,7 +287,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
         return f"<div>{', '.join(f'{name} {shorten_value(value)}' for name, value in self._facts().items())}</div>"
 
     def _facts(self) -> dict[str, object]:
-        """Return what a notebook shows below scikit-learn's diagram."""
+        """Return the facts that a notebook shows below scikit-learn's diagram."""
         model, tree = self._model, self._model.tree
         facts: dict[str, object] = {"rows": tree.n_leaves, "columns": len(model.encoding.column_names)}
         facts |= {"root height": tree.heights[-1], "log joint": model.result.log_joint}

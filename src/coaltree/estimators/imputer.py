@@ -28,7 +28,7 @@ from .base import CoalescentEstimator, add_shared_docs
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-TREE_SHARE = 0.2  # estimated share of the work of a fit that finds the tree; the rest draws others
+TREE_SHARE = 0.2  # estimated share of the search for the tree in a fit; the rest draws trees for predictions
 
 
 @add_shared_docs
@@ -79,7 +79,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
 
     def _fit_table(self, table: Table, progress: Progress | None = None) -> Self:
         super()._fit_table(table, share_progress(progress, 0.0, TREE_SHARE))
-        self._model.draw_trees(share_progress(progress, TREE_SHARE, 1.0))  # now rather than at the first question
+        self._model.draw_trees(share_progress(progress, TREE_SHARE, 1.0))  # now rather than at the first prediction
         return self
 
     def transform(self, X: Any) -> Any:

@@ -62,7 +62,7 @@ def to_imputer(record: ModelRecord, source: str, n_jobs: int | None = None) -> C
     source : str
         The file, for messages.
     n_jobs : int, optional
-        Number of threads; by default as the model has it.
+        Number of threads; by default that of the model.
 
     Returns
     -------

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
-# The earliest time of a zip file: a file must not tell when or where it was written.
+# The earliest time of a zip file: a file must not reveal when or where it was written.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _CREATED_ON_UNIX, _FILE_MODE = 3, 0o644 << 16
 _ZIP_SIGNATURE = b"PK\x03\x04"
@@ -83,7 +83,7 @@ def array_to_bytes(array: NDArray[Any], dtype: str) -> bytes:
 
 
 def array_from_bytes(data: bytes) -> NDArray[Any]:
-    """Return the array of an .npy file; its size must be what the header says, before memory is allocated.
+    """Return the array of an .npy file, after checking that its size is what the header says.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def array_from_bytes(data: bytes) -> NDArray[Any]:
                 (2, 0): np.lib.format.read_array_header_2_0,
             }[version]
             shape, fortran_order, dtype = read_header(stream)
-    except Exception:  # the header is Python source, and numpy raises whatever its tokenizer and parser do
+    except Exception:  # the header is Python source, and numpy raises any error of its tokenizer and parser
         raise InputError("it is not an .npy file") from None
     if dtype.hasobject or len(data) - stream.tell() != dtype.itemsize * math.prod(shape):
         raise InputError("its size is not what its header says, or it holds objects")
@@ -116,7 +116,7 @@ class Archive:
     file : binary file
         Open for reading, at its beginning.
     verify : bool, default True
-        Compare the digest with the content. Without it nothing in the archive can be trusted.
+        Compare the digest with the content. Without this check nothing in the archive can be trusted.
 
     Raises
     ------

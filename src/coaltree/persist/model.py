@@ -103,7 +103,7 @@ class ModelRecord:
     remarks : tuple of str
         Remarks about the table and the fit.
     constants : tuple of float or None
-        For each real column whose cells are all equal, their value; None for the others.
+        For each constant real column its value; None for the others.
     indicator_features : tuple of int
         The columns that had missing cells.
     feature_names : tuple of str or None
@@ -389,7 +389,7 @@ def _read_file(file: BinaryIO, size: int, source: str) -> ModelRecord:
 
 
 def _open(file: BinaryIO) -> tuple[Archive, dict[str, Any]]:
-    """Return the archive and its model.json; without a digest only if the format is another one, to name its version."""
+    """Return the archive and its model.json. Only files of another format may lack a digest: the error names their version."""
     try:
         archive, digest_error = Archive(file), None
     except MissingDigestError as error:
@@ -406,7 +406,7 @@ def _open(file: BinaryIO) -> tuple[Archive, dict[str, Any]]:
 
 
 def invalid_model_error(source: str, error: Exception) -> InputError:
-    """Return the error for a file whose content is not a valid model."""
+    """Return the error for a file that is not a valid model."""
     reason = str(error).rstrip(".") or type(error).__name__
     if isinstance(error, UnknownProcessError):
         return InputError(f"{source} cannot be loaded: {reason}.")

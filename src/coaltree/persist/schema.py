@@ -39,7 +39,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 _CHAIN_TRACES = ("log_joint", "root_height", "tree_length")
-_PARAMETER_PRIOR = "log_parameter_prior"  # of chains that also sample parameters
+_PARAMETER_PRIOR = "log_parameter_prior"  # additional members for chains that also sample parameters
 # Diagnostics of sequential Monte Carlo: the type of each array, and its axes.
 _RUN_ARRAYS = {
     "run_log_evidences": ("<f8", ("run",)),
@@ -215,7 +215,7 @@ def process_from_json(value: Any) -> Process:
 
 
 def _check_part(part: Any) -> dict[str, Any]:
-    """Return a part of a process whose values have been checked."""
+    """Return a part of a process, after checking its values."""
     process = read_object(read_field(part, "process", "a part of the process"), "a part of the process")
     columns = read_list(read_field(part, "columns", "a part of the process"), "columns of a part of the process")
     if "parts" in process:
@@ -239,7 +239,7 @@ def _check_value(value: Any, what: str, depth: int = 2) -> Any:
         return [_check_value(entry, what, depth - 1) for entry in value]
     if value is not None and not isinstance(value, str | bool):
         read_finite(value, what)
-    return value  # whole numbers stay whole
+    return value  # integers stay integers
 
 
 def check_process(process: Process, encoding: Encoding) -> None:
@@ -421,7 +421,7 @@ def draws_to_json(draws: Sequence[Draw], matrix: FloatArray) -> dict[str, Any]:
     return {
         "n_draws": len(draws),
         "first_of_each_table": _first_draws(draws, np.isnan(matrix)),
-        "n_scored": sum(draw.scores is not None for draw in draws),  # the last ones
+        "n_scored": sum(draw.scores is not None for draw in draws),  # the last draws
         "n_knots": [] if scores is None else [len(marginal.knots) for marginal in scores.marginals],
         "process": process_to_json(draws[0].process),
     }

@@ -1,1 +1,1 @@
-"""Figures, drawn with matplotlib, which is imported only when one is drawn."""
+"""Figures, drawn with matplotlib, which is imported only when needed."""

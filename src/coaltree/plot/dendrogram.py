@@ -53,7 +53,7 @@ def plot_dendrogram(
     support: Iterable[float] | bool | Literal["auto"] = "auto",
     collapse: int | Literal["auto"] | None = "auto",
 ) -> Axes:
-    """Draw a dendrogram; of a large tree, its oldest merges.
+    """Draw a dendrogram. Of a large tree, the oldest merges are drawn.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def _choose_spaced(places: NDArray[np.float64], counts: NDArray[np.intp], distan
 
 
 def _check_support(tree: Tree, support: Any) -> NDArray[np.float64] | None:
-    """Return the support of each merge, or None if none is to be shown."""
+    """Return the support of each merge, or None if it is not shown."""
     automatic = isinstance(support, str) and support == "auto"
     if support is None or support is False or (automatic and not isinstance(tree, SummaryTree)):
         return None
@@ -397,7 +397,7 @@ def _draw_legend(ax: Axes, legend: dict[str, Any], orientation: Orientation) -> 
         text.set_text(name)
 
 
-# Pictures name up to this number of leaves, and do not grow beyond it.
+# Pictures show names for up to this number of leaves, and do not grow beyond it.
 MAX_NAMED_LEAVES = 300
 _DPI = 150
 _ACROSS, _LONGEST = 6.0, 8.0  # inches from root to leaves, and along leaves without names
@@ -460,7 +460,7 @@ def dendrogram_bytes(
     if labels is not None:
         clusters = ["outliers" if label == -1 else f"cluster {label}" for label in np.asarray(labels).tolist()]
     with font_fallbacks(), matplotlib.rc_context({"svg.hashsalt": "coaltree"}):
-        # Without a given size the axes fill the figure, so that names find their size, and the picture is cropped.
+        # If no size is given, the axes fill the figure, so that the size of names is known, and the picture is cropped.
         ax = figure.add_subplot() if fixed else figure.add_axes((0.0, 0.0, 1.0, 1.0))
         has_names = names and visible.n_tips <= MAX_NAMED_LEAVES
         as_texts = has_names and orientation in ("left", "right")
@@ -582,7 +582,7 @@ def frame_circle(ax: Axes, circle: Circle, height_label: str) -> None:
 
 
 def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: float | None, *, insist: bool) -> None:
-    """Write the names outside the circle, turned outwards, in a font size at which they do not touch.
+    """Write the names outside the circle, rotated outwards, in a font size at which they do not touch.
 
     ``inches`` is the side of a new figure.
     """
@@ -592,7 +592,7 @@ def draw_circular_names(ax: Axes, circle: Circle, names: list[str], inches: floa
     order = visible.tree.leaf_order
     longest = max(map(name_width, names)) * _LETTER
     side = 72 * (inches or min(ax.get_window_extent().size) / ax.figure.dpi)
-    # Names and circle share half of the side; what names take depends on their size, which depends on the circle.
+    # Names and circle share half of the side. The space for names depends on their size, which depends on the circle.
     pitch = 2 * math.pi * (1 - _GAP) * float(np.min(visible.widths)) / visible.span
     size = min(_MAX_FONT, 0.85 * pitch * 0.5 * side / (1 + 0.85 * pitch * longest))
     if size < _MIN_FONT and not insist:

@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 SHARES = (0.99, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1)
 MAX_TREE_LEAVES = 200  # larger trees are collapsed, because branches cross in the plane
-_MARGIN = 0.2  # of the columns' range, on either side
+_MARGIN = 0.2  # margin on either side, as a share of the columns' range
 
 
 def plot_density(
@@ -50,7 +50,7 @@ def plot_density(
     ax : matplotlib Axes, optional
         Where to draw; by default a new pyplot figure.
     tree : bool, default True
-        Draw the tree, with the colours of the model's clusters. Of more than 200 leaves the 49 oldest merges are drawn.
+        Draw the tree, with the colours of the model's clusters. For more than 200 leaves, only the 49 oldest merges are drawn.
     resolution : int, default 64
         Points of the grid along each axis.
     shares : sequence of float
@@ -133,7 +133,7 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
 
     table, tree = model.matrix, model.tree
     states = Beliefs(tree, table, model.process).nodes()
-    # of real columns, the first ones of the encoded table
+    # number of real columns, which come first in the encoded table
     points = states.mean[:, [column.position for column in columns]]
     cells = table[:, [column.position for column in columns]]
     points[: len(table)] = np.where(np.isnan(cells), points[: len(table)], cells)

@@ -91,7 +91,7 @@ def plot_traces(result: MCMCResult, *, axes: Mapping[str, Axes] | None = None) -
 
 
 def _axis_limits(result: MCMCResult, name: str) -> tuple[float, float]:
-    """Return the limits of an axis: everything after the warm-up, and as much again below and above."""
+    """Return the limits of an axis: the range after the warm-up, and the same length below and above."""
     every = result.traces[name]
     low, high = np.min(kept := every[:, result.warmup :]), np.max(kept)
     room = (high - low) or 1.0

@@ -56,7 +56,7 @@ class DendrogramPanels(NamedTuple):
 def draw_dendrogram_panels(
     visible: VisibleTree, labels: Any, colors: Any, axes: Any, name: str, width: float, above: Sequence[str], key: Key
 ) -> DendrogramPanels:
-    """Draw a dendrogram and its key, with an empty panel between them whose rows are the tips.
+    """Draw a dendrogram and its key, with an empty panel between them. The rows of the panel are the tips.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def tip_edges(visible: VisibleTree) -> FloatArray:
 
 
 def _key_lines(key: Key) -> list[tuple[str, Any]]:
-    """Return names and colours, group by group under their headings, as far as they fit."""
+    """Return names and colours, by group with headings, as far as they fit."""
     lines: list[tuple[str, Any]] = []
     for heading, group in key.items():
         if group and len(lines) + len(group) < _MAX_KEY_LINES:
@@ -193,7 +193,7 @@ def plot_heatmap(
     """Draw the table of a fitted model next to its dendrogram, with rows in the order of the tree.
 
     The colour of a real cell is its distance from the column's mean in standard deviations. The eight most frequent
-    categories of a column have colours of their own; the others are grey. Constant columns are omitted.
+    categories of a column have their own colours; the others are grey. Constant columns are omitted.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def _tip_means(cells: FloatArray, observed: NDArray[np.bool_], tip_of: IntArray,
 
 
 def _category_colors(column: EncodedColumn, codes: IntArray) -> tuple[FloatArray, dict[str, Any]]:
-    """Return the colour of each category, and the key; only the most frequent have colours of their own."""
+    """Return the colour of each category, and the key; only the most frequent have their own colours."""
     from matplotlib.colors import to_rgba_array
 
     n_categories = len(column.categories)

@@ -122,7 +122,7 @@ def color_nodes(
     changes = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
     begin = tree.first_positions[nodes]
     is_one_cluster = changes[begin] == changes[begin + tree.leaf_counts[nodes] - 1]
-    # Clusters of tips come first: among them no colour is used twice before all others are used.
+    # Clusters of tips come first: among them, no colour is repeated before all colours are used.
     tips = np.argsort(begin[:n_tips])
     palette = _palette(clusters, np.concatenate([ordered[begin[tips][is_one_cluster[tips]]], ordered]), colors)
     shades = [palette[code] for code in range(n_clusters)] + [MIXED]

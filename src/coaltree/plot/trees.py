@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-N_COLORED = 3  # topologies with a colour of their own, the most frequent ones
-_DARKNESS, _LEAST_ALPHA = 5.0, 0.02  # opacity of all trees together if each were alone, and of one
+N_COLORED = 3  # number of topologies with their own colour, the most frequent ones
+_DARKNESS, _LEAST_ALPHA = 5.0, 0.02  # sum of the opacities of all trees, and the least opacity of one
 
 _PANELS = ("left", "links", "right")
 _PRIOR_COLOR = "#7A7A7A"
-_N_POINTS = 200  # of the curve of the prior
-_N_ROUNDS = 20  # in which the two trees of a tanglegram are turned in alternation
+_N_POINTS = 200  # points of the curve of the prior
+_N_ROUNDS = 20  # rounds in which the two trees of a tanglegram are rotated in alternation
 
 
 def plot_trees(
@@ -58,9 +58,9 @@ def plot_trees(
 ) -> Axes:
     """Draw all trees of a sample on top of each other, as DensiTree does.
 
-    Where trees agree, lines lie on each other and are dark; where they do not, they spread. Branches are straight lines, so
-    that different heights and different topologies look different. The three most frequent topologies have colours of their
-    own, the others are grey.
+    Where trees agree, lines coincide and are dark; elsewhere they spread. Branches are straight lines, so
+    that different heights and different topologies look different. The three most frequent topologies have their own
+    colours; the others are grey.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def plot_trees(
     orientation : {"left", "right", "top", "bottom"}, default "left"
         The side of the root.
     max_trees : int, default 500
-        Largest number of trees to draw; of more, some are chosen evenly by their weights.
+        Largest number of trees to draw. If there are more, some are chosen evenly by their weights.
     alpha : float, optional
         Opacity of one tree, between 0 and 1; by default less for more trees.
     summary : bool, default True
@@ -89,7 +89,7 @@ def plot_trees(
     MissingDependencyError
         If matplotlib is not installed.
     InputError
-        If ``sample`` is no sample of trees, or an option is invalid.
+        If ``sample`` is not a sample of trees, or an option is invalid.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def plot_trees(
 
 
 def choose_evenly(sample: TreeSample, count: int) -> list[int]:
-    """Return the trees to draw: all, or as many as there may be, each about as often as it weighs."""
+    """Return the trees to draw: all, or the largest allowed number, each about as often as its weight demands."""
     weights = sample.weights / sample.weights.sum()
     if len(weights) <= count and np.all(weights == weights[0]):
         return list(range(len(weights)))
@@ -162,7 +162,7 @@ def choose_evenly(sample: TreeSample, count: int) -> list[int]:
 
 
 def straight_branches(tree: Tree, visible: VisibleTree) -> FloatArray:
-    """Return a line of two points (position, height) for each branch, with the leaves of another tree's order."""
+    """Return a line of two points (position, height) for each branch, with leaves in the order of another tree."""
     positions = node_positions(tree.children, visible.positions[: visible.n_tips])
     child = tree.children.ravel()
     parent = np.repeat(np.arange(tree.n_leaves, tree.n_nodes), 2)
@@ -202,7 +202,7 @@ def plot_tanglegram(
     axes : mapping of str to matplotlib Axes, optional
         Axes "left", "links" and "right"; by default those of a new pyplot figure.
     untangle : bool, default True
-        Turn clades of both trees such that few lines cross. Which clades there are does not change.
+        Rotate clades of both trees so that few lines cross. The clades themselves do not change.
     titles : tuple of two str, optional
         Titles of the trees.
     height_label : str, default "height"
@@ -274,7 +274,7 @@ def plot_tanglegram(
 
 
 def untangle_trees(left: Tree, right: Tree) -> tuple[Tree, Tree]:
-    """Turn clades of two trees, whose leaves have the same numbers, such that few lines between equal leaves cross.
+    """Rotate clades of two trees over the same leaves so that few lines between equal leaves cross.
 
     In turn, the children of each merge of one tree are sorted by the mean places of their leaves in the other. The best of some
     rounds is returned.
@@ -290,23 +290,23 @@ def untangle_trees(left: Tree, right: Tree) -> tuple[Tree, Tree]:
     """
     best, fewest = (left, right), count_crossings(left, right)
     for _ in range(_N_ROUNDS):
-        right = turn_clades(right, np.argsort(left.leaf_order))
+        right = rotate_clades(right, np.argsort(left.leaf_order))
         crossings = count_crossings(left, right)
         if crossings >= fewest:
-            turned = turn_clades(left, np.argsort(right.leaf_order))
-            crossings = count_crossings(turned, right)
+            rotated = rotate_clades(left, np.argsort(right.leaf_order))
+            crossings = count_crossings(rotated, right)
             if crossings >= fewest:
                 break
-            left = turned
+            left = rotated
         best, fewest = (left, right), crossings
-        left = turn_clades(left, np.argsort(right.leaf_order))
+        left = rotate_clades(left, np.argsort(right.leaf_order))
         crossings = count_crossings(left, right)
         if crossings < fewest:
             best, fewest = (left, right), crossings
     return best
 
 
-def turn_clades(tree: Tree, places: IntArray) -> Tree:
+def rotate_clades(tree: Tree, places: IntArray) -> Tree:
     """Return a tree with the children of each merge in the order of the mean places of their leaves."""
     total: list[Any] = np.asarray(places, dtype=np.float64).tolist()
     counts = tree.leaf_counts
@@ -321,7 +321,7 @@ def turn_clades(tree: Tree, places: IntArray) -> Tree:
 def count_crossings(left: Tree, right: Tree) -> int:
     """Return how many pairs of lines between equal leaves of two trees cross."""
     order = np.argsort(right.leaf_order)[left.leaf_order].tolist()
-    # By merging sorted halves: each time one of the right comes first, it crosses the rest of the left.
+    # By merging sorted halves: each time an element of the right half comes first, it crosses the rest of the left half.
     crossings, width = 0, 1
     while width < len(order):
         merged: list[int] = []

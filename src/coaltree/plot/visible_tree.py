@@ -20,7 +20,7 @@ IntArray = NDArray[np.intp]
 # By default, figures of larger trees show this number of clades instead of leaves.
 MAX_VISIBLE_LEAVES = 2_000
 N_COLLAPSED_CLADES = 50
-_GAP = 0.7  # between the wedges of neighbouring clades
+_GAP = 0.7  # gap between the wedges of neighbouring clades
 _MAX_NAME_LENGTH = 30
 _WIDE_CHARACTER = 1.7  # width of an East Asian character, in characters
 

@@ -162,7 +162,7 @@ def _columns(
             n_real += 1
         else:
             k = column.position - n_real
-            codes = np.where(cells >= 0, cells, -1).astype(np.intp)  # cells known in part count as missing
+            codes = np.where(cells >= 0, cells, -1).astype(np.intp)  # partly known cells count as missing
             labels = tuple(map(str, column.categories))
             columns.append(
                 CategoricalFacts(column.name, labels, codes, _column_shares(hidden, k), _column_shares(filled, k))
@@ -196,7 +196,7 @@ def _sample(model: FittedModel) -> SampleFacts | ChainFacts | None:
         return None if sample is None else _chains(sample)
     assert model.log_evidence is not None
     facts = SampleFacts(len(sample), sample.n_distinct, sample.effective_size, float(model.log_evidence), None, None)
-    if not isinstance(sample, SMCResult):  # of a file without diagnostics
+    if not isinstance(sample, SMCResult):  # from a file without diagnostics
         return facts
     error = sample.log_evidence_se
     min_ess = float(sample.ess.min()) if len(sample.ess) else None

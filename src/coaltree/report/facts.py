@@ -1,4 +1,4 @@
-"""The facts of a report as plain data, independent of the estimator they come from."""
+"""The facts of a report as plain data, independent of the estimator."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class HeldOutFacts:
     at_once : int
         Number of rows removed together.
     inspected : ndarray of int
-        The inspected rows, whose cells were hidden and predicted from the rest of the row.
+        The inspected rows: their cells were hidden and predicted from the rest of the row.
     evenly : ndarray of bool, shape (n_inspected,)
         Whether an inspected row was chosen regardless of its score; the others have low scores.
     hidden_at_once : int

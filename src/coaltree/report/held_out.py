@@ -17,24 +17,24 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MAX_ROWS = 1_000_000  # rows with a score
-MAX_DRAWS = 3  # trees that rows are left out of
-MAX_CELLS, MIN_INSPECTED = 2_000, 100  # hidden cells; rows that are inspected however many cells they have
+MAX_DRAWS = 3  # trees from which rows are left out
+MAX_CELLS, MIN_INSPECTED = 2_000, 100  # hidden cells; rows that are inspected regardless of the number of their cells
 N_ODDEST = 20  # rows with the lowest scores, which are always inspected
-MAX_LEAVES = 20_000  # of all the trees together, unless two parts need more
-MAX_HIDDEN_CELLS = 1_000_000  # in the tables whose hidden cells are predicted at once
-MAX_PASSES = 8  # over the cells of a row; in a wide table each pass hides several
+MAX_LEAVES = 20_000  # leaves of all trees together, unless two parts need more
+MAX_HIDDEN_CELLS = 1_000_000  # cells of the tables that are predicted at once
+MAX_PASSES = 8  # passes over the cells of a row; in a wide table each pass hides several cells
 
 
 class HeldOut(NamedTuple):
-    """What the other rows say of rows that were left out."""
+    """Predictions for held-out rows, from the other rows."""
 
     rows: IntArray
     scores: FloatArray  # (rows,), log densities minus those of rows with the same missing cells and independent columns
     rows_at_once: int  # rows that were left out together
     inspected: IntArray  # the rows whose cells were hidden
-    evenly: NDArray[np.bool_]  # (inspected,), which of them were chosen regardless of their scores
+    evenly: NDArray[np.bool_]  # (inspected,), whether the row was chosen regardless of its score
     cells_at_once: int  # cells of a row that were hidden together; 0 if none was
-    cells: Predictions  # (inspected,), of each cell, given others of its row
+    cells: Predictions  # (inspected,), predictions of each cell, given other cells of its row
 
 
 def leave_out(tree: Tree, predictor: Predictor, n_real: int) -> HeldOut:

@@ -171,7 +171,7 @@ def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, with_ho
 def _apart(
     columns: tuple[ColumnFacts, ...], tallies: list[FloatArray], visible: VisibleTree
 ) -> list[list[list[float | int]] | None]:
-    """Return the columns in which each visible clade differs most: column, mean or share inside and outside, category."""
+    """Return the columns in which each visible clade differs most, with mean or share inside and outside, and category."""
     tree = visible.tree
     first, last = tree.first_positions, tree.first_positions + tree.leaf_counts
     differences_by_column = []
@@ -206,7 +206,7 @@ def _round_difference(column: ColumnFacts, mean: float) -> float:
     return round_mean(mean, column.sd) if isinstance(column, RealFacts) else round_significant(mean, 4)
 
 
-MAX_LINE_POINTS = 300  # points of a line, which is as many units wide
+MAX_LINE_POINTS = 300  # points of a line, which has the same width in units
 _SCRIPTS = ("tree.js", "table.js", "words.js", "drawing.js", "reading.js", "search.js", "page.js")
 
 
@@ -277,7 +277,7 @@ def page(facts: ReportFacts) -> str:
 
 @cache
 def _page_template() -> Template:
-    """Return the template of the page; to compile it takes longer than to fill it in."""
+    """Return the template of the page, cached because compiling it takes longer than filling it in."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     environment = Environment(
@@ -296,7 +296,7 @@ def _page_template() -> Template:
 def content_security_policy(scripts: Sequence[str]) -> str:
     """Return a policy under which a page runs these inline scripts only, and loads nothing from outside.
 
-    Names are escaped wherever the page shows them; should one escape anyway, the browser does not run it. Styles are
+    Names are escaped wherever the page shows them. If one is not, the browser still does not run it. Styles are
     inline because plotly writes them; without a host to load from they cannot leak anything. Plotly makes pictures for
     download as blobs.
 

@@ -26,12 +26,12 @@ MAX_SHARES = 5
 NOISE_TOLERANCE = 1e-6  # relative difference of noises that is rounding
 MAX_WEAK_CLADES = 10
 WEAK_SUPPORT = 0.5
-MAX_NAMES = 4  # leaves of a clade, or columns, that are named
+MAX_NAMES = 4  # leaves of a clade, or columns, that the text names
 MIN_ODD_ROWS, MAX_ODD_ROWS = 5, 20
 MAX_ODD_CELLS = 20
 MAX_CELLS_PER_ROW = 3
 RARE = 0.001  # tail probability below which a cell is called odd
-UNLIKELY = 0.05  # tail probability below which a cell is named as a reason for an odd row
+UNLIKELY = 0.05  # tail probability below which a cell is given as a reason for an odd row
 ROUNDING = 1e-9
 
 
@@ -270,7 +270,7 @@ def shared_parameters(facts: ReportFacts) -> SharedParameters | None:
         return SharedParameters("", _half_height(first))
     noises = [(float(of["noise_sd"]) / float(of["sd"])) ** 2 for of in each]
     noise = noises[0]
-    if max(noises) - min(noises) > NOISE_TOLERANCE * max(noises):  # columns have noise of their own
+    if max(noises) - min(noises) > NOISE_TOLERANCE * max(noises):  # each column has its own noise
         return SharedParameters("", _half_height(first))
     told = format_percent(noise / (1 + noise)) if "rate" in first else format_number(round_significant(noise, 3))
     return SharedParameters(told, _half_height(first))
@@ -364,13 +364,13 @@ class OddCells(NamedTuple):
 
     cells: list[OddCell]
     n_rare: int
-    n_cells: int  # held_out
+    n_cells: int  # number of cells that were held out
 
 
 def log_tails(column: ColumnFacts, held_out: HeldOutFacts) -> FloatArray:
     """Return the log tail probability of each cell of the inspected rows; 0 for missing cells.
 
-    The tail of a real cell are values at least as far from the mean; of a categorical one, categories at most as probable.
+    The tail of a real cell is all values at least as far from the mean; that of a category, all categories at most as probable.
     """
     rows = held_out.inspected
     observed = ~column.missing[rows]
@@ -417,7 +417,7 @@ def odd_rows(columns: Sequence[ColumnFacts], held_out: HeldOutFacts) -> OddRows:
     if median - quartile <= ROUNDING * max(1.0, abs(median)):
         return OddRows([], 0, limit)
     below = (median - held_out.scores) / (median - quartile)
-    # The same order in which the rows to inspect were chosen.
+    # The order in which the inspected rows were chosen.
     order = np.argsort(np.round(held_out.scores, 9), kind="stable")
     n_outliers = int(np.sum(below > limit))
     tails = [log_tails(column, held_out) for column in columns] if held_out.hidden_at_once else []
@@ -447,7 +447,7 @@ def _odd_cell(column: ColumnFacts, held_out: HeldOutFacts, k: int, log_tail: flo
 
 
 def describe_held_out(facts: ReportFacts) -> str:
-    """Say how, and which, rows and cells were held_out."""
+    """Say which rows and cells were held out, and how."""
     held_out, n = facts.held_out, facts.tree.n_leaves
     if not len(held_out.rows):
         return ""

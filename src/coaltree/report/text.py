@@ -24,9 +24,9 @@ _MIN_LEAVES = 21
 
 _MAX_EXACT = 9  # characters of a value that is written with all digits
 _DIGITS = 6
-_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # of the years 0 to 9999
+_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # days of the years 0 to 9999
 _EVEN = math.log(1.05)  # log odds below which neither side is better
-_STRENGTHS = ((100, "very strong"), (20, "strong"), (3, "clear"), (1, "weak"))  # by the smallest factor
+_STRENGTHS = ((100, "very strong"), (20, "strong"), (3, "clear"), (1, "weak"))  # words by the smallest factor
 MINUS = "\N{MINUS SIGN}"
 
 

@@ -23,8 +23,8 @@ from .text import (
     suggest_finer_tree,
 )
 
-MIN_GOOD_RECALL = 0.9  # share of neighbour lists with the best partner, from which the search is called good
-MAX_WEAK_SIGNAL = 0.2  # signal below which a column has next to nothing to do with the tree
+MIN_GOOD_RECALL = 0.9  # the search is good if at least this share of neighbour lists has the best partner
+MAX_WEAK_SIGNAL = 0.2  # signal below which a column is almost unrelated to the tree
 MAX_CHANCE = 0.1  # probability below which the number of odd cells is not due to chance
 
 
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
 
 def verdicts(facts: ReportFacts, rows: OddRows, cells: OddCells) -> list[Verdict]:
-    """Answer the questions that a reader should ask of a fit."""
+    """Answer the questions that a reader should ask about a fit."""
     all_verdicts = [
         inference_verdict(facts),
         parameter_verdict(facts),
@@ -110,7 +110,7 @@ def convergence_verdict(chains: ChainFacts) -> Verdict:
 
 
 def parameter_verdict(facts: ReportFacts) -> Verdict:
-    """Say which parameters the tree and the predictions have."""
+    """Say which parameters were used for the tree and for the predictions."""
     question = "Which parameters were used?"
     if facts.draws_parameters:
         return Verdict(

@@ -36,7 +36,7 @@ MAX_SET_STATES = 53
 
 
 class Cells(Protocol):
-    """The cells of one column before it is decided how to read them."""
+    """The cells of one column, before they are read as numbers or categories."""
 
     @property
     def categorical(self) -> bool:
@@ -126,7 +126,7 @@ class LabelledCells:
         for code, label in enumerate(labels):
             if isinstance(label, str):
                 raise _text_error(context, int(np.argmax(codes == code)), label, reason)
-        # The NaN at the end is what the code -1 of a missing cell picks.
+        # The code -1 of a missing cell selects the NaN at the end.
         return np.array([*map(float, labels), math.nan])[codes]
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
@@ -212,7 +212,7 @@ class TextCells:
 
 @dataclass(frozen=True)
 class SetCells:
-    """Categories and sets of them, of which one is there; an empty text is missing.
+    """Categories, and sets of categories for cells that have one of them; an empty text is missing.
 
     Parameters
     ----------
@@ -224,12 +224,12 @@ class SetCells:
     categorical: bool = True
 
     def as_real(self, context: ColumnContext, reason: str) -> FloatArray:
-        """Refuse sets, which are no numbers."""
+        """Refuse sets, which are not numbers."""
         row = next(i for i, value in enumerate(self.values) if isinstance(value, AbstractSet))
         raise _text_error(context, row, set(self.values[row]), reason)
 
     def as_categorical(self) -> tuple[IntArray, tuple[Category, ...]]:
-        """Read each value as a category, also those that occur in sets only; sets get their own codes."""
+        """Read each value as a category, including those that occur only in sets; sets get their own codes."""
         values = [frozenset(value) if isinstance(value, AbstractSet) else value for value in self.values]
         members = {
             value: [
@@ -334,7 +334,7 @@ def is_blank(value: object) -> bool:
 
 
 def encode_labels(codes: AbstractSet[int]) -> int:
-    """Return the code of a cell that is one of several labels; -1, missing, if there is none, or one beyond those of sets."""
+    """Return the code of a cell that is one of several labels; -1 (missing) if it has none, or one that sets cannot hold."""
     if len(codes) == 1:
         return next(iter(codes))
     return -1 if not codes or max(codes) >= MAX_SET_STATES else encode_set(codes)
@@ -351,15 +351,15 @@ def encode_numbers(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
 
 def drop_unused(codes: IntArray, labels: tuple[Category, ...]) -> tuple[IntArray, tuple[Category, ...]]:
     """Drop labels that do not occur, and renumber the codes."""
-    used = np.unique(codes[codes >= 0])  # no sets: types of categories have none
-    # The last entry is what the code -1 of a missing cell picks.
+    used = np.unique(codes[codes >= 0])  # no sets: category types do not have them
+    # The code -1 of a missing cell selects the last entry.
     renumbered = np.full(len(labels) + 1, -1, dtype=np.intp)
     renumbered[used] = np.arange(len(used))
     return renumbered[codes], tuple(labels[code] for code in used)
 
 
 def python_value(value: object) -> Category:
-    """Convert a label to a plain Python scalar; what is neither number nor boolean becomes its text."""
+    """Convert a label to a Python scalar; anything but numbers and booleans becomes text."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Decimal | Fraction):
@@ -391,9 +391,9 @@ def _text_error(context: ColumnContext, row: int, value: object, reason: str) ->
 # ------------------------------------------------------------------------------------------------- numbers as text
 
 MIN_NUMBER_SHARE = 0.9
-"""Share of the cells of a text column that look like numbers if it was probably meant as numbers."""
+"""If this share of the cells of a text column look like numbers, it was probably meant as numbers."""
 
-# Values that repeat more often than this are more likely categories.
+# Values that repeat more often than this are probably categories.
 _MIN_DISTINCT_SHARE = 0.5
 _MAX_NUMBER_LENGTH = 40
 _SYMBOLS = r"(?:[$€£¥₹%‰°<>=~≈≤≥±()\s]|USD|EUR|GBP|JPY|CHF|CAD|AUD|CNY|INR)"

@@ -1,4 +1,4 @@
-"""`read_characters`: character files as frames. FASTA and PHYLIP are parsed here, NEXUS and CLDF in modules of their own."""
+"""`read_characters`: character files as frames. This module parses FASTA and PHYLIP; NEXUS and CLDF have their own modules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .symbols import (
     make_alphabet,
 )
 
-NAME_LENGTH = 10  # of taxa in strict PHYLIP files
+NAME_LENGTH = 10  # length of the names of taxa in strict PHYLIP files
 
 _LIBRARIES = ("pandas", "polars")
 TAXON_COLUMN = "taxon"
@@ -140,7 +140,7 @@ def _read_sequential(lines: list[tuple[int, str]], n_taxa: int, n_characters: in
 
 
 def _read_interleaved(lines: list[tuple[int, str]], n_taxa: int, n_characters: int, strict: bool) -> list[Row]:
-    """Read blocks with a line for each taxon; only lines of the first have names, unless all have."""
+    """Read blocks with a line for each taxon. Only the lines of the first block have names, or all lines have them."""
     rows = [_read_named(line, number, strict) for number, line in lines[:n_taxa]]
     repeats = len(lines) > n_taxa and all(
         _read_named(line, number, strict).taxon == rows[k % n_taxa].taxon
@@ -188,7 +188,7 @@ def _to_characters(rows: list[Row], source: str, gaps: Gaps, datatype: str | Non
 
 
 def _match_first_row(rows: list[Row]) -> None:
-    """Replace points by the symbols of the first row, as PHYLIP and many programs have it."""
+    """Replace points by the symbols of the first row, as PHYLIP and many programs do."""
     first = rows[0].symbols
     for row in rows[1:]:
         if "." in row.symbols:
@@ -203,9 +203,9 @@ def read_characters(
     library: str = "pandas",
     preserve_underscores: bool = False,
 ) -> Any:
-    """Read the characters of some taxa from a file: an alignment, a matrix of characters, or languages.
+    """Read the characters of taxa from a file: an alignment, a matrix of characters, or languages.
 
-    A cell that is known in part, such as R of DNA or ``{01}``, is a frozenset of states, as in ``frozenset({"A", "G"})``. All
+    A cell that is partly known, such as R in DNA or ``{01}``, is a frozenset of states, as in ``frozenset({"A", "G"})``. All
     parts of coaltree take such cells; so you may write them into a frame yourself.
 
     Parameters
@@ -246,7 +246,7 @@ def read_characters(
         raise InputError(f"library is {library!r}; it must be one of {', '.join(_LIBRARIES)}.")
     file = open_table(path)
     if not file.is_characters:
-        raise InputError(f"{file.name} is a table and no character file: read it with pandas or polars.")
+        raise InputError(f"{file.name} is a table, not a character file: read it with pandas or polars.")
     characters = parse_file(file, gaps=gaps, datatype=datatype, preserve_underscores=preserve_underscores)
     return _to_pandas(characters) if library == "pandas" else _to_polars(characters, TAXON_COLUMN)
 
@@ -262,11 +262,11 @@ def parse_file(
         if valid_datatype in (None, "continuous"):
             raise InputError(f"datatype is {datatype!r}; it must be one of {', '.join(DATATYPES[:-1])}.")
         if file.kind in ("nexus", "cldf"):
-            raise InputError(f"datatype is given, but {file.name} says itself which datatypes it has.")
+            raise InputError(f"datatype is given, but {file.name} declares its own datatypes.")
         datatype = valid_datatype
     if file.kind == "cldf":
         folder = file.path
-        assert folder is not None, "standard input is no folder"
+        assert folder is not None, "standard input is not a folder"
         names = sorted(path.name for path in folder.iterdir() if path.is_file())
         characters = parse_cldf(lambda name: read_bytes(folder / name), names, file.name)
     else:
@@ -353,9 +353,9 @@ def _to_pandas(characters: Characters) -> Any:
 
 
 class _Facts(dict[str, Any]):
-    """A dictionary that all copies of a frame share.
+    """A dictionary that is shared by all copies of a frame.
 
-    pandas copies the attributes of a frame, in depth, for nearly everything that is done with it or with one of its columns.
+    pandas makes deep copies of the attributes of a frame in nearly every operation on it or on one of its columns.
     """
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -379,6 +379,6 @@ def _to_polars(characters: Characters, taxa: str | None = None) -> Any:
 
 
 def _column_states(column: CharacterColumn) -> list[str]:
-    """Return the states of a column, those of the datatype first."""
+    """Return the states of a column, starting with those of the datatype."""
     others = {str(cell) for cell in column.cells if cell is not None} - set(column.states)
     return [*column.states, *sorted(others)]

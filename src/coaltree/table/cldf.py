@@ -52,7 +52,7 @@ class _Record:
     cells: dict[str, str]
 
     def get(self, term: str) -> str:
-        """Return a cell without blanks around it; empty if there is none."""
+        """Return a cell without surrounding blanks; empty if there is none."""
         return self.cells.get(term, "").strip()
 
     def need(self, term: str) -> str:
@@ -109,7 +109,7 @@ class _DataSet:
 
     def __init__(self, read: Read, names: list[str], source: str) -> None:
         self.read, self.names, self.source = read, set(names), source
-        # By term of a table, its file and the terms of its columns by name.
+        # For the term of each table: its file, and the terms of its columns by name.
         self.tables: dict[str, tuple[str, dict[str, str]]] = {}
         found = sorted(name for name in names if name.endswith("-metadata.json"))
         if len(found) > 1:
@@ -130,7 +130,7 @@ class _DataSet:
                     self.tables[term.removeprefix(_TERMS)] = (str(table["url"]), terms)
         except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
-                f"{self.source}/{name} is no CLDF metadata file: {type(error).__name__} at {quote(str(error))}."
+                f"{self.source}/{name} is not a CLDF metadata file: {type(error).__name__} at {quote(str(error))}."
             ) from None
 
     def has(self, table: str) -> bool:
@@ -149,7 +149,7 @@ class _DataSet:
         try:
             text = self.read(file).decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise InputError(f"{source} is no text in UTF-8.") from None
+            raise InputError(f"{source} is not text in UTF-8.") from None
         rows = csv.reader(io.StringIO(text, newline=""), strict=True)
         line = 1
         try:
@@ -248,7 +248,7 @@ def _read_wordlist(data: _DataSet) -> Characters:
             _add_cognate(sets, covered, *forms[key], cognates)
     if not sets:
         raise InputError(
-            f"{data.source} is a wordlist without cognate sets, of which nothing can be compared: add a table of cognates."
+            f"{data.source} is a wordlist without cognate sets, so nothing can be compared: add a table of cognates."
         )
     columns, partitions = [], dict[str, list[str]]()
     for (concept, cognates), members in sorted(sets.items()):

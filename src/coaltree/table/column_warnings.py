@@ -18,10 +18,10 @@ from .scaling import ColumnScale, moments, standardise
 
 # Standardised values that differ by less are equal up to rounding, even in single precision.
 _ROUNDING = 1e-6
-# Columns of few values or few rows may be equal by chance: warn if fewer equal pairs than this are expected.
+# Columns with few values or few rows may be equal by chance: warn if fewer equal pairs than this are expected.
 _MAX_CHANCE_PAIRS = 1e-3
 _MAX_LISTED_COPIES = 5
-_MAX_PAIRWISE_COLUMNS = 100  # of a kind: up to so many, columns with different missing cells are compared in pairs
+_MAX_PAIRWISE_COLUMNS = 100  # up to so many columns of a kind, those with different missing cells are compared in pairs
 
 
 def describe_copies(columns: Sequence[Column]) -> list[str]:
@@ -110,7 +110,7 @@ def _group_equal_categorical(columns: Sequence[tuple[int, CategoricalColumn]]) -
     """Return groups of columns that partition the rows in the same way, by their positions."""
     groups: dict[bytes, list[int]] = {}
     for j, column in columns:
-        # Identify categories by the first row that has them; sets of them are taken for missing cells.
+        # Identify categories by the first row that has them; sets count as missing cells.
         codes = np.maximum(column.codes, -1)
         first_rows = np.full(len(column.categories) + 1, -1, dtype=np.intp)
         first_rows[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
@@ -151,7 +151,7 @@ def _are_linear(a: FloatArray, b: FloatArray) -> bool:
     for values in (a, b):
         center, scale, _ = moments(values)
         scaled.append(standardise(values, center, scale))
-    # An extreme cell may have nearly all of the variance; the other cells must agree too.
+    # An extreme cell may make up nearly all of the variance; the other cells must agree too.
     others = np.delete(scaled[0], int(np.argmax(np.abs(scaled[0]))))
     least = _ROUNDING * float(np.std(others)) if len(others) else 0.0
     apart = min(float(np.max(np.abs(scaled[0] + sign * scaled[1]))) for sign in (-1, 1))
@@ -174,14 +174,14 @@ def _surprise(cells: FloatArray) -> float:
 # deviation is less than a tenth.
 _DOMINANT_SHARE, _MIN_CELLS = 0.99, 20
 _MAX_LISTED_COLUMNS, _MAX_LISTED_CELLS = 5, 3
-MIN_EXTREME_DISTANCE = 8.0  # of a cell from the mean of the others, in their standard deviations
+MIN_EXTREME_DISTANCE = 8.0  # of a cell from the mean of the others, in units of their standard deviation
 _REMEDY = ', or fit with standardize="power", which shortens heavy tails'
 
 
 class _RankedCell(NamedTuple):
     row: int
     value: float
-    distance: float  # from the mean of all other rows, in their standard deviations
+    distance: float  # from the mean of all other rows, in units of their standard deviation
 
 
 class _ExtremeCells(NamedTuple):
@@ -279,7 +279,7 @@ def _rank_cells(values: FloatArray, codes: FloatArray, rows: IntArray) -> list[_
 
 
 def _find_dominant_cell(values: FloatArray) -> int | None:
-    """Return the row of the cell that has nearly all of the variance of a column; None if there is none."""
+    """Return the row of the cell that makes up nearly all of the variance of a column; None if there is none."""
     n = int(np.count_nonzero(~np.isnan(values)))
     if n < _MIN_CELLS:
         return None

@@ -38,7 +38,7 @@ POOLED_CATEGORY = "(other)"
 """The category of the pooled values of a text column."""
 
 MIN_IDENTIFIER_ROWS = 11
-"""Fewest rows of a table in which a text column without repeats counts as identifiers."""
+"""From this number of rows on, a text column without repeats counts as identifiers."""
 
 _NUMBER_TEXT_ADVICE = (
     "write plain numbers with a point, dates as 2020-12-31 (in a frame, as a column of dates: pd.to_datetime)"
@@ -364,14 +364,14 @@ def _is_identifier(cells: Cells) -> bool:
 
 
 def _has_numbers_and_sets(cells: Cells, column: CategoricalColumn) -> bool:
-    """Return whether a column with sets has numbers, and others than 0 to 9, which often stand for states."""
+    """Return whether a column with sets has numbers other than 0 to 9, which often stand for states."""
     if not isinstance(cells, SetCells) or not all(isinstance(category, (int, float)) for category in column.categories):
         return False
     return not {float(category) for category in column.categories} <= set(range(10))
 
 
 def _find_full_sets(codes: IntArray, n_categories: int) -> IntArray:
-    """Return the cells that may be any category, which says nothing."""
+    """Return the cells that may be any category, and so carry no information."""
     if n_categories > MAX_SET_STATES:
         return np.zeros(0, dtype=np.intp)
     return np.flatnonzero(is_set(codes) & (codes == 1 - 2**n_categories))
@@ -388,7 +388,7 @@ def _drop_full_sets(column: CategoricalColumn) -> CategoricalColumn:
 
 
 def _ignore_column(column: CategoricalColumn) -> CategoricalColumn:
-    """Return a column without categories, whose observed cells count as unknown, so that it does not take part."""
+    """Return a column without categories: all observed cells are unknown, so it is not used."""
     observed = np.flatnonzero(column.codes != -1)
     return replace(column, codes=np.full(len(column.codes), -1, dtype=np.intp), categories=(), unseen=observed)
 
@@ -408,7 +408,7 @@ def _pool_categories(column: CategoricalColumn) -> CategoricalColumn:
     kept = np.sort(np.argsort(-counts, kind="stable")[: MAX_TEXT_CATEGORIES - 1])
     renumbered = np.full(len(column.categories) + 1, len(kept), dtype=np.intp)
     renumbered[kept] = np.arange(len(kept))
-    renumbered[-1] = -1  # what the code of a missing cell picks
+    renumbered[-1] = -1  # selected by the code of a missing cell
     categories = (*(column.categories[code] for code in kept.tolist()), POOLED_CATEGORY)
     return replace(column, codes=renumbered[column.codes], categories=categories)
 
@@ -440,7 +440,7 @@ def _check_number_of_categories(column: CategoricalColumn, example: str | None) 
 
 
 def missing_cells(column: Column) -> NDArray[np.bool_]:
-    """Return which cells of a column are missing; a category that did not occur in the fit is not."""
+    """Return which cells of a column are missing. Categories that did not occur in the fit are not."""
     if isinstance(column, RealColumn):
         return np.isnan(column.values)
     missing: NDArray[np.bool_] = column.codes == -1
@@ -449,7 +449,7 @@ def missing_cells(column: Column) -> NDArray[np.bool_]:
 
 
 def incomplete_cells(column: Column) -> NDArray[np.bool_]:
-    """Return which cells of a column are missing or one of several categories: those that imputation fills."""
+    """Return the cells that imputation fills: missing ones, and those that are one of several categories."""
     missing = missing_cells(column)
     return missing if isinstance(column, RealColumn) else missing | is_set(column.codes)
 
@@ -476,7 +476,7 @@ CategoricalFeatures: TypeAlias = str | Iterable[Any] | None
 """``"from_dtype"``, None, a boolean mask, integer indices or column names."""
 
 Role: TypeAlias = Literal["auto", "real", "categorical"]
-"""What a column shall be; ``"auto"`` leaves it to its type."""
+"""How a column is read; ``"auto"`` decides by its type."""
 
 _ALLOWED_FEATURES = '"from_dtype", None, a boolean mask with one entry per column, column indices, or column names'
 
@@ -605,7 +605,7 @@ def category_finder(known: Sequence[Category]) -> Callable[[Category], int]:
 
 
 def _to_meaning(value: Category) -> Meaning:
-    """Return the same for a number and its text, and for a boolean and its text; None for other text."""
+    """Return an equal value for a number and its text, and for a boolean and its text; None for other text."""
     text = str(value).lower()
     if text in ("true", "false"):
         return text
@@ -646,7 +646,7 @@ def recode_categories(
     sets = np.flatnonzero(is_set(codes))
     single = codes.copy()
     single[sets] = -1
-    # The last entry is what the code -1 of a missing cell picks.
+    # The code -1 of a missing cell selects the last entry.
     recoded = np.array([*new_codes, -1], dtype=np.intp)[single]
     unseen_sets, unseen_codes = [], list(single[(single >= 0) & (recoded < 0)])
     for row in sets.tolist():

@@ -31,7 +31,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_SAMPLE_BYTES = 2**16  # of which a third are null bytes where text has two bytes a letter
+_SAMPLE_BYTES = 2**16  # in text with two bytes per letter, a third of these are null bytes
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> DelimitedText
         names = next((record for record in records if not is_blank(record)), [])
     except csv.Error as error:
         raise InputError(f"Line {records.line_num} of {source} cannot be read: {error}.") from None
-    if not names:  # nothing but empty texts in quotes
+    if not names:  # only empty texts in quotes
         raise InputError(f"{source} is empty: a table needs a header and at least one row.")
     unnamed = None
     if not names[0].strip():
@@ -218,7 +218,7 @@ def _check_header(record: Sequence[str], source: str) -> tuple[str, ...]:
 
 
 def _is_empty_column(data: bytes, delimiter: str, column: int) -> bool:
-    """Return whether a column has no text in any record, the header among them."""
+    """Return whether a column has no text in any record, including the header."""
     try:
         return not any(
             any(text.strip() for text in record[column : column + 1]) for record in _read_records(data, delimiter)
@@ -278,7 +278,7 @@ def _find_delimiter(data: bytes, source: str, expected: str | None) -> tuple[byt
 
 
 def _rate_delimiter(data: bytes, delimiter: str) -> tuple[bool, int]:
-    """Rate a delimiter: best is one that gives every record as many fields as the header, and many of them."""
+    """Rate a delimiter. The best gives every record as many fields as the header, and many of them."""
     lengths = _sample_lengths(data, delimiter)
     return len(set(lengths)) == 1 and lengths[0] > 1, lengths[0] if lengths else 0
 
@@ -295,9 +295,9 @@ def _sample_lengths(data: bytes, delimiter: str) -> list[int]:
 
 
 def _is_split_at_blanks(data: bytes) -> bool:
-    """Return whether blanks separate the fields: as many in every row, and one column mostly numbers.
+    """Return whether blanks separate the fields: all rows have the same number of fields, and one column is mostly numbers.
 
-    Two words in every line are more likely a name than two fields; a column of numbers decides.
+    Without a column of numbers, two words in every line are probably a name.
     """
     try:
         header, *rows = split_at_blanks(read_lines(data))
@@ -389,7 +389,7 @@ def read_text_columns(
     na_values : iterable of str
         Texts that mark a missing cell.
     keep_text : container of str, optional
-        Columns whose text is returned even if they are numbers, which takes several times their memory; default all.
+        Return the text of these columns even if they are numbers, which takes several times their memory; default all.
 
     Returns
     -------
@@ -464,7 +464,7 @@ def _find_type(polars: Any, column: Any) -> Any:
         times = _read_datetimes(polars, column)
     else:
         return column
-    # A text such as 2020-02-30 looks like a date and is none.
+    # A text such as 2020-02-30 looks like a date but is not one.
     return times if times.null_count() == n_missing else column
 
 
@@ -494,7 +494,7 @@ def _has_decimal_commas(column: Any, delimiter: str) -> bool:
     commas = cells.filter(cells.str.contains(",", literal=True))
     if commas.is_empty() or not _all(cells.str.contains(_DECIMAL_COMMA) & cells.str.contains(r"\d")):
         return False
-    # Between semicolons a comma is decimal. Between tabs, 1,250 may as well be one thousand two hundred and fifty.
+    # Between semicolons a comma is decimal. Between tabs, 1,250 may also be one thousand two hundred and fifty.
     return delimiter == ";" or not _all(commas.str.contains(_GROUPED_BY_COMMAS))
 
 

@@ -179,7 +179,7 @@ def fit_encoding(table: Table, standardize: bool | str = True) -> Encoding:
 
 
 def _check_size(column: RealColumn, row_names: Sequence[str] | None) -> None:
-    """Refuse numbers whose squares a float cannot hold."""
+    """Refuse numbers that are too large for their squares to be floats."""
     sizes = np.abs(np.nan_to_num(column.values))
     row = int(np.argmax(sizes))
     if sizes[row] > MAX_RAW_NUMBER:
@@ -311,7 +311,7 @@ def _real_values(table: Table, encoding: Encoding) -> dict[str, FloatArray]:
 
 
 def _differs_by_rounding(values: FloatArray) -> bool:
-    """Return whether values differ in their last digits only, as computed constants do."""
+    """Return whether values differ only in their last digits, as computed constants do."""
     observed = values[~np.isnan(values)]
     size = np.max(np.abs(observed))
     # Halves, because the difference of two finite numbers may be infinite.
@@ -358,10 +358,10 @@ def read_new_rows(
     encoding : Encoding
         The encoding of the fit.
     unseen : {"missing", "error"}, default="missing"
-        What becomes of a cell with a category that did not occur in the fit: it is read as missing, with a warning, and
-        its row is kept in the column's `unseen`; or an error.
+        How to treat a cell with a category that did not occur in the fit: read it as missing, with a warning, and
+        keep its row in the column's `unseen`; or raise an error.
     estimator : str, default="CoalescentClustering"
-        What is expecting the columns, for messages.
+        The estimator that expects the columns, for messages.
 
     Returns
     -------
@@ -391,7 +391,7 @@ def read_new_rows(
                 f"{'Column' if one else 'Columns'} {listing(extra)} did not occur when the model was fit and "
                 f"{'is' if one else 'are'} ignored.",
                 InputWarning,
-                stacklevel=4,  # the line that asks an estimator
+                stacklevel=4,  # the line that calls an estimator
             )
     else:
         expected, found = len(encoding.column_names), len(source.names)

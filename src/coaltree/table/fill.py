@@ -229,7 +229,7 @@ def _fill_polars(series: Any, rows: IntArray, values: Sequence[Category]) -> Any
         for row, value in zip(rows.tolist(), _to_objects(values, series.to_list()), strict=True):
             cells[row] = value
         return polars.Series(series.name, cells, dtype=dtype)
-    if dtype == polars.Categorical:  # by way of text: two columns may have different codes
+    if dtype == polars.Categorical:  # through text: two columns may have different codes
         return _fill_polars(series.cast(polars.String), rows, values).cast(dtype)
     if dtype == polars.Null:
         new = polars.Series(_to_one_type(values))
@@ -250,7 +250,7 @@ def _fill_polars(series: Any, rows: IntArray, values: Sequence[Category]) -> Any
 def _fill_arrow(column: Any, rows: IntArray, values: Sequence[Category]) -> Any:
     arrow = import_module("pyarrow")
     dtype = column.type
-    if arrow.types.is_string_view(dtype):  # of which pyarrow cannot take cells, and which older ones do not cast
+    if arrow.types.is_string_view(dtype):  # pyarrow cannot take cells of these, and older versions do not cast them
         texts = column.to_pylist()
         for row, text in zip(rows.tolist(), values, strict=True):
             texts[row] = text
@@ -279,7 +279,7 @@ def _to_arrow(arrow: Any, values: Sequence[Category], dtype: Any) -> Any:
 
 
 def _replace_positions(n_rows: int, rows: IntArray) -> IntArray:
-    """Return the position of each cell in a column with the new cells appended."""
+    """Return the position of each cell in a column to which the new cells were appended."""
     positions = np.arange(n_rows)
     positions[rows] = n_rows + np.arange(len(rows))
     return positions
@@ -530,7 +530,7 @@ def _split_records(content: str, text: DelimitedText) -> list[list[str]]:
 
 
 def _find_line_end(content: str) -> str:
-    """Return what ends the first line."""
+    """Return the line end of the first line."""
     first = io.StringIO(content, newline="").readline()
     return next((end for end in ("\r\n", "\n", "\r") if first.endswith(end)), "\n")
 

@@ -40,7 +40,7 @@ _CONVERT = "convert it to numbers, text or dates, or drop it"
 
 @dataclass(frozen=True)
 class Source:
-    """A table whose columns are read one at a time.
+    """A table, read one column at a time.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def _check_supported(X: Any) -> None:
             "dense numpy array."
         )
     if type(X).__name__ == "LazyFrame":
-        raise InputTypeError("X is a lazy frame, whose rows are not read yet: pass X.collect().")
+        raise InputTypeError("X is a lazy frame, and its rows have not been read: pass X.collect().")
     if isinstance(X, dict | str | bytes) or X is None:
         raise InputTypeError(
             f"X must be a frame, a 2-D array or a list of lists, not {type(X).__name__}: pass a dict of "

@@ -16,7 +16,7 @@ MAX_CATEGORIES = 1000
 """Most categories of a column of numbers or of a category type."""
 
 MAX_TEXT_CATEGORIES = 100
-"""Most categories of a text column. Of more, the rarest are pooled."""
+"""Most categories of a text column. If there are more, the rarest are pooled."""
 
 MAX_RAW_NUMBER = 1e100
 """Largest number in a real column without standardisation."""

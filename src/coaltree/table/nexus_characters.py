@@ -39,7 +39,7 @@ _RANGE = re.compile(r"(\d+|\.)\s*(?:-\s*(\d+|\.)\s*(?:\\\s*(\d+))?)?|('[^']*'|[^
 
 @dataclass
 class _Block:
-    """What a block of characters says before its matrix."""
+    """The statements of a block of characters before its matrix."""
 
     datatype: str = "standard"
     mixed: list[tuple[str, str]] = field(default_factory=list)  # datatypes with their positions
@@ -56,7 +56,7 @@ class _Block:
     tokens: bool = False
     names: dict[int, str] = field(default_factory=dict)  # of characters, by position
     eliminated: tuple[int, int] | None = None  # where that statement is
-    dropped: set[int] = field(default_factory=set)  # positions that it eliminates
+    dropped: set[int] = field(default_factory=set)  # positions that ELIMINATE leaves out
     columns: list[CharacterColumn] = field(default_factory=list)
     line: int = 0  # of the matrix
 
@@ -187,13 +187,13 @@ class _Parser(NexusText):
             self.read_matrix(place, end)
 
     def options(self, place: int, end: int) -> dict[str, str]:
-        """Return the options ``NAME=VALUE`` of a statement; those without a value have that of "yes"."""
+        """Return the options ``NAME=VALUE`` of a statement; those without a value are "yes"."""
         text, options, position = self.without_comments(place, end), dict[str, str](), 0
         while match := _KEY.search(text, position):
             key, position = match.group(1).lower(), match.end()
             options[key] = "yes"
             if match.group(2):
-                # A symbol is single: the next option may follow at once.
+                # A symbol has one character: the next option may follow at once.
                 value = (_ONE if key in ("missing", "gap", "matchchar") else _VALUE).match(text, position)
                 options[key] = "" if value is None else next(own for own in value.groups() if own is not None)
                 position = position if value is None else value.end()
@@ -309,7 +309,7 @@ class _Parser(NexusText):
         return _SYMBOL.findall(text) if "{" in text or "(" in text else list("".join(text.split()))
 
     def parse_named_row(self, number: int, line: str) -> Row:
-        """Return the row that a line with a name begins."""
+        """Return the row that begins with this line, which has a name."""
         match = _TAXON.match(line)
         if match is None:
             raise InputError(
@@ -322,7 +322,7 @@ class _Parser(NexusText):
         return row
 
     def read_sequential(self, lines: list[tuple[int, str]]) -> list[Row]:
-        """Read one taxon after the other: on a line each, or on any number of lines until a row is complete."""
+        """Read the taxa one by one: on one line each, or on several lines until a row is complete."""
         rows = [self.parse_named_row(number, line) for number, line in lines]
         n_characters, n_taxa = self.block.n_characters, self.block.n_taxa or len(self.taxa)
         if n_characters is None or all(len(row.symbols) == n_characters for row in rows):
@@ -486,7 +486,7 @@ class _Parser(NexusText):
     # -- sets of characters --------------------------------------------------------------------
 
     def read_charset(self, place: int, end: int) -> None:
-        """Note where the positions of a charset are; it may name others, which follow."""
+        """Note where the positions of a charset are; it may refer to charsets that come later."""
         match = re.compile(r"\s*\*?\s*('[^']*'|[^\s=(*]+)\s*(?:\([^)]*\)\s*)?=").match(self.text, place, end)
         if match is None:
             raise self.error(place, "A CHARSET has no name and '=', as in CHARSET coding = 2-457;")
@@ -538,17 +538,17 @@ class _Parser(NexusText):
                         raise self.error(
                             place, f"{subject} names {quote(charset)}, which is neither a number nor a CHARSET."
                         )
-                    if charset not in used:  # two charsets may name each other
+                    if charset not in used:  # two charsets may refer to each other
                         used.add(charset)
                         begin, end = self.charsets[charset]
                         todo.append((self.without_comments(begin, end), begin))
                 elif other is not None:
-                    raise self.error(place, f"{subject} holds {quote(other)}, which is no character.")
+                    raise self.error(place, f"{subject} holds {quote(other)}, which is not a character.")
         return list(positions)
 
 
 def _make_distinct(names: list[str]) -> list[str]:
-    """Return names of which the second and later equal ones have a number."""
+    """Make names distinct: the second and later of equal names get a number."""
     taken, distinct = set(names), list[str]()
     seen: set[str] = set()
     for name in names:
@@ -561,7 +561,7 @@ def _make_distinct(names: list[str]) -> list[str]:
 
 
 def _describe_line(text: str, message: str) -> str:
-    """Return the taxon with which the line of a message begins, if it is in a matrix; otherwise nothing."""
+    """Return the taxon at the beginning of the line that a message names, if the line is in a matrix; otherwise nothing."""
     found = re.search(r"line (\d+)", message)
     lines = text.split("\n")
     if found is None or not re.search(r"^\s*matrix\b", "\n".join(lines[: int(found.group(1)) - 1]), re.I | re.M):

@@ -176,7 +176,7 @@ def open_table(path: str | Path | TableFile, kind: str | None = None) -> TableFi
     if kind is not None:
         suffix = f".{kind}"
     if (suffix not in DELIMITERS and suffix not in _PARQUET and suffix not in CHARACTER_ENDINGS) or suffix == ".cldf":
-        # That the file does not exist is the more useful message.
+        # If the file does not exist, that message is more useful.
         _check_is_file(path)
         raise InputError(f"{path.name} has an unsupported file type; supported are {_SUPPORTED}.")
     return TableFile(path.name, suffix, compressed, path)
@@ -273,7 +273,7 @@ def replace_columns(frame: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def read_header(file: TableFile) -> list[str]:
-    """Return the column names of a file, without warnings: they come again when the file is read."""
+    """Return the column names of a file, without warnings: reading the file repeats them."""
     if not file.is_text:
         return list(read_parquet(import_polars(), file).columns)
     with warnings.catch_warnings():
@@ -343,7 +343,7 @@ def _read_parquet_bytes(polars: Any, data: bytes, source: str) -> Any:
             frame = polars.read_parquet(data)
     except (KeyboardInterrupt, MemoryError):
         raise
-    except BaseException as error:  # polars panics on damaged files, with an exception that is no Exception
+    except BaseException as error:  # polars panics on damaged files, and raises something that is not an Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise InputError(f"{source} is not a parquet file or is damaged: {_first_line(error)}.") from None
@@ -364,14 +364,14 @@ def to_text(polars: Any, column: Any, name: str) -> Any:
         raise InputError(
             f"Column {quote(name)} is of type {column.dtype}, which can be neither row names nor categories."
         )
-    if column.dtype == polars.Duration:  # which polars does not cast
+    if column.dtype == polars.Duration:  # polars does not cast these
         texts = [None if cell is None else str(cell) for cell in column.to_list()]
         return polars.Series(column.name, texts, dtype=polars.String)
     return column.cast(polars.String)
 
 
 def to_numbers(polars: Any, column: Any, name: str, row_names: Sequence[str] | None) -> Any:
-    """Return a polars column as numbers: booleans as 0 and 1, text as the numbers that it spells.
+    """Return a polars column as numbers: booleans as 0 and 1, text as the numbers it contains.
 
     Raises
     ------
@@ -648,7 +648,7 @@ def _warn_nearly_distinct(name: str, column: Any, source: str) -> None:
     _warn(
         f"Column {quote(name)} of {source} was not read as row names, because its {len(column)} cells hold only "
         f"{column.drop_nulls().n_unique()} distinct texts{empty}. If it names the rows, use --id-column "
-        f"{shlex.quote(name)}. If not, --drop it: a category that nearly every row has for itself says nothing."
+        f"{shlex.quote(name)}. If not, --drop it: a category that occurs in only one row carries no information."
     )
 
 

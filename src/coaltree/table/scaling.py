@@ -18,7 +18,7 @@ _MIN_NORMAL = float(np.finfo(np.float64).tiny)
 # An exponent outside this range shows that the values are far from 1, or that all but two are equal.
 _EXPONENT_RANGE = -10.0, 12.0
 _MAX_POWER_BASE = 1e100  # powers of values up to this, and down to its inverse, are finite
-# Largest error of a round trip, as a share of the column's range, besides rounding.
+# Largest error of a round trip, as a share of the column's range, apart from rounding.
 _MAX_ROUND_TRIP_ERROR = 1e-12
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -108,7 +108,7 @@ class PowerTransform(NamedTuple):
         return np.clip(transformed, -LARGEST, LARGEST)
 
     def invert(self, transformed: FloatArray) -> FloatArray:
-        """Return the values whose transforms are given, always finite; NaN stays NaN."""
+        """Invert the transform; the values are always finite, and NaN stays NaN."""
         knot = self._knot
         with np.errstate(all="ignore"):
             from scipy.special import inv_boxcox1p

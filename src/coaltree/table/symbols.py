@@ -17,7 +17,7 @@ from ..errors import InputError
 from .labels import listing
 
 Cell: TypeAlias = str | float | frozenset[str] | None
-"""A state, a number, a set of states of which one is there, or None for a missing cell."""
+"""A state, a number, a set of possible states, or None for a missing cell."""
 
 GAP_STATE = "-"
 """The state of a gap if gaps are states."""
@@ -36,7 +36,7 @@ _NUCLEOTIDES = {
     "N": "ACGT",
 }
 _AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
-# Selenocysteine (U) and pyrrolysine (O) are so rare that they say nothing of relations.
+# Selenocysteine (U) and pyrrolysine (O) are so rare that they carry no information about relations.
 _AMINO_AMBIGUITIES: dict[str, str | None] = {"B": "DN", "Z": "EQ", "J": "IL", "X": None, "U": None, "O": None}
 
 _STATES = {
@@ -61,7 +61,7 @@ def find_datatype(name: str) -> str | None:
 
 
 class SymbolError(Exception):
-    """A symbol that stands for nothing. Readers add taxon and line to its message."""
+    """A symbol without a meaning. Readers add taxon and line to its message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Alphabet:
             states.update(cell if isinstance(cell, frozenset) else [str(cell)])
         if len(states) == 1:
             return states.pop()
-        # All nucleotides or amino acids say nothing; of other characters not all symbols need be states.
+        # A set of all nucleotides or amino acids is a missing cell. Of other characters, not all symbols need be states.
         is_everything = self.datatype in ("dna", "rna", "protein") and states >= set(self.states) - {"*"}
         return None if is_everything else frozenset(states)
 
@@ -159,7 +159,7 @@ def make_alphabet(
         if datatype not in ("standard", "restriction"):
             given = [*states, *map(str.upper, given)]
         elif not respect_case:
-            # The first of two letters that differ by case only is the state.
+            # Of two letters that differ only by case, the first is the state.
             given = list({symbol.upper(): symbol for symbol in reversed(given)}.values())[::-1]
         states = list(dict.fromkeys(given))
     cells: dict[str, Cell] = {state: state for state in states}
@@ -219,13 +219,13 @@ def _parse_number(text: str) -> float:
     except ValueError:
         number = float("nan")
     if not abs(number) < float("inf"):
-        raise SymbolError(f"{quote(text)} is no finite number")
+        raise SymbolError(f"{quote(text)} is not a finite number")
     return number
 
 
 @dataclass(frozen=True, eq=False)
 class CharacterColumn:
-    """A character, as all taxa have it.
+    """A character: its cells for all taxa.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class CharacterColumn:
 
 @dataclass(frozen=True, eq=False)
 class Characters:
-    """The characters of some taxa.
+    """The characters of a set of taxa.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def decode_rows(
     Raises
     ------
     InputError
-        With line and taxon of the first symbol that stands for nothing.
+        With line and taxon of the first symbol without a meaning.
     """
     columns = []
     for j, name in enumerate(names):

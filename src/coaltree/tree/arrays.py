@@ -1,4 +1,4 @@
-"""Trees as arrays, below the class ``Tree``: their allocation and traversal.
+"""Trees as arrays, without the class ``Tree``: their allocation and traversal.
 
 Interior nodes are numbered so that children come before parents, so one loop over the merges replaces recursion. The
 leaves below a node are consecutive in the drawing order; :func:`leaf_counts` and :func:`first_positions` locate them.
@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 
 class TreeArrays(Protocol):
-    """The attributes of a ``Tree`` that the modules below it read; see ``coaltree.tree.tree``."""
+    """The attributes of a ``Tree`` that modules without the class use; see ``coaltree.tree.tree``."""
 
     @property
     def n_leaves(self) -> int: ...

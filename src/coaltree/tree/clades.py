@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 
 
 def clade_masks(tree: Tree) -> list[int]:
-    """Return the leaves below every merge as bits of a whole number, most recent merge first.
+    """Return the leaves below every merge as the bits of an integer, most recent merge first.
 
     Parameters
     ----------
@@ -137,10 +137,10 @@ def robinson_foulds(a: Tree, b: Tree, *, normalized: bool = False) -> float:
 
 
 def _count_shared(a: Tree, b: Tree) -> int:
-    """Count the clades that two trees over the same leaves in the same order both have.
+    """Count the clades that two trees share. Both have the same leaves in the same order.
 
-    The clades of the first are stretches of its leaves as they are drawn, so a clade of the second is one of them only if
-    its leaves are a stretch too: no set of leaves is written down, which would take memory by the square of their number.
+    The clades of the first tree are ranges of leaves in its drawing order. So a clade of the second is one of them only if
+    its leaves are a range too. No sets of leaves are stored: their memory would grow as the square of the number of leaves.
     """
     n = a.n_leaves
     place = a.first_positions[:n]
@@ -157,12 +157,12 @@ def _count_shared(a: Tree, b: Tree) -> int:
 
 
 def _is_clade(tree: Tree) -> NDArray[np.bool_]:
-    """Tell which merges do not only resolve a polytomy."""
+    """Return which merges are clades, and do not only resolve a polytomy."""
     return ~np.isnan(tree.support) if isinstance(tree, SummaryTree) else np.ones(tree.n_leaves - 1, dtype=np.bool_)
 
 
 class WeightedTrees(Protocol):
-    """The attributes of a ``TreeSample`` from which the distribution is made."""
+    """The attributes of a ``TreeSample`` that define the distribution."""
 
     @property
     def trees(self) -> Sequence[Tree]:
@@ -278,7 +278,7 @@ class ConditionalClades:
         best = self._sweep(np.maximum.reduceat)
         interior = [len(best) - 1] if n > 1 else []
         choice: dict[int, tuple[int, int]] = {}
-        for node in interior:  # grows while it is read
+        for node in interior:  # the list grows during the loop
             splits = slice(*self._splits.bounds[node - n : node - n + 2])
             parts = np.column_stack([self._splits.first[splits], self._splits.second[splits]])
             scores = best[parts].sum(axis=1)
@@ -295,7 +295,7 @@ class ConditionalClades:
     def entropy(self) -> float:
         """Return the entropy of the distribution over topologies, in nats.
 
-        Its exponential is the number of equally probable topologies that would be as uncertain.
+        Its exponential is the number of equally probable topologies with the same entropy.
         """
         first, second, bounds, levels = self._splits
         entropies = np.zeros(len(self._masks))
@@ -336,10 +336,10 @@ class ConditionalClades:
 class _Splits(NamedTuple):
     """The splits of all clades, clade by clade; smaller clades first."""
 
-    first: IntArray  # node of one part: a leaf, or the number of leaves plus that of a clade
+    first: IntArray  # node of one part: a leaf, or the number of leaves plus the number of a clade
     second: IntArray
     bounds: IntArray  # the splits of clade k are those from bounds[k] to bounds[k + 1]
-    levels: list[tuple[int, int]]  # ranges of clades of the same size, whose parts are in earlier ranges
+    levels: list[tuple[int, int]]  # ranges of clades of the same size; their parts are in earlier ranges
 
 
 def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
@@ -348,7 +348,7 @@ def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
     Exactly one part of a split has the clade's rarest leaf, the one in the fewest clades. It is the rarest leaf of that
     part too, so only clades with the same rarest leaf are compared. Every leaf has a random key and every clade the sum of
     its keys modulo 2^64, so the other part has the difference of two sums. Two bit tables rule out almost all differences
-    that no clade has; what is left is compared leaf by leaf, so the result is exact.
+    that no clade has. The others are compared leaf by leaf, so the result is exact.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
         for k in range(1, len(group), n_rows):  # the first is the leaf itself, which has no parts
             last = min(k + n_rows, len(group))
             differences = keys[k:last, None] - keys[None, : last - 1]
-            # Indices as signed numbers that need no check are looked up three times as fast.
+            # Lookups are three times as fast with signed indices that need no check.
             hit = np.flatnonzero(high_table.take((differences >> shift).view(np.intp), mode="wrap"))
             rest = differences.ravel()[hit]
             kept = low_table[rest & low_bits]
@@ -407,7 +407,7 @@ def _find_splits(n_leaves: int, clades: list[int]) -> _Splits:
     return _Splits(first, second, bounds, list(pairwise([*starts, len(clades)])))
 
 
-# Pairs of clades that are compared at once, so that they stay in the processor's cache.
+# Pairs of clades compared at once, so that they stay in the processor's cache.
 _BLOCK = 1 << 16
 
 
@@ -426,7 +426,7 @@ def _sum_keys(packed: NDArray[np.uint8], n_leaves: int) -> tuple[NDArray[np.uint
     return np.concatenate(sums), np.concatenate(rarest)
 
 
-_CLADES = 4096  # that are unpacked at once
+_CLADES = 4096  # masks unpacked at once
 
 
 def _rows(mask: int) -> list[int]:
@@ -444,7 +444,7 @@ def _rank(a: int, b: int) -> tuple[int, list[int]]:
 
 
 def _log_add(logs: FloatArray, starts: IntArray) -> FloatArray:
-    """Return the logs of sums of exponentials, of each stretch of the array."""
+    """Return the log of the sum of exponentials over each range of the array."""
     highest = np.maximum.reduceat(logs, starts)
     lengths = np.diff(starts, append=len(logs))
     sums: FloatArray = np.add.reduceat(np.exp(logs - np.repeat(highest, lengths)), starts)

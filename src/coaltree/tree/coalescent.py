@@ -255,7 +255,7 @@ class Survival:
         self.lineages = np.arange(n, 0, -1).astype(np.float64)
         steps = np.diff(self.knots) * self.lineages[:-1]
         self.log_survivals = -np.concatenate([[0.0], np.cumsum(steps)])
-        log_masses = self.log_survivals.copy()  # one lineage above the root, whose tail is its survival
+        log_masses = self.log_survivals.copy()  # above the root there is one lineage; its tail is its survival
         log_masses[:-1] = log_masses[:-1] + _log_share(steps) - np.log(self.lineages[:-1])
         self.log_tails = np.logaddexp.accumulate(log_masses[::-1])[::-1].copy()
 
@@ -297,7 +297,7 @@ def attachment_points(tree: Tree, shift: float = 0.0, width: float = 1.1) -> Att
     """Return quadrature points on all branches and on the stem above the root.
 
     Each branch is divided into cells of length at most `width` on the scale of ``log(height + shift)``, because the
-    likelihood changes with the order of magnitude of the height. A cell has one to three Gauss-Legendre points, whose
+    likelihood changes with the order of magnitude of the height. A cell has one to three Gauss-Legendre points; their
     masses add up to the mass of the cell.
 
     Parameters

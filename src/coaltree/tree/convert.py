@@ -34,7 +34,7 @@ def from_linkage(Z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]
     """Read children and heights from a linkage matrix of shape ``(n - 1, 4)``."""
     matrix = np.asarray(Z, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != 4:
-        raise InputError(f"The linkage matrix has shape {matrix.shape}; it must be (n - 1, 4), as scipy makes it.")
+        raise InputError(f"The linkage matrix has shape {matrix.shape}; it must be (n - 1, 4), as in scipy.")
     distances = matrix[:, 2]
     drops = np.flatnonzero(np.diff(distances) < 0)
     if len(drops):
@@ -150,13 +150,13 @@ def to_arviz(sample: WeightedTrees) -> Any:
     n_trees = len(sample.trees)
     quantiles = (np.arange(n_trees) + 0.5) / n_trees
     resampled = np.searchsorted(np.cumsum(sample.weights), quantiles, side="right").clip(max=n_trees - 1)
-    n_chains = getattr(sample, "n_chains", 1)  # of an MCMCResult, whose trees come chain by chain
+    n_chains = getattr(sample, "n_chains", 1)  # of an MCMCResult; its trees are ordered by chain
     columns = {
         name: values.to_numpy()[resampled].reshape(n_chains, -1)
         for name, values in sample.to_xarray().items()
         if name not in ("weight", "chain")
     }
-    parameters = getattr(sample, "parameters", {})  # of an MCMCResult again
+    parameters = getattr(sample, "parameters", {})  # of an MCMCResult, too
     posterior = {name: columns.pop(name) for name in ("root_height", "total_length", *parameters)}
     if "log_joint" in columns:
         columns["lp"] = columns.pop("log_joint")

@@ -20,7 +20,7 @@ from .tree import Tree
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-# A row without observed cells joins with a ratio of 1, whose log is 0 only up to rounding.
+# A row without observed cells joins with a ratio of 1. Its log is 0 only up to rounding.
 ROUNDING = 1e-9
 
 
@@ -57,7 +57,7 @@ def cut_nodes(tree: Tree, cut: Cut, min_size: int, rate: float) -> list[int]:
     min_size : int
         Minimum number of leaves of a cluster.
     rate : float
-        Rate of the process: rows that merge at height h have the correlation ``exp(-2 rate h)``, noise aside.
+        Rate of the process: rows that merge at height h have the correlation ``exp(-2 rate h)``, without noise.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def cut_by_agreement(
     distances = 1 - np.asarray(similarity, dtype=np.float64)
     if len(distances) == 1:
         return np.zeros(1, dtype=np.intp)
-    from scipy.cluster.hierarchy import linkage  # slow to import, and only samples need it
+    from scipy.cluster.hierarchy import linkage  # slow to import, and needed only for samples
     from scipy.spatial.distance import squareform
 
     tree = Tree.from_linkage(linkage(np.clip(squareform(distances, checks=False), 0.0, 1.0), "average"))
@@ -249,17 +249,17 @@ def cut_with_min_size(
     first = tree.first_positions[sides]
     meets = np.zeros(n + 1, dtype=np.intp)
     meets[first.max(axis=1) + 1] = 1
-    before = np.cumsum(meets)  # undone merges whose sides meet before each position
+    before = np.cumsum(meets)  # number of undone merges before each position
     undivided = before[first + tree.leaf_counts[sides]] == before[first + 1]
     return sorted(sides[undivided].tolist())
 
 
 def resolution_to_height(resolution: float, rate: float) -> float:
-    """Return the height below which rows merge whose correlation, noise aside, is at least so much, eq. (4.1)."""
+    """Return the height at which rows with this correlation, without noise, merge, eq. (4.1)."""
     return -math.log(resolution) / (2 * rate) if resolution > 0 else math.inf
 
 
-# By name of the rule: of a tree, the value, the minimum size and the rate, see `cut_nodes`.
+# Functions of a tree, the value of the rule, the minimum size and the rate, by the name of the rule; see `cut_nodes`.
 _RULES: dict[str, Callable[[Tree, Any, int, float], list[int]]] = {
     "resolution": lambda tree, value, min_size, rate: cut_with_min_size(
         tree, min_size, height=resolution_to_height(value, rate)
@@ -293,7 +293,7 @@ def _label_leaves(tree: Tree, is_joined: NDArray[np.bool_]) -> IntArray:
     """Label the leaves by the highest merges that stay together."""
     n = tree.n_leaves
     first = tree.first_positions[n:][is_joined]
-    # In the drawing order, a cluster begins at every leaf that is not inside a merge that stays together, apart from
+    # In the drawing order, a cluster begins at every leaf that is not inside a merge that stays together, except
     # the first leaf of such a merge. These merges are nested or disjoint.
     covered = np.bincount(first + 1, minlength=n + 1)
     covered -= np.bincount(first + tree.leaf_counts[n:][is_joined], minlength=n + 1)

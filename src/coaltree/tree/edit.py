@@ -111,7 +111,7 @@ def with_leaves(
     grafts: dict[int, list[tuple[float, int]]] = {}
     for node, height, position in zip(nodes.tolist(), heights.tolist(), positions.tolist(), strict=True):
         grafts.setdefault(node, []).append((height, position))
-    # No parent comes before its child, and a stable sort by height keeps it so.
+    # No parent comes before its child, and a stable sort by height keeps this order.
     ages: list[float] = []
     sides: list[int] = []  # two for each merge: a leaf, or n + k for merge k
     top = others.tolist()  # the lineage that each node of the old tree stands for, above its grafts

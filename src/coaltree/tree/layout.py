@@ -13,7 +13,7 @@ from .arrays import TreeArrays, first_positions, leaf_counts, oldest_merges
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-# The sketch shows names of at most so many leaves, and at most so many merges.
+# The sketch shows at most this number of names, and of merges.
 MAX_NAMED_LEAVES = 60
 MAX_MERGES = 200
 _MAX_NAME_LENGTH = 40
@@ -92,7 +92,7 @@ def tree_html(tree: TreeArrays) -> str:
     -------
     str
         Self-contained, in the text colour of the page, the same for the same tree. Trees of more than 60 leaves have no
-        names; of trees of more than 201 leaves only the 200 oldest merges are drawn.
+        names. For trees of more than 201 leaves, only the 200 oldest merges are drawn.
     """
     children, heights, summary = tree.children, tree.heights, _describe(tree)
     if tree.n_leaves > MAX_MERGES + 1:
@@ -134,7 +134,7 @@ def _svg_path(children: IntArray, heights: FloatArray, row: float) -> str:
     if len(children) == 0:
         return f"M{_MARGIN:.1f} {_MARGIN + row / 2:.1f}H{_MARGIN + _TREE_WIDTH:.1f}"
     points = elbows(children, heights)
-    # A tree whose heights are all 0 is a comb at the present.
+    # If all heights are 0, the tree is a comb at the present.
     span = float(heights[-1]) or 1.0
     across = _MARGIN + row * (points[:, :, 0] + 0.5)
     along = _MARGIN + _TREE_WIDTH * (1.0 - points[:, :, 1] / span)

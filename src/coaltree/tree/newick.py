@@ -4,7 +4,7 @@
 :class:`NewickParser`, which also reports what is wrong and where.
 
 :func:`render` quotes every name that has characters other than ASCII letters, digits, ``.``, ``+`` and ``-``, and doubles
-quotes inside, as the standard says. Two other readers do not give all such names back, and no spelling suits both:
+quotes inside, as the standard says. Two other readers do not restore all such names, and no spelling suits both:
 
 * DendroPy 5 reads a quoted label that is exactly ``(``, ``)``, ``,``, ``:`` or ``;`` as punctuation, distinguishes names
   by case only with ``case_sensitive_taxon_labels=True``, and recurses, so that it fails on trees some hundred levels deep.
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 
-# What the parser has read of the current node.
+# The parts of the current node that the parser has read.
 _NOTHING, _LABEL, _CLOSED, _COLON, _LENGTH = range(5)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9.+-]+").fullmatch
 _PLAIN_LABEL = rf"(?:{WORD}|'[^']*(?:''[^']*)*')"
@@ -61,9 +61,9 @@ def parse(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree
     Returns
     -------
     children : ndarray of int, shape (n - 1, 2)
-        Leaves are numbered as they appear; merges by height, those of equal height as they close in the text.
+        Leaves are numbered as they appear, and merges by height. Merges of equal height are numbered as they close in the text.
     heights : ndarray of float, shape (2n - 1,)
-        Added up from the leaves, the larger of the two sums at each merge.
+        Sums of branch lengths from the leaves; the larger of the two sums at each merge.
     names : list of str
 
     Raises
@@ -112,7 +112,7 @@ def render(children: NDArray[np.intp], heights: NDArray[np.float64], names: Iter
     lengths[flat] = np.repeat(heights[n:], 2) - heights[flat] + 0.0
     counts = leaf_counts(children)
     first = first_positions(children, counts)
-    # A node is complete after its last leaf, and before its parent, whose number is larger: one stable sort
+    # A node is complete after its last leaf and before its parent, which has a larger number: one stable sort
     # brings the nodes into the order of the text. Parentheses open before the first leaf of their merge.
     order = np.argsort(first + counts, kind="stable")
     opening = np.bincount(first[n:], minlength=n)[first[:n]].tolist()
@@ -208,7 +208,7 @@ def number_by_height(children: list[int], heights: list[float]) -> tuple[NDArray
 
 
 def parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> ParsedTree | None:
-    """Parse a tree of two or more leaves whose text is plain: correct, without blanks or comments between its parts.
+    """Parse a tree of two or more leaves from plain text: correct, without blanks or comments between its parts.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Pars
     children : ndarray of int, shape (n - 1, 2)
     heights : ndarray of float, shape (2n - 1,)
     names : list of str
-        None instead of all three if the text is not plain.
+        None instead of each of the three if the text is not plain.
     """
     try:
         return _parse_plain(text, preserve_underscores, tolerance)
@@ -306,9 +306,9 @@ class NewickParser:
         self.deepest: list[int] = []
         self.depths: list[float] = []
         self.shallowest: list[int] = []
-        # Of every open parenthesis: its place, and what is complete inside it as (node, branch length).
+        # For every open parenthesis: its position, and the complete nodes inside it as (node, branch length).
         self.opened: list[tuple[int, list[tuple[int, float]]]] = []
-        # The node it stands in, where that begins, and the length of its branch.
+        # The current node, where it begins, and the length of its branch.
         self.node, self.node_place, self.length = 0, 0, 0.0
         self.seen = _NOTHING
         self.ended = False
@@ -445,9 +445,9 @@ class NewickParser:
         if self.seen == _COLON:
             raise self.error(place, "The branch length is missing after ':' at {}; write a number there.")
         if not self.children and not semicolon:
-            # A bare word is more often a file's name than a tree of one leaf.
+            # A single word is probably a file name, not a tree of one leaf.
             raise InputError(
-                f"The text {excerpt(self.text.strip())} has no parentheses and no semicolon, so it is no "
+                f"The text {excerpt(self.text.strip())} has no parentheses and no semicolon, so it is not a "
                 "Newick tree; pass the text of the file rather than its name."
             )
 
@@ -475,7 +475,7 @@ class NewickParser:
     def parse_length(self, token: str, place: int) -> float:
         """Return a branch length, a finite number of at least 0."""
         try:
-            # Python alone reads 1_000 as a number.
+            # Only Python reads 1_000 as a number.
             length = float("" if "_" in token else token)
         except ValueError:
             length = None

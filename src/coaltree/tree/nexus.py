@@ -49,7 +49,7 @@ class NexusText:
         if self.text[start : start + 6].upper() != "#NEXUS":
             found = excerpt(self.text.strip()[:40])
             raise InputError(
-                f"The text begins with {found}, so it is no NEXUS file, which begins with #NEXUS; pass the text of the "
+                f"The text begins with {found}, so it is not a NEXUS file, which begins with #NEXUS; pass the text of the "
                 f"file rather than its name, and {hint}."
             )
         for begin, end in self._statements(start + 6):
@@ -125,7 +125,7 @@ class NexusText:
         return token if self.preserve_underscores else token.replace("_", " ")
 
     def without_comments(self, place: int, end: int) -> str:
-        """Return a part of the text with its comments blanked, so that positions and lines stay where they are."""
+        """Return a part of the text with blanks instead of comments, so that positions and lines stay the same."""
         parts: list[str] = []
         while match := _STOP.search(self.text, place, end):
             begin = match.start()

@@ -128,7 +128,7 @@ class TreeSample:
 
     @property
     def effective_size(self) -> float:
-        """Number of distinct trees of equal weight that the sample is worth."""
+        """Effective number of distinct trees: this many trees of equal weight would be worth as much."""
         return float(1 / np.sum(self._distinct_weights**2))
 
     def best(self) -> Tree:
@@ -203,7 +203,7 @@ class TreeSample:
 
         Examples
         --------
-        Independent trees, and the same number of trees of which ten successive ones are equal:
+        Independent trees, and the same number of trees in runs of ten equal ones:
 
         >>> from coaltree import simulate_tree
         >>> trees = [simulate_tree(4, seed) for seed in range(400)]
@@ -235,7 +235,7 @@ class TreeSample:
         return _consensus(self, threshold, heights)
 
     def mcc(self, heights: Literal["mean", "median", "keep"] = "mean") -> SummaryTree:
-        """Return the maximum clade credibility tree: the one whose clades have the largest product of shares.
+        """Return the maximum clade credibility tree: the sampled tree with the largest product of the shares of its clades.
 
         Parameters
         ----------
@@ -466,7 +466,7 @@ class TreeSample:
         return facts_html(type(self).__name__, self._facts())
 
 
-# Of the effective sample size of topologies: clades of these shares, batches, and effective trees that a batch needs.
+# For the effective sample size of topologies: shares of clades, numbers of batches, and effective trees per batch.
 _SHARES_OF_CLADES = (0.1, 0.9)
 _N_BATCHES = (20, 10, 5)
 _MIN_TREES_PER_BATCH = 4
@@ -553,7 +553,7 @@ def _consensus(sample: TreeSample, threshold: float, heights: str) -> SummaryTre
     check_heights_option(heights, ("mean", "median"))
     n = sample.n_leaves
     where, merges = sample._first_seen
-    # Leave out clades whose share equals the threshold up to rounding: two of them may exclude each other.
+    # Leave out clades with a share equal to the threshold up to rounding: two of them may exclude each other.
     kept = np.flatnonzero(sample._clade_shares > share + ROUNDING)
     members = [sample._distinct[where[c]].leaves_below(n + merges[c]) for c in kept]
     children, made = join_clades(n, members)

@@ -256,7 +256,7 @@ class SummaryTree(Tree):
         opening = np.bincount(first[n:][is_shown[n:]], minlength=n)[first[:n]].tolist()
         heads = ["," + "(" * count + label for count, label in zip(opening, leaf_labels, strict=True)]
         heads += [")" + label for label in merge_labels]
-        # A node is complete after its last leaf and before its parent, whose number is larger.
+        # A node is complete after its last leaf and before its parent, which has a larger number.
         order = np.argsort(first + self.leaf_counts, kind="stable")
         return "".join(heads[node] + tails[node] for node in order[is_shown[order]].tolist())[1:] + ";"
 

@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Tree:
-    """A rooted binary tree whose leaves all stand at height 0.
+    """A rooted binary tree with all leaves at height 0.
 
     Leaf ``i`` is row ``i`` of the table it was built from. Interior nodes are numbered by age:
     node ``n + k`` is the ``k``-th merge, most recent first, so a child's number is always smaller
@@ -347,7 +347,7 @@ def check_children(children: ArrayLike) -> NDArray[np.intp]:
         array = np.empty((0, 2), dtype=np.intp)
     if array.ndim != 2 or array.shape[1] != 2:
         raise InputError(f"children has shape {array.shape}; it must be (n - 1, 2), two nodes for each merge.")
-    if array.dtype == np.intp:  # as they come from the library itself, tree after tree
+    if array.dtype == np.intp:  # arrays from the library itself
         kids = array.astype(np.intp)
     else:
         with np.errstate(invalid="ignore"):

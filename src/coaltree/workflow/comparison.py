@@ -3,7 +3,7 @@
 If the user has said which columns were recorded, models with and without that condition are compared too.
 
 Parameters are set to their posterior means, estimated by short Markov chains, and then held while the evidence is averaged over
-trees. A model with more fitted parameters would win by that alone, so each fitted parameter costs half the logarithm of the
+trees. More fitted parameters alone would make a model win, so each fitted parameter costs half the logarithm of the
 number of rows, as in the Bayesian information criterion.
 """
 
@@ -38,9 +38,7 @@ FloatArray = NDArray[np.float64]
 
 N_RUNS, N_CHAINS, N_SAMPLES = 4, 8, 8  # of the evidence of each model
 MIN_EVIDENCE_ROWS, MAX_EVIDENCE_ROWS = 3, 300
-ROOT_WIDTH = (
-    10.0  # of the root of Brownian motion: its variance, in units of what accumulates from the root to the leaves
-)
+ROOT_WIDTH = 10.0  # variance of the root of Brownian motion, relative to what accumulates from the root to the leaves
 STATIONARY, BROWNIAN = "stationary diffusion", "Brownian motion"
 ONE_RATE, RATES = "one rate", "a rate per column"
 CONDITIONS = {"variable": "only variable columns recorded", "present": "only present columns recorded"}
@@ -103,7 +101,7 @@ class ComparedModel:
 
 
 def check_rows_for_evidence(n_rows: int, name: str) -> None:
-    """Raise unless models of so many rows can be compared; `name` is that of the option, for the message."""
+    """Raise unless models of this number of rows can be compared; `name` is the name of the option, for the message."""
     if not MIN_EVIDENCE_ROWS <= n_rows <= MAX_EVIDENCE_ROWS:
         raise InputError(
             f"{name} compares models of {MIN_EVIDENCE_ROWS} to {MAX_EVIDENCE_ROWS} rows, and the table has "
@@ -142,7 +140,7 @@ def compare_models(
                 progress((k + share) / len(candidates), f"evidence of {name}")
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # the standard errors say it
+            warnings.simplefilter("ignore", InputWarning)  # the standard errors say the same
             result = evidence(
                 model.matrix,
                 candidate.process,
@@ -195,7 +193,7 @@ def describe_factor(log_factor: float, error: float) -> str:
 
 
 def describe_comparison(models: Sequence[ComparedModel]) -> str:
-    """Return one sentence on a comparison, with what was fitted and what was held."""
+    """Return a comparison in one sentence, and which parameters were fitted or held."""
     if not models:
         return "No column varies, so there are no models to compare."
     best, *others = models
@@ -210,12 +208,12 @@ def describe_comparison(models: Sequence[ComparedModel]) -> str:
 
 
 def _candidates(model: FittedModel, encoded: EncodedTable) -> list[Callable[[np.random.Generator], Candidate]]:
-    """Return what makes each model that is sensible for the columns of the table."""
+    """Return functions that make the models that are sensible for the columns of the table."""
     settings = model.settings
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
     own_real, given = not isinstance(settings.real_process, str), settings.categorical_process
     condition = None if given is None else given.ascertainment
-    # A process that says nothing but which columns were recorded is not one of the user's own.
+    # A process that only declares which columns were recorded does not count as the user's own process.
     own_categorical = given is not None and repr(given) != repr(Multinomial(ascertainment=condition))
     conditions = [condition, None] if n_categorical and condition and not own_categorical else [None]
     real_names = [None] if not n_real else ["numbers as given"] if own_real else [STATIONARY, BROWNIAN]
@@ -287,7 +285,7 @@ def _fit_candidate(
 
 
 def with_proper_root(process: Brownian, mean: FloatArray, height: float) -> OrnsteinUhlenbeck:
-    """Return Brownian motion with a wide proper root, whose evidence can be compared with that of other processes.
+    """Return Brownian motion with a wide proper root, so that its evidence can be compared with that of other processes.
 
     A diffusion that returns very slowly is Brownian motion from a root with mean `mean` and a variance of `ROOT_WIDTH` times what
     accumulates over `height`.

@@ -1,8 +1,8 @@
 """Estimates of the time and memory of a fit, from the size of its table and its settings, before work starts.
 
-The formulas are fits by hand to measurements on one core: of greedy fits of tables from 100 to 100,000 rows and from 10 to 20,000
-columns, of samples of tables from 50 to 300 rows and from 5 to 120 columns and states. They are rough: half as much or three
-times as much is common, since pairs of rows that are far apart are ruled out early.
+The formulas were fitted by hand to measurements on one core: of greedy fits of tables from 100 to 100,000 rows and 10 to 20,000
+columns, and of samples of tables from 50 to 300 rows and 5 to 120 columns and states. They are rough: half as much or three
+times as much is common, because pairs of rows that are far apart are ruled out early.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..table.columns import Table, missing_cells
 from ..table.labels import count
 from .settings import Settings
 
-LARGE_SECONDS, LARGE_BYTES = 60.0, 2e9  # above which a fit is announced
+LARGE_SECONDS, LARGE_BYTES = 60.0, 2e9  # above these, the estimate is printed before the fit
 
 # Seconds per row, per cell of complete and incomplete real columns, per state of a row, and per state of a pair of rows.
 _ROW, _REAL_CELL, _HOLE_CELL, _DISTANT_HOLE_CELL = 7e-5, 1.7e-6, 4e-6, 1.8e-5
@@ -24,7 +24,7 @@ _STATE, _STATE_OF_PAIR = 2e-6, 3e-9
 _PROGRAM_BYTES, _ROW_BYTES, _REAL_CELL_BYTES, _STATE_BYTES = 200e6, 500.0, 70.0, 36.0
 
 
-# Seconds of a move of a chain, and per number of a message and doubling of the rows; the same of a pair of a particle.
+# Seconds per move of a chain, and per number in a message and doubling of the rows; the same per pair of a particle.
 _MOVE, _REAL_OF_MOVE, _STATE_OF_MOVE = 7e-6, 6e-8, 2e-8
 _PARTICLE_PAIR, _REAL_OF_PARTICLE, _STATE_OF_PARTICLE = 8e-7, 2.5e-8, 8e-9
 _NUMBER_BYTES = 8.0
@@ -84,12 +84,12 @@ def estimate_fit(table: Table, settings: Settings | None = None) -> Estimate:
 
 
 def _estimate_chains(greedy: Estimate, settings: Settings, n_rows: int, n_numbers: int, n_states: int) -> Estimate:
-    """Add Markov chains to a greedy fit, which they begin with."""
+    """Add the cost of Markov chains to that of the greedy fit from which they start."""
     from ..inference.mcmc import MAX_SECONDS, MOVES_PER_ROW, sample_bytes  # not needed for a greedy fit's dry run
 
     move = _MOVE + math.log2(n_rows) * (_REAL_OF_MOVE * n_numbers + _STATE_OF_MOVE * n_states)
     per_sample = MOVES_PER_ROW * n_rows * move * (1 + settings.n_heated)
-    if isinstance(settings.n_samples, str):  # until they have converged, or the time is over
+    if isinstance(settings.n_samples, str):  # until they have converged, or the time limit is reached
         seconds = MAX_SECONDS if settings.max_seconds is None else float(settings.max_seconds)
         n_samples = max(seconds / (settings.n_chains * per_sample), 1.0)
     else:

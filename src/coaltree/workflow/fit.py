@@ -32,11 +32,11 @@ from .model import FittedModel, FloatArray, IntArray, Progress
 from .processes import Templates, chooses_scale, sampling_process, structure_process, to_matrix
 from .settings import ClusterSettings, Settings, check_settings
 
-MAX_SHOWN_SHARE = 0.999  # before the end, because the number of passes is not known
+MAX_SHOWN_SHARE = 0.999  # largest share before the end, because the number of passes is not known
 
 
 class Run(NamedTuple):
-    """One fit: its settings and names, and where it runs, reports and keeps its progress."""
+    """One fit: its settings, row names, progress reports, cluster and checkpoint."""
 
     settings: Settings
     row_names: Sequence[str] | None
@@ -143,15 +143,15 @@ def share_progress(progress: Progress | None, low: float, high: float) -> Progre
 
 
 def _find_stray_rows(tree: Tree, encoded: EncodedTable, settings: Settings) -> dict[str, IntArray]:
-    """Return rows that the top of the tree sets apart because of one column, by its name."""
-    if not isinstance(settings, ClusterSettings):  # only clusters have a smallest size
+    """Return rows that the top of the tree separates because of one column, by the name of the column."""
+    if not isinstance(settings, ClusterSettings):  # only clusters have a minimum size
         return {}
     min_size = min_cluster_rows(settings.min_cluster_size, tree.n_leaves, settings.n_clusters)
     return {encoded.real_names[j]: rows for j, rows in find_stray_rows(tree, encoded.real, min_size).items()}
 
 
 def _make_process(matrix: FloatArray, encoded: EncodedTable, settings: Settings, samples: bool = False) -> Process:
-    """Return the process that trees are found with, or that chains begin with if they sample its parameters."""
+    """Return the process for the search, or the one from which chains start if they sample its parameters."""
     make_process = sampling_process if samples else structure_process
     noise = None if settings.noise is None else float(settings.noise)  # in double precision, as files keep it
     return make_process(matrix, encoded, _make_templates(settings), settings.covariance, noise)
@@ -257,7 +257,7 @@ def _run_smc(process: Process, matrix: FloatArray, run: Run) -> SMCResult:
 
 
 def _run_mcmc(process: Process, matrix: FloatArray, run: Run) -> MCMCResult:
-    """Sample trees by Markov chains, and parameters with them if the settings say so."""
+    """Sample trees by Markov chains, together with parameters if the settings say so."""
     settings = run.settings
 
     def report(share: float, r_hat: float, effective: float) -> None:

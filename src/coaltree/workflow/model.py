@@ -51,7 +51,7 @@ IntArray = NDArray[np.intp]
 Progress = Callable[[float, str], None]
 """Called with the share of the work done, and a few words about it."""
 
-MAX_PREDICTION_TREES = 200  # of a sample whose trees have parameters of their own
+MAX_PREDICTION_TREES = 200  # of a sample of trees that have their own parameters
 
 
 class NewRows(NamedTuple):
@@ -126,7 +126,7 @@ class FittedModel:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """The parameters of every column that the tree was found with, by name and in the column's units."""
+        """The parameters of every column in the search for the tree, by name and in the column's units."""
         return parameters_by_name(self.process, to_encoded_table(self.encoding, self.matrix), self.encoding)
 
     # -- flat clusters ------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class FittedModel:
 
     @property
     def predictor(self) -> Predictor:
-        """What answers questions about rows; the first use draws its trees."""
+        """The object that makes predictions; its first use draws the trees."""
         if self.known_predictor is None:
             self.draw_trees(print_progress(self.settings._estimator) if self.settings.verbose else None)
         assert self.known_predictor is not None
@@ -223,13 +223,13 @@ class FittedModel:
 
     def draw_trees(self, progress: Progress | None = None) -> None:
         """Draw the trees that predictions are averaged over, unless they have been drawn."""
-        with _PREDICTOR_LOCK:  # threads that ask at the same time draw one sample
+        with _PREDICTOR_LOCK:  # simultaneous calls from several threads draw one sample
             if self.known_predictor is None:
                 self.known_predictor = self._draw_predictor(progress)
 
     @property
     def uses_sample(self) -> bool:
-        """Whether predictions are averaged over the sample, because its trees have parameters of their own."""
+        """Whether predictions are averaged over the sample, because its trees have their own parameters."""
         return isinstance(self.sample, MCMCResult) and bool(self.sample.parameters)
 
     @property
@@ -244,7 +244,7 @@ class FittedModel:
         return np.sort(np.random.default_rng(self.prediction_seed).permutation(n_rows)[:most])
 
     def _draw_predictor(self, progress: Progress | None) -> Predictor:
-        """Draw trees with parameters for predictions: the process that shows clusters overstates the noise."""
+        """Draw trees with parameters for predictions, because the process for clusters overstates the noise."""
         matrix, tree, settings = self.matrix, self.tree, self.settings
         if len(matrix) == 1 or not self.encoding.informative.any():
             return Predictor.of_trees([tree], np.ones(1), matrix, self.process, settings.n_jobs)
@@ -283,7 +283,7 @@ class FittedModel:
         return Predictor(draws, np.ones(len(draws)), matrix, settings.n_jobs)
 
     def _thin_sample(self) -> Predictor:
-        """Take trees with their parameters evenly from the sample, because neighbours are alike."""
+        """Take evenly spaced trees with their parameters from the sample, because successive trees are similar."""
         sample = self.sample
         assert isinstance(sample, MCMCResult)
         which = np.unique(np.linspace(0, len(sample) - 1, MAX_PREDICTION_TREES).round().astype(int)).tolist()
@@ -295,7 +295,7 @@ class FittedModel:
     def prediction_parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters of predictions by column, in its units: means over the draws, and the column's signal."""
         draws, encoded = self.predictor.ensemble.draws, to_encoded_table(self.encoding, self.matrix)
-        processes = [draw.process for draw in draws if draw.scores is None]  # scores have units of their own
+        processes = [draw.process for draw in draws if draw.scores is None]  # normal scores have other units
         mean = processes[0]
         if len(processes) > 1:
             mean = mean.with_parameter_values(np.mean([own.parameter_values() for own in processes], axis=0))
@@ -305,7 +305,7 @@ class FittedModel:
         names = (*encoded.real_names, *encoded.categorical_names)
         # strict=False: a table without columns in use has one signal without a name
         for name, signal in zip(names, signals.T, strict=False):
-            if np.isnan(signal).any():  # the process does not tell
+            if np.isnan(signal).any():  # the process does not define a signal
                 continue
             parameters[name]["signal"] = float(signal.mean())
             if len(draws) > 1:
@@ -313,7 +313,7 @@ class FittedModel:
                 parameters[name] |= {"signal_low": float(low), "signal_high": float(high)}
         return dict(sorted(parameters.items(), key=lambda item: -item[1].get("signal", 0.0)))
 
-    # -- questions about rows -----------------------------------------------------------------------
+    # -- predictions for rows -----------------------------------------------------------------------
 
     def read_rows(self, X: Any, unseen_categories: str | None = None) -> NewRows:
         """Read new rows, matching their columns with those of the fit, and encode them."""
@@ -323,7 +323,7 @@ class FittedModel:
 
     def log_density(self, rows: NewRows, client: Any = None) -> FloatArray:
         """Return the log predictive density of rows, in the units of the table."""
-        log_density: FloatArray = self._ask("log_density", rows.matrix, client=client)
+        log_density: FloatArray = self._predict("log_density", rows.matrix, client=client)
         return log_density + self.log_jacobian(rows.table)
 
     def log_jacobian(self, table: Table) -> FloatArray:
@@ -340,28 +340,28 @@ class FittedModel:
     def cluster_shares(self, matrix: FloatArray, client: Any = None) -> FloatArray:
         """Return the probability of each cluster for encoded rows, shape ``(n_rows, n_clusters)``."""
         assert self.labels is not None
-        n_clusters, outliers = self.n_clusters, self.labels < 0  # outliers count for no cluster
+        n_clusters, outliers = self.n_clusters, self.labels < 0  # outliers are in no cluster
         labels = np.where(outliers, n_clusters, self.labels)[self.prediction_rows]
-        known_shares: FloatArray = self._ask("cluster_shares", matrix, labels, client=client)[:, :n_clusters]
+        known_shares: FloatArray = self._predict("cluster_shares", matrix, labels, client=client)[:, :n_clusters]
         shares = np.zeros((len(known_shares), n_clusters))
         shares[:, : known_shares.shape[1]] = (
             known_shares  # the rows that trees were drawn over may lack the last clusters
         )
-        total: FloatArray = shares.sum(axis=1, keepdims=True)  # less than 1 with outliers, and otherwise up to rounding
+        total: FloatArray = shares.sum(axis=1, keepdims=True)  # less than 1 with outliers; otherwise 1 up to rounding
         sizes = np.bincount(self.labels[~outliers], minlength=n_clusters) / max(int(np.count_nonzero(~outliers)), 1)
-        # A row that only resembles outliers may be of any cluster.
+        # A row that resembles only outliers may be in any cluster.
         known: FloatArray = shares / np.maximum(total, np.finfo(float).tiny)
         return np.where(total > 0, known, sizes)
 
     def place(self, rows: NewRows, n_nearest: int, level: float, client: Any = None, index: Any = None) -> Placements:
-        """Return where rows attach to the tree; `index` is that of their frame."""
+        """Return where rows attach to the tree; `index` is the index of their frame."""
         tree, leaves = self.tree, self.prediction_rows
         part = (
             tree
             if len(leaves) == tree.n_leaves
             else without_leaves(tree, np.setdiff1d(np.arange(tree.n_leaves), leaves))
         )
-        placed = self._ask("place", rows.matrix, part, n_nearest, level, client=client)
+        placed = self._predict("place", rows.matrix, part, n_nearest, level, client=client)
         if part is not tree:
             nodes = [ancestor(tree, leaves[part.leaves_below(k)[0]], part.heights[k]) for k in placed.node.tolist()]
             placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placed.nearest])
@@ -370,7 +370,7 @@ class FittedModel:
         return Placements.of(placed, shares, tree, rows.table.row_names, index)
 
     def expected_cells(self, matrix: FloatArray, client: Any = None, quantiles: bool = False) -> Predictions:
-        """Return what the cells of encoded rows would show; rows of the fit are recognised by their cells.
+        """Return predictions for all cells of encoded rows. Rows of the fit are recognised by their cells.
 
         Quantiles of missing real cells are found only on request, because they take time.
         """
@@ -382,7 +382,7 @@ class FittedModel:
             distinct, place = np.unique(known[old], return_inverse=True)
             parts.append(predictor.training_cells(distinct, quantiles).take(place))
         if len(new) or not len(old):
-            parts.append(self._ask("cells", matrix[new], quantiles, client=client))
+            parts.append(self._predict("cells", matrix[new], quantiles, client=client))
         return Predictions.stack(parts).take(np.argsort(np.concatenate([old, new]), kind="stable"))
 
     def sample_cells(self, matrix: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
@@ -402,9 +402,9 @@ class FittedModel:
             draws[:, new] = predictor.subsample.draw(matrix[rows[new]], n_draws, rng)
         return draws
 
-    def _ask(self, question: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
+    def _predict(self, method: str, matrix: FloatArray, *arguments: Any, client: Any) -> Any:
         """Call a method of the predictor; for many rows on the Dask client, if there is one."""
-        return map_rows(self.predictor, question, matrix, *arguments, client=client)
+        return map_rows(self.predictor, method, matrix, *arguments, client=client)
 
 
 _PREDICTOR_LOCK = Lock()

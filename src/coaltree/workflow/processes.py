@@ -27,11 +27,14 @@ from ..table.scaling import ColumnScale
 
 FloatArray = NDArray[np.float64]
 
-FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # of categorical columns, where draws begin
+FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # starting values of draws for categorical columns
 # The process of trees and clusters. Nothing is fitted, because the parameters that predict best have too little noise for
 # clusters. `python benchmarks/clusters.py --defaults` tries other values: those that are best on one half of its tables are no
 # better than these on the other half.
-RATE, NOISE = 0.5, 0.5  # of real columns: how fast the past is forgotten, and the share of the variance that is noise
+RATE, NOISE = (
+    0.5,
+    0.5,
+)  # of real columns: the rate of the stationary process, and the share of the variance that is noise
 SITE_RATE, SITE_NOISE = 1.0, 0.2  # of categorical columns
 MAX_CORRELATED = 100  # real columns with covariance matrices in predictions: the work grows as the cube of their number
 
@@ -39,11 +42,11 @@ MAX_CORRELATED = 100  # real columns with covariance matrices in predictions: th
 class Templates(NamedTuple):
     """The processes of real and of categorical columns, as the user chose them."""
 
-    real: str | Process  # a name, whose parameters are chosen here, or a process that is used as it is
+    real: str | Process  # a name (its parameters are chosen here), or a process that is used unchanged
     categorical: Process | None  # None for `Multinomial`
 
     def resolve(self, process: Process, encoded: EncodedTable) -> Templates:
-        """Return the templates with open parameters set as in a process that was made of them for a whole table.
+        """Return the templates with open parameters set as in a process that was made from them for a whole table.
 
         A part of the rows may lack categories.
         """
@@ -58,24 +61,24 @@ class Templates(NamedTuple):
         return self._replace(categorical=self.categorical and self.categorical.without_ascertainment())
 
     def check_shared(self) -> None:
-        """Raise if all category columns are to have one equilibrium: each of them has categories of its own."""
+        """Raise if categorical columns are to share one equilibrium, because each has its own categories."""
         if self.categorical is not None and self.categorical.share_equilibrium:
             raise InputError(
-                "categorical_process has share_equilibrium=True, but the categories of each column are numbered by themselves, "
-                "so that columns have none to share. Use it with ct.mcmc and other functions on tables of codes."
+                "categorical_process has share_equilibrium=True, but each column has its own numbering of categories, "
+                "so they cannot share one equilibrium. Use it with ct.mcmc and other functions on tables of codes."
             )
 
     def check_constant(self, constant: Sequence[str]) -> None:
-        """Raise if there are columns with a single category, which do not take part, and this contradicts the ascertainment."""
+        """Raise if columns have a single category, and so are ignored, although the ascertainment excludes such columns."""
         ascertainment = None if self.categorical is None else self.categorical.ascertainment
         if ascertainment is None or not constant:
             return
         names = ", ".join(map(quote, constant[:MAX_NAMED]))
         more = f" and {len(constant) - MAX_NAMED} more" if len(constant) > MAX_NAMED else ""
         advice = (
-            "says that such columns were not recorded. Leave them out, or, if they were recorded, do without ascertainment"
+            "says that such columns were not recorded. Leave them out, or, if they were recorded, do not use ascertainment"
             if ascertainment == "variable"
-            else "expects columns that are present in all rows, but a column with one category takes no part in the fit. Leave "
+            else "expects columns that are present in all rows, but a column with one category is not used in the fit. Leave "
             "them out and use ascertainment='variable'"
         )
         raise InputError(
@@ -87,7 +90,7 @@ def to_matrix(encoded: EncodedTable) -> FloatArray:
     """Put the encoded columns side by side, real ones first, NaN for missing."""
     n_real, n_categorical = encoded.real.shape[1], encoded.codes.shape[1]
     if n_real + n_categorical == 0:
-        # Nothing tells the rows apart: one column in which nothing was observed says just that.
+        # The rows cannot be distinguished: use one column without any observed cell.
         return np.full((len(encoded.codes), 1), np.nan)
     matrix = np.empty((len(encoded.codes), n_real + n_categorical))
     matrix[:, :n_real] = encoded.real
@@ -97,7 +100,7 @@ def to_matrix(encoded: EncodedTable) -> FloatArray:
 
 
 def to_encoded_table(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
-    """Return the encoded table that a matrix was made of by `to_matrix`."""
+    """Return the encoded table from which `to_matrix` made a matrix."""
     used = [
         [
             name
@@ -120,23 +123,23 @@ def to_encoded_table(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
 
 
 def chooses_scale(templates: Templates, covariance: str | None, noise: float | None) -> bool:
-    """Return whether the scale of real columns is the default, which nothing that the user gave determines."""
+    """Return whether real columns have the default scale, because no parameter determines it."""
     return isinstance(templates.real, str) and noise is None and covariance != "spherical"
 
 
 def structure_process(
     matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:
-    """Return the process that trees and clusters are found with: every column has its own variance, part of it noise.
+    """Return the process for trees and clusters: every column has its own variance, part of it noise.
 
     By default variances are the same share of every column's squared range, see `scale_to_range`. If the noise is given, it is a
-    share of the variance of the column's cells. Brownian motion has the variance that makes rows differ as under the stationary
-    process where they are close.
+    share of the variance of the column's cells. Brownian motion has the variance that makes close rows differ as under the
+    stationary process.
     """
     scales_to_range = chooses_scale(templates, covariance, noise)
     share = NOISE if noise is None else noise
     odds = share / (1 - share)
-    # Nothing is fitted that would make columns correlate.
+    # Correlations of columns are not fitted.
     covariance = "diagonal" if covariance == "full" else covariance
     states = 0.0 if noise == 0 else SITE_NOISE
 
@@ -152,10 +155,10 @@ def structure_process(
 def prediction_process(
     matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:
-    """Return the process from which draws for predictions begin, with parameters for each column.
+    """Return the process from which draws for predictions start, with parameters for each column.
 
     Up to `MAX_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise. Where
-    kernels are not compiled, such predictions take minutes: then only an explicit ``covariance="full"`` gets them.
+    kernels are not compiled, such predictions take minutes: then they need an explicit ``covariance="full"``.
     """
     wanted = covariance == "full" or (covariance is None and are_compiled())
     correlated = wanted and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
@@ -174,7 +177,7 @@ def prediction_process(
             return OrnsteinUhlenbeck(RATE, middle, np.diag(rest), np.diag(share * spread))
         return OrnsteinUhlenbeck(RATE, middle, _to_shape(rest, shape), ratio)
 
-    # noise that is given is held, that of categorical columns with it: then it is that of the tree
+    # Given noise is held. Categorical columns then have the same noise as in the search for the tree.
     states = FIRST_SITE_NOISE if noise is None else SITE_NOISE if noise else 0.0
     return _make_process(matrix, encoded, templates, real, FIRST_SITE_RATE, np.full(encoded.codes.shape[1], states))
 
@@ -182,7 +185,7 @@ def prediction_process(
 def has_scores(templates: Templates, covariance: str | None, noise: float | None) -> bool:
     """Return whether half of the draws for predictions are over normal scores of the real columns.
 
-    Where one variance serves all columns, or the noise is given, the user has said what the columns' own units mean.
+    If all columns share one variance, or the noise is given, the units of the columns matter.
     """
     return templates.real == "ornstein-uhlenbeck" and covariance != "spherical" and noise is None
 
@@ -190,9 +193,9 @@ def has_scores(templates: Templates, covariance: str | None, noise: float | None
 def sampling_process(
     matrix: FloatArray, encoded: EncodedTable, templates: Templates, covariance: str | None, noise: float | None
 ) -> Process:
-    """Return the process from which Markov chains begin that draw parameters: that of predictions, without matrices.
+    """Return the process from which Markov chains with sampled parameters start: as for predictions, without matrices.
 
-    A summary of the chains is one tree over all rows, whose messages under a matrix would need a table without holes.
+    The summary of the chains is one tree over all rows. With a covariance matrix, its messages would need a complete table.
     """
     covariance = "diagonal" if covariance in (None, "full") else covariance
     return prediction_process(matrix, encoded, templates, covariance, noise)
@@ -244,7 +247,7 @@ def column_signals(draws: Sequence[Draw], n_columns: int) -> FloatArray:
 
 
 def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encoding) -> dict[str, dict[str, Any]]:
-    """Return the parameters of every column that takes part, by its name and in its own units; see `Process.describe_columns`."""
+    """Return the parameters of every column in use, by name and in the column's units; see `Process.describe_columns`."""
     real = (n for n, k in zip(encoding.column_names, encoding.kinds, strict=True) if k == "real")
     scales = dict(zip(real, encoding.column_scales, strict=True))
     columns: dict[str, ColumnScale | Sequence[Category]] = {name: scales[name] for name in encoded.real_names}

@@ -22,7 +22,7 @@ CONSTRAINTS: dict[str, Constraint] = PARAMETERS | {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Settings:
-    """How a tree is found, and how questions about rows are answered; see `coaltree.CoalescentClustering`."""
+    """Settings of the search for a tree and of predictions; see `coaltree.CoalescentClustering`."""
 
     _estimator: ClassVar[str]  # the name of the estimator that has these parameters
 
@@ -62,7 +62,7 @@ class ClusterSettings(Settings, Cut):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImputationSettings(Settings):
-    """Settings of a tree that missing cells are filled from."""
+    """Settings of a tree from which missing cells are filled."""
 
     _estimator = "CoalescentImputer"
 
@@ -73,7 +73,7 @@ SETTINGS: dict[str, type[Settings]] = {kind._estimator: kind for kind in (Cluste
 
 
 def parameter_values(settings: Settings) -> dict[str, Any]:
-    """Return the parameters by name, in alphabetical order as scikit-learn has them."""
+    """Return the parameters by name, in alphabetical order as in scikit-learn."""
     return {name: getattr(settings, name) for name in parameter_names(type(settings))}
 
 
@@ -83,7 +83,7 @@ def parameter_names(kind: type[Settings]) -> list[str]:
 
 
 def check_settings(settings: Settings, n_rows: int) -> None:
-    """Raise unless all parameters are allowed, each and together, for a table of so many rows."""
+    """Raise unless every parameter and their combination are allowed for a table of this number of rows."""
     for name, value in parameter_values(settings).items():
         if name in CONSTRAINTS:
             check_parameter(name, value, CONSTRAINTS[name])
@@ -121,6 +121,6 @@ def refuse_resolution(cut: Cut) -> None:
     """Raise if a sample of trees with drawn parameters is to be cut at a resolution."""
     if cut.resolution is not None:
         raise InputError(
-            f"resolution is {cut.resolution:g}, but draw_parameters=True gives every tree its own rate, and with it another "
-            "height of that resolution; give n_clusters or height_threshold, or no rule."
+            f"resolution is {cut.resolution:g}, but draw_parameters=True gives every tree its own rate, so a resolution has "
+            "another height in each tree; give n_clusters or height_threshold, or no rule."
         )
