@@ -19,7 +19,7 @@ from coaltree.estimators.load import to_imputer
 from coaltree.persist.model import read_model_record
 from coaltree.report.build import report_facts, report_page
 from coaltree.report.facts import SampleFacts
-from coaltree.report.page import embedded_json, page, picture
+from coaltree.report.page import embedded_json, page, picture_data
 from coaltree.report.text import describe_cohesion, describe_separation
 from command_line import check_sentence, command_in, contents
 from named import check_named, refused
@@ -438,7 +438,7 @@ def test_a_deep_caterpillar(facts):
     children = [[0, 1], *([n + k, k + 2] for k in range(n - 2))]
     tree = ct.Tree(children, np.concatenate([np.zeros(n), np.arange(1.0, n)]))
     nothing = replace(facts, tree=tree, labels=np.zeros(n, dtype=int), columns=(), log_ratios=np.zeros(n - 1))
-    assert len(picture(nothing)["children"]) == 2 * (n - 1)
+    assert len(picture_data(nothing)["children"]) == 2 * (n - 1)
 
 
 def test_dates_are_dates(frame, tmp_path):

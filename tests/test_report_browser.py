@@ -57,7 +57,7 @@ def many_leaves(facts, n):
         labels=labels,
         columns=(column,),
         parameters=parameters,
-        holes=rows,
+        incomplete_rows=rows,
         held_out=held_out_facts,
         log_ratios=np.linspace(-3, 20, n - 1),
     )

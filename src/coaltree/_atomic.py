@@ -91,7 +91,7 @@ def write_files_atomic(files: Mapping[Path, str | bytes]) -> None:
         for at, data in files.items():
             _write_synced(new[at], data)
         moved: list[Path] = []
-        with _locked(*(path.parent for path in files)):
+        with _lock_folders(*(path.parent for path in files)):
             try:
                 for at in files:
                     moved.append(at)
@@ -174,7 +174,7 @@ class OutputFolder:
             stage.mkdir()
             stage.rmdir()
         except OSError as error:
-            self._remove_made()
+            self._remove_new_folders()
             raise InputError(
                 f"The folder {self.path} cannot be written: {_reason(error)}; choose another output folder, "
                 "or change its permissions."
@@ -182,7 +182,7 @@ class OutputFolder:
         except BaseException:
             with contextlib.suppress(OSError):
                 stage.rmdir()
-            self._remove_made()
+            self._remove_new_folders()
             raise
         return self
 
@@ -194,7 +194,7 @@ class OutputFolder:
                 self._write_all()
                 self._made.clear()
         finally:
-            self._remove_made()
+            self._remove_new_folders()
 
     def _make_folders(self, folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
@@ -205,7 +205,7 @@ class OutputFolder:
             self._made.append(folder)
             folder.mkdir(exist_ok=True)
 
-    def _remove_made(self) -> None:
+    def _remove_new_folders(self) -> None:
         for folder in reversed(self._made):
             with contextlib.suppress(OSError):  # another program put a file there
                 folder.rmdir()
@@ -229,7 +229,7 @@ class OutputFolder:
                     (stage / "discard" / name).touch()
                 else:
                     _write_synced(stage / "new" / name, data)
-            with _locked(self.path):
+            with _lock_folders(self.path):
                 _finish_stages(self.path)
                 # From here on a process that is killed leaves a stage that the next one finishes.
                 os.replace(stage, complete)
@@ -264,7 +264,7 @@ def finish_interrupted(folder: Path) -> None:
     """Finish the writing of a process that was killed while it moved its files into a folder."""
     with contextlib.suppress(OSError):
         if next(folder.glob(f".coaltree-*{_COMPLETE}"), None) is not None:
-            with _locked(folder):  # a living process holds it until it is done
+            with _lock_folders(folder):  # a living process holds it until it is done
                 _finish_stages(folder)
 
 
@@ -279,7 +279,7 @@ def _finish_stages(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(*folders: Path) -> Iterator[None]:
+def _lock_folders(*folders: Path) -> Iterator[None]:
     """Lock folders, so that of two processes that write to them at the same time, one writes all files last."""
     with contextlib.ExitStack() as held:
         if fcntl is not None:

@@ -152,15 +152,15 @@ def report_errors(debug: bool) -> Iterator[None]:
     except BrokenPipeError:  # the reader of the output has closed it; typer exits silently
         raise
     except KeyboardInterrupt:
-        _fail("interrupted.", 130, debug)
+        _exit_with_error("interrupted.", 130, debug)
     except (ExecutorError, InputError, MissingDependencyError) as error:
-        _fail(str(error), 2, debug)
+        _exit_with_error(str(error), 2, debug)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}.", 2, debug)
+        _exit_with_error(f"{where}{error.strerror or error}.", 2, debug)
     except Exception as error:
         again = "" if debug else "; run again with --debug to see where"
-        _fail(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
+        _exit_with_error(f"unexpected error ({type(error).__name__}: {error}){again}.", 1, debug)
 
 
 def print_error(sentence: str) -> None:
@@ -168,7 +168,7 @@ def print_error(sentence: str) -> None:
     typer.echo(f"coaltree: {_one_line(sentence)}", err=True)
 
 
-def _fail(sentence: str, code: int, debug: bool) -> NoReturn:
+def _exit_with_error(sentence: str, code: int, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exc()
     if getattr(signal.getsignal(signal.SIGTERM), "received", False):  # see `coaltree.__main__.Interrupt`

@@ -58,7 +58,7 @@ from .options import (
     check_jobs,
     check_options,
     check_time_limit,
-    keep_given,
+    drop_unset,
     parse_path,
     read_cut,
     with_cut_rules,
@@ -283,7 +283,7 @@ def fit(
         from ..process.multinomial import Multinomial
         from ..workflow.settings import ClusterSettings
 
-        parameters = keep_given(
+        parameters = drop_unset(
             {
                 "rule": rule,
                 "search": search,

@@ -59,7 +59,7 @@ from .options import (
     check_one_writer,
     check_options,
     check_time_limit,
-    keep_given,
+    drop_unset,
     parse_path,
 )
 from .summaries import explain_kinds, parameter_listing, print_table
@@ -391,12 +391,12 @@ def impute(
 def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | None, n_jobs: int | None) -> None:
     """Refuse options that exclude each other, and numbers out of range."""
     inference = fitting["--inference"]
-    owned: tuple[tuple[Inference, tuple[str, ...]], ...] = (
+    options_by_inference: tuple[tuple[Inference, tuple[str, ...]], ...] = (
         ("smc", ("--particles", "--runs")),
         ("mcmc", ("--chains", "--heated", "--samples", "--max-seconds", "--draw-parameters")),
         ("greedy", ("--search", "--refine")),
     )
-    for owner, names in owned:
+    for owner, names in options_by_inference:
         check_inference_options(inference, [owner], {name: fitting[name] for name in names})
     numbers = ("--particles", "--runs", "--chains", "--heated", "--samples", "--max-seconds", "--noise")
     check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})
@@ -456,7 +456,7 @@ def _fit_imputer(
     if not n_missing(rows):
         return None
     counts = ("--particles", "--runs", "--chains", "--heated", "--samples")
-    parameters = keep_given(
+    parameters = drop_unset(
         {("n_" if option in counts else "") + option[2:].replace("-", "_"): value for option, value in fitting.items()}
     )
     random_state = 0 if seed is None and fitting["--inference"] in SAMPLERS else seed

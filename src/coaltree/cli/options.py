@@ -339,7 +339,7 @@ def parse_id_column(id_column: str | None, no_id: bool) -> str | None:
     return "" if no_id else id_column
 
 
-def keep_given(options: Mapping[str, Any]) -> dict[str, Any]:
+def drop_unset(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given. The others keep the defaults of the settings."""
     return {name: value for name, value in options.items() if value is not None}
 

@@ -90,7 +90,7 @@ def score(
         settings = read_file_arguments(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
         with suppress_output(quiet):
-            fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
+            fitted, names, rows = _load_model_and_rows(model, table, table_format, settings, unseen, notes)
             draw_trees(fitted, notes)
             with notes.time_step("scoring"), notes.capture_warnings():
                 densities = fitted.log_density(rows)
@@ -98,7 +98,7 @@ def score(
                 notes.add(describe_rows(fitted, rows, names, densities, "log density is 0"))
         mean = float(densities.mean())
         columns = {"row": names, "log_density": densities.tolist()}
-        _write_answer(columns, {"mean_log_density": mean}, output, as_json, notes)
+        _write_rows(columns, {"mean_log_density": mean}, output, as_json, notes)
         notes.say(f"mean log density {mean:.6g} over {count(len(densities), 'row')}")
 
 
@@ -135,14 +135,14 @@ def place(
         settings = read_file_arguments(id_column, no_id, drop, None, na_value)
         _check_files(model, table, output, as_json)
         with suppress_output(quiet):
-            fitted, names, rows = _read_question(model, table, table_format, settings, unseen, notes)
+            fitted, names, rows = _load_model_and_rows(model, table, table_format, settings, unseen, notes)
             draw_trees(fitted, notes)
             with notes.time_step("placing"), notes.capture_warnings():
                 placements = fitted.place(rows, nearest, level)
                 names = names or list(placements.row_names)
                 notes.add(describe_rows(fitted, rows, names, placements.log_density, "place is that of the prior"))
         columns = placements.columns() | {"row": names}
-        _write_answer(columns, {"level": level}, output, as_json, notes)
+        _write_rows(columns, {"level": level}, output, as_json, notes)
         notes.say(f"placed {count(len(placements), 'row')}")
 
 
@@ -152,7 +152,7 @@ def _check_files(model: Path, table: Path, output: Path | None, as_json: bool) -
     check_output(output, {"the model": model, "the table": table})
 
 
-def _read_question(
+def _load_model_and_rows(
     path: Path,
     table: Path,
     kind: TableFormat | None,
@@ -170,7 +170,7 @@ def _read_question(
     return model, None if file.row_names is None else list(file.row_names), rows
 
 
-def _write_answer(
+def _write_rows(
     columns: Mapping[str, Sequence[Any]], facts: Mapping[str, Any], output: Path | None, as_json: bool, notes: Notes
 ) -> None:
     """Write the csv, or the facts with its rows as JSON, or both."""

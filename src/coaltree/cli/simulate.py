@@ -207,15 +207,15 @@ class _Simulation(NamedTuple):
             brownian = self.real_process == "brownian"
             process = Brownian(self.rate, self.noise) if brownian else OrnsteinUhlenbeck(self.rate, noise=self.noise)
             cells = process.simulate(tree, rng, n_columns=self.n_real)
-            columns |= {f"x{j + 1}": self._erase(cells[:, j].tolist(), rng) for j in range(self.n_real)}
+            columns |= {f"x{j + 1}": self._remove_cells(cells[:, j].tolist(), rng) for j in range(self.n_real)}
         if self.n_categorical:
             shares = np.full(self.n_states, 1 / self.n_states)
             codes = Multinomial(self.rate, [shares] * self.n_categorical).simulate(tree, rng).astype(np.intp)
             for j in range(self.n_categorical):
                 states = [f"s{code + 1}" for code in codes[:, j].tolist()]
-                columns[f"c{j + 1}"] = self._erase(states, rng)
+                columns[f"c{j + 1}"] = self._remove_cells(states, rng)
         return tree, columns
 
-    def _erase(self, cells: list[Any], rng: np.random.Generator) -> list[Any]:
+    def _remove_cells(self, cells: list[Any], rng: np.random.Generator) -> list[Any]:
         erased = rng.random(len(cells)) < self.missing
         return [None if gone else cell for cell, gone in zip(cells, erased.tolist(), strict=True)]

@@ -139,9 +139,9 @@ def column_listing(facts: Sequence[Mapping[str, Any]]) -> str:
         lines.append(
             (_short_name(fact["name"]), fact["kind"], f"{100 * fact['missing_share']:.3g} %", fact["reason"] + states)
         )
-    widths = [max(_columns(line[k]) for line in lines) for k in range(3)]
+    widths = [max(_text_width(line[k]) for line in lines) for k in range(3)]
     return "\n".join(
-        f"  {name}{' ' * (widths[0] - _columns(name))}  {kind:<{widths[1]}}  {missing:>{widths[2]}}  {reason}"
+        f"  {name}{' ' * (widths[0] - _text_width(name))}  {kind:<{widths[1]}}  {missing:>{widths[2]}}  {reason}"
         for name, kind, missing, reason in lines
     )
 
@@ -152,7 +152,7 @@ def _short_name(name: str) -> str:
     return display_name(name, MAX_NAME_CHARACTERS, " ")
 
 
-def _columns(text: str) -> int:
+def _text_width(text: str) -> int:
     """Return the width of a text on a terminal."""
     from ..tree.layout import display_width
 
@@ -184,20 +184,20 @@ def join_limited(values: Sequence[object], limit: int) -> str:
 def describe_fit(facts: dict[str, Any], files: list[str], outdir: Path) -> str:
     """Return the summary of a fit: its results and files."""
     lines = {
-        "missing": _missing(facts),
-        "search": _search(facts),
+        "missing": _describe_missing(facts),
+        "search": _describe_search(facts),
         "tree": f"height {_number(facts['tree_height'])}, log joint {_number(facts['log_joint'])}",
-        "ties": _ties(facts),
-        "sample": _sample(facts),
+        "ties": _describe_ties(facts),
+        "sample": _describe_sample(facts),
         "verdict": facts.get("verdict"),
-        "clusters": _clusters(facts),
-        "evidence": _evidence(facts),
+        "clusters": _describe_clusters(facts),
+        "evidence": _describe_evidence(facts),
         "results": f"{', '.join(files)} in {outdir}",
     }
     return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
 
 
-def _evidence(facts: dict[str, Any]) -> str:
+def _describe_evidence(facts: dict[str, Any]) -> str:
     """Return the comparison of models, one on each line, if there is one."""
     if not facts.get("evidence"):
         return str(facts.get("evidence_in_words", ""))
@@ -212,7 +212,7 @@ def _evidence(facts: dict[str, Any]) -> str:
     return f"\n{' ' * 10}".join(lines)
 
 
-def _missing(facts: dict[str, Any]) -> str:
+def _describe_missing(facts: dict[str, Any]) -> str:
     """Return the share of missing cells, in the columns in use."""
     n_used = sum(column["used"] for column in facts["columns"])
     if not n_used:
@@ -221,7 +221,7 @@ def _missing(facts: dict[str, Any]) -> str:
     return f"{100 * facts['missing_share']:.3g} % of the cells{of_columns}"
 
 
-def _ties(facts: dict[str, Any]) -> str:
+def _describe_ties(facts: dict[str, Any]) -> str:
     """Return how many merges are at height 0, and what to do about it."""
     from ..report.text import suggest_finer_tree
 
@@ -231,7 +231,7 @@ def _ties(facts: dict[str, Any]) -> str:
     return "; ".join(filter(None, (facts["zero_heights"], advice)))
 
 
-def _clusters(facts: dict[str, Any]) -> str:
+def _describe_clusters(facts: dict[str, Any]) -> str:
     """Return the number of clusters, the rule that chose them, and their sizes."""
     from ..report.text import MIN_ROWS, describe_few_rows
 
@@ -244,7 +244,7 @@ def _clusters(facts: dict[str, Any]) -> str:
     return sentence if facts["n_rows"] >= MIN_ROWS else f"{sentence}; {describe_few_rows(facts['n_rows'])}"
 
 
-def _search(facts: dict[str, Any]) -> str:
+def _describe_search(facts: dict[str, Any]) -> str:
     """Return how good the neighbour search was, and what to do if it was poor; empty for an exact search."""
     from ..report.text import LOW_RECALL_ADVICE, MIN_RECALL
 
@@ -257,7 +257,7 @@ def _search(facts: dict[str, Any]) -> str:
     return found if held >= MIN_RECALL else f"{found}: {LOW_RECALL_ADVICE}"
 
 
-def _sample(facts: dict[str, Any]) -> str:
+def _describe_sample(facts: dict[str, Any]) -> str:
     """Return the size and quality of the sample of trees, if there is one."""
     if "n_trees" not in facts:
         return ""

@@ -167,7 +167,7 @@ class CoalescentEstimator(BaseEstimator, Settings):
         self._fit_table(table, print_progress(type(self).__name__) if self.verbose else None)
         names = getattr(self, "feature_names_in_", None)
         self._model.feature_names = None if names is None else tuple(map(str, names))
-        self._frame_kind = FrameKind.of(X)
+        self._frame_kind = FrameKind.from_table(X)
         for remark in self.remarks_:
             warnings.warn(remark, InputWarning, stacklevel=2)
         return self

@@ -235,7 +235,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         check_parameter("n_nearest", n_nearest)
         check_parameter("level", level)
         rows = self._read_rows(X)
-        return self._model.place(rows, int(n_nearest), float(level), self.client, FrameKind.of(X).index)
+        return self._model.place(rows, int(n_nearest), float(level), self.client, FrameKind.from_table(X).index)
 
     def to_frame(self) -> Any:
         """Return the rows of the fit with their clusters, as the same kind of frame as the table and with its index.

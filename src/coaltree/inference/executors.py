@@ -374,13 +374,13 @@ class DaskExecutor(ThreadExecutor):
                 f"A worker of the cluster at {self._address} cannot run coaltree ({error}): install the same version on all"
             ) from None
         except (CancelledError, OSError, TimeoutError, asyncio.CancelledError) as error:
-            raise self._lost(_reason(error)) from None
+            raise self._lost_cluster_error(_reason(error)) from None
         except Exception as error:  # a client that was closed in the meantime raises errors of any kind
             if self._client.status == "running":
                 raise
-            raise self._lost(f"its client is {self._client.status}") from error
+            raise self._lost_cluster_error(f"its client is {self._client.status}") from error
 
-    def _lost(self, reason: str) -> ExecutorError:
+    def _lost_cluster_error(self, reason: str) -> ExecutorError:
         return ExecutorError(f"The cluster at {self._address} was lost ({reason})")
 
 

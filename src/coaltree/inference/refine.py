@@ -174,7 +174,7 @@ def expected_heights(
     free = np.ones(n - 1, dtype=bool)
     if only_ties:
         free = np.diff(tree.heights[n - 1 :]) == 0
-    return _with_heights(tree, mean_heights(spread, forest, n_sweeps or _sweep_count(n, forest), free))
+    return _with_heights(tree, mean_heights(spread, forest, n_sweeps or _n_sweeps(n, forest), free))
 
 
 def spread_heights(tree: Tree) -> Tree:
@@ -199,17 +199,17 @@ def spread_heights(tree: Tree) -> Tree:
     spread = np.interp(expected, expected[fixed], heights[fixed])
     last = fixed[-1]
     spread[last:] = heights[last] + (expected[last:] - expected[last])
-    return Tree(tree.children, np.append(np.zeros(tree.n_leaves), _strict(spread)[1:]), tree.leaf_names)
+    return Tree(tree.children, np.append(np.zeros(tree.n_leaves), _strictly_increasing(spread)[1:]), tree.leaf_names)
 
 
-def _strict(heights: FloatArray) -> FloatArray:
+def _strictly_increasing(heights: FloatArray) -> FloatArray:
     """Return non-negative heights made strictly increasing, with steps of at least one unit in the last place."""
     steps = np.arange(len(heights))
     bits = (heights + 0.0).view(np.int64) - steps  # the bits of non-negative numbers sort like the numbers
     return np.asarray((np.maximum.accumulate(bits) + steps).view(np.float64))
 
 
-def _sweep_count(n: int, forest: Forest) -> int:
+def _n_sweeps(n: int, forest: Forest) -> int:
     """Return the default number of sweeps."""
     columns = forest.n_real * (COMPLETE_SHARE if forest.complete else 1.0) + forest.n_sites * SITE_SHARE
     return min(MIN_SWEEPS + int(EXTRA_WORK / (n * (MERGE_COLUMNS + columns))), MAX_SWEEPS)
@@ -261,6 +261,6 @@ def _with_heights(tree: Tree, merge_heights: FloatArray) -> Tree:
     order = np.argsort(merge_heights, kind="stable")
     number = np.arange(2 * n - 1)
     number[n + order] = np.arange(n, 2 * n - 1)
-    heights = _strict(np.append(0.0, merge_heights[order]))
+    heights = _strictly_increasing(np.append(0.0, merge_heights[order]))
     children = np.sort(number[tree.children[order]], axis=1)
     return Tree(children, np.append(np.zeros(n), heights[1:]), tree.leaf_names)

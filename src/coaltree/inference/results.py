@@ -45,7 +45,7 @@ class FinishedParticles(NamedTuple):
     ancestor: NDArray[np.intp]  # (particles,), index of the initial particle that this one descends from
 
     @classmethod
-    def of(cls, particles: Particles) -> FinishedParticles:
+    def from_particles(cls, particles: Particles) -> FinishedParticles:
         """Copy the results out of particles."""
         return cls(*(np.asarray(getattr(particles, name)) for name in cls._fields))
 
@@ -140,9 +140,9 @@ class SMCResult(TreeSample):
             process=process,
             remarks=[],
         )
-        self.remarks.extend(self._judgement())
+        self.remarks.extend(self._describe_problems())
 
-    def _judgement(self) -> list[str]:
+    def _describe_problems(self) -> list[str]:
         """Describe the problems that the diagnostics show, and how to fix them."""
         total, n_runs = len(self.weights), len(self.n_ancestors)
         if self.n_leaves < 3:

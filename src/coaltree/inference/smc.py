@@ -101,7 +101,7 @@ def sample_histories(
         weights, log_mean = normalize(log_weights)
         ess[-1], log_evidences[-1] = 1 / np.sum(weights**2), log_evidence + log_mean
     log_evidence += normalize(log_weights)[1]
-    return Run(FinishedParticles.of(sampler.particles), log_evidence, log_evidences, ess, resampled)
+    return Run(FinishedParticles.from_particles(sampler.particles), log_evidence, log_evidences, ess, resampled)
 
 
 class Sampler:

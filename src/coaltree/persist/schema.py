@@ -53,10 +53,10 @@ _RUN_ARRAYS = {
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters for JSON; a random generator, which cannot be stored, becomes None."""
-    return {name: _written(value, name) for name, value in parameters.items()}
+    return {name: _parameter_to_json(value, name) for name, value in parameters.items()}
 
 
-def _written(value: Any, name: str) -> Any:
+def _parameter_to_json(value: Any, name: str) -> Any:
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return None
     if isinstance(value, np.generic):
@@ -71,7 +71,7 @@ def _written(value: Any, name: str) -> Any:
     if hasattr(value, "tolist"):  # arrays, and the columns and indices of pandas
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_written(entry, name) for entry in value]
+        return [_parameter_to_json(entry, name) for entry in value]
     raise InputError(
         f"{name} is {quote(value)}, which cannot be stored; parameters must be numbers, strings, booleans, processes or lists."
     )
@@ -79,10 +79,10 @@ def _written(value: Any, name: str) -> Any:
 
 def parameters_from_json(value: Any) -> dict[str, Any]:
     """Return the parameters that `parameters_to_json` wrote."""
-    return {name: _read(entry, name) for name, entry in read_object(value, "parameters").items()}
+    return {name: _parameter_from_json(entry, name) for name, entry in read_object(value, "parameters").items()}
 
 
-def _read(value: Any, name: str, depth: int = 1) -> Any:
+def _parameter_from_json(value: Any, name: str, depth: int = 1) -> Any:
     if isinstance(value, dict) and "process" in value:
         return process_from_json(value["process"])
     if isinstance(value, dict):
@@ -90,7 +90,7 @@ def _read(value: Any, name: str, depth: int = 1) -> Any:
     if isinstance(value, list):
         if not depth:
             raise InputError(f"{name} is a list of lists")
-        return [_read(entry, name, depth - 1) for entry in value]
+        return [_parameter_from_json(entry, name, depth - 1) for entry in value]
     return value
 
 
@@ -392,7 +392,7 @@ def read_runs(archive: Archive, sample: TreeSample, n_runs: int, log_evidence: f
     }
     result = SMCResult.__new__(SMCResult)  # its constructor needs particles, which are not stored
     result.__setstate__(sample.__getstate__() | fields)
-    result.remarks.extend(result._judgement())
+    result.remarks.extend(result._describe_problems())
     return result
 
 

@@ -123,7 +123,7 @@ def plot_dendrogram(
     check_axes(ax)
     shares = _check_support(tree, support)
     visible = select_visible(tree, collapse)
-    shades, of_nodes, legend = color_nodes(tree, visible.nodes, visible.n_tips, labels, colors)
+    shades, node_shades, legend = color_nodes(tree, visible.nodes, visible.n_tips, labels, colors)
     require_matplotlib()
     from matplotlib.collections import LineCollection
 
@@ -143,7 +143,9 @@ def plot_dendrogram(
     ax.add_collection(
         LineCollection(
             circle.branches() if circle else list(branches[:, :, ::-1] if sideways else branches),
-            colors=shades if labels is None else [shades[k] for k in of_nodes[visible.tree.children.ravel()].tolist()],
+            colors=shades
+            if labels is None
+            else [shades[k] for k in node_shades[visible.tree.children.ravel()].tolist()],
             linewidths=width,
             capstyle="butt",
             joinstyle="miter",
@@ -153,7 +155,7 @@ def plot_dendrogram(
     if n < tree.n_leaves:
         tips, corners = visible.wedges()
         wedges = circle.wedges() if circle else list(corners[:, :, ::-1] if sideways else corners)
-        _draw_wedges(ax, wedges, [shades[of_nodes[tip]] for tip in tips.tolist()], width)
+        _draw_wedges(ax, wedges, [shades[node_shades[tip]] for tip in tips.tolist()], width)
     if circle:
         frame_circle(ax, circle, height_label)
         draw_circular_names(ax, circle, names, inches, insist=leaf_names is True)

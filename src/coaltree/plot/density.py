@@ -140,7 +140,7 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
     points = np.column_stack([c.scale.decode(values) for c, values in zip(columns, points.T, strict=True)])
     visible = select_visible(tree, None if tree.n_leaves <= MAX_TREE_LEAVES else N_COLLAPSED_CLADES)
     labels = model.labels
-    shades, of_nodes, _ = color_nodes(tree, visible.nodes, visible.n_tips, labels, None)
+    shades, node_shades, _ = color_nodes(tree, visible.nodes, visible.n_tips, labels, None)
     below = visible.tree.children.ravel()
     above = np.repeat(np.arange(visible.n_tips, visible.tree.n_nodes), 2)
     places = points[visible.nodes]
@@ -148,7 +148,7 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
     ax.add_collection(
         LineCollection(
             list(np.stack([places[below], places[above]], axis=1)),
-            colors=[shades[k] for k in of_nodes[below].tolist()],
+            colors=[shades[k] for k in node_shades[below].tolist()],
             linewidths=width,
         ),
         autolim=False,
@@ -160,7 +160,7 @@ def _draw_tree(ax: Axes, model: FittedModel, columns: tuple[EncodedColumn, Encod
         points[: tree.n_leaves, 0],
         points[: tree.n_leaves, 1],
         s=float(np.clip(1500 / tree.n_leaves, 3.0, 30.0)),
-        c=[leaf_shades.shades[k] for k in leaf_shades.of_nodes.tolist()],
+        c=[leaf_shades.shades[k] for k in leaf_shades.node_shades.tolist()],
         edgecolors="white",
         linewidths=0.4,
         zorder=3,

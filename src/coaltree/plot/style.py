@@ -84,7 +84,7 @@ class NodeColors(NamedTuple):
     """The colours of some nodes of a tree."""
 
     shades: list[Any]
-    of_nodes: NDArray[np.intp]  # index into `shades`
+    node_shades: NDArray[np.intp]  # index into `shades`
     legend: dict[str, Any]  # colour of each cluster by name; empty if there is no legend
 
 
@@ -126,10 +126,10 @@ def color_nodes(
     tips = np.argsort(begin[:n_tips])
     palette = _palette(clusters, np.concatenate([ordered[begin[tips][is_one_cluster[tips]]], ordered]), colors)
     shades = [palette[code] for code in range(n_clusters)] + [MIXED]
-    of_nodes = np.where(is_one_cluster, ordered[begin], n_clusters)
+    node_shades = np.where(is_one_cluster, ordered[begin], n_clusters)
     if not 1 < n_clusters <= MAX_LEGEND:
-        return NodeColors(shades, of_nodes, {})
-    return NodeColors(shades, of_nodes, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)})
+        return NodeColors(shades, node_shades, {})
+    return NodeColors(shades, node_shades, {str(clusters[code]): palette[code] for code in _sorted_codes(clusters)})
 
 
 def _palette(clusters: list[Any], ordered: NDArray[np.intp], colors: Any) -> dict[int, Any]:

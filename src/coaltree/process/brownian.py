@@ -171,18 +171,18 @@ class Brownian(Gaussian):
 
 
 def _fit(process: Brownian, trees: WeightedTrees, hold_noise: bool) -> Brownian:
-    prior = GaussianPrior.of(trees.X, hold_noise)
+    prior = GaussianPrior.from_table(trees.X, hold_noise)
     heights = [tree.heights for tree in trees.trees]
 
     @skip_singular(process)
     def best_at(noise: FloatArray | float) -> tuple[float, Brownian]:
-        sums = Contrasts.of(trees, prior, heights, noise)
+        sums = Contrasts.from_trees(trees, prior, heights, noise)
         best = Brownian(
             prior.best_variance(process.variance.ndim, sums.squares(process.variance.ndim), sums.counts, noise), noise
         )
         return sums.log_density(best.variance) + best._log_prior(prior), best
 
-    given = Contrasts.of(trees, prior, heights, process.noise).log_density(process.variance)
+    given = Contrasts.from_trees(trees, prior, heights, process.noise).log_density(process.variance)
     candidates = [(given + process._log_prior(prior), process), best_at(process.noise)]
     if process.noise.ndim and not hold_noise:
         pooled = _fit(Brownian(process.variance, process.noise.mean()), trees, hold_noise)

@@ -70,7 +70,7 @@ class Gaussian(Process):
         return next((len(parameter) for parameter in (self.variance, self.noise) if parameter.ndim), None)
 
     @property
-    def _which_width(self) -> str:
+    def _width_source(self) -> str:
         """The parameter that determines the number of columns, for a message."""
         named = (name for name in ("variance", "mean", "noise") if np.ndim(getattr(self, name)))
         return f"{type(self).__name__}'s {next(named)}"
@@ -110,7 +110,7 @@ class Gaussian(Process):
     def resolve(self, X: FloatArray) -> Self:
         """Check that the table fits; there are no open parameters."""
         if self.n_columns is not None:
-            check_width(X.shape[1], self.n_columns, self._which_width)
+            check_width(X.shape[1], self.n_columns, self._width_source)
         if self.variance.ndim == 2 and self.noise.ndim < 2:  # with a matrix of noise, missing cells may be drawn first
             self._check_complete(X)
         return self
@@ -223,7 +223,7 @@ class Gaussian(Process):
         if self.n_columns is None:
             return 1 if n_columns is None else n_columns
         if n_columns is not None:
-            check_width(n_columns, self.n_columns, self._which_width)
+            check_width(n_columns, self.n_columns, self._width_source)
         return self.n_columns
 
     def check_columns(self, n_states: Sequence[int]) -> None:
@@ -274,7 +274,7 @@ class Gaussian(Process):
 
     def log_parameter_prior(self, X: FloatArray, hold_noise: bool = False) -> float:
         """Return the log density of the parameters under their weak priors."""
-        return self._log_prior(GaussianPrior.of(X, hold_noise))
+        return self._log_prior(GaussianPrior.from_table(X, hold_noise))
 
     def _log_prior(self, prior: GaussianPrior) -> float:
         return prior.log_density(self.variance, self.noise)
@@ -343,7 +343,7 @@ class GaussianSampler(ParameterSampler[AnyGaussian]):
                 "noise is a covariance matrix, which is sampled for OrnsteinUhlenbeck only; give Brownian one number."
             )
         self._moves_noise = bool(np.all(process.noise > 0)) and not hold_noise
-        prior = GaussianPrior.of(X, not self._moves_noise)
+        prior = GaussianPrior.from_table(X, not self._moves_noise)
         self._prior = prior._replace(mean_spread=MEAN_SPREAD)
 
     def log_prior(self, process: AnyGaussian) -> float:
@@ -361,7 +361,7 @@ class GaussianSampler(ParameterSampler[AnyGaussian]):
         return np.maximum(process.noise, 1.01 * least)
 
     def _contrasts(self, tree: Tree, heights: FloatArray, noise: FloatArray | float) -> Contrasts:
-        return Contrasts.of(self._weighted_trees(tree), self._prior, [heights], noise)
+        return Contrasts.from_trees(self._weighted_trees(tree), self._prior, [heights], noise)
 
     def _weighted_trees(self, tree: Tree) -> WeightedTrees:
         return WeightedTrees([tree], np.ones(1), self.table)

@@ -169,7 +169,7 @@ class GaussianPrior(NamedTuple):
     mean_spread: float = 1.0  # variance of a mean's prior, in units of `spread`
 
     @classmethod
-    def of(cls, X: FloatArray, hold_noise: bool) -> Self:
+    def from_table(cls, X: FloatArray, hold_noise: bool) -> Self:
         """Return the priors for the columns of a table.
 
         The variance of rounding is a twelfth of the squared step between values. Columns with few distinct values, such as
@@ -191,10 +191,10 @@ class GaussianPrior(NamedTuple):
             variances = column_deviations(variance, len(self.spread)) ** 2
             least = self.least_variance(noise)
             if not variance.ndim:
-                variances, least = variances[:1], self._for_one_variance(least, noise)
+                variances, least = variances[:1], self._pool_least(least, noise)
             if np.any(variances < (1 - 1e-9) * least):
                 return -math.inf
-        total = self._of_variance(variance)
+        total = self._variance_log_density(variance)
         if not self.hold_noise:
             total += noise_log_prior(noise)
         return total
@@ -204,11 +204,11 @@ class GaussianPrior(NamedTuple):
         noises = np.broadcast_to(noise, len(self.spread))
         return np.where(noises > 0, self.rounding / np.where(noises > 0, noises, 1.0), 0.0)
 
-    def _for_one_variance(self, least: FloatArray, noise: FloatArray | float) -> FloatArray:
+    def _pool_least(self, least: FloatArray, noise: FloatArray | float) -> FloatArray:
         """Return the least common variance: with one noise rounding counts on average, else in every column."""
         return np.asarray(least.max() if np.ndim(noise) else least.mean())
 
-    def _of_variance(self, variance: FloatArray) -> float:
+    def _variance_log_density(self, variance: FloatArray) -> float:
         if variance.ndim == 2:
             _, log_determinant = np.linalg.slogdet(variance)
             trace = float(np.trace(np.linalg.solve(variance, np.diag(self.spread))))
@@ -228,7 +228,7 @@ class GaussianPrior(NamedTuple):
         sums, spread = squares, self.spread
         if shape == 0:
             sums, spread, counts = sums.sum(), spread.mean(), counts.sum()
-            least = self._for_one_variance(least, noise)
+            least = self._pool_least(least, noise)
         return np.maximum((spread / PRIOR_SCALE + 0.5 * sums) / (PRIOR_SHAPE - 1 + 0.5 * counts), least)
 
     def draw_variance(
@@ -253,7 +253,7 @@ class GaussianPrior(NamedTuple):
         sums, spread = squares, self.spread
         if variance.ndim == 0:
             sums, spread, counts = sums.sum(), spread.mean(), counts.sum()
-            least = self._for_one_variance(least, noise)
+            least = self._pool_least(least, noise)
         draw = (spread / PRIOR_SCALE + 0.5 * sums) / rng.standard_gamma(PRIOR_SHAPE + 0.5 * counts)
         return np.asarray(np.where(draw >= least, draw, variance))
 
@@ -326,7 +326,7 @@ class Contrasts(NamedTuple):
     weights: FloatArray  # (trees,)
 
     @classmethod
-    def of(
+    def from_trees(
         cls, trees: WeightedTrees, prior: GaussianPrior, heights: list[FloatArray], noise: FloatArray | float
     ) -> Self:
         """Climb all trees with the given heights, which may be transformed."""
@@ -419,7 +419,7 @@ def column_log_density(
     def log_density(noise: float) -> float:
         if own_variance < (1 - 1e-9) * column_prior.least_variance(noise)[0]:
             return -math.inf
-        sums = Contrasts.of(own_trees, column_prior, heights, noise)
+        sums = Contrasts.from_trees(own_trees, column_prior, heights, noise)
         if equilibrium is not None:
             sums = sums.to_equilibrium(equilibrium.remaining).with_roots(equilibrium.mean[[d]])
         return sums.log_density(np.asarray(own_variance)) + noise_log_prior(noise)

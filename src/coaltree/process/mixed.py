@@ -194,12 +194,12 @@ class Mixed(Process):
 
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
         """Return the names of all parts; a name that several parts have gets their columns added."""
-        owned = [[columns[d] for d in positions] for _, positions in self.parts]
-        names = [part.parameter_names(numbers) for (part, _), numbers in zip(self.parts, owned, strict=True)]
+        columns_by_part = [[columns[d] for d in positions] for _, positions in self.parts]
+        names = [part.parameter_names(numbers) for (part, _), numbers in zip(self.parts, columns_by_part, strict=True)]
         repeated = {name for part in names for name in part if sum(name in other for other in names) > 1}
         return [
             f"{name}[{','.join(map(str, numbers))}]" if name in repeated else name
-            for part, numbers in zip(names, owned, strict=True)
+            for part, numbers in zip(names, columns_by_part, strict=True)
             for name in part
         ]
 

@@ -248,11 +248,11 @@ class OrnsteinUhlenbeck(Gaussian):
 
 
 def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, hold_noise: bool) -> OrnsteinUhlenbeck:
-    prior = GaussianPrior.of(trees.X, hold_noise)
+    prior = GaussianPrior.from_table(trees.X, hold_noise)
 
     def contrasts_at(rate: float, noise: FloatArray | float) -> Contrasts:
         # Brownian motion in the height 1 - exp(-2 rate h), and N(mean, variance exp(-2 rate h)) at the root
-        return Contrasts.of(trees, prior, _brownian_heights(trees, rate), noise).to_equilibrium(
+        return Contrasts.from_trees(trees, prior, _brownian_heights(trees, rate), noise).to_equilibrium(
             _root_shares(trees, rate)
         )
 

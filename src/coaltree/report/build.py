@@ -88,7 +88,7 @@ def report_facts(model: FittedModel, title: str | None = None, compared: Sequenc
         unused=tuple(
             name for name, used in zip(encoding.column_names, encoding.informative.tolist(), strict=True) if not used
         ),
-        holes=rows_with_missing,
+        incomplete_rows=rows_with_missing,
         held_out=_held_out_facts(held_out),
         log_ratios=model.result.log_ratios,
         parameters=model.prediction_parameters,

@@ -264,7 +264,7 @@ class ReportFacts:
         The columns in use, real ones first.
     unused : tuple of str
         The other columns.
-    holes : ndarray of int
+    incomplete_rows : ndarray of int
         The rows with missing cells, if every leaf is drawn; else none.
     held_out : HeldOutFacts
     log_ratios : ndarray of shape (n_rows - 1,)
@@ -289,7 +289,7 @@ class ReportFacts:
     cut_words: str
     columns: tuple[ColumnFacts, ...]
     unused: tuple[str, ...]
-    holes: IntArray
+    incomplete_rows: IntArray
     held_out: HeldOutFacts
     log_ratios: FloatArray
     parameters: dict[str, dict[str, Any]]

@@ -57,7 +57,7 @@ MAX_CLADE_COLUMNS = 3  # columns named for a clade
 MIN_CLADE_EFFECT = 0.3
 
 
-def picture(facts: ReportFacts) -> dict[str, Any]:
+def picture_data(facts: ReportFacts) -> dict[str, Any]:
     """Return the data of the picture for JSON; nodes are numbered as in the visible tree.
 
     Parameters
@@ -86,13 +86,13 @@ def picture(facts: ReportFacts) -> dict[str, Any]:
         "support": _support(visible),
         "ratios": _merge_values(visible, facts.log_ratios),
         "outliers": facts.n_clusters if facts.outliers else None,
-        "clusters": numbers[node_colors.of_nodes].tolist(),
+        "clusters": numbers[node_colors.node_shades].tolist(),
         "colors": [colors[number] for number in (*range(len(numbers) - 1), -1)],
         "columns": [
-            _column(column, tally_of_column, visible, facts.holes)
+            _column(column, tally_of_column, visible, facts.incomplete_rows)
             for column, tally_of_column in zip(facts.columns, tallies, strict=True)
         ],
-        "apart": _apart(facts.columns, tallies, visible),
+        "apart": _clade_differences(facts.columns, tallies, visible),
     }
 
 
@@ -132,10 +132,10 @@ def _merge_values(visible: VisibleTree, values: FloatArray) -> list[float | None
     return [round_significant(value, 3) if np.isfinite(value) else None for value in known.tolist()]
 
 
-def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, with_holes: IntArray) -> dict[str, Any]:
+def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, incomplete_rows: IntArray) -> dict[str, Any]:
     """Return the cells of a column: values of leaves, or sums of clades that the script combines."""
     is_complete = visible.n_tips == visible.original.n_leaves
-    holes = np.flatnonzero(column.missing[with_holes]).tolist()
+    missing_places = np.flatnonzero(column.missing[incomplete_rows]).tolist()
     if isinstance(column, RealFacts):
         view: dict[str, Any] = {
             "name": column.name,
@@ -151,8 +151,8 @@ def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, with_ho
         if not is_complete:
             view["seen"] = sums[:, 0].astype(int).tolist()
         view["expected"] = [
-            [int(with_holes[k]), round_to_sd(mean, sd), round_to_sd(sd, sd)]
-            for k in holes
+            [int(incomplete_rows[k]), round_to_sd(mean, sd), round_to_sd(sd, sd)]
+            for k in missing_places
             if (sd := float(column.filled_sd[k])) < np.inf and (mean := float(column.filled[k])) == mean
         ]
         return view
@@ -162,13 +162,13 @@ def _column(column: ColumnFacts, sums: FloatArray, visible: VisibleTree, with_ho
     else:
         view["tally"] = sums.astype(int).tolist()
     view["expected"] = [
-        [int(with_holes[k]), int(column.filled[k].argmax()), round_significant(float(column.filled[k].max()), 3)]
-        for k in holes
+        [int(incomplete_rows[k]), int(column.filled[k].argmax()), round_significant(float(column.filled[k].max()), 3)]
+        for k in missing_places
     ]
     return view
 
 
-def _apart(
+def _clade_differences(
     columns: tuple[ColumnFacts, ...], tallies: list[FloatArray], visible: VisibleTree
 ) -> list[list[list[float | int]] | None]:
     """Return the columns in which each visible clade differs most, with mean or share inside and outside, and category."""
@@ -240,7 +240,7 @@ def page(facts: ReportFacts) -> str:
 
     theme_script, plotly = _template("theme.js"), get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
     page_script = '"use strict";\n(() => {\n' + "\n".join(map(_template, _SCRIPTS)) + "\n})();\n"
-    drawing = picture(facts)
+    drawing = picture_data(facts)
     rows, cells = odd_rows(facts.columns, facts.held_out), odd_cells(facts.columns, facts.held_out)
     clusters, sizes = cluster_views(facts, drawing["colors"]), np.bincount(facts.labels)
     return _page_template().render(

@@ -55,7 +55,7 @@ class _Record:
         """Return a cell without surrounding blanks; empty if there is none."""
         return self.cells.get(term, "").strip()
 
-    def need(self, term: str) -> str:
+    def require(self, term: str) -> str:
         """Return a cell that must be there."""
         value = self.get(term)
         if not value:
@@ -97,9 +97,9 @@ def parse_cldf(read: Read, names: list[str], source: str) -> Characters:
         If the data set is damaged. The message names file, line and language.
     """
     data = _DataSet(read, names, source)
-    if data.has("ValueTable"):
+    if data.has_table("ValueTable"):
         return _read_structure(data)
-    if data.has("FormTable"):
+    if data.has_table("FormTable"):
         return _read_wordlist(data)
     raise InputError(f"{source} has neither values nor forms: a CLDF data set is a StructureDataset or a Wordlist.")
 
@@ -133,7 +133,7 @@ class _DataSet:
                 f"{self.source}/{name} is not a CLDF metadata file: {type(error).__name__} at {quote(str(error))}."
             ) from None
 
-    def has(self, table: str) -> bool:
+    def has_table(self, table: str) -> bool:
         """Return whether the data set has a table."""
         return table in self.tables
 
@@ -176,11 +176,11 @@ class _DataSet:
 
 def _read_languages(data: _DataSet) -> dict[str, str] | None:
     """Return the names of languages by their identifiers; None if there is no table of languages."""
-    if not data.has("LanguageTable"):
+    if not data.has_table("LanguageTable"):
         return None
     names: dict[str, str] = {}
     for record in data.records("LanguageTable"):
-        key = record.need("id")
+        key = record.require("id")
         if key in names:
             raise record.error(f"the language {quote(key)} occurs twice")
         names[key] = record.get("name") or key
@@ -188,8 +188,8 @@ def _read_languages(data: _DataSet) -> dict[str, str] | None:
     return names if len(set(names.values())) == len(names) else {key: key for key in names}
 
 
-def _language(record: _Record, known: dict[str, str] | None) -> str:
-    key = record.need("languageReference")
+def _language_name(record: _Record, known: dict[str, str] | None) -> str:
+    key = record.require("languageReference")
     if known is not None and key not in known:
         raise record.error(f"the language {quote(key)} is not in the table of languages")
     return key if known is None else known[key]
@@ -198,13 +198,13 @@ def _language(record: _Record, known: dict[str, str] | None) -> str:
 def _read_structure(data: _DataSet) -> Characters:
     languages = _read_languages(data)
     codes: dict[str, str] = {}
-    if data.has("CodeTable"):
+    if data.has_table("CodeTable"):
         for record in data.records("CodeTable"):
-            codes[record.need("id")] = record.get("name") or record.need("id")
+            codes[record.require("id")] = record.get("name") or record.require("id")
     values: dict[str, dict[str, set[str]]] = {}
     taxa: dict[str, None] = {}
     for record in data.records("ValueTable"):
-        language, parameter = _language(record, languages), record.need("parameterReference")
+        language, parameter = _language_name(record, languages), record.require("parameterReference")
         taxa.setdefault(language)
         values.setdefault(parameter, {})
         code, value = record.get("codeReference"), record.get("value")
@@ -219,7 +219,7 @@ def _read_structure(data: _DataSet) -> Characters:
         raise InputError(f"{data.source} has no values.")
     columns = []
     for parameter, own in values.items():
-        states = tuple(sorted({state for cell in own.values() for state in cell}, key=_natural))
+        states = tuple(sorted({state for cell in own.values() for state in cell}, key=_natural_sort_key))
         columns.append(CharacterColumn(parameter, "standard", [_to_cell(own.get(taxon)) for taxon in taxa], states))
     return Characters(tuple(taxa), columns)
 
@@ -231,18 +231,18 @@ def _read_wordlist(data: _DataSet) -> Characters:
     sets: dict[tuple[str, str], set[str]] = {}  # languages by concept and cognate set
     covered: dict[str, set[str]] = {}  # languages by concept
     for record in data.records("FormTable"):
-        language, concept = _language(record, languages), record.need("parameterReference")
-        key = record.need("id")
+        language, concept = _language_name(record, languages), record.require("parameterReference")
+        key = record.require("id")
         if key in forms:
             raise record.error(f"language {quote(language)}: the form {quote(key)} occurs twice")
         taxa.setdefault(language)
         forms[key] = (language, concept)
         cognates = record.get("cognatesetReference")
-        if cognates and not data.has("CognateTable"):
+        if cognates and not data.has_table("CognateTable"):
             _add_cognate(sets, covered, language, concept, cognates)
-    if data.has("CognateTable"):
+    if data.has_table("CognateTable"):
         for record in data.records("CognateTable"):
-            key, cognates = record.need("formReference"), record.need("cognatesetReference")
+            key, cognates = record.require("formReference"), record.require("cognatesetReference")
             if key not in forms:
                 raise record.error(f"the form {quote(key)} is not in the table of forms")
             _add_cognate(sets, covered, *forms[key], cognates)
@@ -272,6 +272,6 @@ def _to_cell(states: set[str] | None) -> Cell:
     return next(iter(states)) if len(states) == 1 else frozenset(states)
 
 
-def _natural(state: str) -> tuple[bool, Any]:
+def _natural_sort_key(state: str) -> tuple[bool, Any]:
     """Sort numbers before text."""
     return (False, int(state)) if state.isascii() and state.isdigit() and len(state) < 20 else (True, state)

@@ -52,7 +52,7 @@ def describe_copies(columns: Sequence[Column]) -> list[str]:
         later: first
         for first, *others in groups
         for later in others
-        if _surprise(_column_values(columns[first])) >= least
+        if _surprisal(_column_values(columns[first])) >= least
     }
     for of_kind in (real, categorical):
         if len(of_kind) <= _MAX_PAIRWISE_COLUMNS:
@@ -80,12 +80,12 @@ def _group_equal_real(columns: Sequence[tuple[int, RealColumn]]) -> Iterator[lis
     by_position = dict(columns)
     keys = []
     for j, column in columns:
-        holes = hashlib.blake2b(np.packbits(np.isnan(column.values)).tobytes(), digest_size=8).digest()
-        keys.append((holes, abs(float(np.sum(_standardise_filled(column) * direction))), j))
+        missing_digest = hashlib.blake2b(np.packbits(np.isnan(column.values)).tobytes(), digest_size=8).digest()
+        keys.append((missing_digest, abs(float(np.sum(_standardise_filled(column) * direction))), j))
     keys.sort()
     group = [keys[0][2]]
-    for (holes, place, _), (next_holes, next_place, j) in pairwise(keys):
-        near = holes == next_holes and next_place - place <= 10 * _ROUNDING * math.sqrt(n)
+    for (missing_digest, place, _), (next_digest, next_place, j) in pairwise(keys):
+        near = missing_digest == next_digest and next_place - place <= 10 * _ROUNDING * math.sqrt(n)
         if near and _are_equal(_standardise_filled(by_position[group[0]]), _standardise_filled(by_position[j])):
             group.append(j)
             continue
@@ -132,8 +132,8 @@ def _add_partial_copies(copies: dict[int, int], columns: Sequence[tuple[int, Col
             if first in copies or np.array_equal(observed[first], observed[later]) or not both.any():
                 continue
             a, b = cells[first][both], values[both]
-            equal = _are_linear(a, b) if real else _are_renamed(a, b)
-            if equal and _surprise(a) >= least:
+            equal = _are_linear(a, b) if real else _have_same_groups(a, b)
+            if equal and _surprisal(a) >= least:
                 copies[later] = first
                 break
 
@@ -158,13 +158,13 @@ def _are_linear(a: FloatArray, b: FloatArray) -> bool:
     return apart <= least
 
 
-def _are_renamed(a: FloatArray, b: FloatArray) -> bool:
+def _have_same_groups(a: FloatArray, b: FloatArray) -> bool:
     """Return whether complete columns of codes group the rows in the same way."""
     n_pairs = len(np.unique(np.column_stack([a, b]), axis=0))
     return n_pairs == len(np.unique(a)) == len(np.unique(b))
 
 
-def _surprise(cells: FloatArray) -> float:
+def _surprisal(cells: FloatArray) -> float:
     """Return minus the log probability that a column with the same values in random order equals this one."""
     counts = np.unique(cells[~np.isnan(cells)], return_counts=True)[1].tolist()
     return math.lgamma(sum(counts) + 1) - sum(math.lgamma(n + 1) for n in counts)

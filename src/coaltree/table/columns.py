@@ -1,6 +1,6 @@
 """Columns of a table: real ones as floats, categorical ones as codes.
 
-`read_columns` reads the rows of a fit, `read_known` new rows with the categories of the fit.
+`read_columns` reads the rows of a fit, `read_with_categories` new rows with the categories of the fit.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def read_columns(
     if row_names is not None:
         source = replace(source, row_names=_check_row_names(row_names, source.n_rows))
     if categories is not None:
-        return read_known(source, categories)
+        return read_with_categories(source, categories)
     roles = resolve_roles(categorical_features, source.names)
     columns: list[Column] = []
     identifiers: list[str] = []
@@ -225,7 +225,7 @@ def read_columns(
     return Table(tuple(columns), source.n_rows, source.row_names, tuple(remarks))
 
 
-def read_known(
+def read_with_categories(
     source: Source,
     categories: Mapping[str, Sequence[Category]],
     unseen: Literal["missing", "error"] = "missing",
@@ -569,14 +569,14 @@ def _entry_kind(entry: object) -> str:
 
 # ------------------------------------------------------------------------------------------------- categories
 
-Meaning: TypeAlias = float | str | None
+CanonicalValue: TypeAlias = float | str | None
 
 
 def category_finder(known: Sequence[Category]) -> Callable[[Category], int]:
     """Return a function that finds a value among known categories, whatever its type.
 
     A column may be text in one file, and numbers or booleans in another that holds nothing else. Two texts are the same
-    category only letter by letter: 7 and 007 may be two.
+    category only if all letters agree: 7 and 007 may be two categories.
 
     Parameters
     ----------
@@ -590,21 +590,21 @@ def category_finder(known: Sequence[Category]) -> Callable[[Category], int]:
     """
     by_value = {value: code for code, value in enumerate(known)}
     by_text = {str(value): code for code, value in enumerate(known)}
-    by_meaning: dict[tuple[bool, Meaning], int] = {}
+    by_canonical: dict[tuple[bool, CanonicalValue], int] = {}
     for code, value in enumerate(known):
-        by_meaning.setdefault((isinstance(value, str), _to_meaning(value)), code)
+        by_canonical.setdefault((isinstance(value, str), _canonical_value(value)), code)
 
     def find(value: Category) -> int:
         code = by_value.get(value, by_text.get(str(value), -1))
-        meaning = _to_meaning(value)
-        if code >= 0 or meaning is None:
+        canonical = _canonical_value(value)
+        if code >= 0 or canonical is None:
             return code
-        return by_meaning.get((not isinstance(value, str), meaning), -1)
+        return by_canonical.get((not isinstance(value, str), canonical), -1)
 
     return find
 
 
-def _to_meaning(value: Category) -> Meaning:
+def _canonical_value(value: Category) -> CanonicalValue:
     """Return an equal value for a number and its text, and for a boolean and its text; None for other text."""
     text = str(value).lower()
     if text in ("true", "false"):

@@ -101,11 +101,11 @@ def check_text(data: bytes, source: str, delimiter: str | None) -> DelimitedText
         raise InputError(f"{source} is empty: a table needs a header and at least one row.")
     unnamed = None
     if not names[0].strip():
-        unnamed = names[0] = _name_unnamed([name.strip() for name in names])
+        unnamed = names[0] = _default_column_name([name.strip() for name in names])
     for j, name in enumerate(names):
         # Some programs end every line with a delimiter.
         if not name.strip() and _is_empty_column(data, delimiter, j):
-            names[j] = _name_unnamed([name.strip() for name in names], j)
+            names[j] = _default_column_name([name.strip() for name in names], j)
     header = _check_header(names, source)
     n_lines, n_blank = _check_rows(data, delimiter, header, source)
     if n_lines == 1:
@@ -227,7 +227,7 @@ def _is_empty_column(data: bytes, delimiter: str, column: int) -> bool:
         return False
 
 
-def _name_unnamed(others: Container[str], column: int = 0) -> str:
+def _default_column_name(others: Container[str], column: int = 0) -> str:
     """Name a column without a name, as pandas does."""
     name, times = f"Unnamed: {column}", 0
     while name in others:
@@ -456,11 +456,11 @@ def _find_type(polars: Any, column: Any) -> Any:
         if numbers.null_count() == n_missing:
             return numbers
     lower = column.str.to_lowercase()
-    if _all(lower.is_in(["true", "false"])):
+    if _holds_in_all(lower.is_in(["true", "false"])):
         return (lower == "true").alias(column.name)
-    if _all(column.str.contains(_DATE)):
+    if _holds_in_all(column.str.contains(_DATE)):
         times = column.str.to_date("%Y-%m-%d", strict=False)
-    elif _all(column.str.contains(_DATETIME)):
+    elif _holds_in_all(column.str.contains(_DATETIME)):
         times = _read_datetimes(polars, column)
     else:
         return column
@@ -482,7 +482,7 @@ def _to_utc(text: str) -> dt.datetime | None:
         return None
 
 
-def _all(mask: Any) -> bool:
+def _holds_in_all(mask: Any) -> bool:
     """Return whether a mask holds in all observed cells."""
     return bool(mask.fill_null(True).all())
 
@@ -492,10 +492,10 @@ def _has_decimal_commas(column: Any, delimiter: str) -> bool:
         return False
     cells = column.drop_nulls()
     commas = cells.filter(cells.str.contains(",", literal=True))
-    if commas.is_empty() or not _all(cells.str.contains(_DECIMAL_COMMA) & cells.str.contains(r"\d")):
+    if commas.is_empty() or not _holds_in_all(cells.str.contains(_DECIMAL_COMMA) & cells.str.contains(r"\d")):
         return False
     # Between semicolons a comma is decimal. Between tabs, 1,250 may also be one thousand two hundred and fifty.
-    return delimiter == ";" or not _all(commas.str.contains(_GROUPED_BY_COMMAS))
+    return delimiter == ";" or not _holds_in_all(commas.str.contains(_GROUPED_BY_COMMAS))
 
 
 def _is_grouped(polars: Any, dtype: Any, column: Any, delimiter: str) -> bool:
@@ -505,9 +505,9 @@ def _is_grouped(polars: Any, dtype: Any, column: Any, delimiter: str) -> bool:
     cells = column.drop_nulls()
     return (
         # The first cells decide for most columns.
-        _all(cells.head(N_SAMPLE_RECORDS).str.contains(_GROUPED_BY_POINTS))
+        _holds_in_all(cells.head(N_SAMPLE_RECORDS).str.contains(_GROUPED_BY_POINTS))
         and bool(cells.str.contains(".", literal=True).any())
-        and _all(cells.str.contains(_GROUPED_BY_POINTS))
+        and _holds_in_all(cells.str.contains(_GROUPED_BY_POINTS))
         and not bool(cells.str.contains(r"^[+-]?0\.").any())
     )
 

@@ -15,7 +15,7 @@ from .._validation import quote
 from ..errors import InputError, InputWarning
 from .cells import Category, FloatArray, IntArray, is_set
 from .column_warnings import describe_copies, describe_tails
-from .columns import RealColumn, Table, read_known
+from .columns import RealColumn, Table, read_with_categories
 from .inputs import Source, array_names, open_source
 from .labels import count, listing, row_label
 from .limits import MAX_RAW_NUMBER
@@ -403,7 +403,7 @@ def read_new_rows(
             )
         positions = source.positions
     known = replace(source, names=encoding.column_names, positions=positions)
-    return read_known(known, encoding.categories_by_name, unseen)
+    return read_with_categories(known, encoding.categories_by_name, unseen)
 
 
 def _match_by_name(source: Source, encoding: Encoding) -> bool:

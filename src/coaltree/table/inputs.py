@@ -142,7 +142,7 @@ class FrameKind(NamedTuple):
     index: Any = None
 
     @classmethod
-    def of(cls, X: Any) -> Self:
+    def from_table(cls, X: Any) -> Self:
         """Return the kind of a table."""
         frame = to_narwhals(X)
         return cls() if frame is None else cls(frame.implementation.value, nw.maybe_get_index(frame))
@@ -193,7 +193,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
     check_table_size(*shape)
 
 
-def _one_dimensional(values: object) -> InputError:
+def _one_dimensional_error(values: object) -> InputError:
     return InputError(
         f"Expected 2D array, got 1D array instead:\narray={shorten(str(values))}.\nReshape your data either using "
         "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a "
@@ -207,7 +207,7 @@ def _one_dimensional(values: object) -> InputError:
 def _open_frame(X: Any) -> Source | None:
     """Open a frame that narwhals supports; None for anything else."""
     if isinstance(nw.from_native(X, series_only=True, pass_through=True), nw.Series):
-        raise _one_dimensional(X)
+        raise _one_dimensional_error(X)
     # The `columns` of pyarrow are the data. Only pyarrow is asked for `column_names`: pandas has columns as attributes.
     is_arrow = type(X).__module__.startswith("pyarrow")
     labels = getattr(X, "column_names" if is_arrow else "columns", None)
@@ -324,7 +324,7 @@ def _open_array(X: Any) -> Source:
             "single sample."
         )
     if values.ndim == 1 and values.dtype.names is None:
-        raise _one_dimensional(values)
+        raise _one_dimensional_error(values)
     if values.dtype.names is not None:
         raise InputError("X is a structured array: pass it as a frame, for example pandas.DataFrame(X).")
     if values.ndim > 2:
@@ -386,7 +386,7 @@ def list_to_array(rows: Sequence[Any]) -> NDArray[Any]:
     """Return an object array, in which each column keeps the types of its cells."""
     is_row = [isinstance(row, list | tuple) or getattr(row, "ndim", 0) > 0 for row in rows]
     if not any(is_row):
-        raise _one_dimensional(list(rows))
+        raise _one_dimensional_error(list(rows))
     if not all(is_row):
         i = is_row.index(False)
         raise InputError(f"X is a list of rows, but its entry {i} is {quote(rows[i])} and not a row.")

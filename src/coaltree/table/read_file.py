@@ -316,7 +316,7 @@ def read_parquet(polars: Any, file: TableFile) -> Any:
 
 
 @contextlib.contextmanager
-def _hold_error_output() -> Iterator[None]:
+def _suppress_error_output() -> Iterator[None]:
     """Drop what a block writes to standard error if it fails: a panic of polars prints a traceback of its own there."""
     try:
         saved = os.dup(2)
@@ -339,7 +339,7 @@ def _hold_error_output() -> Iterator[None]:
 
 def _read_parquet_bytes(polars: Any, data: bytes, source: str) -> Any:
     try:
-        with _hold_error_output():
+        with _suppress_error_output():
             frame = polars.read_parquet(data)
     except (KeyboardInterrupt, MemoryError):
         raise
@@ -513,7 +513,7 @@ def read_file(
     first = frame.columns[0]
     if first in names and first not in declared:
         column = get_column(frame, first)
-        if id_column != "" and _numbers_the_rows(column):
+        if id_column != "" and _is_row_number(column):
             _warn_row_numbers(first, column, file.name)
         if id_column is None and len(names) > 1 and _is_nearly_distinct(polars, column):
             _warn_nearly_distinct(first, column, file.name)
@@ -616,7 +616,7 @@ def _is_nearly_distinct(polars: Any, column: Any) -> bool:
     return not _looks_numeric(polars, observed)
 
 
-def _numbers_the_rows(column: Any) -> bool:
+def _is_row_number(column: Any) -> bool:
     """Return whether a column holds consecutive integers."""
     if not column.dtype.is_integer() or len(column) < MIN_NUMBERED_ROWS or column.null_count():
         return False

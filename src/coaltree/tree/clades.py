@@ -284,7 +284,7 @@ class ConditionalClades:
             scores = best[parts].sum(axis=1)
             # Equal products of shares differ by rounding.
             equal = parts[scores > scores.max() - ROUNDING].tolist()
-            choice[node] = min(equal, key=lambda split: _rank(self._masks[split[0]], self._masks[split[1]]))
+            choice[node] = min(equal, key=lambda split: _split_order(self._masks[split[0]], self._masks[split[1]]))
             interior.extend(part for part in choice[node] if part >= n)
         # Order by size, then by rows, so that the numbers of the merges do not depend on the order of the sample.
         interior.sort(key=lambda node: (self._masks[node].bit_count(), _rows(self._masks[node])))
@@ -436,7 +436,7 @@ def _rows(mask: int) -> list[int]:
     return rows
 
 
-def _rank(a: int, b: int) -> tuple[int, list[int]]:
+def _split_order(a: int, b: int) -> tuple[int, list[int]]:
     """Return the size and the rows of the part without the first row; see :meth:`ConditionalClades.best_tree`."""
     first = (a | b) & -(a | b)
     part = b if a & first else a

@@ -237,7 +237,7 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
     nodes: list[int] = []
     highs: list[float] = []
     lows: list[float] = []
-    opened: list[int] = []  # number of complete nodes where each parenthesis opens
+    open_counts: list[int] = []  # number of complete nodes where each parenthesis opens
     high = low = 0.0
     closed = False  # whether the label and length of a closed parenthesis come next
     place, match_at = 0, _NODE.match
@@ -254,7 +254,7 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
         else:
             if label is None:
                 return None
-            opened += [len(nodes)] * len(opening)
+            open_counts += [len(nodes)] * len(opening)
             if label[0] == "'":
                 label = label[1:-1].replace("''", "'")
             elif not preserve_underscores and "_" in label:
@@ -266,14 +266,14 @@ def _parse_plain(text: str, preserve_underscores: bool, tolerance: float) -> Par
         lows.append(low + length)
         closed = mark == ")"
         if closed:
-            if len(nodes) - opened.pop() != 2:
+            if len(nodes) - open_counts.pop() != 2:
                 return None
             right, left = nodes.pop(), nodes.pop()
             children += (left, right)
             high, low = max(highs.pop(), highs.pop()), min(lows.pop(), lows.pop())
             heights.append(high)
     rest = _REST.fullmatch(text, place)
-    if not (rest and closed) or opened or nodes or not high < math.inf or high - low > tolerance * high:
+    if not (rest and closed) or open_counts or nodes or not high < math.inf or high - low > tolerance * high:
         return None
     if not 0 <= float(rest.group(1) or 0) < math.inf or "" in names or len(set(names)) < len(names):
         return None
@@ -307,7 +307,7 @@ class NewickParser:
         self.depths: list[float] = []
         self.shallowest: list[int] = []
         # For every open parenthesis: its position, and the complete nodes inside it as (node, branch length).
-        self.opened: list[tuple[int, list[tuple[int, float]]]] = []
+        self.open_parentheses: list[tuple[int, list[tuple[int, float]]]] = []
         # The current node, where it begins, and the length of its branch.
         self.node, self.node_place, self.length = 0, 0, 0.0
         self.seen = _NOTHING
@@ -327,7 +327,7 @@ class NewickParser:
             elif token == "(":
                 if self.seen != _NOTHING:
                     raise self.error(place, "The parenthesis '(' at {} follows a node; a comma is missing before it.")
-                self.opened.append((place, []))
+                self.open_parentheses.append((place, []))
             elif token == ":":
                 self.read_colon(place)
             elif token == ";":
@@ -403,7 +403,7 @@ class NewickParser:
 
     def read_separator(self, token: str, place: int) -> None:
         """Read a comma or a closing parenthesis: the node is complete."""
-        if not self.opened:
+        if not self.open_parentheses:
             if token == ")":
                 raise self.error(
                     place,
@@ -423,21 +423,21 @@ class NewickParser:
                 self.node_place,
                 f"The {what} at {{}} has no branch length; every node but the root needs one, as in '(a:1,b:1);'.",
             )
-        self.opened[-1][1].append((self.node, self.length))
+        self.open_parentheses[-1][1].append((self.node, self.length))
         if token == ",":
             self.seen = _NOTHING
         else:
-            self.node_place, members = self.opened.pop()
+            self.node_place, members = self.open_parentheses.pop()
             self.node = self.add_merge(members, self.node_place)
             self.seen = _CLOSED
 
     def read_end(self, place: int) -> None:
         """Read the semicolon, or the end of a text without one."""
         semicolon = place < len(self.text)
-        if self.opened:
+        if self.open_parentheses:
             ending = f"the tree ends at {self.locate(place)}" if semicolon else "the text ends"
             raise self.error(
-                self.opened[-1][0],
+                self.open_parentheses[-1][0],
                 f"Unbalanced parentheses: {ending}, but '(' at {{}} is still open; add the missing ')'.",
             )
         if not self.names:
@@ -503,7 +503,9 @@ class NewickParser:
                 "e.g. with dendropy's suppress_unifurcations().",
             )
         if len(members) > 2:
-            root_first = " (root an unrooted tree before that)" if len(members) == 3 and not self.opened else ""
+            root_first = (
+                " (root an unrooted tree before that)" if len(members) == 3 and not self.open_parentheses else ""
+            )
             raise self.error(
                 place,
                 f"There is a node with {len(members)} children at {{}}; only binary trees are read; resolve "

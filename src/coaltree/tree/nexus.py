@@ -265,7 +265,7 @@ class _NexusParser(NexusText):
         self.taxa: list[str] = []
         self.translate: dict[str, str] = {}
         # The leaf that each label in a tree stands for.
-        self.known: dict[str, str] = {}
+        self.leaf_by_label: dict[str, str] = {}
         self.order: tuple[str, ...] = ()
         self.trees: list[NexusTree] = []
         # Samples repeat trees, so each text is parsed once per translate table.
@@ -307,8 +307,8 @@ class _NexusParser(NexusText):
         if self.block == "trees":
             self.translate = {}
             self.read_texts = {}
-            self.known = {str(number): name for number, name in enumerate(self.taxa, 1)}
-            self.known |= {name: name for name in self.taxa}
+            self.leaf_by_label = {str(number): name for number, name in enumerate(self.taxa, 1)}
+            self.leaf_by_label |= {name: name for name in self.taxa}
 
     def read_taxa(self, place: int, end: int) -> None:
         """Read the names of all leaves."""
@@ -335,7 +335,7 @@ class _NexusParser(NexusText):
             self.translate[key] = label
             entry = []
         self.check_distinct(list(self.translate.values()), "translate table")
-        self.known = {name: name for name in (*self.taxa, *self.translate.values())} | self.translate
+        self.leaf_by_label = {name: name for name in (*self.taxa, *self.translate.values())} | self.translate
         self.read_texts = {}
 
     def check_distinct(self, names: list[str], where: str) -> None:
@@ -401,7 +401,7 @@ class _NexusParser(NexusText):
 
     def leaf_name(self, label: str, subject: str) -> str:
         """Return the name that a label in a tree stands for."""
-        name = self.known.get(label)
+        name = self.leaf_by_label.get(label)
         if name is None and self.translate:
             raise InputError(
                 f"{subject} has the leaf {excerpt(label)}, which is neither a key nor a name of the translate table; add it "

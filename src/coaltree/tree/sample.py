@@ -182,7 +182,7 @@ class TreeSample:
         distances = 2.0 * (n_merges - (has @ has.T).toarray())
         if normalized and n_merges > 1:
             distances /= 2 * (n_merges - 1)
-        result: FloatArray = distances[np.ix_(self._which, self._which)]
+        result: FloatArray = distances[np.ix_(self._tree_numbers, self._tree_numbers)]
         return result
 
     def topology_ess(self) -> float:
@@ -305,7 +305,7 @@ class TreeSample:
                 else:
                     j = int(tree.parents[j])
             heights.append(tree.heights[i])
-        return np.array(heights)[self._which]
+        return np.array(heights)[self._tree_numbers]
 
     def co_clustering(self, *, n_clusters: int | None = None, height: float | None = None) -> FloatArray:
         """Return the probability that two rows are in the same flat cluster.
@@ -337,7 +337,7 @@ class TreeSample:
         """Write the sample as a NEXUS file: a translate table and one weighted tree a line."""
         keys = [str(key) for key in range(1, self.n_leaves + 1)]
         texts = [newick.render(tree.children, tree.heights, keys) for tree in self._distinct]
-        rows = enumerate(zip(self._which.tolist(), self._weights.tolist(), strict=True))
+        rows = enumerate(zip(self._tree_numbers.tolist(), self._weights.tolist(), strict=True))
         return nexus.render(
             self.leaf_names, [(f"TREE_{k}", f"[&W {weight!r}] [&R] {texts[i]}") for k, (i, weight) in rows]
         )
@@ -410,12 +410,12 @@ class TreeSample:
         return self._distinct_index[0]
 
     @property
-    def _which(self) -> IntArray:
+    def _tree_numbers(self) -> IntArray:
         return self._distinct_index[1]
 
     @cached_property
     def _distinct_weights(self) -> FloatArray:
-        return np.asarray(np.bincount(self._which, weights=self._weights), dtype=np.float64)
+        return np.asarray(np.bincount(self._tree_numbers, weights=self._weights), dtype=np.float64)
 
     @cached_property
     def _clades(self) -> IntArray:
@@ -484,7 +484,7 @@ def _topology_ess(sample: TreeSample) -> float:
     n_merges = sample.n_leaves - 1
     index = np.full(len(shares), len(frequent))
     index[frequent] = np.arange(len(frequent))
-    clades = index[sample._clades][sample._which]
+    clades = index[sample._clades][sample._tree_numbers]
     ess = largest
     for n_batches in (count for count in _N_BATCHES if count * _MIN_TREES_PER_BATCH <= len(sample)):
         batches = np.arange(len(sample)) * n_batches // len(sample)
@@ -513,7 +513,7 @@ def co_clustering_matrix(sample: TreeSample, cut: Cut) -> FloatArray:
     """Return the probability that two rows are together; see :meth:`TreeSample.co_clustering`."""
     probabilities = np.zeros((sample.n_leaves, sample.n_leaves))
     total = 0.0
-    for tree, ratios, weight in _cases_to_cut(sample, by_ratio=given_rule(cut, for_trees=True) is None):
+    for tree, ratios, weight in _weighted_trees_to_cut(sample, by_ratio=given_rule(cut, for_trees=True) is None):
         labels = cut_tree(tree, cut, ratios)
         total += weight
         rows = np.argsort(labels, kind="stable")
@@ -527,7 +527,7 @@ def co_clustering_matrix(sample: TreeSample, cut: Cut) -> FloatArray:
     return probabilities
 
 
-def _cases_to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
+def _weighted_trees_to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tree, FloatArray, float]]:
     """Return the distinct trees to cut, with their ratios and total weights."""
     distinct = sample._distinct
     if not by_ratio:
@@ -540,7 +540,9 @@ def _cases_to_cut(sample: TreeSample, by_ratio: bool) -> list[tuple[Tree, FloatA
             "the sample with log_ratios."
         )
     cases: dict[tuple[int, bytes], tuple[Tree, FloatArray, float]] = {}
-    for i, ratios, weight in zip(sample._which.tolist(), sample.log_ratios, sample.weights.tolist(), strict=True):
+    for i, ratios, weight in zip(
+        sample._tree_numbers.tolist(), sample.log_ratios, sample.weights.tolist(), strict=True
+    ):
         key = i, ratios.tobytes()
         before = cases[key][2] if key in cases else 0.0
         cases[key] = distinct[i], ratios, before + weight
