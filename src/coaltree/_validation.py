@@ -100,6 +100,23 @@ def check_count(value: object, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_column_count(n_columns: object) -> int | None:
+    """Return the number of columns to simulate; None stays None."""
+    if n_columns is None:
+        return None
+    if isinstance(n_columns, bool) or not isinstance(n_columns, Integral) or n_columns < 1:
+        raise InputError(
+            f"n_columns is {quote(n_columns)}; it must be a whole number of columns of at least 1, or None."
+        )
+    return int(n_columns)
+
+
+def check_width(given: int, expected: int, source: str) -> None:
+    """Raise unless a table has as many columns as a process describes."""
+    if given != expected:
+        raise InputError(f"The table has {given} column(s), but {source} describes {expected}; the numbers must match.")
+
+
 def require_package(package: str, purpose: str, extra: str) -> None:
     """Raise unless an optional package is installed, and say how to install it.
 

@@ -22,7 +22,7 @@ from .._random import RandomState, as_generator
 from .._validation import check_count, quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process
-from ..process.validation import as_matrix
+from ..table.inputs import as_matrix
 from ..tree.coalescent import pair_counts, simulate_tree
 from ..tree.tree import Tree
 from .chain import Chain

@@ -37,7 +37,7 @@ from .._validation import quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process, log_recorded, merge_log_likelihoods
 from ..process.kernels.messages import Forest, set_log_norms
-from ..process.validation import as_matrix
+from ..table.inputs import as_matrix
 from ..tree.arrays import Merges, allocate_merges
 from ..tree.coalescent import log_prior
 from ..tree.tree import Tree

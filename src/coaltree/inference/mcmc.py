@@ -24,7 +24,7 @@ from .._random import RandomState, as_generator
 from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
 from ..process.base import ParameterSampler, Process, check_process
-from ..process.validation import as_matrix
+from ..table.inputs import as_matrix
 from ..tree.tree import Tree
 from .chain import MOVES, Chain, Sample, without_ties
 from .checkpoint import ChainCheckpoint, ChainRecord, add_resume_hint, fingerprint

@@ -36,7 +36,7 @@ from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
 from ..process.base import Process, check_process
 from ..process.kernels.messages import Forest
-from ..process.validation import as_matrix
+from ..table.inputs import as_matrix
 from ..tree.tree import Tree
 from .chain import room_for_chain
 from .checkpoint import add_resume_hint

@@ -22,6 +22,7 @@ from .._random import RandomState
 from .._validation import quote
 from ..errors import InputError
 from ..table.cells import Category
+from ..table.inputs import as_matrix
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree
 from .ascertainment import UnseenColumns
@@ -29,7 +30,6 @@ from .kernels.messages import Forest
 from .kernels.passes import climb
 from .layout import Columns, Messages, make_forest
 from .predictions import Predictions, Whitening
-from .validation import as_matrix
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import check_column_count, check_width
 from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import LARGEST, ColumnScale
@@ -32,7 +33,6 @@ from .gaussian_columns import (
 from .layout import GaussianMessages, Messages
 from .predictions import Whitening
 from .slice_sampling import positive_slice_step
-from .validation import check_column_count, check_width
 
 FloatArray = NDArray[np.float64]
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quote
 from ..errors import InputError
+from ..table.inputs import as_matrix
 from ..tree.coalescent import log_prior
 from ..tree.sample import TreeSample, check_trees, check_weights
 from ..tree.tree import Tree, check_tree
@@ -16,7 +17,6 @@ from .base import Process, WeightedTrees, check_process
 from .kernels.passes import meet, pass_up_and_down
 from .layout import read_messages
 from .predictions import Predictions
-from .validation import as_matrix
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._html import facts_html
 from .._random import RandomState, as_generator
-from .._validation import quote
+from .._validation import check_column_count, check_width, quote
 from ..errors import InputError
 from ..table.cells import Category
 from ..table.scaling import ColumnScale
@@ -19,7 +19,6 @@ from .ascertainment import UnseenColumns
 from .base import ParameterSampler, Process, WeightedTrees
 from .layout import Columns, Messages
 from .predictions import Predictions, Whitening
-from .validation import check_column_count, check_width
 
 FloatArray = NDArray[np.float64]
 

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._html import shorten_value
 from .._random import RandomState, as_generator
-from .._validation import quote
+from .._validation import check_column_count, check_width, quote
 from ..errors import InputError
 from ..table.cells import Category, is_valid_set, set_members
+from ..table.inputs import as_matrix
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
 from .ascertainment import ASCERTAINMENTS, UnseenColumns, draw_events
@@ -35,7 +36,6 @@ from .kernels.passes import draw_redraws, expected_redraws
 from .layout import Columns, Messages, SiteColumns, SiteMessages
 from .likelihood import Beliefs
 from .predictions import Predictions
-from .validation import as_matrix, check_column_count, check_width
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._random import RandomState, as_generator
-from .._validation import quote
+from .._validation import check_width, quote
 from ..errors import InputError
 from ..table.scaling import ColumnScale
 from ..tree.tree import Tree, check_tree
@@ -32,7 +32,6 @@ from .gaussian_columns import (
 from .layout import Columns, GaussianColumns, GaussianMessages, Messages
 from .predictions import Predictions
 from .slice_sampling import positive_slice_step
-from .validation import check_width
 
 FloatArray = NDArray[np.float64]
 

@@ -1,6 +1,7 @@
 """Tables of any kind as named columns of cells: frames of any library, arrays, lists of lists.
 
 This is the one place that converts them. `open_source` looks at the table; `Source.read` reads one column at a time.
+`as_matrix` reads a table that is already encoded as numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quote, shorten
 from ..errors import InputError, MissingDependencyError
@@ -133,6 +134,38 @@ def to_narwhals(X: Any) -> nw.DataFrame[Any] | None:
             f"The column names of the {type(X).__name__} cannot be read ({shorten(str(error))}): make them text."
         ) from None
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def as_matrix(X: ArrayLike) -> FloatArray:
+    """Return X as a new float matrix. NaN marks missing cells; other values must be finite."""
+    X = compute_dask(X)
+    try:
+        if hasattr(X, "isna") and hasattr(X, "to_numpy"):  # a pandas frame: pd.NA must be converted explicitly
+            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif hasattr(X, "to_numpy"):
+            X = X.to_numpy()
+        given = np.asarray(X)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        with np.errstate(over="ignore"):  # longer floats become infinite, which is reported below
+            matrix = np.array(given, dtype=np.float64)
+    except Exception as error:  # conversions of the objects in it may raise anything
+        raise InputError(
+            f"The table could not be read as numbers ({shorten(str(error))}). Pass real values or state codes, with NaN for "
+            "missing cells, or use CoalescentClustering, which encodes text and categories itself."
+        ) from None
+    if matrix.ndim != 2:
+        raise InputError(f"The table has {matrix.ndim} dimension(s); it must have two: rows and columns.")
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise InputError(f"The table has shape {matrix.shape}; it needs at least one row and one column.")
+    infinite = np.argwhere(np.isinf(matrix))
+    if len(infinite):
+        row, column = infinite[0]
+        raise InputError(
+            f"{len(infinite)} cell(s) are infinite, the first in row {row}, column {column}; cells must be finite numbers "
+            "or NaN for missing. Replace infinities by NaN or by a large finite value."
+        )
+    return matrix
 
 
 class FrameKind(NamedTuple):
