@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import coaltree as ct
 from coaltree._cut import Cut
-from coaltree.errors import InputError
+from coaltree.errors import InputError, InputWarning
 from coaltree.inference.flat_clusters import find_stray_rows, flat_clusters, min_cluster_rows, natural_cut
 from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, number_clusters, resolution_to_height
 from coaltree.workflow.processes import RATE
@@ -420,3 +420,24 @@ def test_probabilities_of_clusters_are_at_most_one():
         assert probabilities.max() <= 1
         np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
         assert model.place(X).cluster_probability.max() <= 1
+
+
+@pytest.mark.parametrize("n_far", [1, 2])
+def test_few_rows_far_from_all_others_are_named(n_far):
+    """In all five columns, so that no single column is to blame. Four such rows are a cluster of their own."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    X[:n_far] += 20
+    with pytest.warns(InputWarning, match="far from all others") as caught:
+        model = ct.CoalescentClustering().fit(X)
+    assert [str(warning.message) for warning in caught] == model.remarks_
+    assert len(model.remarks_) == 1
+    assert all(f"'{row}'" in model.remarks_[0] for row in range(n_far))
+    assert f"'{n_far}'" not in model.remarks_[0]
+    labels = model.cut(assign_outliers=False)
+    np.testing.assert_array_equal(np.flatnonzero(labels < 0), np.arange(n_far))
+
+
+def test_noise_has_no_row_that_is_far_from_all_others():
+    for seed in range(5):
+        assert ct.CoalescentClustering().fit(np.random.default_rng(seed).standard_normal((60, 4))).remarks_ == []

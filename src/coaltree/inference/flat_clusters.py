@@ -83,6 +83,25 @@ def _without_outliers(tree: Tree, min_size: int) -> int:
     return node
 
 
+def find_outliers(tree: Tree, min_size: int) -> IntArray:
+    """Return the rows of groups that are too small for clusters and split off far above all clusters.
+
+    Parameters
+    ----------
+    tree : Tree
+    min_size : int
+        Minimum size of a cluster.
+
+    Returns
+    -------
+    ndarray of int
+        Sorted; empty for small tables, in which a single row may well be far from the others.
+    """
+    if tree.n_leaves < MIN_STRAY_TABLE:
+        return np.empty(0, dtype=np.intp)
+    return np.setdiff1d(np.arange(tree.n_leaves), tree.leaves_below(_without_outliers(tree, min_size)))
+
+
 class NaturalCut(NamedTuple):
     """The default height of a cut, and the reason for it."""
 

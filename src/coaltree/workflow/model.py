@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from .._cut import DEFAULT_RESOLUTION, Cut, change_cut, check_cut, describe_cut, given_rule
 from ..errors import InputError
-from ..inference.flat_clusters import NaturalCut, find_small_groups, flat_clusters, min_cluster_rows, natural_cut
+from ..inference.flat_clusters import (
+    NaturalCut,
+    find_outliers,
+    find_small_groups,
+    flat_clusters,
+    min_cluster_rows,
+    natural_cut,
+)
 from ..inference.greedy import GreedyResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.results import MCMCResult
@@ -29,7 +36,7 @@ from ..process.predictions import Predictions
 from ..table.cells import Category
 from ..table.columns import RealColumn, Table
 from ..table.encoding import Encoding, encode, read_new_rows
-from ..table.labels import count
+from ..table.labels import count, listing
 from ..tree.cut import cut_by_agreement, resolution_to_height
 from ..tree.edit import ancestor, without_leaves
 from ..tree.sample import TreeSample, co_clustering_matrix
@@ -198,7 +205,18 @@ class FittedModel:
                     f"rows (min_cluster_size={cut.min_cluster_size:g}): there are no "
                     f"{'' if n_clusters is None else f'{n_clusters} '}clusters of that size. Decrease it."
                 ]
-        if n_clusters is None or cut.min_cluster_size >= 1 or self.sample is not None:
+        if self.sample is not None:
+            return []
+        if given_rule(cut) is None and cut.assign_outliers:
+            outliers = find_outliers(self.tree, min_cluster_rows(cut.min_cluster_size, n_rows))
+            if not len(outliers):
+                return []
+            names = listing([self.tree.leaf_names[row] for row in outliers.tolist()])
+            return [
+                f"{count(len(outliers), 'row is', 'rows are')} far from all others: {names}. The clusters include "
+                f"{'it' if len(outliers) == 1 else 'them'}; with assign_outliers=False the label is -1."
+            ]
+        if n_clusters is None or cut.min_cluster_size >= 1:
             return []
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, n_clusters)
         sizes = find_small_groups(self.tree, min_size, n_clusters)
