@@ -103,7 +103,7 @@ def test_cells_that_are_dropped_are_missing_cells():
     """Of a table of states every replicate is the table with some of its cells left out."""
     X, found = table("multinomial", n=25)
     lineages = averaging._last_lineages(found.tree, found.process.forest(X, len(X)), len(X))
-    forest = averaging._copy_of(lineages.forest, slice(len(X)), len(X))
+    forest = averaging._copy_forest(lineages.forest, slice(len(X)), len(X))
     averaging._perturb(forest, lineages, np.random.default_rng(0), 1.0, 1.0)
     message = read_messages(forest, slice(len(X)))[0].message
     start = read_messages(forest, slice(len(X)))[0].start
@@ -127,7 +127,7 @@ def test_means_move_as_if_every_leaf_below_had_moved(kind, missing):
     lineages = averaging._last_lineages(found.tree, found.process.forest(X, n), m)
     rng, moved = np.random.default_rng(1), []
     for _ in range(runs):
-        forest = averaging._copy_of(lineages.forest, slice(m), m)
+        forest = averaging._copy_forest(lineages.forest, slice(m), m)
         averaging._perturb(forest, lineages, rng, jitter, 1.0)
         moved.append(np.asarray(forest.mean).copy())
     noise = np.broadcast_to(PROCESSES[kind].noise, X.shape[1])
