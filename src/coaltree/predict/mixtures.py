@@ -30,9 +30,7 @@ MAX_NEW_COMPONENTS = 100_000  # added in one step, and room made for all of them
 class Components(NamedTuple):
     """Components of the mixtures of cells, sorted by cell."""
 
-    cells: (
-        IntArray  # twice the index into the flattened rows x real columns, plus 1 if it is a component of normal scores
-    )
+    cells: IntArray  # twice the index into the flattened rows x real columns; plus 1 for components of normal scores
     weights: FloatArray
     means: FloatArray
     variances: FloatArray
