@@ -74,6 +74,7 @@ _CONSTRAINTS: dict[str, Constraint] = {name: rule.constraint for name, rule in C
     "assign_outliers": FLAG,
 }
 DEFAULT_WORDS = {
+    "one row": "because there is one row",
     "gap": "separated by a gap in the heights of the tree",
     "no structure": "because the heights of the tree show no structure",
     "no structure within": "with no structure in the heights of the tree within them",

@@ -106,7 +106,7 @@ class NaturalCut(NamedTuple):
     """The default height of a cut, and the reason for it."""
 
     height: float
-    reason: Literal["gap", "no structure", "no structure within", "default resolution"]
+    reason: Literal["one row", "gap", "no structure", "no structure within", "default resolution"]
 
 
 def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int = 10) -> NaturalCut:
@@ -137,6 +137,8 @@ def natural_cut(tree: Tree, min_size: int, default_height: float, n_columns: int
     >>> natural_cut(tree, 1, 1.6)
     NaturalCut(height=0.02, reason='gap')
     """
+    if tree.n_leaves == 1:
+        return NaturalCut(math.inf, "one row")
     heights = split_heights(tree, min_size)
     ratios = heights[:-1] / np.maximum(heights[1:], np.finfo(float).tiny)
     for min_ratio, min_height, max_splits in (

@@ -155,7 +155,7 @@ class FittedModel:
         """The rule that decided on the clusters.
 
         One of `CUT_RULES` if the user gave it; "likelihood ratio" for a sample; otherwise "gap" if the heights of the tree show
-        a clear one, "no structure", "no structure within", or "default resolution".
+        a clear one, "one row", "no structure", "no structure within", or "default resolution".
         """
         rule = given_rule(self.cluster_settings)
         if rule is not None:
