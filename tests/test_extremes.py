@@ -8,6 +8,7 @@ import pytest
 import coaltree as ct
 from coaltree._parameters import Rule
 from coaltree.errors import InputError
+from coaltree.table.scaling import ColumnScale
 
 RULES = get_args(Rule)
 
@@ -107,3 +108,12 @@ def test_a_crowd_of_identical_rows():
         result = ct.greedy(np.repeat(X, 3, axis=0), ct.Brownian())
     assert np.all(result.tree.merge_heights[:20] == 0)
     assert np.isfinite(result.log_joint)
+
+
+def test_codes_beside_the_largest_numbers_stay_finite():
+    """Without a warning, which would be an error here. What is not known stays infinite."""
+    largest = np.finfo(float).max
+    scale, _ = ColumnScale.fit(np.array([-largest, 0.0, largest]), True)
+    np.testing.assert_array_equal(
+        scale.decode(np.array([-9.0, 9.0, np.inf, np.nan])), [-largest, largest, np.inf, np.nan]
+    )

@@ -201,10 +201,12 @@ class ColumnScale(NamedTuple):
 
     def decode(self, encoded: FloatArray) -> FloatArray:
         """Return values in the units of the table. Quantiles map to quantiles; means do not map to means."""
-        if self.power is None:
-            return np.asarray(self.center + self.scale * encoded)
         with np.errstate(over="ignore"):
-            return self.power.invert(self.center + self.scale * encoded)
+            values = np.asarray(self.center + self.scale * encoded)
+            if self.power is not None:
+                return self.power.invert(values)
+        # Beside the largest numbers a code may stand for one beyond all numbers.
+        return np.where(np.isinf(values) & np.isfinite(encoded), np.copysign(LARGEST, values), values)
 
     def decode_moments(self, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of values with Gaussian codes; exact for all codes without power transform."""
