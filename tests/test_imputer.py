@@ -1,6 +1,7 @@
 """CoalescentImputer: what is filled, what is left alone, and whether its intervals keep their word."""
 
 import datetime as dt
+import math
 import pickle
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference import posterior_draws
+from coaltree.predict.cells import RealCells
 from named import refused
 
 pytestmark = [
@@ -652,3 +654,10 @@ def test_intervals_cover_what_they_say(kind, n_real, n_tables):
     assert len(inside) > 900
     message = f"{100 * inside.mean():.1f} % of {len(inside)} cells; of each table {each} %"
     assert 0.87 <= inside.mean() <= 0.93, message
+
+
+@pytest.mark.parametrize("level", ["a", None, [0.5, 0.9], 0, 1, 90, math.nan, True])
+def test_levels_that_are_no_probabilities(level):
+    cells = RealCells(np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
+    with refused("level number between 0 and 1"):
+        cells.interval(level)

@@ -115,7 +115,7 @@ class CoalescentImputer(TransformerMixin, CoalescentEstimator, ImputationSetting
         -------
         Predictive
             By column: ``predictive["height"].sd``, ``predictive["height"].interval(0.9)``,
-            ``predictive["colour"].probability``, and which cells are missing.
+            ``predictive["colour"].probability``, and which cells are missing. Dates are in days since 1970-01-01.
         """
         rows = self._read_rows(X)
         positions, predictions = self._cells(rows, quantiles=True)

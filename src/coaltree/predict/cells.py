@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._html import first_rows, rows_html, shorten_value
-from .._validation import quote
-from ..errors import InputError
+from .._parameters import check_parameter
 from ..table.cells import Category
 from ..table.scaling import LARGEST
 from .mixtures import DEVIATES
@@ -79,8 +78,7 @@ class RealCells:
         belong to one of several clusters, the interval spans them, also where no values are between them. Beyond a level of
         0.999 the tails are taken to be Gaussian.
         """
-        if not 0 < level < 1:
-            raise InputError(f"level is {quote(level)}; it must be a number between 0 and 1.")
+        check_parameter("level", level)
         deviate = float(ndtri(0.5 + 0.5 * level))
         return self._quantile(-deviate), self._quantile(deviate)
 

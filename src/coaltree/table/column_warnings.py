@@ -14,7 +14,7 @@ from .._validation import quote
 from .cells import FloatArray, IntArray
 from .columns import CategoricalColumn, Column, RealColumn, Table
 from .labels import count, row_label
-from .scaling import ColumnScale, moments, standardise
+from .scaling import MAX_STANDARDISED, ColumnScale, moments, standardise
 
 # Standardised values that differ by less are equal up to rounding, even in single precision.
 _ROUNDING = 1e-6
@@ -252,6 +252,8 @@ def _describe_cells(tail: _ExtremeCells, row_names: Sequence[str] | None) -> str
 
 
 def _format_distance(distance: float) -> str:
+    if distance >= MAX_STANDARDISED:  # where codes end
+        return f"more than {MAX_STANDARDISED:g}"
     return f"{distance:.2g}" if distance < 10 or distance >= 1e6 else f"{distance:,.0f}"
 
 
