@@ -895,7 +895,10 @@ def test_many_such_columns_are_told_in_one_sentence():
     names = [f"<b>{j}</b>" for j in range(7)]
     (remark,) = remarks_of(pd.DataFrame(values, columns=names, index=[f"r{i}" for i in range(30)]))
     assert remark.startswith("Cells are extreme in columns '<b>0</b>' (-1e+300 in row 0 ('r0'), ")
-    assert "'<b>4</b>' (-1e+300 in row 4 ('r4'), 1e+150 standard deviations from the other rows), and 2 more" in remark
+    assert (
+        "'<b>4</b>' (-1e+300 in row 4 ('r4'), more than 1e+150 standard deviations from the other rows), and 2 more"
+        in remark
+    )
     assert "Check them, " in remark
 
 
