@@ -205,6 +205,29 @@ def check_parameter(name: str, value: Any, constraint: Constraint | None = None)
         raise InputError(f"{name} is {quote(value)}; it must be {constraint.allowed}.")
 
 
+def check_chains(n_samples: Any, max_seconds: Any, n_heated: int, draw_parameters: bool) -> None:
+    """Raise if parameters of Markov chains, each of which is allowed, exclude each other.
+
+    Parameters
+    ----------
+    n_samples, max_seconds, n_heated, draw_parameters : object
+        As in `coaltree.mcmc`.
+
+    Raises
+    ------
+    InputError
+        With both values.
+    """
+    if n_heated and draw_parameters:
+        raise InputError(
+            f"n_heated is {n_heated}, and draw_parameters is True; heated chains need fixed parameters. Leave one of them out."
+        )
+    if max_seconds is not None and n_samples != "auto":
+        raise InputError(
+            f"max_seconds is {max_seconds:g}, and n_samples is {n_samples}; a time limit needs n_samples='auto'."
+        )
+
+
 def check_option(option: str, value: Any, constraint: Constraint | None = None) -> None:
     """Raise unless an option of a command has an allowed value; None stands for an option that was not given.
 

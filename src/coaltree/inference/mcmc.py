@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._parameters import check_parameter
+from .._parameters import check_chains, check_parameter
 from .._random import RandomState, as_generator
 from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
@@ -180,20 +180,13 @@ def mcmc(
         )
     if not isinstance(draw_parameters, bool | np.bool_):
         raise InputError(f"draw_parameters is {quote(draw_parameters)}; it must be True or False.")
-    check_parameter("n_heated", n_heated)
-    if n_heated and draw_parameters:
-        raise InputError(
-            f"n_heated is {n_heated}, and draw_parameters is True; heated chains need fixed parameters. Leave one of them out."
-        )
     matrix = as_matrix(X)
     n = len(matrix)
     automatic = isinstance(n_samples, str)
     check_parameter("n_samples", n_samples)
     check_parameter("max_seconds", max_seconds)
-    if max_seconds is not None and not automatic:
-        raise InputError(
-            f"max_seconds is {max_seconds:g}, and n_samples is {n_samples}; a time limit needs n_samples='auto'."
-        )
+    check_parameter("n_heated", n_heated)
+    check_chains(n_samples, max_seconds, n_heated, draw_parameters)
     limit = MAX_SECONDS if max_seconds is None else float(max_seconds)
     start = time.monotonic()
     first_check = next_check(warmup) if automatic else n_samples

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from .._cut import Cut, check_cut
-from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_parameter, optional
+from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_chains, check_parameter, optional
 from .._random import as_generator
 from .._validation import quote
 from ..errors import InputError
@@ -97,16 +97,7 @@ def check_settings(settings: Settings, n_rows: int) -> None:
             raise InputError(
                 f"{name} is {value}, and inference is {quote(settings.inference)}; {purpose} only with inference {owner!r}."
             )
-    if settings.n_heated and settings.draw_parameters:
-        raise InputError(
-            f"n_heated is {settings.n_heated}, and draw_parameters is True; heated chains need fixed parameters. Leave one of "
-            "them out."
-        )
-    if settings.max_seconds is not None and settings.n_samples != "auto":
-        raise InputError(
-            f"max_seconds is {settings.max_seconds:g}, and n_samples is {settings.n_samples}; a time limit needs "
-            "n_samples='auto'."
-        )
+    check_chains(settings.n_samples, settings.max_seconds, settings.n_heated, settings.draw_parameters)
     if isinstance(settings, ClusterSettings):
         check_cut(settings, n_rows)
         if settings.draw_parameters:
