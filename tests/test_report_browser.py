@@ -89,70 +89,36 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def pages(browser, folder):
-    """Open reports, and note whatever goes wrong in any of them."""
-    contexts, wrong = [], []
+def browser_page(browser):
+    """One page for all tests: a renderer that has compiled the scripts once shows the next report in a third of a second."""
+    context, wrong = browser.new_context(), []
+    context.route(re.compile("^http"), lambda route: route.abort())
+    page = context.new_page()
+    page.on("request", lambda request: None if request.url.startswith(OWN) else wrong.append(request.url))
+    page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url[:80]}"))
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    yield page, wrong
+    context.close()
 
-    def open_page(name, **options):
-        context = browser.new_context(**{"viewport": WINDOW, **options})
-        contexts.append(context)
-        context.route(re.compile("^http"), lambda route: route.abort())
-        page = context.new_page()
-        page.on("request", lambda request: None if request.url.startswith(OWN) else wrong.append(request.url))
-        page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url[:80]}"))
-        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+
+@pytest.fixture
+def opened(browser_page, folder):
+    """Return a function that opens a report anew; whatever goes wrong in the page fails the test."""
+    page, wrong = browser_page
+    wrong.clear()
+
+    def open_report(name="table.html", viewport=WINDOW, color_scheme="light"):
+        page.mouse.move(0, 0)
+        page.set_viewport_size(viewport)
+        page.emulate_media(color_scheme=color_scheme, media="screen")
         page.goto((folder / name).as_uri())
         page.wait_for_selector("#picture .main-svg", state="attached")
         return page
 
-    yield open_page, wrong
-    for context in contexts:
-        context.close()
-
-
-@pytest.fixture
-def opened(pages):
-    """Return a function that opens a report anew; whatever goes wrong in any page fails the test."""
-    open_page, wrong = pages
-    wrong.clear()
-    yield open_page
+    yield open_report
     assert wrong == []
-
-
-@pytest.fixture(scope="module")
-def known():
-    """Pages that are open, by the names of their reports."""
-    return {}
-
-
-@pytest.fixture
-def shared(opened, known):
-    """Return a function that shows a report as it is when it was just opened: opened once, and then put in order."""
-
-    def show(name="table.html"):
-        if name not in known:
-            known[name] = opened(name)
-        else:
-            put_in_order(known[name])
-        return known[name]
-
-    return show
-
-
-def put_in_order(page):
-    """Undo what the tests before did, as a reader would."""
-    page.set_viewport_size(WINDOW)
-    page.mouse.move(0, 0)
-    page.focus("#picture")
-    page.keyboard.press("Escape")
-    page.fill("#leaf", "")
-    page.press("#leaf", "Enter")
-    page.click("#unfold")
-    page.click("#reset")
-    page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0); document.getElementById('tip').hidden = true")
-    wait_until(page, "document.getElementById('picture').layout.shapes.length === 0")
 
 
 def wait_until(page, condition, seconds=30):
@@ -212,8 +178,8 @@ def see(page, point):
     page.evaluate("([x, y]) => window.scrollBy(0, y - 400)", point[:2])
 
 
-def test_it_opens_without_a_word(shared):
-    page = shared()
+def test_it_opens_without_a_word(opened):
+    page = opened()
     assert page.title() == HOSTILE[0]
     assert page.inner_text("h1") == HOSTILE[0]
     assert tips(page) == N
@@ -244,8 +210,8 @@ def test_the_policy_forbids_what_a_name_might_do(browser, folder):
     assert requests == []
 
 
-def test_names_are_shown_as_text(shared):
-    page = shared()
+def test_names_are_shown_as_text(opened):
+    page = opened()
     labels = page.evaluate("[...document.querySelectorAll('.ytick text')].map(t => t.textContent)")
     assert len(labels) == N
     assert "<script>alert(1)</script>" in labels
@@ -257,8 +223,8 @@ def test_names_are_shown_as_text(shared):
 
 
 @pytest.mark.parametrize("wanted", ["row 20", "ROW 20", HOSTILE[1]])
-def test_a_row_is_found(shared, wanted):
-    page = shared()
+def test_a_row_is_found(opened, wanted):
+    page = opened()
     page.fill("#leaf", wanted)
     page.press("#leaf", "Enter")
     wait_for_status(page, wanted)
@@ -278,16 +244,16 @@ def test_a_row_is_found(shared, wanted):
     )
 
 
-def test_a_row_that_is_not_there(shared):
-    page = shared()
+def test_a_row_that_is_not_there(opened):
+    page = opened()
     page.fill("#leaf", "unicorn")
     page.click("#search button")
     wait_for_status(page, "no row")
     wait_for_status(page, "unicorn")
 
 
-def test_finding_unfolds_and_zooms(shared):
-    page = shared()
+def test_finding_unfolds_and_zooms(opened):
+    page = opened()
     page.click("#fold")
     wait_for_tips(page, "=== 3")
     page.fill("#leaf", "row 20")
@@ -295,8 +261,8 @@ def test_finding_unfolds_and_zooms(shared):
     wait_for_tips(page, "> 3")
 
 
-def test_a_click_folds_a_clade_and_another_unfolds_it(shared):
-    page = shared()
+def test_a_click_folds_a_clade_and_another_unfolds_it(opened):
+    page = opened()
     see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
     x, y, node = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
     page.mouse.move(x, y)
@@ -313,8 +279,8 @@ def test_a_click_folds_a_clade_and_another_unfolds_it(shared):
     wait_until(page, f"document.getElementById('picture').dataset.tips == {N}")
 
 
-def test_the_keyboard_does_it_as_well(shared):
-    page = shared()
+def test_the_keyboard_does_it_as_well(opened):
+    page = opened()
     page.focus("#picture")
     page.keyboard.press("ArrowRight")
     wait_for_status(page, f"Clade of {N} leaves")
@@ -343,8 +309,8 @@ def test_everything_can_be_reached_by_tab(opened):
     assert [name for name in reached if name in wanted] == wanted
 
 
-def test_hovering_over_a_merge_tells_of_its_clade(shared):
-    page = shared()
+def test_hovering_over_a_merge_tells_of_its_clade(opened):
+    page = opened()
     see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
     x, y, _ = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
     page.mouse.move(x - 3, y)
@@ -357,8 +323,8 @@ def test_hovering_over_a_merge_tells_of_its_clade(shared):
     assert "elsewhere" in text
 
 
-def test_hovering_over_cells(shared):
-    page = shared()
+def test_hovering_over_cells(opened):
+    page = opened()
     place = """([row, axis]) => {
         const picture = document.getElementById('picture'), layout = picture._fullLayout, box = picture.getBoundingClientRect();
         const k = layout.yaxis.ticktext.indexOf(row);
@@ -385,24 +351,26 @@ def test_hovering_over_cells(shared):
             assert text.endswith(f"{column}: {value if column == 'cover' else f'{value:.6g}'}")
 
 
-def test_dark_light_and_print(opened, shared):
-    def paper(page):
+def test_dark_light_and_print(opened):
+    def paper():
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
-    light, dark = shared(), opened("table.html", color_scheme="dark")
-    assert paper(light) == "rgb(255, 255, 255)"
-    assert sum(map(int, paper(dark)[4:-1].split(","))) < 150
-    light.click("#theme")
-    assert paper(light) == paper(dark)
-    assert light.evaluate("document.getElementById('picture').layout.font.color") == "#e6e9ee"
-    light.click("#theme")
-    assert paper(light) == "rgb(255, 255, 255)"
+    page = opened(color_scheme="dark")
+    dark = paper()
+    assert sum(map(int, dark[4:-1].split(","))) < 150
     # on paper all is light and unfolded
-    dark.emulate_media(media="print")
-    wait_until(dark, "document.documentElement.dataset.theme === 'light'")
-    assert dark.evaluate("[...document.querySelectorAll('details')].every(d => d.open)")
-    dark.emulate_media(media="screen")
-    wait_until(dark, "document.documentElement.dataset.theme === 'dark'")
+    page.emulate_media(media="print")
+    wait_until(page, "document.documentElement.dataset.theme === 'light'")
+    assert page.evaluate("[...document.querySelectorAll('details')].every(d => d.open)")
+    page.emulate_media(media="screen")
+    wait_until(page, "document.documentElement.dataset.theme === 'dark'")
+    page = opened()
+    assert paper() == "rgb(255, 255, 255)"
+    page.click("#theme")
+    assert paper() == dark
+    assert page.evaluate("document.getElementById('picture').layout.font.color") == "#e6e9ee"
+    page.click("#theme")
+    assert paper() == "rgb(255, 255, 255)"
 
 
 @pytest.mark.parametrize("name", ["table.html", "many.html", "one.html"])
@@ -413,15 +381,15 @@ def test_a_phone(opened, name):
     wait_until(page, "document.documentElement.scrollWidth <= 320")
 
 
-def test_a_window_that_changes_its_width(shared):
-    page = shared()
+def test_a_window_that_changes_its_width(opened):
+    page = opened()
     page.set_viewport_size({"width": 500, "height": 800})
     wait_until(page, "document.querySelector('#picture .main-svg').getBoundingClientRect().width < 500")
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
 
 
-def test_many_leaves(shared):
-    page = shared("many.html")
+def test_many_leaves(opened):
+    page = opened("many.html")
     assert tips(page) == 50
     assert branches(page) == 98
     page.fill("#leaf", "1234")
@@ -436,8 +404,8 @@ def test_many_leaves(shared):
     assert f"clade of {sizes[0]:,} leaves" in page.inner_text("#status")
 
 
-def test_what_cannot_be_unfolded_is_said(shared):
-    page = shared("many.html")
+def test_what_cannot_be_unfolded_is_said(opened):
+    page = opened("many.html")
     page.click("#unfold")
     assert tips(page) == 50
     assert "a tree of 2,500 leaves is drawn by its oldest clades" in page.inner_text("#status")
@@ -446,13 +414,13 @@ def test_what_cannot_be_unfolded_is_said(shared):
     page.mouse.move(x, y)
     page.mouse.click(x, y)
     wait_until(page, "document.getElementById('status').innerText.includes('too large to draw; its leaves are ')")
-    page = shared()
+    page = opened()
     page.click("#unfold")
     assert page.inner_text("#status") == ""
 
 
-def test_the_mode_bar_covers_no_column_names(shared):
-    page = shared()
+def test_the_mode_bar_covers_no_column_names(opened):
+    page = opened()
     page.hover("#picture")
     boxes = page.evaluate(
         """[...document.querySelectorAll('#picture .modebar, .x2tick text, .x3tick text')].map(e => {
