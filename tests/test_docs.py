@@ -28,7 +28,7 @@ def pages_to_run():
     for page, blocks in BLOCKS.items():
         run = [block for block in blocks if block.reason is None]
         if run:
-            slow = any("smc" in block.text for block in run)
+            slow = any(re.search(r"\b(smc|mcmc)\b", block.text) for block in run)
             yield pytest.param(run, id=page, marks=[pytest.mark.slow] if slow else [])
 
 
