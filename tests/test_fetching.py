@@ -46,7 +46,8 @@ def web(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "bricks.csv").write_bytes(CONTENT)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # looks so often whether to stop
+        # looks a hundred times a second whether to stop
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         publish(monkeypatch, f"http://127.0.0.1:{server.server_port}/bricks.csv")
         Quiet.asked = 0
