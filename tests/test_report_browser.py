@@ -114,7 +114,7 @@ def opened(browser_page, folder):
         page.set_viewport_size(viewport)
         page.emulate_media(color_scheme=color_scheme, media="screen")
         page.goto((folder / name).as_uri())
-        page.wait_for_selector("#picture .main-svg", state="attached")
+        page.wait_for_selector("#picture[data-tips] .main-svg", state="attached")
         return page
 
     yield open_report

@@ -212,8 +212,11 @@ function draw() {
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: getComputedStyle(document.body).fontFamily, color: variable("--ink") },
   };
   const config = { displaylogo: false, responsive: false, doubleClick: false, modeBarButtons: [["zoom2d", "pan2d", "toImage"]], toImageButtonOptions: { filename: "tree", scale: 2 } };
-  Plotly.react(picture, traces, layout, config);
-  picture.dataset.tips = laid.tips.length;
-  picture.dataset.branches = 2 * laid.merges.length;
+  const tips = laid.tips.length, branches = 2 * laid.merges.length;
+  // The margins are final, and points where they will stay, only once the drawing is complete.
+  Plotly.react(picture, traces, layout, config).then(() => {
+    picture.dataset.tips = tips;
+    picture.dataset.branches = branches;
+  });
   return size;
 }
