@@ -371,7 +371,7 @@ def matrix():
 def test_an_estimator_takes_it(matrix, tmp_path):
     process = ct.Multinomial(ascertainment="variable")
     model = ct.CoalescentClustering(
-        inference="mcmc", n_samples=60, n_chains=2, categorical_process=process, draw_parameters=True, random_state=0
+        inference="mcmc", n_samples=30, n_chains=2, categorical_process=process, draw_parameters=True, random_state=0
     )
     with pytest.warns(InputWarning):
         model.fit(matrix)

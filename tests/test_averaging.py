@@ -49,8 +49,7 @@ def meeting_heights(tree):
     return squareform(cophenet(tree.to_linkage()))
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
-@pytest.mark.parametrize("most", [12, 60, 300])
+@pytest.mark.parametrize(("most", "missing"), [(12, False), (12, True), (60, False), (300, True)])
 @pytest.mark.parametrize("kind", PROCESSES)
 def test_result_is_a_tree_that_keeps_the_lower_merges(kind, most, missing):
     X, found = table(kind, missing=missing)

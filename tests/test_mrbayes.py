@@ -53,7 +53,7 @@ def test_enumeration_and_mrbayes_agree(dna, tmp_path):
     X = bases(4, 5) if dna else table(4, 5)
     truth = exact_posterior.integrals(X, ct.Multinomial(RATE, [[0.25] * 4 if dna else [0.5, 0.5]] * 5))
     options = {"bases": True, "start": ct.simulate_tree(4, 7)} if dna else {}
-    roots, clades = visited(X, 1000, 50, tmp_path, **options)
+    roots, clades = visited(X, 1000, 25, tmp_path, **options)
     p_values = [ttest_1samp(means(roots), sum(history.moment for history in truth.histories) / truth.evidence).pvalue]
     wanted = {}
     for children, mass, _ in truth.histories:

@@ -21,8 +21,17 @@ from coaltree.report.verdicts import verdicts
 from coaltree.tree.edit import without_leaves
 from report_pages import HOSTILE, Page, mixed_frame, odd, verdict
 
+
+@pytest.fixture(scope="module")
+def _single_rows(short_chains):
+    """Leave rows out one at a time, as reports on small tables do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held_out, "MAX_LEAVES", 20_000)
+        yield
+
+
 pytestmark = [
-    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.usefixtures("_single_rows"),
     pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning"),
 ]
 
