@@ -321,7 +321,7 @@ def test_draws_of_trees_and_parameters_return_the_prior(ascertainment):
 def test_unseen_columns_are_drawn_as_often_as_expected():
     X, process = table(4)
     process = process.replace(ascertainment="variable", noise=0.2)
-    unseen = Unseen.of(process, X)
+    unseen = Unseen.from_table(process, X)
     rng = np.random.default_rng(0)
     counts = np.mean([unseen.columns.draw_counts(FOUR.children, FOUR.heights, rng) for _ in range(4000)], axis=0)
     expected = unseen.columns.expected_counts(FOUR.children, FOUR.heights)

@@ -352,7 +352,7 @@ def test_predictive_density_and_missing_cells():
             density += mass.sum()
             first += mass @ said.mean[:, 1]
             second += mass @ (said.sd[:, 1] ** 2 + said.mean[:, 1] ** 2)
-    predictor = Predictor.of_trees([TREE], np.ones(1), X, process)
+    predictor = Predictor.from_trees([TREE], np.ones(1), X, process)
     assert math.exp(predictor.log_density(row)[0]) == pytest.approx(density, rel=0.01)
     cells = predictor.cells(row)
     mean = first / density
@@ -364,7 +364,7 @@ def test_predictive_density_and_missing_cells():
 def test_quantiles_of_missing_cells():
     """The distribution function at the quantiles, by components at the library's own points; scores in test_mixtures."""
     row = np.array([[0.2, np.nan]])
-    predictor = Predictor.of_trees([TREE], np.ones(1), X, ct.Brownian(noise=0.2))
+    predictor = Predictor.from_trees([TREE], np.ones(1), X, ct.Brownian(noise=0.2))
     groups = predictor.groups
     _, (posterior,) = groups.map_blocks(row, 1, lambda posterior: posterior)
     points = groups.predict_at(np.arange(len(groups.points.nodes)))

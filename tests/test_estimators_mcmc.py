@@ -128,7 +128,7 @@ def test_predictions_average_over_some_of_the_sampled_trees(fitted, table, tmp_p
     assert [draw.process.rate for draw in draws] == [rates[k] for k in places]
     rows = np.asarray(table)
     expected = [
-        Predictor.of_trees([d.tree], np.ones(1), d.X, d.process).log_density(standardized(table)) for d in draws
+        Predictor.from_trees([d.tree], np.ones(1), d.X, d.process).log_density(standardized(table)) for d in draws
     ]
     expected = logsumexp(expected, axis=0) - np.log(20) - np.log(rows.std(axis=0)).sum()
     np.testing.assert_allclose(joint.score_samples(table), expected)

@@ -126,7 +126,7 @@ def test_stacked_quantiles():
     ]
     stacked = CellQuantiles.stack(blocks)
     assert (stacked.at.tolist(), stacked.values.tolist()) == ([[0, -1], [-1, 1]], [[1.0], [2.0]])
-    plain = Predictions.of_real(np.zeros((1, 2)), np.ones((1, 2)))
+    plain = Predictions.from_real(np.zeros((1, 2)), np.ones((1, 2)))
     both = [plain._replace(quantiles=block) for block in blocks]
     assert Predictions.stack(both).take(np.array([1, 0, 1])).quantiles.at.tolist() == [[-1, 1], [0, -1], [-1, 1]]
     assert Predictions.stack([both[0], plain]).quantiles is None

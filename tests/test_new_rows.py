@@ -88,7 +88,7 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
 def asked_of_one_tree(model, process=None):
     """Have questions answered by the model's own tree alone, with one process."""
     process = model.process_ if process is None else process
-    model._model.known_predictor = predictor_module.Predictor.of_trees(
+    model._model.known_predictor = predictor_module.Predictor.from_trees(
         [model.tree_], np.ones(1), model._model.matrix, process
     )
     return process
@@ -281,7 +281,7 @@ def test_draws_of_trees_are_asked_as_a_whole(sampled, frame):
     # the mean of the densities on the single trees, which are not those of the sample
     logs, weights = [], []
     for draw in sampled._model.predictor.ensemble.draws:
-        alone = predictor_module.Predictor.of_trees([draw.tree], np.ones(1), white.to_numpy(), draw.process)
+        alone = predictor_module.Predictor.from_trees([draw.tree], np.ones(1), white.to_numpy(), draw.process)
         logs.append(alone.log_density(new))
         weights.append(1 / len(sampled._model.predictor.trees))
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()

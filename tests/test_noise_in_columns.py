@@ -368,7 +368,7 @@ def test_real_states_behind_noise_and_what_cells_would_show(process, holes):
 
 
 def predictor_of(tree, X, process):
-    return Predictor.of_trees([tree], np.ones(1), X, process)
+    return Predictor.from_trees([tree], np.ones(1), X, process)
 
 
 class Attached:

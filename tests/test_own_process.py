@@ -58,7 +58,7 @@ class OrderedStates(ct.Process):
             ends = np.concatenate([[-np.inf], np.arange(k - 1) + 0.5, [np.inf]])
             below = norm.cdf(ends, scores.mean[:, [d]], scores.sd[:, [d]])
             blocks.append(np.diff(below, axis=1))
-        return Predictions.of_categorical(np.cumsum([0, *self.n_states]), np.hstack(blocks))
+        return Predictions.from_categorical(np.cumsum([0, *self.n_states]), np.hstack(blocks))
 
     def draw(self, messages, tree, size, rng):
         return self._show(self._scores().draw(messages, tree, size, rng))

@@ -97,7 +97,7 @@ class BruteForce:
 
 
 def single(X, process, tree=TREE, n_jobs=None):
-    return Predictor.of_trees([tree], np.ones(1), np.asarray(X, dtype=float), process, n_jobs)
+    return Predictor.from_trees([tree], np.ones(1), np.asarray(X, dtype=float), process, n_jobs)
 
 
 CASES = {
@@ -214,7 +214,7 @@ def test_a_sample_of_trees_is_a_mixture(name):
     X, process, rows = CASES[name]
     rows = np.array(rows)
     weights = np.array([0.5, 3.0, 0.0, 1.5])  # the first and the last are the same tree
-    both = Predictor.of_trees([TREE, OTHER, ct.simulate_tree(5, 9), TREE], weights, X, process)
+    both = Predictor.from_trees([TREE, OTHER, ct.simulate_tree(5, 9), TREE], weights, X, process)
     assert len(both.trees) == 2
     logs = [single(X, process, tree).log_density(rows) for tree in (TREE, OTHER)]
     np.testing.assert_allclose(both.log_density(rows), np.logaddexp(logs[0] + np.log(0.4), logs[1] + np.log(0.6)))
@@ -230,7 +230,7 @@ def test_a_sample_of_trees_is_a_mixture(name):
 def test_places_in_a_sample_count_for_the_same_clade():
     X, process, rows = CASES["brownian, noise, holes"]
     rows = np.array(rows)[:1]
-    both = Predictor.of_trees([TREE, OTHER], np.array([0.4, 0.6]), X, process)
+    both = Predictor.from_trees([TREE, OTHER], np.array([0.4, 0.6]), X, process)
     logs = [single(X, process, tree).log_density(rows) for tree in (TREE, OTHER)]
     placed = both.place(rows, TREE, 5)
     below = reference.leaves_below(TREE)
@@ -426,7 +426,7 @@ def test_groups_of_rows_are_taken_off_together(many):
     assert [len(group) for group in groups] == [len(part) for part in np.array_split(rows, 7)]
     found = predictor.training_cells(rows)
     for group in predictor._split_incomplete_rows(predictor_module.N_FOLDS)[:2]:
-        held_out = Predictor.of_trees([without_leaves(tree, group)], np.ones(1), np.delete(X, group, axis=0), MIXED)
+        held_out = Predictor.from_trees([without_leaves(tree, group)], np.ones(1), np.delete(X, group, axis=0), MIXED)
         np.testing.assert_allclose(found.mean[np.isin(rows, group)], held_out.cells(X[group]).mean)
 
 
@@ -435,7 +435,7 @@ def test_cells_of_rows_of_the_fit_in_a_sample(name):
     """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
-    found = Predictor.of_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
+    found = Predictor.from_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
     parts = [single(X, process, tree).training_cells(rows) for tree in (TREE, OTHER)]
     mean = 0.25 * parts[0].mean + 0.75 * parts[1].mean
     squares = 0.25 * (parts[0].sd ** 2 + parts[0].mean ** 2) + 0.75 * (parts[1].sd ** 2 + parts[1].mean ** 2)

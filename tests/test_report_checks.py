@@ -47,7 +47,7 @@ def facts(model):
 
 def test_rows_are_taken_off_one_at_a_time(model):
     X, process = model._model.predictor.X, model.process_
-    found = leave_out(model.tree_, Predictor.of_trees([model.tree_], np.ones(1), X, process), 3)
+    found = leave_out(model.tree_, Predictor.from_trees([model.tree_], np.ones(1), X, process), 3)
     assert (found.rows_at_once, found.cells_at_once) == (1, 1)
     assert found.rows.tolist() == found.inspected.tolist() == list(range(len(X)))
     assert found.evenly.all()
@@ -55,7 +55,9 @@ def test_rows_are_taken_off_one_at_a_time(model):
     usual = [-0.5 * np.log(2 * np.pi * np.e * np.nanvar(X[:, j])) for j in range(3)]
     usual += [float(np.sum(own * np.log(own))) for own in shares]
     for row in (0, 7, 35):
-        rest = Predictor.of_trees([without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process)
+        rest = Predictor.from_trees(
+            [without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process
+        )
         density = rest.log_density(X[[row]])[0]
         assert found.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
         for column in range(X.shape[1]):

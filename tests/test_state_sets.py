@@ -351,7 +351,7 @@ class TestPredictions:
             assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
 
     def test_a_single_row(self):
-        predictor = Predictor.of_trees([ct.Tree([], [0.0])], np.ones(1), X[:1], PROCESSES["noise"])
+        predictor = Predictor.from_trees([ct.Tree([], [0.0])], np.ones(1), X[:1], PROCESSES["noise"])
         own = predictor.training_cells(np.array([0])).probability[0, :4]
         assert own == close([0.25, 0, 0.75, 0])
 

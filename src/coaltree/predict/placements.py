@@ -62,7 +62,7 @@ class Placements:
     index: Any = None
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         arrays: PlacementArrays,
         shares: FloatArray,

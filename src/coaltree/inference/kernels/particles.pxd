@@ -81,7 +81,7 @@ cpdef extend_race(
     Py_ssize_t last,
 )
 @cython.locals(
-    p=Py_ssize_t, n=Py_ssize_t, n_live=Py_ssize_t, own=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, place=Py_ssize_t,
+    p=Py_ssize_t, n=Py_ssize_t, n_live=Py_ssize_t, first_slot=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, place=Py_ssize_t,
     i=Py_ssize_t, j=Py_ssize_t, h=double, integral=double, log_weight=double,
 )
 cdef void _extend_race(
@@ -90,19 +90,19 @@ cdef void _extend_race(
 ) noexcept nogil
 @cython.locals(place=Py_ssize_t, a=Py_ssize_t, i=Py_ssize_t, best=double)
 cdef Py_ssize_t _first_to_ring(
-    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t own
+    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t first_slot
 ) noexcept nogil
 cdef double _log_silence(
     op.Forest forest, Py_ssize_t i, Py_ssize_t j, double h, op.Pair pair, grids.Grid grid
 ) noexcept nogil
-@cython.locals(place=Py_ssize_t, i=Py_ssize_t, own=Py_ssize_t, h=double)
+@cython.locals(place=Py_ssize_t, i=Py_ssize_t, first_slot=Py_ssize_t, h=double)
 cdef void _renew_alarms(
     op.Forest forest, Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t new, Py_ssize_t dead,
     double[:, :, ::1] uniforms, op.Pair pair, grids.Grid grid,
 ) noexcept nogil
-@cython.locals(place=Py_ssize_t, j=Py_ssize_t, now=Py_ssize_t)
+@cython.locals(place=Py_ssize_t, j=Py_ssize_t, partner=Py_ssize_t)
 cdef void _find_first_alarm(
-    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t own, Py_ssize_t i, Py_ssize_t new
+    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t first_slot, Py_ssize_t i, Py_ssize_t new
 ) noexcept nogil
 
 cpdef copy_particles(

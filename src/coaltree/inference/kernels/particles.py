@@ -220,11 +220,11 @@ def _extend_race(forest, particles, alarms, k, uniforms, first, last, pair, grid
     n = particles.live.shape[1]
     n_live = n - k
     for p in range(first, last):
-        own = p * n  # the particle's first slot
-        a = _first_to_ring(particles, alarms, p, n_live, own)
+        first_slot = p * n  # the particle's first slot
+        a = _first_to_ring(particles, alarms, p, n_live, first_slot)
         i = particles.live[p, a]
-        j = own + alarms.partner[p, i - own]
-        h = alarms.height[p, _alarm_of(i - own, j - own)]
+        j = first_slot + alarms.partner[p, i - first_slot]
+        h = alarms.height[p, _alarm_of(i - first_slot, j - first_slot)]
         if not h < math.inf:
             particles.log_weights[p] = -math.inf
             h = _clock(particles, p, k)
@@ -243,11 +243,11 @@ def _extend_race(forest, particles, alarms, k, uniforms, first, last, pair, grid
         _renew_alarms(forest, particles, alarms, p, n_live - 1, i, j, uniforms, pair, grid)
 
 
-def _first_to_ring(particles, alarms, p, n_live, own):
+def _first_to_ring(particles, alarms, p, n_live, first_slot):
     """Return the position of a live lineage with the earliest merge time of all."""
     a, least = 0, math.inf
     for place in range(n_live):
-        i = particles.live[p, place] - own
+        i = particles.live[p, place] - first_slot
         h = alarms.height[p, _alarm_of(i, alarms.partner[p, i])]
         if h < least:
             a, least = place, h
@@ -265,29 +265,36 @@ def _log_silence(forest, i, j, h, pair, grid):
 
 def _renew_alarms(forest, particles, alarms, p, n_live, new, dead, uniforms, pair, grid):
     """Draw the merge times of the lineage in slot `new`, and find new earliest partners for lineages that lost theirs."""
-    own = p * particles.live.shape[1]
-    alarms.partner[p, new - own] = -1
+    first_slot = p * particles.live.shape[1]
+    alarms.partner[p, new - first_slot] = -1
     for place in range(n_live):
         i = particles.live[p, place]
         if i == new:
             continue
-        if alarms.partner[p, i - own] == new - own or alarms.partner[p, i - own] == dead - own:
-            _find_first_alarm(particles, alarms, p, n_live, own, i, new)
+        if (
+            alarms.partner[p, i - first_slot] == new - first_slot
+            or alarms.partner[p, i - first_slot] == dead - first_slot
+        ):
+            _find_first_alarm(particles, alarms, p, n_live, first_slot, i, new)
         h = math.inf
         if _lay_pair_grid(forest, i, new, pair, grid) > -math.inf:
             h = grids.draw_height(grid, uniforms[p, place, 0], uniforms[p, place, 1])
-        _set_alarm(alarms, p, i - own, new - own, h)
+        _set_alarm(alarms, p, i - first_slot, new - first_slot, h)
 
 
-def _find_first_alarm(particles, alarms, p, n_live, own, i, new):
+def _find_first_alarm(particles, alarms, p, n_live, first_slot, i, new):
     """Find the partner with the earliest merge time of the lineage in slot i, except for slot `new`."""
-    alarms.partner[p, i - own] = -1
+    alarms.partner[p, i - first_slot] = -1
     for place in range(n_live):
         j = particles.live[p, place]
         if j != i and j != new:
-            now = alarms.partner[p, i - own]
-            if now < 0 or alarms.height[p, _alarm_of(i - own, j - own)] < alarms.height[p, _alarm_of(i - own, now)]:
-                alarms.partner[p, i - own] = j - own
+            partner = alarms.partner[p, i - first_slot]
+            if (
+                partner < 0
+                or alarms.height[p, _alarm_of(i - first_slot, j - first_slot)]
+                < alarms.height[p, _alarm_of(i - first_slot, partner)]
+            ):
+                alarms.partner[p, i - first_slot] = j - first_slot
 
 
 # -- resampling ------------------------------------------------------------------------------------------------------
