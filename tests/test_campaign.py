@@ -18,7 +18,7 @@ N_PIECES = 2  # so that several processes can share the cases of a kind
 
 @pytest.mark.parametrize("piece", range(N_PIECES))
 @pytest.mark.parametrize("kind", sorted(NUMBERS))
-def test_no_case_fails(kind, piece):
+def test_campaign_has_no_failures(kind, piece):
     numbers = range(piece * NUMBERS[kind] // N_PIECES, (piece + 1) * NUMBERS[kind] // N_PIECES)
     assert campaign.run_campaign(kind, numbers, seed=0).failures == []
 

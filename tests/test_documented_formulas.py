@@ -478,7 +478,7 @@ def test_scores():
 
 
 @formula("13.1")
-def test_where_a_subtree_hangs():
+def test_density_of_regraft_places():
     """A leaf that hangs in two places: the densities are in proportion to those of the whole trees."""
     low = ct.Tree(
         [[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.3, 0.5, 1.2]
@@ -492,7 +492,7 @@ def test_where_a_subtree_hangs():
 
 
 @formula("13.2")
-def test_what_is_drawn_from_elsewhere_is_accepted_so_that_nothing_changes():
+def test_acceptance_probability_of_independent_proposals():
     """Four places in clades of two sizes, as seen from a subtree m generations below the clade that is chosen."""
     f, g, m, q = np.array([0.5, 0.2, 0.2, 0.1]), np.array([0.1, 0.4, 0.3, 0.2]), np.array([1, 2, 2, 3]), 0.6
     accepted = np.minimum(1, f[None, :] * g[:, None] / (f[:, None] * g[None, :]) * q ** (m[None, :] - m[:, None]))
@@ -542,7 +542,7 @@ def test_mean_given_the_root():
 
 
 @formula("13.6")
-def test_rate_and_equilibrium_given_all_that_happened():
+def test_rate_and_equilibrium_given_mutations():
     """A Poisson number of draws on each branch, of which the last one is a state at equilibrium."""
     lengths, counts, draws = np.array([0.3, 1.2, 0.7]), np.array([0, 2, 1]), np.array([2, 1, 0])
     rate = np.array([0.2, 1.0, 3.0])

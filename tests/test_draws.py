@@ -225,7 +225,7 @@ def test_draws_of_a_row_of_the_fit_have_the_moments_of_its_cells(process):
     assert abs(squares.mean() - sd**2) < Z_BOUND * squares.std() / np.sqrt(size)
 
 
-def test_twins_are_drawn_together():
+def test_equal_rows_are_drawn_jointly():
     """Two rows that agree in many cells and both miss one are nearly always neighbours, in whatever tree they are drawn.
 
     Rows that are drawn apart have for 100 draws a correlation above 0.5 with probability 1e-7.

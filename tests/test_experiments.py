@@ -17,7 +17,7 @@ from named import refused
 
 
 @pytest.mark.slow
-def test_quick_runs_of_all(published_data, tmp_path, capsys):
+def test_quick_runs_of_all_experiments(published_data, tmp_path, capsys):
     assert main(["all", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert [line.split(":")[0] for line in said.out.splitlines()] == list(EXPERIMENTS)
@@ -49,12 +49,12 @@ def test_the_page_shows_the_results_that_are_there():
         assert f"images/experiments/{figure.name}" in text
 
 
-def test_a_page_that_asks_for_what_there_is_not():
+def test_page_with_unknown_result():
     with refused("asks table x verdicts table1-paper"):
         page.filled("<!-- table: x -->\n<!-- end of table -->", RESULTS)
 
 
-def test_results_that_are_not_there(tmp_path, capsys):
+def test_missing_results(tmp_path, capsys):
     assert main(["table1", "--redraw", "--output", str(tmp_path)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("experiments: ")
@@ -100,7 +100,7 @@ def test_differences_are_taken_on_what_both_were_tried_on():
     assert numbers_by(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
 
 
-def test_tables_drawn_from_the_model_are_held_apart():
+def test_simulated_tables_are_reported_separately():
     kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
     rows = [row | {"table": kind} for kind in kinds for row in rows_of((0.2, 0, "PPCA, 5 dimensions", 0.5))]
     for kind in kinds:
@@ -108,7 +108,7 @@ def test_tables_drawn_from_the_model_are_held_apart():
         assert kept["table"] == kind
 
 
-def test_the_best_of_ours_is_set_against_the_best_rival():
+def test_best_method_is_compared_with_best_baseline():
     rows = rows_of(
         (0.2, 0, "PPCA, 5 dimensions", 0.6),
         (0.2, 0, "PPCA, 10 dimensions", 0.8),
@@ -126,7 +126,7 @@ def test_the_best_of_ours_is_set_against_the_best_rival():
 ODD = ["<script>alert(1)</script>", "a,b", 'say "x"', "two\nlines", "🦉 owl", ""]
 
 
-def test_tables_keep_odd_cells_and_are_written_whole(tmp_path):
+def test_result_tables_are_complete(tmp_path):
     found = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
     assert write(csv_texts(found), {}, tmp_path) == ["odd.csv"]
     read = as_read(texts_in(tmp_path, ["odd"]))["odd"]
@@ -139,7 +139,7 @@ def test_tables_keep_odd_cells_and_are_written_whole(tmp_path):
 
 
 @pytest.mark.parametrize("n", [1, 2, 30])
-def test_trees_come_back_from_their_merges(n):
+def test_tree_round_trip_through_merges(n):
     tree = ct.simulate_tree(n, random_state=n)
     rows = as_read(csv_texts({"tree": merge_rows(tree, support=np.arange(n - 1))}))["tree"] if n > 1 else []
     assert tree_of(rows, tree.leaf_names) == tree
@@ -189,7 +189,7 @@ def test_counts_of_authors():
     assert nips.distances(np.array([[5, 4, 6], [8, 4, 4]]), {0: 8, 1: 4}).tolist() == [3 + 0 + 2, 0]
 
 
-def test_how_near_a_group_is_to_a_clade():
+def test_distance_of_group_to_clade():
     """By sets of leaves."""
     tree = ct.simulate_tree(12, random_state=3)
     genera = np.array(list("xxyyyzxzzyxw"))
@@ -205,7 +205,7 @@ def test_how_near_a_group_is_to_a_clade():
         assert row["support"] == (members in below[12:])
 
 
-def test_an_interrupt_keeps_what_is_done(capsys):
+def test_interrupt_keeps_finished_results(capsys):
     def tasks():
         yield from (1, 2)
         raise KeyboardInterrupt
@@ -224,7 +224,7 @@ def few_scores(setting):
     return {"table1": [{"data": "MNIST, unit variance", "method": "average link", "repeat": 0} | scores]}
 
 
-def test_an_interrupted_run_is_drawn_and_no_other_begins(tmp_path, monkeypatch, capsys):
+def test_interrupted_run_stops_remaining_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("experiments.table1.run", few_scores)
     monkeypatch.setattr("experiments.nips.run", lambda setting: pytest.fail("the next one began"))
     assert main(["table1", "nips", "--output", str(tmp_path)]) == 130
@@ -234,7 +234,7 @@ def test_an_interrupted_run_is_drawn_and_no_other_begins(tmp_path, monkeypatch, 
     assert {file.parent for file in run("table1", full, partial, Setting())} == {partial}
 
 
-def test_tables_outlive_whatever_ends_the_drawing(tmp_path, monkeypatch, capsys):
+def test_tables_are_written_despite_drawing_errors(tmp_path, monkeypatch, capsys):
     def interrupted(tables):
         raise KeyboardInterrupt
 
@@ -257,7 +257,7 @@ def test_tables_outlive_whatever_ends_the_drawing(tmp_path, monkeypatch, capsys)
         (["figure9"], "invalid choice: 'figure9'"),
     ],
 )
-def test_options_that_make_no_sense(arguments, said, capsys):
+def test_invalid_options(arguments, said, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert said in capsys.readouterr().err
@@ -270,7 +270,7 @@ def test_results_do_not_depend_on_the_number_of_processes():
     assert Setting(quick=True).at_most(100, quick=1) == 1
 
 
-def test_paper_and_results_speak_of_the_same_methods():
+def test_paper_and_results_name_same_methods():
     rows = tables.read(RESULTS, "table1")
     methods = {row["method"] for row in rows}
     from experiments import table1

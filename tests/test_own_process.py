@@ -251,7 +251,7 @@ def test_a_process_for_real_columns(frame):
         ({"categorical_process": "multinomial"}, "categorical_process is 'multinomial'"),
     ],
 )
-def test_what_is_not_a_process(arguments, message, frame):
+def test_invalid_processes(arguments, message, frame):
     with pytest.raises(InputError, match=message):
         ct.CoalescentClustering(**arguments).fit(frame)
 
@@ -266,7 +266,7 @@ def test_a_file_with_an_unknown_process_says_what_to_import(frame, tmp_path):
     assert "import the module" in done.stderr
 
 
-def test_names_of_the_library_cannot_be_taken():
+def test_builtin_process_names_are_reserved():
     with pytest.raises(TypeError, match="Brownian"):
 
         class Mine(ct.Process):

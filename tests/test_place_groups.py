@@ -90,7 +90,7 @@ def table(request):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
+def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, kept):
     if not kept:  # tables are made again and again
         monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
         monkeypatch.setattr(groups_module, "MAX_NEW_NUMBERS", 20_000)
@@ -124,7 +124,7 @@ def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
         np.testing.assert_allclose(clusters[k], branches @ parts, atol=1e-8)
 
 
-def test_bounds_are_bounds(prunes, table):
+def test_bounds_hold(prunes, table):
     tree, X, process, rows, dense = table
     groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     bounds = groups.bound(groups.make_rows(rows))
@@ -138,7 +138,7 @@ def test_bounds_are_bounds(prunes, table):
         assert np.all(bounds[:, g] >= exact - 1e-9 * np.abs(exact))
 
 
-def test_most_groups_are_not_looked_at(prunes, table):
+def test_most_groups_are_skipped(prunes, table):
     tree, X, process, rows, _ = table
     groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     needed = groups._find_needed_groups(groups.make_rows(rows))
@@ -148,7 +148,7 @@ def test_most_groups_are_not_looked_at(prunes, table):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_threads_change_nothing(prunes, monkeypatch, table, kept):
+def test_results_are_independent_of_threads(prunes, monkeypatch, table, kept):
     if not kept:
         monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
     monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
