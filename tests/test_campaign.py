@@ -39,7 +39,7 @@ def test_kinds_of_outcomes():
     assert run_case(lambda rng, folder: try_call(parse), [0]).kind == FAILED
     assert run_case(lambda rng, folder: try_call(refuse), [0]) == Outcome("rejected", "no")
     assert run_case(lambda rng, folder: try_call(lambda: np.log(-1.0)), [0]).kind == FAILED  # a warning
-    assert classify(Run(0, b"", "note: x\n")).kind == "answered"
+    assert classify(Run(0, b"", "note: x\n")).kind == "accepted"
     assert classify(Run(2, b"", "note: x\ncoaltree: no.\n")).kind == "rejected"
     for run in (
         Run(1, b"", "coaltree: unexpected error.\n"),

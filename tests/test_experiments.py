@@ -10,9 +10,18 @@ import coaltree as ct
 import exact_posterior
 from experiments import figure2, nips, page, paper, tables, wals_restoration, wals_tree
 from experiments.__main__ import EXPERIMENTS, main, run
-from experiments.merges import merge_rows, tree_of
-from experiments.outcome import RESULTS, Estimate, Setting, as_read, csv_texts, numbers_by, texts_in, write
-from experiments.repeats import repeated
+from experiments.merges import merge_rows, tree_from_rows
+from experiments.outcome import (
+    RESULTS,
+    Estimate,
+    Setting,
+    format_tables,
+    group_numbers,
+    parse_tables,
+    read_texts,
+    write,
+)
+from experiments.repeats import run_repeats
 from named import refused
 
 
@@ -82,11 +91,11 @@ def test_every_case_of_figure_2_is_run_once():
 
 
 def test_estimates():
-    assert Estimate.of([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3), 3))
-    assert str(Estimate.of([0.5])) == "0.500"
-    assert str(Estimate.of([0.0, 1.0])) == "0.500 ± 0.500"
-    assert tables.apart(Estimate(1.0, 0.3, 9), Estimate(0.0, 0.4, 9)) == pytest.approx(2.0)
-    assert tables.apart(Estimate(1.0, 0.5, 9), Estimate(0.0, math.nan, 1)) == pytest.approx(2.0)
+    assert Estimate.from_values([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3), 3))
+    assert str(Estimate.from_values([0.5])) == "0.500"
+    assert str(Estimate.from_values([0.0, 1.0])) == "0.500 ± 0.500"
+    assert tables.separation(Estimate(1.0, 0.3, 9), Estimate(0.0, 0.4, 9)) == pytest.approx(2.0)
+    assert tables.separation(Estimate(1.0, 0.5, 9), Estimate(0.0, math.nan, 1)) == pytest.approx(2.0)
 
 
 def rows_of(*cells):
@@ -97,7 +106,7 @@ def rows_of(*cells):
 def test_differences_are_taken_on_what_both_were_tried_on():
     rows = rows_of((0.1, 0, "a", 0.5), (0.1, 1, "a", 0.9), (0.1, 0, "b", 0.4), (0.1, 1, "b", 0.6), (0.1, 2, "b", 0.0))
     assert tables.paired(rows, ("a", "b"), ["fold"], "accuracy") == pytest.approx((0.2, 0.1, 2))
-    assert numbers_by(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
+    assert group_numbers(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
 
 
 def test_simulated_tables_are_reported_separately():
@@ -128,21 +137,21 @@ ODD = ["<script>alert(1)</script>", "a,b", 'say "x"', "two\nlines", "🦉 owl", 
 
 def test_result_tables_are_complete(tmp_path):
     found = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
-    assert write(csv_texts(found), {}, tmp_path) == ["odd.csv"]
-    read = as_read(texts_in(tmp_path, ["odd"]))["odd"]
+    assert write(format_tables(found), {}, tmp_path) == ["odd.csv"]
+    read = parse_tables(read_texts(tmp_path, ["odd"]))["odd"]
     assert [row["name"] for row in read] == ODD
     assert {row["number"] for row in read} == {"0.333333"}
     before = (tmp_path / "odd.csv").read_bytes()
     with pytest.raises(AttributeError):
-        write(csv_texts({"odd": [{"name": "new"}]}), {"figure": None}, tmp_path)
+        write(format_tables({"odd": [{"name": "new"}]}), {"figure": None}, tmp_path)
     assert (tmp_path / "odd.csv").read_bytes() == before
 
 
 @pytest.mark.parametrize("n", [1, 2, 30])
 def test_tree_round_trip_through_merges(n):
     tree = ct.simulate_tree(n, random_state=n)
-    rows = as_read(csv_texts({"tree": merge_rows(tree, support=np.arange(n - 1))}))["tree"] if n > 1 else []
-    assert tree_of(rows, tree.leaf_names) == tree
+    rows = parse_tables(format_tables({"tree": merge_rows(tree, support=np.arange(n - 1))}))["tree"] if n > 1 else []
+    assert tree_from_rows(rows, tree.leaf_names) == tree
     assert [row["support"] for row in rows] == [str(k) for k in range(n - 1)]
 
 
@@ -183,7 +192,7 @@ def test_counts_of_authors():
     assert nips.printed_counts("Koch (30) Bower (11)") == {"Koch": 30, "Bower": 11}
     assert all(len(nips.printed_counts(authors)) == 4 for *_, authors in paper.TABLE2)
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
-    counts = nips.counts_below(tree, np.eye(3, dtype=int))
+    counts = nips.count_below(tree, np.eye(3, dtype=int))
     assert counts[3:].sum(axis=1).tolist() == [2, 3]
     # one listed author differs by 3 papers, one not listed has 2 more than the last one listed
     assert nips.distances(np.array([[5, 4, 6], [8, 4, 4]]), {0: 8, 1: 4}).tolist() == [3 + 0 + 2, 0]
@@ -211,11 +220,11 @@ def test_interrupt_keeps_finished_results(capsys):
         raise KeyboardInterrupt
 
     setting = Setting(jobs=1)
-    assert repeated(lambda task: 10 * task, tasks(), 5, setting, "sums") == [10, 20]
+    assert run_repeats(lambda task: 10 * task, tasks(), 5, setting, "sums") == [10, 20]
     assert setting.interrupted.is_set()
     assert "sums was interrupted: 2 of 5 are kept." in capsys.readouterr().err
     with pytest.raises(KeyboardInterrupt):
-        repeated(lambda task: task, (x for x in tasks() if x > 2), 5, Setting(jobs=1), "sums")
+        run_repeats(lambda task: task, (x for x in tasks() if x > 2), 5, Setting(jobs=1), "sums")
 
 
 def few_scores(setting):
@@ -264,10 +273,10 @@ def test_invalid_options(arguments, said, capsys):
 
 
 def test_results_do_not_depend_on_the_number_of_processes():
-    assert repeated(abs, [-1, -2, -3], 3, Setting(jobs=2), "sizes") == [1, 2, 3]
-    assert Setting(repeats=3).at_most(100, quick=1) == 3
-    assert Setting(repeats=300).at_most(100, quick=1) == 100
-    assert Setting(quick=True).at_most(100, quick=1) == 1
+    assert run_repeats(abs, [-1, -2, -3], 3, Setting(jobs=2), "sizes") == [1, 2, 3]
+    assert Setting(repeats=3).n_repeats(100, quick=1) == 3
+    assert Setting(repeats=300).n_repeats(100, quick=1) == 100
+    assert Setting(quick=True).n_repeats(100, quick=1) == 1
 
 
 def test_paper_and_results_name_same_methods():
