@@ -15,7 +15,7 @@ from coaltree import baselines as baselines
 from coaltree import datasets
 from coaltree.baselines.imputation import StateImputer
 from coaltree.plot.style import PALETTE
-from coaltree.predict.cells import CategoricalCells
+from coaltree.predict.results import CategoricalCells
 from coaltree.process.predictions import Predictions
 
 from .drawing import new_figure, title_panels

@@ -20,7 +20,7 @@ from coaltree.inference import neighbors
 from coaltree.inference.executors import ThreadExecutor
 from coaltree.predict import groups
 from coaltree.predict import predictor as spread
-from coaltree.predict.cells import RealCells
+from coaltree.predict.results import RealCells
 from coaltree.table.inputs import compute_dask
 from command_line import check_sentence, command_in
 from named import check_named, refused

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference import posterior_draws
-from coaltree.predict.cells import RealCells
+from coaltree.predict.results import RealCells
 from named import refused
 
 pytestmark = [

@@ -9,9 +9,9 @@ from coaltree.inference.posterior_draws import Draw
 from coaltree.predict import groups as groups_module
 from coaltree.predict import mixtures as mixtures_module
 from coaltree.predict import predictor as predictor_module
-from coaltree.predict.cells import CellCodes, RealCells
 from coaltree.predict.mixtures import DEVIATES, LEVELS, Components, Mixtures
 from coaltree.predict.predictor import Predictor, map_rows
+from coaltree.predict.results import CellCodes, RealCells
 from coaltree.process.normal_scores import Marginal, NormalScores
 from coaltree.process.predictions import CellQuantiles, Predictions
 from coaltree.tree.edit import without_leaves

@@ -9,7 +9,7 @@ import sklearn
 
 import coaltree as ct
 from coaltree._html import facts_html, rows_html, shorten_value
-from coaltree.predict.cells import CategoricalCells, RealCells
+from coaltree.predict.results import CategoricalCells, RealCells
 
 pytestmark = [
     pytest.mark.usefixtures("short_chains"),

@@ -28,8 +28,8 @@ from ..inference.flat_clusters import (
 from ..inference.greedy import GreedyResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.results import MCMCResult
-from ..predict.placements import Placements
 from ..predict.predictor import Predictor, map_rows
+from ..predict.results import Placements
 from ..process.base import Process
 from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
