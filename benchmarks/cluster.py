@@ -1,4 +1,4 @@
-"""The search by neighbours on a Dask cluster: its time beside that of threads, a cost model, and what that says of more rows.
+"""The neighbour search on a Dask cluster: times compared with threads, and a cost model for more rows.
 
 Run with ``python benchmarks/cluster.py`` after ``pip install ".[bench]"``; it takes some minutes on two cores. ``--rows N`` takes
 other than 200,000 rows, ``--quick`` is a smoke run.

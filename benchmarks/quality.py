@@ -1,4 +1,4 @@
-"""How good are trees that were searched among neighbours? The same tables searched both ways, 10,000 rows each.
+"""Quality of trees found by the neighbour search, compared with the exact search on tables of 10,000 rows.
 
 Run with ``python benchmarks/quality.py``; ``--quick`` for a smoke run. MNIST's 10,000 test images are read from the folder that
 COALTREE_DATA names (``mnist/t10k-images-idx3-ubyte.gz`` and its labels) and left out, visibly, where they are not there.

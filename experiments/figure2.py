@@ -1,4 +1,4 @@
-"""Figure 2: how well a hidden entry is predicted, by all proposals and by one greedy tree, on data of the model itself.
+"""Figure 2: predictions of a hidden entry by all proposals and by one greedy tree, on data from the model.
 
 In every panel one number varies and the others keep their middle values. All settings of a run share one table: fewer columns or
 rows are its first ones, which is again a draw from the model, and the hidden entry is always in the first row and column. So

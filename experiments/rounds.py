@@ -1,4 +1,4 @@
-"""Greedy inference with rounds of fitting, as the paper has it."""
+"""Greedy inference in rounds with fits of the parameters, as in the paper."""
 
 from __future__ import annotations
 

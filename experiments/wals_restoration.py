@@ -1,4 +1,4 @@
-"""Figure 3b: hidden cells of the language atlas told from the others, by a tree and by its baselines."""
+"""Figure 3b: prediction of hidden cells of the language atlas, by a tree and by baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fault campaign: hostile input and interruptions, as many as wanted, each repeatable by its seed.
+"""The fault campaign: hostile input and interruptions, any number of cases, each repeatable by its seed.
 
     python tools/campaign.py tables 3000 --seed 0
     python tools/campaign.py all --scale 0.1

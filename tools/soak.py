@@ -1,4 +1,4 @@
-"""The soak: many fits of all kinds in one process, whose memory must not grow.
+"""Test for memory leaks: many fits of all kinds in one process, whose memory must not grow.
 
     python tools/soak.py 2000
 
