@@ -1,4 +1,4 @@
-"""The search by neighbours on a Dask cluster: its time beside that of threads, a cost model, and what that says of more rows.
+"""The neighbour search on a Dask cluster: times compared with threads, and a cost model for more rows.
 
 Run with ``python benchmarks/cluster.py`` after ``pip install ".[bench]"``; it takes some minutes on two cores. ``--rows N`` takes
 other than 200,000 rows, ``--quick`` is a smoke run.
@@ -30,7 +30,7 @@ from distributed import Client, LocalCluster
 import coaltree as ct
 from coaltree.inference import neighbors
 from coaltree.inference.executors import BLOCK_POINTS, DaskExecutor, find_near_in_cells
-from coaltree.inference.kernels.neighbors import keep_found
+from coaltree.inference.kernels.neighbors import insert_neighbors
 from scale import N_COLUMNS, N_JOBS, points
 
 LENGTH = neighbors.LIST_LENGTH
@@ -122,7 +122,7 @@ def measured_constants(client, n):
     look = least_seconds(lambda: find_near_in_cells(block, block_bounds, False, LENGTH))
     distances = np.full((n, LENGTH), np.inf, dtype=np.float32)
     kept = np.full((n, LENGTH), -1)
-    keep = least_seconds(lambda: keep_found(members, found, places, distances, kept))
+    keep = least_seconds(lambda: insert_neighbors(members, found, places, distances, kept))
     executor, blocks = DaskExecutor(client, N_JOBS), 40
     arguments = (block, block_bounds, False, LENGTH)
     carried = least_seconds(lambda: [None for _ in executor.run(echoed, [arguments] * blocks)])

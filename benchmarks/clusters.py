@@ -1,4 +1,4 @@
-"""How good are clusters and trees, beside those of other methods? Labelled tables, complete and with holes.
+"""Clusters and trees compared with other methods, on labelled tables, complete and with missing cells.
 
 Run with ``python benchmarks/clusters.py`` (some minutes on two cores); ``--quick`` leaves the larger tables out,
 ``--markdown FILE`` also writes the tables of README.md and docs/comparison.md. It needs ``pip install "coaltree[bench]"``.

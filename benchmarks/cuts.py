@@ -1,4 +1,4 @@
-"""What do the ways to cut a tree make of noise, and of blobs? Prints the table of docs/flat_clusters.md.
+"""The default cut on noise and on blobs: prints the table of docs/flat_clusters.md.
 
 Run with ``python benchmarks/cuts.py``; it takes a few minutes on two cores, ``--quick`` some seconds.
 

@@ -1,10 +1,10 @@
-"""Who finds near neighbours fastest? The engine of the search by neighbours beside the libraries that might have been.
+"""Compare the neighbour search with libraries for nearest neighbours.
 
 Run with ``python benchmarks/engines.py`` after ``pip install ".[bench]" faiss-cpu hnswlib usearch pynndescent``; engines that
-are not installed are left out, visibly. ``--rows N`` for other sizes, ``--quick`` for a smoke run.
+are not installed are reported as missing. ``--rows N`` for other sizes, ``--quick`` for a smoke run.
 
 Clustered points in ten dimensions, twelve neighbours of each, two threads. Every measurement is a process of its own. *Cold* is
-the time from nothing to a first answer for 2,000 points: import, and whatever an engine compiles. *Held* is the share of 300
+the time to a first result for 2,000 points in a new process, with imports and compilation. *Nearest* is the share of 300
 points whose true nearest neighbour is among the twelve, *recall* the share of their true twelve.
 """
 
@@ -144,21 +144,21 @@ def measure(name, n):
     took = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sample = np.linspace(0, n - 1, 300).astype(np.intp)
-    held = recalled = 0
+    n_nearest = n_recalled = 0
     for i in sample:
         square = ((X - X[i]) ** 2).sum(axis=1)
         square[i] = np.inf
         near = np.argpartition(square, K)[:K]
         near = near[np.argsort(square[near])]
         own = set(found[i].tolist()) - {int(i)}
-        held += int(near[0]) in own
-        recalled += len(own & set(near.tolist()))
+        n_nearest += int(near[0]) in own
+        n_recalled += len(own & set(near.tolist()))
     facts = {
         "cold": cold,
         "seconds": took,
         "mb": (peak - before) / 1e3,
-        "held": held / len(sample),
-        "recall": recalled / (K * len(sample)),
+        "nearest": n_nearest / len(sample),
+        "recall": n_recalled / (K * len(sample)),
     }
     print(json.dumps(facts))
 
@@ -172,7 +172,7 @@ def main():
     if options.measure:
         measure(options.measure[0], int(options.measure[1]))
         return
-    print("| engine | on disk | rows | cold | seconds | memory | held | recall |")
+    print("| engine | on disk | rows | cold | seconds | memory | nearest | recall |")
     print("|---|---|---|---|---|---|---|---|")
     for n in [5_000] if options.quick else options.rows:
         for name, (_, package) in ENGINES.items():
@@ -197,7 +197,7 @@ def main():
             on_disk = "with us" if package is None else f"{size:.0f} MB"
             print(
                 f"| {name} | {on_disk} | {n:,} | {own['cold']:.1f} s | {own['seconds']:.1f} "
-                f"| {own['mb']:.0f} MB | {own['held']:.3f} | {own['recall']:.3f} |",
+                f"| {own['mb']:.0f} MB | {own['nearest']:.3f} | {own['recall']:.3f} |",
                 flush=True,
             )
 

@@ -1,4 +1,4 @@
-"""How fast greedy inference is, as ratios measured in one run.
+"""Speed of greedy inference, as ratios measured in one run.
 
 Run with ``python benchmarks/foundation.py``; it takes a few minutes. Every ratio is of two medians (or single runs, for the
 long ones) on this machine, now. The peer is ``fastcluster.linkage(X, "average")`` on 10,000 rows of 20 columns.

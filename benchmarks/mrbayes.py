@@ -1,4 +1,4 @@
-"""MrBayes, set up so that its model is ours: Kingman's coalescent with a fixed clock, equally likely states.
+"""MrBayes with coaltree's model: Kingman's coalescent with a fixed clock, equally likely states.
 
 Columns have the four bases, or two states.
 

@@ -1,4 +1,4 @@
-"""Alignments of the field beside MrBayes, the evidence of DS1 to DS8, and what ascertainment is worth.
+"""Published alignments compared with MrBayes, the evidence of DS1 to DS8, and the effect of ascertainment.
 
 Run with ``python benchmarks/phylogenetics.py``, or name some of the parts; ``--quick`` for a smoke run. Times are processor time
 of all threads and processes together. The alignments are read from the folder ``phylogenetics`` of the one that COALTREE_DATA

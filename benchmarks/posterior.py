@@ -1,4 +1,4 @@
-"""How fast Markov chains over trees are, and what refinement is worth.
+"""Speed of Markov chains over trees, and the effect of refinement.
 
 Run with ``python benchmarks/posterior.py``, or name some of the parts; ``--quick`` for a smoke run. Times are processor time of
 all threads and processes together, so that what else the machine does matters less.

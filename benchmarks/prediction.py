@@ -1,4 +1,4 @@
-"""How good are predictions, beside those of other methods? Held-out rows and hidden cells of published tables.
+"""Predictions compared with other methods: held-out rows and hidden cells of published tables.
 
 Run with ``python benchmarks/prediction.py`` (long; ``--quick`` takes three small tables, ``--tables a,b`` those named,
 ``--only`` one part). It needs ``pip install "coaltree[bench]"``. ``--markdown FILE`` also writes the tables: into a new file,

@@ -1,4 +1,4 @@
-"""Published tables that benchmarks are run on, labelled ones and two for densities.
+"""Published tables for benchmarks: labelled ones, and two for densities.
 
 Four tables come with scikit-learn. The others are read from the folder COALTREE_DATA, if there is such a variable, or downloaded
 from a fixed commit; either way their checksum must be that of the file that was published.

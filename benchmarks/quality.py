@@ -1,4 +1,4 @@
-"""How good are trees that were searched among neighbours? The same tables searched both ways, 10,000 rows each.
+"""Quality of trees found by the neighbour search, compared with the exact search on tables of 10,000 rows.
 
 Run with ``python benchmarks/quality.py``; ``--quick`` for a smoke run. MNIST's 10,000 test images are read from the folder that
 COALTREE_DATA names (``mnist/t10k-images-idx3-ubyte.gz`` and its labels) and left out, visibly, where they are not there.
@@ -75,7 +75,7 @@ def main():
     options = parser.parse_args()
     n = 2_000 if options.quick else N
     importlib.import_module("coaltree.inference.greedy").MIN_LINEAGES_IN_SPACE = 1_000
-    print("| table | columns | log joint lost | held | subtree score | leave-one-out | purity |")
+    print("| table | columns | log joint lost | recall | subtree score | leave-one-out | purity |")
     print("|---|---|---|---|---|---|---|")
     for make in (blobs, mnist, from_the_model):
         for n_columns in COLUMNS:
@@ -89,9 +89,9 @@ def main():
             found = ct.greedy(X, process, search="neighbors", n_jobs=2)
             lost = (exact.log_joint - found.log_joint) / abs(exact.log_joint)
             differences = scores(found.tree, labels) - scores(exact.tree, labels)
-            held = "-" if found.neighbor_recall is None else f"{found.neighbor_recall:.3f}"
+            recall = "-" if found.neighbor_recall is None else f"{found.neighbor_recall:.3f}"
             print(
-                f"| {make.__name__.replace('_', ' ')} | {n_columns} | {lost:.1e} | {held} | "
+                f"| {make.__name__.replace('_', ' ')} | {n_columns} | {lost:.1e} | {recall} | "
                 + " | ".join(f"{difference:+.4f}" for difference in differences)
                 + " |",
                 flush=True,

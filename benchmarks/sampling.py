@@ -1,4 +1,4 @@
-"""How fast sequential Monte Carlo is, as ratios measured in one run.
+"""Speed of sequential Monte Carlo, as ratios measured in one run.
 
 Run with ``python benchmarks/sampling.py``; it takes some minutes, most of them for post-post. Tables have 10 real columns and
 come from the model; there are 50 particles on 2 threads, but 10 where post-post is compared with itself on twice the rows.

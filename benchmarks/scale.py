@@ -1,4 +1,4 @@
-"""Time and memory against the number of rows, ours beside the peers, in one run.
+"""Time and memory by number of rows, compared with other libraries in one run.
 
 Run with ``python benchmarks/scale.py`` after ``pip install ".[bench]"``; it takes some tens of minutes on two cores.
 ``--quick`` is a smoke run, ``--picture FILE`` draws what it measured, ``--most ROWS`` ends earlier.

@@ -1,4 +1,4 @@
-"""Do intervals keep their word, and are rates found again? Tables drawn from the model, where the truth is known.
+"""Coverage of intervals and recovery of rates, on tables simulated from the model.
 
 Run with ``python benchmarks/simulated.py``; it takes some minutes on two cores, ``--quick`` some seconds.
 

@@ -1,4 +1,4 @@
-"""Set this version of coaltree beside another one: processor time, memory and trees of the same work, in turn in one run.
+"""Compare this version of coaltree with another: processor time, memory and trees, measured in turn in one run.
 
 Run with ``python benchmarks/versions.py OTHER``, where OTHER is a folder that holds the other version's package ``coaltree``, for
 example ``git worktree add ../other v0.1 && python benchmarks/versions.py ../other/src``. ``--cases`` names some of the cases,

@@ -1,4 +1,4 @@
-"""Time and memory of default fits of wide and of messy tables, beside scikit-learn's Ward where it takes the table.
+"""Time and memory of default fits of wide and of messy tables, compared with scikit-learn's Ward.
 
 Run with ``python benchmarks/wide.py`` after ``pip install ".[bench]"``; it takes some minutes on two cores. ``--quick`` is a
 smoke run with tables of a hundredth of the rows, names of tables run those alone, and ``--write`` puts the figures into the page

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coaltree.errors import InputError, MissingDependencyError
 
-from .outcome import RESULTS, Setting, as_read, csv_texts, texts_in, write
+from .outcome import RESULTS, Setting, format_tables, parse_tables, read_texts, write
 
 EXPERIMENTS = ("figure1", "figure2", "table1", "wals_tree", "wals_restoration", "nips")
 PARTIAL_RESULTS = Path("build") / "experiments"  # of few repeats: they are not committed
@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks for."""
+    """Run the experiments named on the command line."""
     options = _options(arguments)
     for ended in (signal.SIGINT, signal.SIGTERM):  # what is done by then is kept
         signal.signal(ended, signal.default_int_handler)  # shells have jobs in the background ignore SIGINT
@@ -57,10 +57,10 @@ def run(name: str, folder: Path, partial_folder: Path, setting: Setting, *, redr
     Results of a run that was interrupted go to the second folder.
     """
     experiment = importlib.import_module(f".{name}", __package__)
-    texts = texts_in(folder, experiment.TABLES) if redraw else csv_texts(experiment.run(setting))
+    texts = read_texts(folder, experiment.TABLES) if redraw else format_tables(experiment.run(setting))
     into = partial_folder if setting.interrupted.is_set() else folder
     try:
-        figures = experiment.draw(as_read(texts))
+        figures = experiment.draw(parse_tables(texts))
     except BaseException:  # whatever it is, tables that took an hour are not lost
         write(texts, {}, into)
         raise

@@ -13,7 +13,7 @@ from coaltree.plot.style import MIXED, PALETTE, PLAIN
 from coaltree.tree.layout import elbows, node_positions
 
 from .drawing import new_figure, title_panels
-from .outcome import Figures, Found, Setting, Tables
+from .outcome import Figures, ResultTables, Setting, Tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ TABLES = ()
 STEPS = 400  # of the path, along the height of the tree
 
 
-def run(setting: Setting) -> Found:
+def run(setting: Setting) -> ResultTables:
     """Return nothing: the figure is drawn from draws of the model."""
     return {}
 
@@ -74,7 +74,7 @@ def _draw_variables(axis: Axes) -> None:
 def _draw_path(axis: Axes) -> None:
     rng = np.random.default_rng(5)
     tree = ct.simulate_tree(8, rng)
-    states, branches = _diffused(tree, 1, rng)
+    states, branches = _diffuse(tree, 1, rng)
     for node, (times, path) in branches.items():
         axis.plot(times, path[:, 0], color=PALETTE[node % len(PALETTE)], linewidth=0.8)
     n = tree.n_leaves
@@ -88,7 +88,7 @@ def _draw_path(axis: Axes) -> None:
 def _draw_points(axis: Axes) -> None:
     rng = np.random.default_rng(2)
     tree = ct.simulate_tree(250, rng)
-    states, _ = _diffused(tree, 2, rng)
+    states, _ = _diffuse(tree, 2, rng)
     for node, parent in enumerate(tree.parents[:-1]):
         axis.plot(*states[[node, parent]].T, color=PALETTE[4], linewidth=0.7, zorder=1)
     axis.plot(*states[: tree.n_leaves].T, ".", color=PLAIN, markersize=3.5)
@@ -97,7 +97,7 @@ def _draw_points(axis: Axes) -> None:
     axis.set_aspect("equal", adjustable="datalim")
 
 
-def _diffused(
+def _diffuse(
     tree: ct.Tree, n_columns: int, rng: np.random.Generator
 ) -> tuple[FloatArray, dict[int, tuple[FloatArray, FloatArray]]]:
     """Return the states at all nodes of a draw, and the path along the branch above each node but the root."""

@@ -1,4 +1,4 @@
-"""Figure 2: how well a hidden entry is predicted, by all proposals and by one greedy tree, on data of the model itself.
+"""Figure 2: predictions of a hidden entry by all proposals and by one greedy tree, on data from the model.
 
 In every panel one number varies and the others keep their middle values. All settings of a run share one table: fewer columns or
 rows are its first ones, which is again a draw from the model, and the hidden entry is always in the first row and column. So
@@ -19,8 +19,8 @@ import coaltree as ct
 from coaltree.plot.style import PALETTE, PLAIN
 
 from .drawing import new_figure, title_panels
-from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by
-from .repeats import repeated
+from .outcome import Estimate, Figures, ResultTables, Setting, Tables, group_numbers
+from .repeats import run_repeats
 
 FloatArray = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ TABLES = ("figure2",)
 RUNS = 100
 SMC = ("post-post", "race", "prior-post", "prior-prior")
 GREEDY = "rate1"
-REFERENCE, REFERENCE_PARTICLES = "reference", 500  # post-post with so many particles stands for the exact answer
+REFERENCE, REFERENCE_PARTICLES = "reference", 500  # post-post with so many particles stands for the exact result
 
 
 DRAWN = (-2.4, -0.1)  # a greedy tree of few columns may be hundreds below, and nothing else could be seen
@@ -59,7 +59,7 @@ TITLES = {
 WITH_REFERENCE = tuple(Case(rows=n) for n in (4, 6, 8))
 
 
-def case_of(panel: str, value: Any) -> Case:
+def find_case(panel: str, value: Any) -> Case:
     """Return the case in which one number has a value and the others their middle ones."""
     return Case()._replace(**{panel: value})
 
@@ -69,19 +69,19 @@ def cases() -> dict[Case, list[str]]:
     found: dict[Case, list[str]] = {}
     for panel, values in PANELS.items():
         for value in values:
-            found.setdefault(case_of(panel, value), []).append(panel)
+            found.setdefault(find_case(panel, value), []).append(panel)
     return found
 
 
-def run(setting: Setting) -> Found:
+def run(setting: Setting) -> ResultTables:
     """Predict the hidden entry of every run in all cases by all methods."""
-    runs = setting.at_most(RUNS, quick=3)
+    runs = setting.n_repeats(RUNS, quick=3)
     tasks = [(seed, setting.quick) for seed in range(runs)]
-    answers = repeated(_predicted, tasks, runs, setting, "figure2")
-    return {"figure2": [row for answer in answers for row in answer]}
+    results = run_repeats(_predict_task, tasks, runs, setting, "figure2")
+    return {"figure2": [row for result in results for row in result]}
 
 
-def _predicted(task: tuple[int, bool]) -> list[dict[str, object]]:
+def _predict_task(task: tuple[int, bool]) -> list[dict[str, object]]:
     seed, quick = task
     rng = np.random.default_rng(seed)
     tree = ct.simulate_tree(int(max(PANELS["rows"])), rng)
@@ -133,9 +133,9 @@ def draw(tables: Tables) -> Figures:
         for axis, (panel, values) in zip(axes, PANELS.items(), strict=True):
             found: dict[str, list[tuple[float, Estimate]]] = {}
             for value in values:
-                own = in_case(rows, case_of(panel, value))
-                for (method,), numbers in numbers_by(own, ["method"], "log_predictive").items():
-                    found.setdefault(method, []).append((value, Estimate.of(numbers)))
+                own = in_case(rows, find_case(panel, value))
+                for (method,), numbers in group_numbers(own, ["method"], "log_predictive").items():
+                    found.setdefault(method, []).append((value, Estimate.from_values(numbers)))
             for number, (method, points) in enumerate(found.items()):
                 nudge = 1 + 0.02 * (number - 2)
                 axis.errorbar(

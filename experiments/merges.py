@@ -20,7 +20,7 @@ def merge_rows(tree: ct.Tree, **columns: ArrayLike) -> list[dict[str, object]]:
     ]
 
 
-def tree_of(rows: Sequence[Mapping[str, str]], leaf_names: Sequence[str] | None = None) -> ct.Tree:
+def tree_from_rows(rows: Sequence[Mapping[str, str]], leaf_names: Sequence[str] | None = None) -> ct.Tree:
     """Return the tree whose merges are given."""
     children = [(int(row["left"]), int(row["right"])) for row in rows]
     heights = [0.0] * (len(rows) + 1) + [float(row["height"]) for row in rows]

@@ -16,9 +16,9 @@ from coaltree.tree.cut import cut_by_ratio
 
 from . import paper
 from .drawing import new_figure
-from .merges import merge_rows, tree_of
-from .outcome import Figures, Found, Row, Setting, Tables
-from .rounds import in_rounds
+from .merges import merge_rows, tree_from_rows
+from .outcome import Figures, ResultTables, Row, Setting, Tables
+from .rounds import run_in_rounds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ Rows: TypeAlias = Sequence[Mapping[str, str]]
 Words: TypeAlias = Callable[[BoolArray], NDArray[np.str_]]  # of some documents
 
 
-def run(setting: Setting) -> Found:
+def run(setting: Setting) -> ResultTables:
     """Grow both trees, and cut them where the model prefers two trees to one."""
     abstracts, papers = datasets.load_nips(LEAST_DOCUMENTS), datasets.load_nips(1, text="papers")
     chosen = np.arange(0, len(papers.names), 20 if setting.quick else 1)
@@ -57,7 +57,7 @@ def run(setting: Setting) -> Found:
     authors = [papers.authors[i] for i in chosen]
 
     def grow_abstracts(X: NDArray[np.float64]) -> ct.GreedyResult:
-        return in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), ROUNDS, jobs=setting.jobs)
+        return run_in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), ROUNDS, jobs=setting.jobs)
 
     def grow_papers(X: NDArray[np.float64], noise: float = NOISE) -> ct.GreedyResult:
         return ct.greedy(X, ct.Multinomial(RATE, noise=noise), n_jobs=setting.jobs)
@@ -197,7 +197,7 @@ def _nearest_clades(trees: dict[str, ct.Tree], authors: list[tuple[str, ...]]) -
     wrote = np.zeros((len(authors), len(names)), dtype=np.intp)
     for i, own in enumerate(authors):
         wrote[i, [names[author] for author in own]] = 1
-    ours = {text: counts_below(tree, wrote) for text, tree in trees.items()}
+    ours = {text: count_below(tree, wrote) for text, tree in trees.items()}
     rows = []
     for _, _, words, printed in paper.TABLE2:
         theirs = {_author_called(surname, totals): count for surname, count in printed_counts(printed).items()}
@@ -237,7 +237,7 @@ def printed_counts(printed: str) -> dict[str, int]:
     return dict(zip(cells[::2], map(int, cells[1::2]), strict=True))
 
 
-def counts_below(tree: ct.Tree, counts: NDArray[np.intp]) -> NDArray[np.intp]:
+def count_below(tree: ct.Tree, counts: NDArray[np.intp]) -> NDArray[np.intp]:
     """Add up the counts of the leaves below every node."""
     below = np.vstack([counts, np.zeros((tree.n_leaves - 1, counts.shape[1]), dtype=counts.dtype)])
     for node, (left, right) in enumerate(tree.children.tolist(), start=tree.n_leaves):
@@ -254,7 +254,7 @@ def draw(tables: Tables) -> Figures:
 
 
 def _top_of_tree(merges: Rows, documents: Rows, clusters: Rows) -> Figure:
-    tree = tree_of(merges, [row["document"] for row in documents])
+    tree = tree_from_rows(merges, [row["document"] for row in documents])
     names = {row["cluster"]: ", ".join(row["words"].split()[:FIGURE_WORDS]) for row in clusters if row["depth"] == "0"}
     with new_figure(1, 1, (8.5, 6)) as (figure, axes):
         ct.plot_dendrogram(tree, labels=[names[row["cluster"]] for row in documents], ax=axes[0], collapse=CLADES)

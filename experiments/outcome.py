@@ -1,4 +1,4 @@
-"""What an experiment is asked for, and its tables: csv files, from which figures are drawn and the page is made."""
+"""The settings of an experiment and its result tables: csv files, from which figures and the page are made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row: TypeAlias = Mapping[str, object]
-Found: TypeAlias = Mapping[str, Sequence[Row]]  # tables by name, as an experiment returns them
+ResultTables: TypeAlias = Mapping[str, Sequence[Row]]  # tables by name, as an experiment returns them
 Tables: TypeAlias = Mapping[str, Sequence[Mapping[str, str]]]  # the same, as they are read from files
 Figures: TypeAlias = "Mapping[str, Figure]"
 
@@ -33,44 +33,44 @@ class Setting:
 
     quick: bool = False
     jobs: int = 2
-    repeats: int | None = None  # fewer than there usually are
-    interrupted: Event = field(default_factory=Event)  # what is done by then counts
+    repeats: int | None = None  # overrides the default number of repeats
+    interrupted: Event = field(default_factory=Event)  # set by Ctrl-C; finished repeats are used
 
-    def at_most(self, repeats: int, quick: int) -> int:
-        """Return how many repeats there are to be, of so many that there usually are."""
+    def n_repeats(self, repeats: int, quick: int) -> int:
+        """Return the number of repeats, at most the default."""
         return quick if self.quick else repeats if self.repeats is None else min(self.repeats, repeats)
 
 
 class Estimate(NamedTuple):
-    """A mean with its standard error, which one number alone does not have."""
+    """A mean with its standard error, which is NaN for a single number."""
 
     mean: float
     error: float
     repeats: int
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Estimate:
+    def from_values(cls, values: Iterable[float]) -> Estimate:
         """Return the mean of independent repeats."""
-        given = np.array(list(values), dtype=np.float64)
-        error = float(np.std(given, ddof=1) / math.sqrt(len(given))) if len(given) > 1 else math.nan
-        return cls(float(given.mean()), error, len(given))
+        array = np.array(list(values), dtype=np.float64)
+        error = float(np.std(array, ddof=1) / math.sqrt(len(array))) if len(array) > 1 else math.nan
+        return cls(float(array.mean()), error, len(array))
 
     def __str__(self) -> str:
         return f"{self.mean:.3f}" if math.isnan(self.error) else f"{self.mean:.3f} ± {self.error:.3f}"
 
 
-def csv_texts(found: Found) -> dict[str, str]:
+def format_tables(found: ResultTables) -> dict[str, str]:
     """Return tables as the text of csv files, numbers with six digits."""
     return {name: _csv(rows) for name, rows in found.items()}
 
 
-def as_read(texts: Mapping[str, str]) -> Tables:
-    """Return tables as they are read from the text of csv files."""
+def parse_tables(texts: Mapping[str, str]) -> Tables:
+    """Parse tables from the text of csv files."""
     return {name: list(csv.DictReader(io.StringIO(text))) for name, text in texts.items()}
 
 
-def texts_in(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the text of csv files that were written before."""
+def read_texts(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Read the text of csv files of an earlier run."""
     try:
         return {name: (folder / f"{name}.csv").read_text(encoding="utf-8") for name in names}
     except OSError as error:
@@ -87,10 +87,10 @@ def write(texts: Mapping[str, str], figures: Figures, folder: Path) -> list[str]
         return output.names
 
 
-def numbers_by(
+def group_numbers(
     rows: Iterable[Mapping[str, str]], keys: Sequence[str], column: str
 ) -> dict[tuple[str, ...], list[float]]:
-    """Return the numbers of a column, those together that agree in the key columns, in order of appearance."""
+    """Return the numbers of a column, grouped by the key columns, in order of appearance."""
     found: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         found.setdefault(tuple(row[key] for key in keys), []).append(float(row[column]))

@@ -1,4 +1,4 @@
-"""Repeats of an experiment, shared out over processes."""
+"""Run the repeats of an experiment in several processes."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from coaltree.errors import InputWarning
 from .outcome import Setting
 
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-def repeated(
-    work: Callable[[Task], Answer], tasks: Iterable[Task], n_tasks: int, setting: Setting, what: str
-) -> list[Answer]:
-    """Do the work on every task and say on standard error how far it is.
+def run_repeats(
+    work: Callable[[Task], Result], tasks: Iterable[Task], n_tasks: int, setting: Setting, what: str
+) -> list[Result]:
+    """Call a function for every task and show the progress on standard error.
 
-    A task holds its own seed, so that nothing depends on how many processes there are. An interrupt (Ctrl-C) ends it early: what
-    is done by then is kept, and the setting knows of it.
+    A task contains its seed, so results do not depend on the number of processes. After an interrupt (Ctrl-C) the finished
+    results are returned, and ``setting.interrupted`` is set.
     """
-    begun = time.monotonic()
-    answers: dict[int, Answer] = {}
-    found = Parallel(n_jobs=min(setting.jobs, n_tasks), return_as="generator_unordered")(
-        delayed(_quietly)(work, number, task) for number, task in enumerate(tasks)
+    start = time.monotonic()
+    results: dict[int, Result] = {}
+    finished = Parallel(n_jobs=min(setting.jobs, n_tasks), return_as="generator_unordered")(
+        delayed(_run_task)(work, number, task) for number, task in enumerate(tasks)
     )
     try:
-        for number, answer in found:
-            answers[number] = answer
-            seconds = time.monotonic() - begun
-            print(f"\r{what}: {len(answers)} of {n_tasks}, {seconds:.0f} s ", end="", file=sys.stderr, flush=True)
+        for number, result in finished:
+            results[number] = result
+            seconds = time.monotonic() - start
+            print(f"\r{what}: {len(results)} of {n_tasks}, {seconds:.0f} s ", end="", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
-        if not answers:
+        if not results:
             raise
         setting.interrupted.set()
-        print(f"\n{what} was interrupted: {len(answers)} of {n_tasks} are kept.", end="", file=sys.stderr)
+        print(f"\n{what} was interrupted: {len(results)} of {n_tasks} are kept.", end="", file=sys.stderr)
     print(file=sys.stderr)
-    return [answers[number] for number in sorted(answers)]
+    return [results[number] for number in sorted(results)]
 
 
-def _quietly(work: Callable[[Task], Answer], number: int, task: Task) -> tuple[int, Answer]:
+def _run_task(work: Callable[[Task], Result], number: int, task: Task) -> tuple[int, Result]:
     with warnings.catch_warnings():
-        # Small samples collapse, and tables have equal rows: both are meant.
+        # Small samples collapse and tables have equal rows; both are expected here.
         warnings.simplefilter("ignore", InputWarning)
         return number, work(task)

@@ -1,4 +1,4 @@
-"""Greedy inference with rounds of fitting, as the paper has it."""
+"""Greedy inference in rounds with fits of the parameters, as in the paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 import coaltree as ct
 
 
-def in_rounds(
+def run_in_rounds(
     X: NDArray[np.float64], process: ct.Process, rounds: int, rule: str = "rate1", jobs: int = 1
 ) -> ct.GreedyResult:
     """Find a tree, fit the process to it, find the next, and return the last.

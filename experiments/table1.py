@@ -1,4 +1,4 @@
-"""Table 1: digits and e-mails of known classes, and how well trees agree with them."""
+"""Table 1: agreement of trees with known classes, for digits and e-mails."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from coaltree.plot.style import PALETTE
 
 from . import paper
 from .drawing import new_figure, title_panels
-from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by
-from .repeats import repeated
-from .rounds import in_rounds
+from .outcome import Estimate, Figures, ResultTables, Setting, Tables, group_numbers
+from .repeats import run_repeats
+from .rounds import run_in_rounds
 
 FloatArray = NDArray[np.float64]
 
@@ -61,10 +61,10 @@ class Task(NamedTuple):
     methods: list[Method]
 
 
-def run(setting: Setting) -> Found:
+def run(setting: Setting) -> ResultTables:
     """Score the trees of all methods on all tables."""
-    n_digits, n_mails = (setting.at_most(n, quick=2) for n in (MNIST_REPEATS, SPAMBASE_REPEATS))
-    n_slow = setting.at_most(SLOW_REPEATS, quick=1)
+    n_digits, n_mails = (setting.n_repeats(n, quick=2) for n in (MNIST_REPEATS, SPAMBASE_REPEATS))
+    n_slow = setting.n_repeats(SLOW_REPEATS, quick=1)
     # What takes long comes last, so that a run that is interrupted has most of the rest.
     tasks = chain(
         _digits(setting.quick, n_digits, slow=False),
@@ -72,8 +72,8 @@ def run(setting: Setting) -> Found:
         _digits(setting.quick, n_slow, slow=True),
         _mails(setting.quick, n_slow, slow=True),
     )
-    answers = repeated(_scored, tasks, 2 * (n_digits + n_mails + 2 * n_slow), setting, "table1")
-    return {"table1": [row for answer in answers for row in answer]}
+    results = run_repeats(_score_task, tasks, 2 * (n_digits + n_mails + 2 * n_slow), setting, "table1")
+    return {"table1": [row for result in results for row in result]}
 
 
 def _digits(quick: bool, repeats: int, slow: bool) -> Iterator[Task]:
@@ -115,7 +115,7 @@ def _real_methods(scaled: bool, slow: bool) -> list[Method]:
     if scaled:  # these take each column in its own units, so that scaling changes nothing
         methods += [
             *(Method(f"BHC, within {share:g}", partial(_bhc, within=share)) for share in (0.25, 0.5, 0.95)),
-            Method("CoalescentClustering()", _estimated),
+            Method("CoalescentClustering()", _fit_estimated),
         ]
     return methods
 
@@ -123,8 +123,8 @@ def _real_methods(scaled: bool, slow: bool) -> list[Method]:
 def _binary_methods(slow: bool) -> list[Method]:
     if slow:
         return [
-            Method("coalescent, max-prob", partial(_mutating, rounds=0, rule="max-prob")),
-            Method("coalescent, min-duration", partial(_mutating, rounds=0, rule="min-duration")),
+            Method("coalescent, max-prob", partial(_fit_mutation, rounds=0, rule="max-prob")),
+            Method("coalescent, min-duration", partial(_fit_mutation, rounds=0, rule="min-duration")),
             Method("coalescent, smc", _mutating_sample),
         ]
     return [
@@ -132,30 +132,30 @@ def _binary_methods(slow: bool) -> list[Method]:
         Method("Ward", partial(baselines.linkage_tree, method="ward")),
         *_genie_if_installed(),
         *(Method(f"BHC, {rows:g} prior rows", partial(_bhc, state_strength=rows)) for rows in (0.5, 2.0, 8.0)),
-        Method("coalescent, 0 rounds", partial(_mutating, rounds=0)),
-        Method("coalescent, 1 round", partial(_mutating, rounds=1)),
-        Method("coalescent, 10 rounds", partial(_mutating, rounds=10)),
-        Method("CoalescentClustering()", partial(_estimated, categorical=True)),
+        Method("coalescent, 0 rounds", partial(_fit_mutation, rounds=0)),
+        Method("coalescent, 1 round", partial(_fit_mutation, rounds=1)),
+        Method("coalescent, 10 rounds", partial(_fit_mutation, rounds=10)),
+        Method("CoalescentClustering()", partial(_fit_estimated, categorical=True)),
     ]
 
 
 def _brownian(X: FloatArray, rounds: int, rule: str = "rate1") -> ct.Tree:
-    return in_rounds(X, ct.Brownian(np.ones(X.shape[1])), rounds, rule).tree
+    return run_in_rounds(X, ct.Brownian(np.ones(X.shape[1])), rounds, rule).tree
 
 
-def _mutating(X: FloatArray, rounds: int, rule: str = "rate1") -> ct.Tree:
-    return in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), rounds, rule).tree
+def _fit_mutation(X: FloatArray, rounds: int, rule: str = "rate1") -> ct.Tree:
+    return run_in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), rounds, rule).tree
 
 
 def _brownian_sample(X: FloatArray) -> ct.Tree:
-    return _sampled(X, in_rounds(X, ct.Brownian(np.ones(X.shape[1])), 10).process)
+    return _sample_tree(X, run_in_rounds(X, ct.Brownian(np.ones(X.shape[1])), 10).process)
 
 
 def _mutating_sample(X: FloatArray) -> ct.Tree:
-    return _sampled(X, in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), 1).process)
+    return _sample_tree(X, run_in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), 1).process)
 
 
-def _sampled(X: FloatArray, process: ct.Process) -> ct.Tree:
+def _sample_tree(X: FloatArray, process: ct.Process) -> ct.Tree:
     return ct.smc(X, process, "race", PARTICLES, random_state=0).mcc()
 
 
@@ -165,7 +165,7 @@ def _bhc(X: FloatArray, **options: Any) -> ct.Tree:
     return tree
 
 
-def _estimated(X: FloatArray, categorical: bool = False) -> ct.Tree:
+def _fit_estimated(X: FloatArray, categorical: bool = False) -> ct.Tree:
     features = np.full(X.shape[1], True) if categorical else None
     tree: ct.Tree = ct.CoalescentClustering(categorical_features=features).fit(X).tree_
     return tree
@@ -185,7 +185,7 @@ def _genie_tree(X: FloatArray) -> ct.Tree:
     return ct.Tree(found.children_, heights)
 
 
-def _scored(task: Task) -> list[dict[str, object]]:
+def _score_task(task: Task) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for method in task.methods:
         tree = method.grow(task.X)
@@ -206,9 +206,11 @@ def draw(tables: Tables) -> Figures:
             methods = list(dict.fromkeys(row["method"] for row in own))
             for number, (score, color) in enumerate(zip(SCORES, PALETTE, strict=False)):
                 places = np.arange(len(methods)) + 0.22 * (number - 1)
-                found = [Estimate.of(numbers) for numbers in numbers_by(own, ["method"], score).values()]
+                found = [Estimate.from_values(numbers) for numbers in group_numbers(own, ["method"], score).values()]
                 means, errors = [e.mean for e in found], [e.error for e in found]
-                panel.errorbar(means, places, xerr=np.nan_to_num(errors), fmt=".", color=color, label=_spaced(score))
+                panel.errorbar(
+                    means, places, xerr=np.nan_to_num(errors), fmt=".", color=color, label=_format_name(score)
+                )
                 for (group, method), published in paper.TABLE1.items():
                     ours = PAPERS_METHODS[group, method]
                     if name.startswith(group) and ours in methods:
@@ -223,5 +225,5 @@ def draw(tables: Tables) -> Figures:
     return {"table1": figure}
 
 
-def _spaced(name: str) -> str:
+def _format_name(name: str) -> str:
     return name.replace("_", "-")

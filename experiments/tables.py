@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from . import figure2, nips, paper, table1, wals_restoration
-from .outcome import Estimate, as_read, numbers_by, texts_in
+from .outcome import Estimate, group_numbers, parse_tables, read_texts
 
 Rows = list[dict[str, str]]
 RESTORATION_SCORES = ("accuracy", "log_score")
@@ -22,10 +22,10 @@ def markdown(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def read(folder: Path, name: str) -> Rows:
     """Read a table of results."""
-    return [dict(row) for row in as_read(texts_in(folder, [name]))[name]]
+    return [dict(row) for row in parse_tables(read_texts(folder, [name]))[name]]
 
 
-def apart(a: Estimate, b: Estimate) -> float:
+def separation(a: Estimate, b: Estimate) -> float:
     """Return the difference of independent estimates in standard errors of it; one without an error counts as exact."""
     errors = [0.0 if math.isnan(estimate.error) else estimate.error for estimate in (a, b)]
     return (a.mean - b.mean) / math.hypot(*errors)
@@ -37,10 +37,10 @@ def paired(rows: Rows, methods: tuple[str, str], keys: Sequence[str], column: st
         {tuple(row[key] for key in keys): float(row[column]) for row in rows if row["method"] == method}
         for method in methods
     )
-    return Estimate.of(first[key] - second[key] for key in first if key in second)
+    return Estimate.from_values(first[key] - second[key] for key in first if key in second)
 
 
-def signed(estimate: Estimate) -> str:
+def format_signed(estimate: Estimate) -> str:
     """Return a difference as text, with its sign."""
     error = "" if math.isnan(estimate.error) else f" ± {estimate.error:.3f}"
     return f"{estimate.mean:+.3f}{error}"
@@ -52,7 +52,7 @@ def signed(estimate: Estimate) -> str:
 def scores(rows: Rows, data: str, method: str) -> dict[str, Estimate]:
     """Return the scores of a method on a kind of table."""
     own = [row for row in rows if row["data"] == data and row["method"] == method]
-    return {score: Estimate.of(float(row[score]) for row in own) for score in HEADINGS} if own else {}
+    return {score: Estimate.from_values(float(row[score]) for row in own) for score in HEADINGS} if own else {}
 
 
 def published(data: str, method: str) -> dict[str, Estimate]:
@@ -72,7 +72,7 @@ def table1_paper(folder: Path) -> str:
         for data in dict.fromkeys(row["data"] for row in rows if row["data"].startswith(group)):
             found = scores(rows, data, ours)
             if found:
-                cells = [f"{found[score]} ({apart(found[score], given[score]):+.1f})" for score in HEADINGS]
+                cells = [f"{found[score]} ({separation(found[score], given[score]):+.1f})" for score in HEADINGS]
                 lines.append([f"{data.removeprefix(group + ', ')}: {ours}", *cells])
     return markdown(["", *HEADINGS.values()], lines)
 
@@ -94,10 +94,15 @@ def figure2_middle(folder: Path) -> str:
     """Show all methods at the middle values, and their differences from post-post on the same tables."""
     rows = figure2.in_case(read(folder, "figure2"), figure2.Case())
     lines = []
-    for (method,), numbers in numbers_by(rows, ["method"], "log_predictive").items():
+    for (method,), numbers in group_numbers(rows, ["method"], "log_predictive").items():
         difference = paired(rows, (figure2.SMC[0], method), ["run"], "log_predictive")
         lines.append(
-            [method, len(numbers), Estimate.of(numbers), "" if method == figure2.SMC[0] else signed(difference)]
+            [
+                method,
+                len(numbers),
+                Estimate.from_values(numbers),
+                "" if method == figure2.SMC[0] else format_signed(difference),
+            ]
         )
     return markdown(["method", "runs", "log predictive density", "post-post minus this"], lines)
 
@@ -108,9 +113,9 @@ def figure2_post_post(folder: Path) -> str:
     others = [*figure2.SMC[1:], figure2.GREEDY]
     for panel, values in figure2.PANELS.items():
         for value in values:
-            own = figure2.in_case(rows, figure2.case_of(panel, value))
+            own = figure2.in_case(rows, figure2.find_case(panel, value))
             differences = [paired(own, (figure2.SMC[0], other), ["run"], "log_predictive") for other in others]
-            lines.append([figure2.TITLES[panel], f"{value:g}", *map(signed, differences)])
+            lines.append([figure2.TITLES[panel], f"{value:g}", *map(format_signed, differences)])
     return markdown(["varied", "value", *(f"minus {other}" for other in others)], lines)
 
 
@@ -118,9 +123,9 @@ def gain(rows: Rows, panel: str, method: str) -> Estimate:
     """Return by how much a method is better at the last value of a panel than at the first, on the same runs."""
     first, last = (
         {row["run"]: float(row["log_predictive"]) for row in own if row["method"] == method}
-        for own in (figure2.in_case(rows, figure2.case_of(panel, figure2.PANELS[panel][k])) for k in (0, -1))
+        for own in (figure2.in_case(rows, figure2.find_case(panel, figure2.PANELS[panel][k])) for k in (0, -1))
     )
-    return Estimate.of(last[run] - first[run] for run in last if run in first)
+    return Estimate.from_values(last[run] - first[run] for run in last if run in first)
 
 
 def figure2_gains(folder: Path) -> str:
@@ -129,7 +134,7 @@ def figure2_gains(folder: Path) -> str:
     for panel in ("columns", "rows", "particles"):
         methods = figure2.SMC if panel == "particles" else (*figure2.SMC, figure2.GREEDY)
         first, last = figure2.PANELS[panel][0], figure2.PANELS[panel][-1]
-        gains = {method: signed(gain(rows, panel, method)) for method in methods}
+        gains = {method: format_signed(gain(rows, panel, method)) for method in methods}
         cells = [gains.get(method, "") for method in (*figure2.SMC, figure2.GREEDY)]
         lines.append([f"{figure2.TITLES[panel]}, from {first} to {last}", *cells])
     return markdown(["", *figure2.SMC, figure2.GREEDY], lines)
@@ -168,11 +173,11 @@ def wals_restoration_table(folder: Path, score: str) -> str:
     """Show a score of all methods for every share of the atlas."""
     rows = wals_restoration.with_best_components(read(folder, "wals_restoration"))
     shares = list(dict.fromkeys(row["share"] for row in rows))
-    found = numbers_by(rows, ["method", "share"], score)
+    found = group_numbers(rows, ["method", "share"], score)
     lines = []
     for method in dict.fromkeys(row["method"] for row in rows):
         cells = [found.get((method, share)) for share in shares]
-        lines.append([method, *("" if numbers is None else Estimate.of(numbers) for numbers in cells)])
+        lines.append([method, *("" if numbers is None else Estimate.from_values(numbers) for numbers in cells)])
     folds = [str(len(found["mode", share])) for share in shares]
     return markdown(["method", *(f"{float(share):.0%}" for share in shares)], [["folds", *folds], *lines])
 
@@ -181,7 +186,8 @@ def restoration_lead(rows: Rows, share: str) -> tuple[str, str, Estimate]:
     """Return the best method of coaltree, the best baseline, and their difference on the same hidden cells."""
     own = [row for row in rows if row["share"] == share]
     means = {
-        method: Estimate.of(numbers).mean for (method,), numbers in numbers_by(own, ["method"], "accuracy").items()
+        method: Estimate.from_values(numbers).mean
+        for (method,), numbers in group_numbers(own, ["method"], "accuracy").items()
     }
     ours = [m for m in means if m in (wals_restoration.TREE, wals_restoration.IMPUTER, wals_restoration.SAMPLE)]
     best, rival = (max(names, key=lambda m: means[m]) for names in (ours, [m for m in means if m not in ours]))
@@ -194,7 +200,7 @@ def wals_leads(folder: Path) -> str:
     lines = []
     for share in dict.fromkeys(row["share"] for row in rows):
         ours, rival, lead = restoration_lead(rows, share)
-        lines.append([f"{float(share):.0%}", ours, rival, signed(lead)])
+        lines.append([f"{float(share):.0%}", ours, rival, format_signed(lead)])
     return markdown(["part", "best of coaltree", "best baseline", "difference in accuracy"], lines)
 
 
@@ -207,8 +213,8 @@ def wals_drawn(folder: Path) -> str:
     for kind in kinds:
         own = [row for row in wals_restoration.with_best_components(rows, kind) if row["share"] == share]
         for score in RESTORATION_SCORES:
-            for (method,), numbers in numbers_by(own, ["method"], score).items():
-                found.setdefault(method, []).append(Estimate.of(numbers))
+            for (method,), numbers in group_numbers(own, ["method"], score).items():
+                found.setdefault(method, []).append(Estimate.from_values(numbers))
     return markdown(headings, [[method, *estimates] for method, estimates in found.items()])
 
 

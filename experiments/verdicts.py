@@ -10,7 +10,7 @@ from . import figure2, wals_restoration
 from .outcome import Estimate
 from .tables import (
     HEADINGS,
-    apart,
+    format_signed,
     gain,
     markdown,
     paired,
@@ -18,7 +18,7 @@ from .tables import (
     read,
     restoration_lead,
     scores,
-    signed,
+    separation,
 )
 
 Verdict = tuple[str, str, bool]
@@ -38,13 +38,13 @@ def _table1(folder: Path) -> Iterator[Verdict]:
     for method, ours in (("average link", "average link"), ("coalescent", "coalescent, 10 rounds")):
         found, given = scores(rows, "MNIST, unit variance", ours)["purity"], published("MNIST", method)["purity"]
         what = f"MNIST, unit variance: purity of {method} within two standard errors of the paper"
-        yield what, f"{found}, paper {given}", abs(apart(found, given)) <= 2
+        yield what, f"{found}, paper {given}", abs(separation(found, given)) <= 2
     for data in ("above 0", "medians"):
         found_all, given_all = (
             scores(rows, f"SPAMBASE, {data}", "coalescent, 10 rounds"),
             published("SPAMBASE", "coalescent"),
         )
-        differences = [apart(found_all[score], given_all[score]) for score in HEADINGS]
+        differences = [separation(found_all[score], given_all[score]) for score in HEADINGS]
         what = f"SPAMBASE, {data}: all scores of the coalescent within two standard errors of the paper, or better"
         yield (
             what,
@@ -62,7 +62,7 @@ def _figure2(folder: Path) -> Iterator[Verdict]:
     ]
     worst = min(differences, key=lambda difference: difference.mean / difference.error)
     what = f"Figure 2: post-post at least as good as the others within two standard errors, in all {len(differences)} comparisons"
-    yield what, f"worst difference {signed(worst)}", worst.mean >= -2 * worst.error
+    yield what, f"worst difference {format_signed(worst)}", worst.mean >= -2 * worst.error
     gains = [
         gain(rows, panel, method)
         for panel in ("columns", "rows", "particles")
@@ -72,7 +72,7 @@ def _figure2(folder: Path) -> Iterator[Verdict]:
     least = min(gains, key=lambda found: found.mean)
     yield (
         "Figure 2: every method improves with more columns, rows and particles",
-        f"smallest gain {signed(least)}",
+        f"smallest gain {format_signed(least)}",
         least.mean > 0,
     )
 
@@ -90,7 +90,7 @@ def _wals(folder: Path) -> Iterator[Verdict]:
             yield what, "not run yet", False
             continue
         ours, rival, lead = restoration_lead(rows, share)
-        yield what, f"{ours} minus {rival}: {signed(lead)}", lead.mean >= -_error(lead)
+        yield what, f"{ours} minus {rival}: {format_signed(lead)}", lead.mean >= -_error(lead)
 
 
 def _error(estimate: Estimate) -> float:

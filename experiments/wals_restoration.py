@@ -1,4 +1,4 @@
-"""Figure 3b: hidden cells of the language atlas told from the others, by a tree and by its baselines."""
+"""Figure 3b: prediction of hidden cells of the language atlas, by a tree and by baselines."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from coaltree import baselines as baselines
 from coaltree import datasets
 from coaltree.baselines.imputation import StateImputer
 from coaltree.plot.style import PALETTE
-from coaltree.predict.cells import CategoricalCells
+from coaltree.predict.results import CategoricalCells
 from coaltree.process.predictions import Predictions
 
 from .drawing import new_figure, title_panels
-from .outcome import Estimate, Figures, Found, Setting, Tables, numbers_by
-from .repeats import repeated
-from .rounds import in_rounds
+from .outcome import Estimate, Figures, ResultTables, Setting, Tables, group_numbers
+from .repeats import run_repeats
+from .rounds import run_in_rounds
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -55,12 +55,12 @@ class Task(NamedTuple):
     truth: IntArray
 
 
-def run(setting: Setting) -> Found:
+def run(setting: Setting) -> ResultTables:
     """Hide cells and restore them by all methods."""
     tasks = list(_tasks(setting))
-    answers = repeated(_restored, tasks, len(tasks), setting, "wals_restoration")
-    answers.sort(key=lambda rows: (rows[0]["table"], rows[0]["share"], rows[0]["fold"]))
-    return {"wals_restoration": [row for answer in answers for row in answer]}
+    results = run_repeats(_restore_task, tasks, len(tasks), setting, "wals_restoration")
+    results.sort(key=lambda rows: (rows[0]["table"], rows[0]["share"], rows[0]["fold"]))
+    return {"wals_restoration": [row for result in results for row in result]}
 
 
 def _tasks(setting: Setting) -> Iterator[Task]:
@@ -69,21 +69,21 @@ def _tasks(setting: Setting) -> Iterator[Task]:
     shares = SHARES[:1] if setting.quick else sorted(SHARES, reverse=True)
     parts = {share: datasets.select_densest(atlas, share).states[:: 5 if setting.quick else 1] for share in shares}
     drawn_share = shares[0] if setting.quick else DRAWN_SHARE
-    model = _fitted(parts[drawn_share])
-    for fold in range(setting.at_most(FOLDS, quick=1)):
+    model = _fit_tree(parts[drawn_share])
+    for fold in range(setting.n_repeats(FOLDS, quick=1)):
         for share, states in parts.items():
-            yield _hidden(ATLAS, share, fold, states)
+            yield _make_task(ATLAS, share, fold, states)
             if share == drawn_share:
                 drawn = model.process.simulate(model.tree, fold)
-                yield _hidden(DRAWN, share, fold, np.where(np.isnan(states), np.nan, drawn))
+                yield _make_task(DRAWN, share, fold, np.where(np.isnan(states), np.nan, drawn))
 
 
-def _fitted(X: FloatArray) -> ct.GreedyResult:
+def _fit_tree(X: FloatArray) -> ct.GreedyResult:
     """Find a tree with mutation rates of columns that fit it."""
-    return in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), ROUNDS)
+    return run_in_rounds(X, ct.Multinomial(np.ones(X.shape[1])), ROUNDS)
 
 
-def _hidden(table: str, share: float, fold: int, states: FloatArray) -> Task:
+def _make_task(table: str, share: float, fold: int, states: FloatArray) -> Task:
     known = np.argwhere(~np.isnan(states))
     rng = np.random.default_rng(fold)
     rows, columns = known[rng.choice(len(known), round(HIDDEN * len(known)), replace=False)].T
@@ -92,7 +92,7 @@ def _hidden(table: str, share: float, fold: int, states: FloatArray) -> Task:
     return Task(table, share, fold, X, rows, columns, states[rows, columns].astype(np.intp))
 
 
-def _restored(task: Task) -> list[dict[str, object]]:
+def _restore_task(task: Task) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for method, restore in _methods(task).items():
         begun = time.process_time()
@@ -121,7 +121,7 @@ Restore = Callable[[Task], list[FloatArray]]
 
 
 def _methods(task: Task) -> dict[str, Restore]:
-    found = _fitted(task.X)
+    found = _fit_tree(task.X)
     methods: dict[str, Restore] = {
         "mode": partial(_by_rival, rival=baselines.ColumnMode()),
         "nearest neighbour": partial(_by_rival, rival=baselines.NearestRow()),
@@ -185,10 +185,11 @@ def _cells(predictions: Predictions, columns: IntArray) -> list[FloatArray]:
 def best_components(rows: list[dict[str, str]]) -> dict[str, str]:
     """Return for each share the number of components that does best, which looks at the hidden cells, as the paper does."""
     best: dict[str, str] = {}
-    for (share,), _ in numbers_by(rows, ["share"], "accuracy").items():
+    for (share,), _ in group_numbers(rows, ["share"], "accuracy").items():
         own = [row for row in rows if row["share"] == share and row["method"].startswith("PPCA")]
         means = {
-            method: Estimate.of(found).mean for (method,), found in numbers_by(own, ["method"], "accuracy").items()
+            method: Estimate.from_values(found).mean
+            for (method,), found in group_numbers(own, ["method"], "accuracy").items()
         }
         best[share] = max(means, key=lambda method: means[method])
     return best
@@ -209,8 +210,8 @@ def draw(tables: Tables) -> Figures:
     with new_figure(1, 2, (10, 4.2)) as (figure, axes):
         for axis, score in zip(axes, ("accuracy", "log_score"), strict=True):
             for number, method in enumerate(methods):
-                found = numbers_by([row for row in rows if row["method"] == method], ["share"], score)
-                estimates = [Estimate.of(numbers) for numbers in found.values()]
+                found = group_numbers([row for row in rows if row["method"] == method], ["share"], score)
+                estimates = [Estimate.from_values(numbers) for numbers in found.values()]
                 axis.errorbar(
                     [100 * float(share) + 0.3 * (number - 3) for (share,) in found],
                     [estimate.mean for estimate in estimates],

@@ -1,4 +1,4 @@
-"""Figure 3a: a tree of Indo-European languages by features of their structure, beside what linguists say."""
+"""Figure 3a: a tree of Indo-European languages by structural features, compared with the genera of linguists."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from coaltree import datasets
 from coaltree.tree.clades import clade_masks
 
 from .drawing import new_figure
-from .merges import merge_rows, tree_of
-from .outcome import Figures, Found, Setting, Tables
-from .repeats import repeated
-from .rounds import in_rounds
+from .merges import merge_rows, tree_from_rows
+from .outcome import Figures, ResultTables, Setting, Tables
+from .repeats import run_repeats
+from .rounds import run_in_rounds
 
 Weighted: TypeAlias = tuple[ct.Tree, float]
 
@@ -25,7 +25,7 @@ ROUNDS = 5  # which a passage says that the printed paper leaves out
 PARTICLES, RUNS = 50, 16
 #: What linguists join; the atlas names genera only.
 JOINED = {"Balto-Slavic": ("Baltic", "Slavic"), "Indo-Iranian": ("Indic", "Iranian")}
-#: Colours that stay apart, one a genus.
+#: Distinct colours, one for each genus.
 COLORS = ("#332288", "#CC6677", "#44AA99", "#999933", "#0077BB", "#882255", "#117733", "#AA4499", "#CC8800", "#661100")
 
 
@@ -38,16 +38,16 @@ class Task(NamedTuple):
     seed: int
 
 
-def run(setting: Setting) -> Found:
+def run(setting: Setting) -> ResultTables:
     """Grow the tree, and ask a sample of trees how sure each of its merges is."""
     languages = datasets.select_indo_european(datasets.load_wals("2008"))
     process = ct.Multinomial(np.ones(languages.states.shape[1]))
-    found = in_rounds(languages.states, process, 1 if setting.quick else ROUNDS)
+    found = run_in_rounds(languages.states, process, 1 if setting.quick else ROUNDS)
     tasks = [
         Task(languages.states, found.process, 10 if setting.quick else PARTICLES, seed)
         for seed in range(1 if setting.quick else RUNS)
     ]
-    trees = [pair for pairs in repeated(_sampled, tasks, len(tasks), setting, "wals_tree") for pair in pairs]
+    trees = [pair for pairs in run_repeats(_sample_task, tasks, len(tasks), setting, "wals_tree") for pair in pairs]
     shares = _shares(trees)
     support = [shares.get(mask, 0.0) for mask in clade_masks(found.tree)]
     return {
@@ -62,7 +62,7 @@ def run(setting: Setting) -> Found:
     }
 
 
-def _sampled(task: Task) -> list[Weighted]:
+def _sample_task(task: Task) -> list[Weighted]:
     sample = ct.smc(task.states, task.process, "race", task.particles, random_state=task.seed)
     return list(zip(sample.trees, sample.weights.tolist(), strict=True))
 
@@ -112,7 +112,7 @@ def _jaccard(a: int, b: int) -> float:
 def draw(tables: Tables) -> Figures:
     """Draw the tree with genera in colours and the support of its merges."""
     rows, languages = tables["wals_tree"], tables["wals_languages"]
-    tree = tree_of(rows, [row["language"] for row in languages])
+    tree = tree_from_rows(rows, [row["language"] for row in languages])
     genera = [row["genus"] for row in languages]
     colors = dict(zip(sorted(set(genera)), COLORS, strict=False))
     with new_figure(1, 1, (7.5, 8.5)) as (figure, axes):

@@ -45,7 +45,7 @@ def test_tables_in_another_order_become_the_same(seed):
     np.testing.assert_array_equal(first.apply(X), second.apply(other))
 
 
-def test_an_arrangement_only_renames():
+def test_arrangement_is_permutation():
     rng = np.random.default_rng(0)
     X = random_table(rng, 20, 2, (3, 2), 0.2)
     order = arrange(X, (3, 2))
@@ -59,7 +59,7 @@ def test_an_arrangement_only_renames():
     np.testing.assert_array_equal(back, X)
 
 
-def test_columns_that_nothing_distinguishes_are_picked():
+def test_indistinguishable_columns_are_ordered():
     """All columns are permutations of each other, and every row looks like every other one."""
     X = np.array([[1.0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0]])
     rng = np.random.default_rng(0)

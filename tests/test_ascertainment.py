@@ -59,7 +59,7 @@ def test_columns_that_can_be_recorded_have_total_probability_one(ascertainment, 
 @pytest.mark.parametrize("ascertainment", KINDS)
 @pytest.mark.parametrize("tree", [THREE, FOUR])
 @pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_the_likelihood_is_that_of_brute_force(ascertainment, tree, noise):
+def test_likelihood_matches_brute_force(ascertainment, tree, noise):
     X, process = table(tree.n_leaves)
     process = process.replace(noise=noise, ascertainment=ascertainment)
     expected = reference.log_likelihood(tree, X, process)
@@ -80,7 +80,7 @@ def test_cells_with_several_states_count_as_missing_in_the_condition():
     assert conditional == pytest.approx(process.log_likelihood(FOUR, column[:, None]) - expected, abs=1e-12)
 
 
-def test_a_tree_of_hardly_any_height_keeps_its_digits():
+def test_precision_on_very_short_trees():
     """On a tree of height 0 < h << 1 only one branch has a mutation: which one is chosen in proportion to its length."""
     for scale in (1e-3, 1e-6, 1e-9):
         tree = ct.Tree(FOUR.children, scale * FOUR.heights)
@@ -92,7 +92,7 @@ def test_a_tree_of_hardly_any_height_keeps_its_digits():
     assert math.exp(process.log_likelihood(far, [[0], [1], [nan]])) == pytest.approx(0.5, rel=1e-6)
 
 
-def test_columns_that_cannot_have_been_recorded_are_named():
+def test_unrecordable_columns_are_named():
     X = np.array([[0, 1, 0, nan], [1, 1, 0, 0], [0, 1, 0, nan]])
     process = ct.Multinomial(ascertainment="variable")
     tree = ct.simulate_tree(3, random_state=0)
@@ -118,7 +118,7 @@ def test_columns_that_cannot_have_been_recorded_are_named():
         ct.Multinomial(ascertainment="constant")
 
 
-def test_it_is_part_of_the_process():
+def test_ascertainment_is_a_process_parameter():
     process = ct.Multinomial(0.5, [[0.4, 0.6]], 0.1, "present")
     assert process.replace(rate=2.0).ascertainment == "present"
     assert process.rescale_clock(2.0).ascertainment == "present"
@@ -145,7 +145,7 @@ def test_simulated_columns_are_recorded_ones_with_their_probabilities(ascertainm
     assert statistic < 38  # of 6 degrees of freedom or less
 
 
-def test_columns_that_are_never_recorded_cannot_be_simulated(monkeypatch):
+def test_unrecordable_columns_cannot_be_simulated(monkeypatch):
     monkeypatch.setattr("coaltree.process.multinomial.MAX_REDRAWS", 3)
     with pytest.raises(InputError, match="recorded too rarely"):
         ct.Multinomial(1e-9, [[0.5, 0.5]], ascertainment="variable").simulate(THREE, random_state=0)
@@ -164,7 +164,7 @@ def check_mean(values, expected, what):
 @pytest.mark.parametrize(
     ("ascertainment", "n"), [("variable", 3), ("present", 3), pytest.param("variable", 4, marks=pytest.mark.slow)]
 )
-def test_the_posterior_of_trees_is_that_of_quadrature(ascertainment, n):
+def test_posterior_of_trees_matches_quadrature(ascertainment, n):
     X, process = table(n)
     process = process.replace(ascertainment=ascertainment)
     truth = exact_posterior.integrals(X, process)
@@ -183,7 +183,7 @@ def test_the_posterior_of_trees_is_that_of_quadrature(ascertainment, n):
         check_mean(seen, mass / truth.evidence, topology)
 
 
-def test_a_chain_of_a_power_samples_from_that_power():
+def test_chain_samples_powered_posterior():
     """The root's height of two leaves, by quadrature."""
     X, process = (
         np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 2.0]]),
@@ -203,7 +203,7 @@ def test_a_chain_of_a_power_samples_from_that_power():
     assert chain.log_joint == pytest.approx(joint, abs=1e-10)
 
 
-def test_sequential_monte_carlo_has_the_right_evidence():
+def test_smc_evidence_is_exact():
     """Means over 30 runs are held to 6 standard errors, as in ``test_smc.py``."""
     X, process = table(3)
     process = process.replace(ascertainment="variable")
@@ -238,7 +238,7 @@ def test_greedy_trees_know_their_joint_density_and_can_be_refined():
 
 
 @pytest.mark.parametrize("ascertainment", KINDS)
-def test_gradients_are_those_of_finite_differences(ascertainment):
+def test_gradients_match_finite_differences(ascertainment):
     X, process = table(4)
     process = process.replace(ascertainment=ascertainment, noise=0.1)
     by_rate, _ = gradients(process, FOUR, X)
@@ -321,7 +321,7 @@ def test_draws_of_trees_and_parameters_return_the_prior(ascertainment):
 def test_unseen_columns_are_drawn_as_often_as_expected():
     X, process = table(4)
     process = process.replace(ascertainment="variable", noise=0.2)
-    unseen = Unseen.of(process, X)
+    unseen = Unseen.from_table(process, X)
     rng = np.random.default_rng(0)
     counts = np.mean([unseen.columns.draw_counts(FOUR.children, FOUR.heights, rng) for _ in range(4000)], axis=0)
     expected = unseen.columns.expected_counts(FOUR.children, FOUR.heights)
@@ -338,7 +338,7 @@ def test_unseen_columns_are_drawn_as_often_as_expected():
 # -- what it is for --------------------------------------------------------------------------------------------------
 
 
-def test_heights_are_biased_without_it_and_not_with_it():
+def test_ascertainment_removes_bias_of_heights():
     """The mean log ratio of the most likely height of a tree to the true one, over 12 tables, is held to 4.5 standard errors."""
     factors = np.linspace(-1.5, 2.5, 21)
     errors = {None: [], "variable": []}
@@ -368,7 +368,7 @@ def matrix():
     return pd.DataFrame(X.astype(int).astype(str), columns=[f"c{d}" for d in range(30)])
 
 
-def test_an_estimator_takes_it(matrix, tmp_path):
+def test_ascertainment_in_estimator(matrix, tmp_path):
     process = ct.Multinomial(ascertainment="variable")
     model = ct.CoalescentClustering(
         inference="mcmc", n_samples=30, n_chains=2, categorical_process=process, draw_parameters=True, random_state=0
@@ -382,13 +382,13 @@ def test_an_estimator_takes_it(matrix, tmp_path):
     np.testing.assert_array_equal(model.score_samples(matrix), again.score_samples(matrix))
 
 
-def test_predictions_over_some_of_the_rows_do_without_it(matrix, monkeypatch):
+def test_predictions_on_row_subset_ignore_ascertainment(matrix, monkeypatch):
     monkeypatch.setattr("coaltree.workflow.model.max_rows", lambda n_columns: 4)
     model = ct.CoalescentClustering(categorical_process=ct.Multinomial(ascertainment="variable")).fit(matrix)
     assert np.isfinite(model.score_samples(matrix)).all()
 
 
-def test_an_estimator_names_columns_that_cannot_have_been_recorded(matrix):
+def test_estimator_names_unrecordable_columns(matrix):
     table = matrix.assign(same="1", other="0")
     for ascertainment, advice in (("variable", "Leave them out, or"), ("present", "use ascertainment='variable'")):
         process = ct.Multinomial(ascertainment=ascertainment)
@@ -399,7 +399,7 @@ def test_an_estimator_names_columns_that_cannot_have_been_recorded(matrix):
         ct.CoalescentClustering(categorical_process=ct.Multinomial(ascertainment="variable")).fit(either)
 
 
-def test_the_command_takes_it(matrix, tmp_path, monkeypatch, capsys):
+def test_ascertainment_in_command_line(matrix, tmp_path, monkeypatch, capsys):
     """From a NEXUS file, whose characters are categorical."""
     rows = "\n".join(f"row{i} {''.join(row)}" for i, row in enumerate(matrix.to_numpy()))
     header = (

@@ -77,7 +77,7 @@ def test_without_perturbation_the_greedy_tree_comes_back(kind, most, missing):
         assert ct.robinson_foulds(tree, found.tree) == 0
 
 
-def test_average_is_that_of_brute_force():
+def test_average_matches_brute_force():
     """Plain means over trees of tables that were moved by hand, with the same random numbers."""
     X, found = table(n=25)
     n, seed = len(X), int(np.random.default_rng(7).integers(2**63))
@@ -267,7 +267,7 @@ def test_order_and_units_do_not_matter_to_scales_and_weights():
 
 
 @pytest.mark.parametrize("kind", PROCESSES)
-def test_scales_of_odd_tables(kind):
+def test_scales_of_degenerate_tables(kind):
     """Columns that are constant or have one cell, equal rows and rows without a cell have no scale."""
     X = table(kind, n=10)[0]
     holes, constant = X.copy(), X.copy()
@@ -315,7 +315,7 @@ def test_equal_rows_and_rows_without_cells(kind):
             assert np.all(np.isfinite(tree.heights))
 
 
-def test_defaults_do_not_outgrow_the_greedy_search():
+def test_defaults_cost_no_more_than_greedy_search():
     """In pairs of lineages times what a pair costs, replicates stay within those of the search and a fixed number more."""
     for n in (3, 10, 150, 200, 1_000, 5_000):
         for width in (1, 10, 100):

@@ -119,7 +119,7 @@ def test_one_row(rival):
 
 
 @pytest.mark.parametrize("make", [ColumnMode, NearestRow, NearestInTree, lambda: PrincipalComponentCells(2)])
-def test_before_fit_and_codes_that_are_none(make):
+def test_not_fitted_and_invalid_codes(make):
     with pytest.raises(NotFittedError, match="call fit first"):
         make().predict([0], [0])
     with refused("Row 1 column 0 code 1e+12 codes 10,000"):
@@ -128,7 +128,7 @@ def test_before_fit_and_codes_that_are_none(make):
         make().fit(pd.DataFrame({"a": ["x", "y"]}))
 
 
-def test_cells_that_cannot_be_asked_for(table):
+def test_invalid_cells(table):
     rival = ColumnMode().fit(table)
     row, column = np.argwhere(~np.isnan(table))[0]
     with pytest.raises(InputError, match=f"The cell in row {row}, column {column} is not missing"):

@@ -307,7 +307,7 @@ def rates_of(process):
 
 @settings(deadline=None, max_examples=30, derandomize=True)
 @given(st.sampled_from(SETUPS), st.integers(0, 2**32 - 1), st.floats(-2, 2))
-def test_any_tree_and_any_place(setup, seed, log_scale):
+def test_states_at_random_points(setup, seed, log_scale):
     """Trees far flatter and far taller than the coalescent's."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, largest(setup) + 1))
@@ -319,7 +319,7 @@ def test_any_tree_and_any_place(setup, seed, log_scale):
     assert_states(tree, X, beliefs.process, places, at(beliefs, places))
 
 
-def test_a_point_is_the_same_from_both_sides():
+def test_states_agree_from_both_branch_ends():
     """The end of a branch is the beginning of the next; above the root nothing is known that the root does not know."""
     rng = np.random.default_rng(4)
     for setup in SETUPS:
@@ -515,7 +515,7 @@ TREE = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
         ([0], ["low"], "heights"),
     ],
 )
-def test_points_that_are_not_in_the_tree_are_refused(nodes, heights, message):
+def test_invalid_points_are_rejected(nodes, heights, message):
     beliefs = ct.Beliefs(TREE, [[0.0], [1.0], [2.0]], ct.Brownian())
     with pytest.raises(InputError, match=message):
         beliefs.at(nodes, heights)
@@ -533,12 +533,12 @@ def test_points_that_are_not_in_the_tree_are_refused(nodes, heights, message):
         ({"process": ct.Multinomial(), "X": [[0.0], [0.5], [1.0]]}, r"Row 1, column 0 holds 0\.5"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(arguments, message):
+def test_incompatible_arguments_are_rejected(arguments, message):
     with pytest.raises(InputError, match=message):
         ct.Beliefs(**({"tree": TREE, "X": [[0.0], [1.0], [2.0]], "process": ct.Brownian()} | arguments))
 
 
-def test_the_table_is_not_written_to():
+def test_table_is_not_modified():
     process, X = mixed(np.random.default_rng(9), 4)
     before = X.copy()
     ct.Beliefs(ct.simulate_tree(4, 0), X, process).leaves()

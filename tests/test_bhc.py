@@ -306,7 +306,7 @@ def test_kinds_of_columns():
     )
 
 
-def test_real_columns_that_do_not_vary_take_no_part():
+def test_constant_real_columns_are_ignored():
     X = np.random.default_rng(3).normal(size=(10, 2))
     plain = BayesianHierarchicalClustering().fit(X)
     wider = BayesianHierarchicalClustering().fit(np.column_stack([X, np.full(10, 3.5)]))
@@ -377,7 +377,7 @@ def test_missing_cells_are_refused():
         ({"n_clusters": 5}, "n_clusters 5 1 3 rows"),
     ],
 )
-def test_options_that_cannot_be(options, message):
+def test_invalid_options(options, message):
     with refused(message):
         BayesianHierarchicalClustering(**options).fit([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]])
 

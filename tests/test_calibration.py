@@ -140,7 +140,7 @@ every_case = pytest.mark.parametrize(("kind", "shape"), CASES)
 
 
 @every_case
-def test_the_prior_is_what_it_is_said_to_be(kind, shape):
+def test_prior_matches_documentation(kind, shape):
     """Up to a constant: differences between two settings of the parameters."""
     rng = np.random.default_rng(0)
     first, X = problem(kind, shape, rng, 30)
@@ -289,7 +289,7 @@ def neighbors(process):
 
 
 @every_case
-def test_nothing_nearby_is_more_probable(kind, shape):
+def test_fit_is_local_maximum(kind, shape):
     """Variance and mean are exact; rate and noise are found to about a hundredth, and so cost little where they are off."""
     rng = np.random.default_rng(3)
     gained = []
@@ -453,7 +453,7 @@ def assert_gradient(tree, codes, rate, q, by_rate, by_equilibrium):
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_gradients_are_those_of_finite_differences(n, missing):
+def test_gradients_match_finite_differences(n, missing):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         n_states = (2, 3, 2)
@@ -656,7 +656,7 @@ def test_noise_accounts_for_rounding_at_the_least(kind, shape):
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
 @pytest.mark.parametrize("scale", [1e-40, 1e-6, 1e6, 1e10, 1e17])
-def test_units_are_a_matter_of_taste(kind, scale):
+def test_results_are_independent_of_units(kind, scale):
     """Nanoseconds since 1970 have a deviation of 1e17."""
     tree = ct.simulate_tree(40, 0)
     X = ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
@@ -681,7 +681,7 @@ def test_the_objective_never_falls_in_small_units(kind):
     assert own_objective(fitted, [tree], X) >= own_objective(process, [tree], X)
 
 
-def test_the_origin_is_a_matter_of_taste():
+def test_results_are_independent_of_origin():
     tree = ct.simulate_tree(40, 0)
     X = ct.Brownian(1.0, 0.2).simulate(tree, 1, n_columns=3)
     one = ct.calibrate(ct.Brownian(noise=0.1), tree, X)
@@ -694,7 +694,7 @@ def test_the_origin_is_a_matter_of_taste():
 NO_TREE = ct.simulate_tree(1, 0)
 
 
-def test_one_row_says_nothing():
+def test_one_row_keeps_parameters():
     for process, row in [
         (ct.Brownian(2.0, 0.1), [[1.0, 2.0]]),
         (ct.OrnsteinUhlenbeck(2.0, noise=0.1), [[1.0, np.nan]]),
@@ -806,13 +806,13 @@ Jumps.__abstractmethods__ = frozenset()  # nothing else of it is ever called
         ({"weights": ["heavy"]}, "weights"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(arguments, message):
+def test_invalid_calibrations_are_rejected(arguments, message):
     given = {"process": ct.Brownian(noise=0.1), "trees": TREE, "X": X3} | arguments
     with pytest.raises(InputError, match=message):
         ct.calibrate(**given)
 
 
-def test_a_result_is_not_its_tree():
+def test_greedy_result_is_not_accepted_as_tree():
     with pytest.raises(InputError, match="trees"):
         ct.calibrate(ct.Brownian(noise=0.1), ct.greedy(X3, ct.Brownian()), X3)
 

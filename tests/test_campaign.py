@@ -18,7 +18,7 @@ N_PIECES = 2  # so that several processes can share the cases of a kind
 
 @pytest.mark.parametrize("piece", range(N_PIECES))
 @pytest.mark.parametrize("kind", sorted(NUMBERS))
-def test_no_case_fails(kind, piece):
+def test_campaign_has_no_failures(kind, piece):
     numbers = range(piece * NUMBERS[kind] // N_PIECES, (piece + 1) * NUMBERS[kind] // N_PIECES)
     assert campaign.run_campaign(kind, numbers, seed=0).failures == []
 
@@ -39,7 +39,7 @@ def test_kinds_of_outcomes():
     assert run_case(lambda rng, folder: try_call(parse), [0]).kind == FAILED
     assert run_case(lambda rng, folder: try_call(refuse), [0]) == Outcome("rejected", "no")
     assert run_case(lambda rng, folder: try_call(lambda: np.log(-1.0)), [0]).kind == FAILED  # a warning
-    assert classify(Run(0, b"", "note: x\n")).kind == "answered"
+    assert classify(Run(0, b"", "note: x\n")).kind == "accepted"
     assert classify(Run(2, b"", "note: x\ncoaltree: no.\n")).kind == "rejected"
     for run in (
         Run(1, b"", "coaltree: unexpected error.\n"),

@@ -216,7 +216,7 @@ class TestNexus:
             parse_nexus(text, "x.nex")
         assert all(fact in str(caught.value) for fact in ("x.nex", *facts)), str(caught.value)
 
-    def test_nothing_recurses(self):
+    def test_deep_nesting_without_recursion(self):
         deep = "[" * 50_000 + "]" * 50_000
         assert list(read(nexus(f"a ACGT\nb {deep}ACGT\nc ACGT"))) == ["a", "b", "c"]
         chain = "".join(f"charset s{k} = s{k + 1}; " for k in range(300))
@@ -410,12 +410,12 @@ class TestAlignments:
         assert found == [list("ACGTAC"), list("AC?TAC"), ["A", "C", "{AG}", *"TAC"]]
 
     @pytest.mark.parametrize("text", ["", "\n\n", "a ACGT\n", "2\na A\n", "0 4\n", "-1 4\na A", "x y\n", "²  4\n"])
-    def test_no_phylip(self, text):
+    def test_invalid_phylip(self, text):
         with pytest.raises(InputError, match=r"x\.phy, line \d"):
             parse_phylip(text, "x.phy")
 
     @pytest.mark.parametrize("text", ["", "ACGT\n", ">a\n>b\n", ">\nACGT\n", "\n;\n"])
-    def test_no_fasta(self, text):
+    def test_invalid_fasta(self, text):
         with pytest.raises(InputError, match=r"x\.fa"):
             parse_fasta(text, "x.fa")
 
@@ -482,7 +482,7 @@ class TestOtherPrograms:
         )
 
     @pytest.mark.parametrize("form", ["fasta", "phylip", "phylip-sequential", "phylip-relaxed", "nexus"])
-    def test_what_it_writes(self, alignment, form):
+    def test_exported_files(self, alignment, form):
         parse = {"fasta": parse_fasta, "nexus": parse_nexus}.get(form, parse_phylip)
         found = rows_of(parse(format(alignment, form), "x"))
         cells = {"R": "{AG}", "Y": "{CT}", "N": "?", "-": "?"}
@@ -555,7 +555,7 @@ class TestFrames:
             {model.tree_.leaf_names[leaf] for leaf in model.tree_.leaves_below(node)} for node in range(9, 17)
         ]
 
-    def test_facts_are_shared_by_copies(self):
+    def test_copies_share_metadata(self):
         frame = ct.read_characters(EXAMPLE)
         part = frame[frame.attrs["partitions"]["second_gene"]]
         assert part.shape == (9, 30)
@@ -654,7 +654,7 @@ def break_row(kind, rng):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_the_sources_themselves(kind):
+def test_published_source_files(kind):
     assert parse(kind, SOURCES[kind]).taxa == ("a1", "b2", "c3", "d4")
 
 
@@ -774,7 +774,7 @@ class TestCommands:
             assert command("fit", name, "-o", f"out_{name}")[0] == 0
         assert command("fit", "x.fasta", "--format", "fasta", "-o", "again")[0] == 0
 
-    def test_gaps_are_what_they_were_in_the_fit(self, command):
+    def test_gap_handling_is_remembered(self, command):
         Path("x.fasta").write_text(">a\nAC-T\n>b\nACGA\n>c\nTC-A\n>d\nTCGA\n")
         assert command("fit", "x.fasta", "--gaps", "state", "-o", "out")[0] == 0
         columns = ct.load_model("out/model.coaltree")._model.encoding.categories_by_name

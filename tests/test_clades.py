@@ -16,7 +16,7 @@ def names_of(mask, tree):
 
 
 @given(st.integers(1, 12), seeds)
-def test_masks_are_the_clades(n, seed):
+def test_masks_match_clades(n, seed):
     tree = ct.simulate_tree(n, random_state=seed)
     found = [names_of(mask, tree) for mask in clade_masks(tree)]
     assert dict(zip(found, tree.merge_heights, strict=True)) == heights_of_clades(tree)
@@ -62,7 +62,7 @@ def test_the_farthest_trees_are_at_1():
         assert robinson_foulds(tree, tree) == robinson_foulds(tree, tree, normalized=True) == 0
 
 
-def test_an_unresolved_merge_is_no_clade():
+def test_unresolved_merges_are_not_clades():
     texts = ["((a:1,b:1):1,c:2);", "((a:1,c:1):1,b:2);", "((b:1,c:1):1,a:2);"]
     trees = [ct.Tree.from_newick(text, "abc") for text in texts]
     star = TreeSample(trees).consensus()
@@ -73,7 +73,7 @@ def test_an_unresolved_merge_is_no_clade():
     ("names", "message"),
     [("abx", "lacks 'c' and has 'x'"), ("xyz", "lacks 'a', 'b', 'c' and has"), ("ab", "lacks 'c'; only trees")],
 )
-def test_other_leaves_are_refused(names, message):
+def test_different_leaves_are_rejected(names, message):
     tree = ct.simulate_tree(3, random_state=0, leaf_names="abc")
     with pytest.raises(InputError, match=message):
         robinson_foulds(tree, ct.simulate_tree(len(names), random_state=0, leaf_names=names))

@@ -110,7 +110,7 @@ def test_fit_writes_its_files(fit, tmp_path):
     )
 
 
-def test_fit_is_what_the_estimator_finds(fit, tmp_path):
+def test_fit_matches_estimator(fit, tmp_path):
     assert fit(TEXT)[0] == 0
     rows, tree, facts = read_results(tmp_path / "out")
     frame = pl.DataFrame(
@@ -139,7 +139,7 @@ def test_fit_is_what_the_estimator_finds(fit, tmp_path):
 
 
 @pytest.mark.parametrize("options", [["--covariance", "spherical"], ["--real-process", "brownian", "--noise", "0.2"]])
-def test_the_model_of_real_columns(fit, tmp_path, options):
+def test_real_process_option(fit, tmp_path, options):
     text = "".join(line.rpartition(",")[0] + "\n" for line in TEXT.splitlines())
     code, _, err = fit(text, *options)
     assert code == 0, err
@@ -156,7 +156,7 @@ def test_the_model_of_real_columns(fit, tmp_path, options):
         assert settings["real_process"] == "brownian"
 
 
-def test_kinds_of_files_give_the_same_results(coaltree_command, tmp_path):
+def test_file_formats_give_equal_results(coaltree_command, tmp_path):
     pl.read_csv(TEXT.encode(), null_values=["NA", "?"]).write_parquet(tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text(TEXT)
     with (tmp_path / "t.tsv").open("w", newline="") as file:
@@ -170,7 +170,7 @@ def test_kinds_of_files_give_the_same_results(coaltree_command, tmp_path):
     assert len(found) == 1
 
 
-def test_a_second_run_replaces_the_first_and_leaves_other_files(fit, tmp_path):
+def test_second_run_replaces_results(fit, tmp_path):
     assert fit(TEXT, "--n-clusters", "3")[0] == 0
     assert fit(TEXT, "--n-clusters", "2")[0] == 0
     assert read_results(tmp_path / "out")[2]["n_clusters"] == 2
@@ -262,7 +262,7 @@ def test_version(coaltree_command):
     assert coaltree_command("--version") == (0, f"coaltree {coaltree.__version__}\n", "")
 
 
-def test_as_a_module_in_a_process_of_its_own(tmp_path):
+def test_python_m_coaltree(tmp_path):
     (tmp_path / "t.csv").write_text("Ωmega,x\nä,1\nb,2\nc,4\n", encoding="utf-8")
     # Names that the terminal cannot show are spelled out.
     done = subprocess.run(
@@ -288,7 +288,7 @@ def test_as_a_module_in_a_process_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("absent", ["typer", "rich", "polars", "matplotlib"])
-def test_without_the_packages_of_the_command_line(coaltree_command, monkeypatch, absent):
+def test_missing_cli_dependencies(coaltree_command, monkeypatch, absent):
     import coaltree.__main__ as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == absent else True)
@@ -376,7 +376,7 @@ def test_other_warnings_are_passed_on(fit, monkeypatch):
 # -- input that cannot be used -----------------------------------------------------------------------
 
 
-def test_a_table_that_may_not_be_read(coaltree_command, tmp_path):
+def test_unreadable_table(coaltree_command, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
     (tmp_path / "t.csv").write_text(TEXT)
@@ -403,7 +403,7 @@ def failing(error):
         ("disk", OSError(28, "No space left on device"), 2, "No space left on device"),
     ],
 )
-def test_a_run_that_fails_leaves_nothing_half_written(fit, tmp_path, monkeypatch, place, earlier, error, code, named):
+def test_failed_run_leaves_no_partial_files(fit, tmp_path, monkeypatch, place, earlier, error, code, named):
     before = {}
     if earlier:
         assert fit(TEXT, "--n-clusters", "2")[0] == 0
@@ -422,7 +422,7 @@ def test_a_run_that_fails_leaves_nothing_half_written(fit, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(("error", "code"), [(RuntimeError("odd"), 1), (KeyboardInterrupt(), 130)])
-def test_debug_shows_where(fit, monkeypatch, error, code):
+def test_debug_shows_source_location(fit, monkeypatch, error, code):
     monkeypatch.setattr(workflow, "fit_model", failing(error))
     found, _, err = fit(TEXT, "--debug")
     assert found == code
@@ -430,7 +430,7 @@ def test_debug_shows_where(fit, monkeypatch, error, code):
     assert "run again" not in err
 
 
-def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
+def test_progress_bar_on_terminal(fit, monkeypatch, tmp_path):
     shares = []
     original = workflow.fit_model
 
@@ -452,7 +452,7 @@ def test_progress_is_shown_on_a_terminal(fit, monkeypatch, tmp_path):
 # -- notes on how a file was understood ---------------------------------------------------------------
 
 
-def test_what_was_read_otherwise_is_noted(fit, tmp_path):
+def test_conversions_are_noted(fit, tmp_path):
     text = ";a;b\n" + "".join(f"{i};{i % 3},{i};${i}.5\n" for i in range(6))
     code, _, err = fit(text)
     assert code == 0
@@ -463,6 +463,6 @@ def test_what_was_read_otherwise_is_noted(fit, tmp_path):
     assert sum("'b'" in remark for remark in remarks) == 1
 
 
-def test_names_that_no_font_has_are_drawn_in_silence(fit):
+def test_missing_glyphs_do_not_warn(fit):
     text = "name,a\n日本,1\nहिन्दी,2\nc,4\n"
     assert fit(text, "--quiet") == (0, "", "")

@@ -56,7 +56,7 @@ def same_partition(a, b):
 # -- cut ---------------------------------------------------------------------------------------------
 
 
-def test_a_cut_is_that_of_scipy(command, fitted, tmp_path):
+def test_cut_matches_scipy(command, fitted, tmp_path):
     linkage = fitted.tree_.to_linkage()
     for options, expected in (
         (["--n-clusters", "5", "--min-cluster-size", "1"], fcluster(linkage, 5, "maxclust")),
@@ -75,7 +75,7 @@ def test_a_cut_is_that_of_scipy(command, fitted, tmp_path):
             assert same_partition(labels, [found[name] for name in names])
 
 
-def test_without_options_it_is_where_the_model_says(command, fitted, tmp_path):
+def test_default_cut_is_that_of_model(command, fitted, tmp_path):
     code, out, err = command("cut", "out/model.coaltree", "-o", "c.csv", "-q")
     assert (code, out, err) == (0, "", "")
     assert (tmp_path / "c.csv").read_bytes() == (tmp_path / "out" / "clusters.csv").read_bytes()
@@ -113,7 +113,7 @@ def test_plots_take_the_same_cuts(command, fitted, tmp_path):
 
 
 @pytest.mark.parametrize("search", ["auto", "exact", "neighbors"])
-def test_the_search_is_chosen(command, tmp_path, search):
+def test_search_option(command, tmp_path, search):
     (tmp_path / "t.csv").write_text(table_text(24))
     code, out, err = command("fit", "t.csv", "-o", "out", "--search", search)
     assert code == 0, err
@@ -182,7 +182,7 @@ def closing_line(name, facts, tmp_path):
     return next((line[10:] for line in words.splitlines() if line.startswith(name)), None)
 
 
-def test_what_to_try_against_ties(tmp_path):
+def test_advice_on_ties(tmp_path):
     def told(noise, inference):
         facts = {
             "zero_heights": "many",
@@ -232,7 +232,7 @@ def test_missing_cells_are_counted_in_the_columns_in_use(command, tmp_path):
 # -- merges at height 0 ------------------------------------------------------------------------------
 
 
-def test_merges_at_height_nought_are_told(command, tmp_path):
+def test_merges_at_height_zero_are_reported(command, tmp_path):
     (tmp_path / "t.csv").write_text("x\n" + "1.5\n2.5\n7.0\n" * 10)
     code, out, err = command("fit", "t.csv", "-o", "out", "--noise", "0")
     assert code == 0, err

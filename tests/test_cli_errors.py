@@ -338,7 +338,7 @@ def refused(models, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.command} {case.named}")
-def test_what_is_wrong_is_named(refused, case):
+def test_error_messages(refused, case):
     sentence = refused(case)
     assert sentence.endswith((".", "?"))
     check_named(sentence, case.named)

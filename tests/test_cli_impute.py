@@ -185,7 +185,7 @@ def test_draws_are_those_of_the_estimator(command, models, tmp_path):
         assert cells["d, e", "flag"] == str(expected["flag"][3]).upper()
 
 
-def test_how_sure_the_cells_are(command, models, tmp_path):
+def test_uncertainty_columns(command, models, tmp_path):
     model = ("--model", models / "imputer.coaltree", "--drop", "note")
     assert command("impute", "t.csv", "-o", "out.csv", "--sd", "sd.csv", *model)[0] == 0
     with (tmp_path / "sd.csv").open(newline="") as file:
@@ -290,7 +290,7 @@ def test_a_table_without_holes_is_copied(command, models, tmp_path):
     assert (tmp_path / "o.csv.gz").read_bytes() == (tmp_path / "n.csv.gz").read_bytes()
 
 
-def test_cells_of_which_nothing_is_known_stay(command, models, tmp_path):
+def test_unpredictable_cells_stay_missing(command, models, tmp_path):
     """No cell of the column z was observed in the fit; the only value of the column k is known."""
     frame = pl.DataFrame({"x": [1.0, 2.0, 9.0], "z": [None] * 3, "k": [5.0] * 3}, schema_overrides={"z": pl.Float64})
     with pytest.warns(ct.errors.InputWarning):
@@ -308,7 +308,7 @@ def test_cells_of_which_nothing_is_known_stay(command, models, tmp_path):
     assert pl.read_csv(tmp_path / "s.csv")["sd"].to_list()[0] == 0.0
 
 
-def test_missing_cells_by_other_words_and_rows_without_names(command, tmp_path):
+def test_custom_missing_values_without_row_names(command, tmp_path):
     (tmp_path / "n.csv").write_text("id,x,y\na,1.0,2.0\na,nix,2.5\nb,9.0,nix\nc,8.5,7.75\n")
     code, _, err = command("impute", "n.csv", "-o", "o.csv", "--na-value", "nix", "--no-id", "--sd", "s.csv")
     assert code == 0, err
@@ -336,7 +336,7 @@ def test_new_rows_with_a_full_covariance_matrix(command, tmp_path):
     assert 0.0 < filled["y"][0] < 3.0
 
 
-def test_tables_that_cannot_be_filled(command, models, tmp_path):
+def test_unfillable_tables(command, models, tmp_path):
     check_sentence(command("impute", "no.csv", "-o", "o.csv"), "no.csv does not exist")
     check_sentence(command("impute", "no.xlsx", "-o", "o.csv"), "no.xlsx does not exist")
     (tmp_path / "t.xlsx").write_bytes(b"PK")
@@ -363,7 +363,7 @@ def test_tables_that_cannot_be_filled(command, models, tmp_path):
         ("disk", KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_a_run_that_fails_leaves_nothing_half_written(command, tmp_path, monkeypatch, place, error, code, named):
+def test_failed_run_leaves_no_partial_files(command, tmp_path, monkeypatch, place, error, code, named):
     (tmp_path / "o.2.csv").write_text("old")
     before = contents(tmp_path)
     from coaltree.table import fill

@@ -84,7 +84,7 @@ def same(first, second):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_there_and_back(command, tmp_path, ending):
+def test_round_trip(command, tmp_path, ending):
     tree = odd_tree()
     (tmp_path / "t.json").write_bytes(tree_to_json(tree))
     code, out, err = command("convert", "t.json", f"u.{ending}")
@@ -171,7 +171,7 @@ def test_a_file_of_many_trees_is_summed_up(command, tmp_path):
     np.testing.assert_array_equal(found.support, sample.ccd0().support)
 
 
-def test_through_standard_streams(piped, tmp_path):
+def test_standard_input_and_output(piped, tmp_path):
     tree = odd_tree()
     text = piped(tree_to_json(tree), "convert", "-", "-", "--from", "json", "--to", "newick", "-q")
     assert same(tree, ct.Tree.from_newick(text.decode()))
@@ -221,7 +221,7 @@ def test_the_size_of_a_picture(command, tmp_path):
     assert len({shape.tobytes() for shape in shapes.values()}) == 4
 
 
-def test_what_is_drawn(command, models, tmp_path, monkeypatch):
+def test_drawn_elements(command, models, tmp_path, monkeypatch):
     """The options reach the drawing, whose own tests say what it does with them."""
     from coaltree.plot import dendrogram as pictures
 

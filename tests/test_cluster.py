@@ -20,7 +20,7 @@ from coaltree.inference import neighbors
 from coaltree.inference.executors import ThreadExecutor
 from coaltree.predict import groups
 from coaltree.predict import predictor as spread
-from coaltree.predict.cells import RealCells
+from coaltree.predict.results import RealCells
 from coaltree.table.inputs import compute_dask
 from command_line import check_sentence, command_in
 from named import check_named, refused
@@ -112,7 +112,7 @@ def test_neighbors_are_those_of_threads(client, small_blocks, monkeypatch, kind,
     assert max(sent) < 20 * block + 2_000  # bytes of three coordinates and the bounds: of its block, not of all points
 
 
-def test_few_points_stay_here(client, small_blocks, monkeypatch):
+def test_small_jobs_run_locally(client, small_blocks, monkeypatch):
     monkeypatch.setattr(client, "submit", None)
     points = points_of("plain", np.random.default_rng(3))[:, : 3 * 64 - 1]
     found = neighbors.find_nearest(points, 16, cluster.DaskExecutor(client, 1), 7)
@@ -139,7 +139,7 @@ def test_few_rows(client, n):
 # -- faults -----------------------------------------------------------------------------------------
 
 
-def test_a_worker_dies(client, small_blocks):
+def test_lost_worker(client, small_blocks):
     process, X = simulated("noise")
     expected = ct.greedy(X, process, search="neighbors")
     pids = client.run(os.getpid)
@@ -171,7 +171,7 @@ def doomed():
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_the_cluster_is_gone(doomed, small_blocks, tmp_path, kept):
+def test_lost_cluster(doomed, small_blocks, tmp_path, kept):
     process, X = simulated("noise")
     path = tmp_path / "rounds.npz"
     options = {"search": "neighbors", "checkpoint": path if kept else None}
@@ -196,7 +196,7 @@ def test_the_cluster_is_gone(doomed, small_blocks, tmp_path, kept):
 
 
 @pytest.mark.parametrize("name", ["brownian", "multinomial", "mixed"])
-def test_a_search_goes_on_from_its_checkpoint(small_blocks, tmp_path, name):
+def test_search_resumes_from_checkpoint(small_blocks, tmp_path, name):
     process, X = simulated(name)
     expected = ct.greedy(X, process, search="neighbors")
     path = tmp_path / "rounds.npz"
@@ -213,7 +213,7 @@ def test_a_search_goes_on_from_its_checkpoint(small_blocks, tmp_path, name):
     same(ct.greedy(X, process, search="neighbors", checkpoint=path), expected)
 
 
-def test_checkpoints_of_something_else(small_blocks, tmp_path):
+def test_foreign_checkpoints(small_blocks, tmp_path):
     process, X = simulated("noise", 100)
     path = tmp_path / "rounds.npz"
     options = {"search": "neighbors", "checkpoint": path}
@@ -231,7 +231,7 @@ def test_checkpoints_of_something_else(small_blocks, tmp_path):
         ct.greedy(X, PROCESSES["brownian"], **options)
 
 
-def test_no_worker_comes(monkeypatch):
+def test_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.2)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", processes=False) as none,
@@ -267,7 +267,7 @@ def _refused(counter):
     raise InputError("This is no table.")
 
 
-def test_what_is_refused_is_not_tried_again(client, tmp_path):
+def test_rejected_tasks_are_not_retried(client, tmp_path):
     with pytest.raises(InputError, match=r"This is no table\."):
         list(cluster.DaskExecutor(client, 1).run(_refused, [(tmp_path / "calls",)]))
     assert (tmp_path / "calls").read_text() == "x"
@@ -291,7 +291,7 @@ def _dead():
         pytest.param(_dead, r"tcp://.* workers died again and again.* more mem", marks=pytest.mark.slow),
     ],
 )
-def test_workers_that_cannot_do_it(client, function, sentence):
+def test_incompatible_workers(client, function, sentence):
     with pytest.raises(ExecutorError, match=sentence):
         list(cluster.DaskExecutor(client, 1).run(function, [()]))
     client.wait_for_workers(2, timeout=60)
@@ -301,12 +301,12 @@ def test_workers_that_cannot_do_it(client, function, sentence):
 
 
 @pytest.mark.parametrize("wrong", [3, "host:8786", "local:0", "local:two", "tcp://", "", "tcp://a b"])
-def test_what_is_no_client(wrong):
+def test_invalid_clients(wrong):
     with refused("distributed.Client address scheduler tcp://host"):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=wrong)
 
 
-def test_nobody_answers(monkeypatch):
+def test_unreachable_scheduler(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with refused("Dask scheduler answers tcp://127.0.0.1:9 check address", ExecutorError):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client="tcp://127.0.0.1:9")
@@ -319,7 +319,7 @@ def test_a_closed_client(doomed):
         ct.greedy(np.zeros((3, 1)), ct.Brownian(), client=closed)
 
 
-def test_what_is_opened_is_closed(client):
+def test_opened_clients_are_closed(client):
     with cluster.open_client(client.scheduler.address) as opened:
         assert opened is not client
         assert list(cluster.DaskExecutor(opened, 1).run(abs, [(-1,)])) == [1]
@@ -329,7 +329,7 @@ def test_what_is_opened_is_closed(client):
     assert client.status == "running"
 
 
-def test_a_cluster_on_this_machine(small_blocks):
+def test_local_cluster(small_blocks):
     process, X = simulated("noise", 300)
     found = ct.greedy(X, process, search="neighbors", client="local:1")
     same(found, ct.greedy(X, process, search="neighbors"))
@@ -421,7 +421,7 @@ def answers(model, rows):
     yield placed.to_numpy()
 
 
-def test_questions_about_many_rows(client, mixed, monkeypatch):
+def test_predictions_for_many_rows(client, mixed, monkeypatch):
     monkeypatch.setattr(spread, "ROWS_PER_TASK", 7)
     table, new = mixed
     model = ct.CoalescentClustering().fit(table)
@@ -448,7 +448,7 @@ def test_questions_about_many_rows(client, mixed, monkeypatch):
             np.testing.assert_array_equal(found[name].interval(0.9), cells.interval(0.9))
 
 
-def test_answers_do_not_depend_on_chunks_of_rows(monkeypatch):
+def test_predictions_are_independent_of_chunks(monkeypatch):
     """Whether each place is looked at, or only those that bounds do not rule out; columns that go together."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
@@ -568,7 +568,7 @@ def test_fit_of_a_folder(client, command, table, tmp_path, inference):
 
 
 @pytest.mark.slow
-def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, tmp_path, monkeypatch):
+def test_interrupted_fit_resumes(client, doomed, small_blocks, command, tmp_path, monkeypatch):
     _, X = simulated("noise")
     folder_of(tmp_path / "big", X[:, :3])
     options = ["--noise", "0.1", "--real-process", "brownian", "--search", "neighbors", "--no-id"]
@@ -600,7 +600,7 @@ def test_a_fit_that_was_cut_off_goes_on(client, doomed, small_blocks, command, t
     assert (tmp_path / "out" / "tree.nwk").read_bytes() == (tmp_path / "whole" / "tree.nwk").read_bytes()
 
 
-def test_a_folder_wherever_tables_are_read(command, table, tmp_path):
+def test_parquet_folder_in_all_commands(command, table, tmp_path):
     holes = np.where(np.arange(36).reshape(12, 3) % 7 == 0, np.nan, table)
     folder_of(tmp_path / "big", holes)
     options = ["--noise", "0.1", "--real-process", "brownian", "--no-id"]

@@ -174,7 +174,7 @@ def test_a_fit_refuses_too_few_rows(command, tmp_path):
     check_sentence(command("fit", "two.csv", "-o", "out", "--evidence", "--no-id"), "--evidence")
 
 
-def test_columns_that_do_not_vary_leave_nothing_to_compare(command, tmp_path):
+def test_constant_columns_cannot_be_compared(command, tmp_path):
     (tmp_path / "same.csv").write_text("x\n1\n1\n1\n")
     code, out, err = command("fit", "same.csv", "-o", "out", "--evidence", "--no-id")
     assert code == 0, err

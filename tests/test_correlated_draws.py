@@ -81,7 +81,7 @@ def test_contrasts_have_the_density_of_the_whole_table(n):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_what_comes_down_is_what_all_others_say(n):
+def test_downward_messages_match_definition(n):
     """To each leaf the state given the other rows; with what lies below, to each node the state given all rows."""
     rng = np.random.default_rng(n)
     tree, Z = ct.simulate_tree(n, rng), rng.standard_normal((n, 3))
@@ -166,7 +166,7 @@ HOLES = {
 
 
 @pytest.mark.parametrize("holes", HOLES.values(), ids=HOLES)
-def test_a_sweep_leaves_the_posterior_of_missing_cells_as_it_is(holes):
+def test_sweep_leaves_posterior_of_missing_cells_invariant(holes):
     """And from wherever it begins, it comes there: what was there before is forgotten, as the eigenvalues tell."""
     for seed in range(3):
         sweep = Sweep(*holes, seed)
@@ -324,7 +324,7 @@ def table_with_holes(n):
 
 
 @pytest.mark.usefixtures("_narrow_mean")
-def test_tables_and_parameters_in_turn_leave_the_prior_as_it_is():
+def test_alternating_draws_leave_prior_invariant():
     """A chain of tables given parameters and parameters given tables (Geweke, 2004).
 
     Thirty means, with errors from 40 batches and from the draws that they are compared with, are within 5.5 of them: a level of
@@ -343,7 +343,7 @@ def test_tables_and_parameters_in_turn_leave_the_prior_as_it_is():
     assert np.abs((batches.mean(axis=0) - wanted.mean(axis=0)) / errors).max() < 5.5
 
 
-def test_a_slower_clock_changes_the_density_of_the_rate_alone():
+def test_rescaled_clock_changes_only_rate_density():
     """What is said of slowing at once is what the densities of all parameters and the Jacobian say."""
     X, process = problem()
     draws = CovarianceSampler(X, hold_noise=False)
@@ -363,7 +363,7 @@ def check_same(pairs):
 
 @pytest.mark.usefixtures("_narrow_mean")
 @pytest.mark.parametrize("hold_noise", [False, True])
-def test_parameters_drawn_given_a_table_are_as_those_it_was_drawn_with(hold_noise):
+def test_parameters_have_same_distribution_as_true_ones(hold_noise):
     """Independent pairs of parameters before and after some draws; both are from the prior.
 
     Means of 35 differences are within 5 standard errors, a level of 6e-7: a right program fails one for one choice of seeds
@@ -404,7 +404,7 @@ def test_mean_and_covariance_belong_together():
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_noise_is_multiplied_as_its_prior_wants_where_the_table_says_nothing(width):
+def test_noise_step_leaves_prior_invariant(width):
     """The trace that an inverse Wishart matrix is judged by has a chi-square distribution, whatever the matrix's shape.
 
     Its mean and its square's by 40 batches are within 6 standard errors: one choice of seeds in 500,000.
@@ -599,7 +599,7 @@ def check_equal(one, other):
 
 
 @unfinished
-def test_a_run_that_is_broken_off_goes_on_bit_for_bit(tmp_path):
+def test_resumed_run_is_bitwise_equal(tmp_path):
     X, process = problem()
     settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "draw_parameters": True, "warmup": 10}
     whole = ct.mcmc(X, process, **settings, n_jobs=1)

@@ -25,7 +25,7 @@ def by_definition(tree, ratios, node=None):
 
 
 @given(st.integers(1, 30), st.integers(0, 10**6))
-def test_by_ratio_is_the_definition(n, seed):
+def test_ratio_rule_matches_definition(n, seed):
     tree = ct.simulate_tree(n, random_state=seed)
     ratios = np.random.default_rng(seed).normal(size=n - 1)
     labels = cut_by_ratio(tree, ratios)
@@ -60,7 +60,7 @@ def test_an_older_cluster_swallows_what_is_below():
 
 
 @pytest.mark.parametrize("wrong", [0, 4, 1.5, True, -1])
-def test_counts_out_of_range(wrong):
+def test_n_clusters_out_of_range(wrong):
     with pytest.raises(InputError, match="from 1 to 3"):
         cut_by_count(ct.simulate_tree(3, random_state=0), wrong)
 
@@ -82,7 +82,7 @@ def test_deep_trees():
     assert cut_by_height(tree, 10_000).max() == n - 10_001
 
 
-def test_one_of_the_ways():
+def test_exactly_one_cut_rule():
     tree = ct.Tree([(0, 1), (2, 3), (4, 5)], [0, 0, 0, 0, 1.0, 2.0, 3.0])
     ratios = [1.0, -1.0, -1.0]
     assert cut_tree(tree, Cut(), ratios).tolist() == [0, 0, 1, 2]
@@ -101,6 +101,6 @@ def test_one_of_the_ways():
         (None, "high", "height_threshold high 0"),
     ],
 )
-def test_ways_that_make_no_sense(n_clusters, height, sentence):
+def test_invalid_cut_rules(n_clusters, height, sentence):
     with refused(sentence):
         check_cut(Cut(n_clusters=n_clusters, height_threshold=height), 4)

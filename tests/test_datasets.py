@@ -152,7 +152,7 @@ def test_wals_options():
         ("parameters", "", "it has no column 'ID'"),
     ],
 )
-def test_damaged_wals(atlas, put, name, content, why):
+def test_damaged_wals_files(atlas, put, name, content, why):
     if name == "languages":
         put("wals/v2008/values.csv", "Language_ID,Parameter_ID,Code_ID\n")
     put(f"wals/v2008/{name}.csv", content)
@@ -396,7 +396,7 @@ def test_damaged_nips(papers, put, name, content, why):
         (ct.datasets.load_nips, "nips/nips.docs"),
     ],
 )
-def test_a_file_that_is_not_the_published_one_is_called_that(tmp_path, monkeypatch, load, first):
+def test_wrong_checksum_is_reported(tmp_path, monkeypatch, load, first):
     monkeypatch.setenv("COALTREE_DATA", str(tmp_path))
     (tmp_path / first).parent.mkdir(parents=True)
     (tmp_path / first).write_text("something else")
@@ -417,7 +417,7 @@ def test_balanced_rows():
     assert len(drawn) == 18  # of 1 times 6 times 3; one would be missing in 2 cases of 10,000, if seeds were not fixed
 
 
-def test_balanced_rows_that_cannot_be():
+def test_invalid_balanced_rows():
     with refused("n_each 3 class b 1 rows"):
         ct.datasets.sample_balanced_rows(["a", "a", "a", "b"], 3)
     with pytest.raises(InputError, match="but there are no rows"):
@@ -452,7 +452,7 @@ def test_components_that_do_not_vary():
 
 
 @pytest.mark.parametrize("n", [0, 3, 1.0, True])
-def test_numbers_of_components_that_cannot_be(n):
+def test_invalid_numbers_of_components(n):
     with refused("table shape 5 2 1"):
         ct.datasets.principal_components(np.zeros((5, 2)), n)
 

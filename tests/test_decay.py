@@ -18,7 +18,7 @@ def decayed(rates, g):
 
 
 @given(st.lists(st.floats(1e-12, 1e3), min_size=1, max_size=40), st.floats(0, 1e3))
-def test_as_exact_as_the_library(rates, g):
+def test_exponential_matches_library(rates, g):
     kept, lost = decayed(rates, g)
     x = np.maximum(-np.asarray(rates) * g, -700)
     np.testing.assert_allclose(kept, np.exp(x), rtol=1e-15, atol=1e-300)
@@ -29,7 +29,7 @@ def test_as_exact_as_the_library(rates, g):
     ("rate", "g", "expected"), [(1.0, 0.0, (1.0, 0.0)), (1e99, 1e300, (0.0, 1.0)), (1e-100, 5.0, (1.0, 5e-100))]
 )
 @pytest.mark.parametrize("other", [1.0, 3.0])
-def test_ends(rate, g, expected, other):
+def test_exponential_at_limits(rate, g, expected, other):
     """Whether sites share their rate or not."""
     kept, lost = decayed([rate, rate * other], g)
     assert kept[0] == pytest.approx(expected[0], abs=1e-300)

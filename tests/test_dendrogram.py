@@ -65,7 +65,7 @@ def names_written(ax, axis="y"):
 # -- layout ------------------------------------------------------------------------------------
 
 
-def test_leaves_stand_in_order_and_merges_between_their_children():
+def test_coordinates_of_leaves_and_merges():
     # Nodes: d, a, b, c, then ab, cd and the root.
     assert node_positions(SMALL.children, SMALL.first_positions[:4].astype(float)).tolist() == [
         3,
@@ -117,7 +117,7 @@ def test_one_collection_holds_a_line_for_every_branch(ax, orientation):
     ("orientation", "axis", "falls"),
     [("left", "x", True), ("right", "x", False), ("top", "y", False), ("bottom", "y", True)],
 )
-def test_the_root_stands_where_asked_and_all_is_in_view(ax, orientation, axis, falls):
+def test_root_position_and_axis_limits(ax, orientation, axis, falls):
     plot_dendrogram(SMALL, ax=ax, orientation=orientation, height_label="time")
     first, last = getattr(ax, f"get_{axis}lim")()
     assert (first > last) == falls
@@ -187,7 +187,7 @@ def test_a_legend_for_two_to_twelve_clusters(ax, n_clusters, legend):
     assert (ax.get_legend() is not None) == legend
 
 
-def test_clusters_are_listed_in_the_order_people_expect(ax):
+def test_legend_order(ax):
     plot_dendrogram(simulate_tree(11, 1), labels=[f"c{i}" for i in range(11)], ax=ax)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"c{i}" for i in range(11)]
 
@@ -221,7 +221,7 @@ def test_clusters_whose_names_begin_with_an_underscore_are_listed(ax):
 # -- names -------------------------------------------------------------------------------------
 
 
-def test_names_are_never_formulas(ax):
+def test_names_are_not_parsed_as_formulas(ax):
     plot_dendrogram(SMALL.rename(["$x$", r"$\broken", r"a\$b", "$\\frac$"]), ax=ax)
     assert names_written(ax) == [r"$\broken", r"a\$b", "$\\frac$", "$x$"]
     assert not any(text.get_parse_math() for text in ax.get_yticklabels())
@@ -242,7 +242,7 @@ def test_names_are_written_up_to_150_leaves(pyplot):
     assert names_written(plot_dendrogram(simulate_tree(5, 0), leaf_names=False)) == []
 
 
-def test_names_without_room_are_left_out_unless_asked_for():
+def test_names_without_room_are_omitted_by_default():
     figure = Figure(figsize=(3, 2))
     first, second = figure.subplots(1, 2)
     assert names_written(plot_dendrogram(simulate_tree(100, 0), ax=first)) == []
@@ -450,13 +450,13 @@ def test_given_axes_make_no_new_figure(pyplot, ax):
         ({"labels": [1, 1, 2, 2], "colors": []}, "colors is empty"),
     ],
 )
-def test_bad_options_are_refused_in_words(ax, options, message):
+def test_invalid_options_have_clear_messages(ax, options, message):
     with pytest.raises(InputError, match=message):
         plot_dendrogram(SMALL, ax=ax, **options)
     assert not ax.collections
 
 
-def test_a_missing_matplotlib_is_named_with_its_cure(monkeypatch):
+def test_missing_matplotlib_has_install_hint(monkeypatch):
     real_import = builtins.__import__
 
     def without_matplotlib(name, *args, **kwargs):
@@ -496,6 +496,6 @@ def test_numbers_of_numpy_are_numbers(ax):
     assert not ax.get_yticklabels()
 
 
-def test_what_is_drawn_is_a_tree(ax):
+def test_only_trees_are_drawn(ax):
     with pytest.raises(InputError, match=r"Tree\.from_linkage\(Z\)"):
         plot_dendrogram(SMALL.to_linkage(), ax=ax)

@@ -34,7 +34,7 @@ def pages_to_run():
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("blocks", list(pages_to_run()))
-def test_pages_run(blocks, tmp_path, monkeypatch, capsys):
+def test_code_blocks_run(blocks, tmp_path, monkeypatch, capsys):
     pyplot.switch_backend("agg")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     try:
@@ -78,7 +78,7 @@ def test_blocks_are_found():
     assert commands_of(blocks_of(text)[2]) == [Command("coaltree fit", ("a: 1",)), Command("coaltree -h", ())]
 
 
-def test_a_page_that_fails_says_where(tmp_path, monkeypatch, capsys):
+def test_failing_page_names_line(tmp_path, monkeypatch, capsys):
     with pytest.raises(ZeroDivisionError) as caught:
         run_blocks(blocks_of("```python\nx = 0\n```\n```python\n1 / x\n```\n"), tmp_path, monkeypatch, capsys)
     assert caught.value.__notes__ == ["in the block that begins: 1 / x"]
@@ -94,7 +94,7 @@ def test_every_page_is_in_the_navigation():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_and_pictures_lead_somewhere(page):
+def test_links_and_images_are_valid(page):
     script = (DOCS / "make_figures.py").read_text()
     text = (DOCS / page).read_text()
     for target in re.findall(r"\]\((?!http)([^)#]+)", text):

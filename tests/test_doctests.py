@@ -20,7 +20,7 @@ def test_examples(name):
     assert tried > 0
 
 
-def test_the_main_doors_have_examples():
+def test_public_api_has_examples():
     finder = doctest.DocTestFinder(recurse=False)
     names = ("Tree", "TreeSample", "greedy", "smc", "CoalescentClustering", "Mixed", "simulate_tree")
     for door in (getattr(coaltree, name) for name in names):

@@ -352,7 +352,7 @@ def test_predictive_density_and_missing_cells():
             density += mass.sum()
             first += mass @ said.mean[:, 1]
             second += mass @ (said.sd[:, 1] ** 2 + said.mean[:, 1] ** 2)
-    predictor = Predictor.of_trees([TREE], np.ones(1), X, process)
+    predictor = Predictor.from_trees([TREE], np.ones(1), X, process)
     assert math.exp(predictor.log_density(row)[0]) == pytest.approx(density, rel=0.01)
     cells = predictor.cells(row)
     mean = first / density
@@ -364,7 +364,7 @@ def test_predictive_density_and_missing_cells():
 def test_quantiles_of_missing_cells():
     """The distribution function at the quantiles, by components at the library's own points; scores in test_mixtures."""
     row = np.array([[0.2, np.nan]])
-    predictor = Predictor.of_trees([TREE], np.ones(1), X, ct.Brownian(noise=0.2))
+    predictor = Predictor.from_trees([TREE], np.ones(1), X, ct.Brownian(noise=0.2))
     groups = predictor.groups
     _, (posterior,) = groups.map_blocks(row, 1, lambda posterior: posterior)
     points = groups.predict_at(np.arange(len(groups.points.nodes)))
@@ -478,7 +478,7 @@ def test_scores():
 
 
 @formula("13.1")
-def test_where_a_subtree_hangs():
+def test_density_of_regraft_places():
     """A leaf that hangs in two places: the densities are in proportion to those of the whole trees."""
     low = ct.Tree(
         [[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.3, 0.5, 1.2]
@@ -492,7 +492,7 @@ def test_where_a_subtree_hangs():
 
 
 @formula("13.2")
-def test_what_is_drawn_from_elsewhere_is_accepted_so_that_nothing_changes():
+def test_acceptance_probability_of_independent_proposals():
     """Four places in clades of two sizes, as seen from a subtree m generations below the clade that is chosen."""
     f, g, m, q = np.array([0.5, 0.2, 0.2, 0.1]), np.array([0.1, 0.4, 0.3, 0.2]), np.array([1, 2, 2, 3]), 0.6
     accepted = np.minimum(1, f[None, :] * g[:, None] / (f[:, None] * g[None, :]) * q ** (m[None, :] - m[:, None]))
@@ -542,7 +542,7 @@ def test_mean_given_the_root():
 
 
 @formula("13.6")
-def test_rate_and_equilibrium_given_all_that_happened():
+def test_rate_and_equilibrium_given_mutations():
     """A Poisson number of draws on each branch, of which the last one is a state at equilibrium."""
     lengths, counts, draws = np.array([0.3, 1.2, 0.7]), np.array([0, 2, 1]), np.array([2, 1, 0])
     rate = np.array([0.2, 1.0, 3.0])

@@ -170,7 +170,7 @@ def test_one_leaf():
 
 
 def predictor_of(X, process, tree=TREE):
-    return Predictor.of_trees([tree], np.ones(1), np.asarray(X), process)
+    return Predictor.from_trees([tree], np.ones(1), np.asarray(X), process)
 
 
 def test_draws_of_new_rows_have_the_moments_of_their_cells():
@@ -225,7 +225,7 @@ def test_draws_of_a_row_of_the_fit_have_the_moments_of_its_cells(process):
     assert abs(squares.mean() - sd**2) < Z_BOUND * squares.std() / np.sqrt(size)
 
 
-def test_twins_are_drawn_together():
+def test_equal_rows_are_drawn_jointly():
     """Two rows that agree in many cells and both miss one are nearly always neighbours, in whatever tree they are drawn.
 
     Rows that are drawn apart have for 100 draws a correlation above 0.5 with probability 1e-7.
@@ -251,7 +251,9 @@ def test_draws_use_the_trees_by_their_weights():
     """
     X = np.array([[5.0], [-5.0], [5.0], [-5.0]])
     trees = [ct.Tree([[0, 1], [4, 2], [5, 3]], [0, 0, 0, 0, *np.multiply(scale, [1, 2, 3])]) for scale in (1e-9, 1e9)]
-    predictor = Predictor.of_trees([trees[0], trees[1], trees[0]], np.array([0.2, 1.4, 0.4]), X, ct.Brownian(1.0, 0.01))
+    predictor = Predictor.from_trees(
+        [trees[0], trees[1], trees[0]], np.array([0.2, 1.4, 0.4]), X, ct.Brownian(1.0, 0.01)
+    )
     size = 400
     drawn = predictor.draw_training_cells(np.array([0, 1]), size, np.random.default_rng(0))[..., 0]
     together = np.abs(drawn[:, 0]) < 1

@@ -29,7 +29,7 @@ def test_estimates_grow_with_the_table(kind):
     assert not small.is_large
 
 
-def test_estimates_in_words():
+def test_estimate_messages():
     assert "30 seconds" in Estimate(30, 1e8).describe()
     assert "100 MB" in Estimate(30, 1e8).describe()
     assert "10 minutes" in Estimate(600, 3e9).remark()
@@ -76,7 +76,7 @@ def test_a_dry_run_is_about_the_chosen_inference(tmp_path, monkeypatch, capsys):
     assert "GB" in err.splitlines()[-1]
 
 
-def test_samples_that_no_memory_holds_are_refused():
+def test_samples_beyond_memory_are_rejected():
     X = np.random.default_rng(0).normal(size=(5, 2))
     for number in (10**12, 2**70):
         with refused("GB memory samples"):

@@ -52,7 +52,7 @@ def fitted(frame):
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_noise_that_the_user_gave_is_held(frame):
+def test_given_noise_is_held(frame):
     """As a share of each column's variance."""
     for real_process in ("brownian", "ornstein-uhlenbeck"):
         model = ct.CoalescentClustering(noise=0.05, real_process=real_process).fit(frame)

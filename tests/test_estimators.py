@@ -79,7 +79,7 @@ def test_fitted_attributes(frame, model):
     assert model.remarks_ == []
 
 
-def test_without_rounds_it_is_greedy_on_the_encoded_table(frame):
+def test_plain_fit_equals_greedy_on_encoded_table(frame):
     """The documented process, spelled out by hand."""
     real = frame[["length", "weight", "legs"]].astype(float)
     real = (real - real.mean()) / real.std(ddof=0)
@@ -139,7 +139,7 @@ class TestInvariance:
         other = ct.CoalescentClustering(**QUICK).fit(frame.assign(colour=frame["colour"].map(names)))
         assert clades(other.tree_) == clades(quick.tree_)
 
-    def test_columns_that_say_nothing(self, frame, quick):
+    def test_uninformative_columns(self, frame, quick):
         with pytest.warns(InputWarning, match="ignored"):
             other = ct.CoalescentClustering(**QUICK).fit(frame.assign(nothing=np.nan, one="x", same=7.0))
         assert clades(other.tree_) == clades(quick.tree_)
@@ -207,7 +207,7 @@ def test_identical_rows_are_together():
         assert noisy.labels_.tolist() == model.labels_.tolist()
 
 
-def test_a_table_that_says_nothing():
+def test_uninformative_table():
     with pytest.warns(InputWarning, match="No column has two different values"):
         model = ct.CoalescentClustering().fit(np.ones((4, 2)))
     assert model.labels_.tolist() == [0, 0, 0, 0]
@@ -260,7 +260,7 @@ def test_verbose_shows_progress(frame, capsys):
 
 
 @pytest.mark.parametrize("parameters", [{}, {"n_clusters": 4}, {"n_clusters": 30}, {"height_threshold": 0.7}])
-def test_a_cut_is_what_another_fit_would_find(frame, parameters, tmp_path):
+def test_cut_equals_refit(frame, parameters, tmp_path):
     model = ct.CoalescentClustering(n_clusters=2).fit(frame)
     before = model.labels_.copy()
     expected = ct.CoalescentClustering(**parameters).fit(frame).labels_.tolist()
@@ -270,7 +270,7 @@ def test_a_cut_is_what_another_fit_would_find(frame, parameters, tmp_path):
     assert ct.load_model(tmp_path / "m").cut(**parameters).tolist() == expected
 
 
-def test_cuts_that_make_no_sense(frame):
+def test_invalid_cuts(frame):
     model = ct.CoalescentClustering()
     with pytest.raises(NotFittedError):
         model.cut(n_clusters=2)

@@ -91,12 +91,12 @@ def test_parameters_are_sampled_with_the_trees(table, tmp_path):
     np.testing.assert_array_equal(again.traces["log_parameter_prior"], sample.traces["log_parameter_prior"])
 
 
-def test_noise_that_is_given_stays(table):
+def test_given_noise_is_held(table):
     joint = ct.CoalescentClustering(**CHAINS | {"n_samples": 20}, draw_parameters=True, noise=0.1).fit(table)
     assert np.ptp(joint.sample_.parameters["noise"]) == 0
 
 
-def test_the_tree_stands_for_the_sample(fitted, table):
+def test_tree_summarises_sample(fitted, table):
     assert fitted.tree_ == fitted.sample_.ccd0()
     assert fitted.tree_.leaf_names == tuple(NAMES)
     clades = fitted.sample_.clade_probabilities()
@@ -109,7 +109,7 @@ def test_the_tree_stands_for_the_sample(fitted, table):
     assert consensus.tree_ == fitted.sample_.consensus()
 
 
-def test_one_seed_one_fit(fitted, table):
+def test_fits_are_reproducible(fitted, table):
     again = clone(fitted).set_params(n_jobs=2).fit(table)
     assert again.sample_.trees == fitted.sample_.trees
     assert clone(fitted).set_params(random_state=1).fit(table).sample_.trees != fitted.sample_.trees
@@ -128,7 +128,7 @@ def test_predictions_average_over_some_of_the_sampled_trees(fitted, table, tmp_p
     assert [draw.process.rate for draw in draws] == [rates[k] for k in places]
     rows = np.asarray(table)
     expected = [
-        Predictor.of_trees([d.tree], np.ones(1), d.X, d.process).log_density(standardized(table)) for d in draws
+        Predictor.from_trees([d.tree], np.ones(1), d.X, d.process).log_density(standardized(table)) for d in draws
     ]
     expected = logsumexp(expected, axis=0) - np.log(20) - np.log(rows.std(axis=0)).sum()
     np.testing.assert_allclose(joint.score_samples(table), expected)
@@ -149,7 +149,7 @@ def test_the_verdict_on_a_short_run_is_a_remark(table):
 
 
 @pytest.mark.parametrize("inference", ["greedy", "smc"])
-def test_another_fit_forgets_the_chains(table, inference):
+def test_refit_removes_chains(table, inference):
     model = ct.CoalescentClustering(inference="mcmc", n_samples=20, random_state=0).fit(table)
     model.set_params(inference=inference, n_particles=5).fit(table)
     assert hasattr(model, "sample_") == hasattr(model, "log_evidence_") == (inference == "smc")
@@ -207,7 +207,7 @@ def test_an_imputer_fills_from_the_sample(table):
         ({"draw_parameters": "all"}, "draw_parameters 'all' True False"),
     ],
 )
-def test_bad_parameters_get_one_sentence(table, parameters, message):
+def test_invalid_parameters_have_clear_messages(table, parameters, message):
     for kind in (ct.CoalescentClustering, ct.CoalescentImputer):
         with refused(message):
             kind(**parameters).fit(table)

@@ -37,12 +37,12 @@ def fitted(table):
     return ct.CoalescentClustering(**settings, random_state=0).fit(table)
 
 
-def test_labels_are_those_that_most_trees_agree_on(fitted):
+def test_labels_are_consensus_of_trees(fitted):
     assert fitted.labels_.tolist() == [0] * 5 + [1] * 5 + [2] * 5
     assert fitted.n_clusters_ == 3
 
 
-def test_the_tree_stands_for_the_sample(fitted, table):
+def test_tree_summarises_sample(fitted, table):
     sample = fitted.sample_
     assert len(sample) == 120
     assert fitted.tree_ == sample.ccd0()
@@ -57,7 +57,7 @@ def test_the_tree_stands_for_the_sample(fitted, table):
     assert len(fitted.log_ratios_) == len(fitted.distances_) == 14
 
 
-def test_one_seed_one_fit(fitted, table):
+def test_fits_are_reproducible(fitted, table):
     again = clone(fitted).set_params(n_jobs=2).fit(table)
     assert again.tree_ == fitted.tree_
     assert again.log_evidence_ == fitted.log_evidence_
@@ -75,7 +75,7 @@ def test_consensus_height_and_ratio(table):
     assert low.n_clusters_ == 15
 
 
-def test_a_cut_of_a_sample_is_what_another_fit_would_find(table):
+def test_cut_of_sample_equals_refit(table):
     settings = {"inference": "smc", "n_particles": 30, "n_runs": 2, "noise": 0.1}
     fitted = ct.CoalescentClustering(**settings, random_state=0).fit(table)
     for parameters in ({}, {"n_clusters": 5}, {"height_threshold": 0.5}):
@@ -83,7 +83,7 @@ def test_a_cut_of_a_sample_is_what_another_fit_would_find(table):
         assert fitted.cut(**parameters).tolist() == again.labels_.tolist()
 
 
-def test_a_greedy_fit_forgets_the_sample(table):
+def test_greedy_refit_removes_sample(table):
     model = ct.CoalescentClustering(inference="smc", n_particles=5, random_state=0).fit(table)
     model.set_params(inference="greedy").fit(table)
     assert not hasattr(model, "sample_")
@@ -108,7 +108,7 @@ def test_a_greedy_fit_forgets_the_sample(table):
         ({"height_threshold": [1]}, "height_threshold [1]"),
     ],
 )
-def test_bad_parameters_get_one_sentence(table, parameters, message):
+def test_invalid_parameters_have_clear_messages(table, parameters, message):
     with refused(message):
         ct.CoalescentClustering(**parameters).fit(table)
 
@@ -189,7 +189,7 @@ def test_support_is_written_on_the_dendrogram(fitted):
         ct.plot_dendrogram(plain, support="all")
 
 
-def test_another_summary(tmp_path):
+def test_summary_option(tmp_path):
     X = np.random.default_rng(0).normal(size=(7, 2))
     model = ct.CoalescentClustering(inference="smc", n_particles=20, random_state=0)
     model.set_params(summary="mcc", summary_heights="median").fit(X)

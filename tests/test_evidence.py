@@ -75,7 +75,7 @@ def check_evidence(found, truth):
 
 @pytest.mark.parametrize("n", [3, 4])
 @pytest.mark.parametrize("kind", ["brownian", "stationary", "multinomial", "mixed"])
-def test_evidence_is_that_of_enumeration(kind, n):
+def test_evidence_matches_enumeration(kind, n):
     """Eight tests of level 1e-5."""
     X, process = table(kind, n)
     truth = prior_mean(X, process, 12)
@@ -91,7 +91,7 @@ def test_both_quadratures_agree(kind, n):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["brownian", "stationary", "multinomial", "all"])
-def test_evidence_of_five_rows_is_that_of_enumeration(kind):
+def test_evidence_of_five_rows_matches_enumeration(kind):
     """Four tests of level 1e-5; 180 histories."""
     X, process = table(kind, 5)
     truth = prior_mean(X, process, 8)
@@ -99,7 +99,7 @@ def test_evidence_of_five_rows_is_that_of_enumeration(kind):
     check_evidence(ct.evidence(X, process, 20, n_chains=8, n_samples=24, random_state=5), truth)
 
 
-def test_evidence_of_eight_rows_is_that_of_sequential_monte_carlo():
+def test_evidence_of_eight_rows_matches_smc():
     """The difference of two means of independent runs, in their standard errors: six, a level of 1e-5."""
     X, process = table("mixed", 8)
     found = ct.evidence(X, process, 12, n_chains=8, n_samples=12, random_state=0)
@@ -190,14 +190,14 @@ def same(a, b):
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("powers", "log_ratios", "ess"))
 
 
-def test_one_seed_one_result_whatever_the_threads(eight, whole):
+def test_results_are_reproducible_for_any_threads(eight, whole):
     assert same(whole, ct.evidence(*eight, **SETTINGS, random_state=5, n_jobs=3))
     assert not same(whole, ct.evidence(*eight, **SETTINGS, random_state=6))
     with joblib.parallel_config("loky", n_jobs=2):
         assert same(whole, ct.evidence(*eight, **SETTINGS, random_state=5, n_jobs=2))
 
 
-def test_facts_fit_together(whole):
+def test_result_attributes_are_consistent(whole):
     assert np.allclose(whole.log_ratios.sum(axis=1), whole.run_log_evidences)
     assert np.exp(whole.run_log_evidences - whole.log_evidence).mean() == pytest.approx(1)
     assert whole.standard_error == pytest.approx(np.std(whole.run_log_evidences, ddof=1) / math.sqrt(3))
@@ -210,7 +210,7 @@ def test_facts_fit_together(whole):
 
 
 @pytest.mark.parametrize("seed", [5, None])
-def test_a_killed_run_goes_on_bit_for_bit(eight, whole, tmp_path, seed, monkeypatch):
+def test_killed_run_resumes_bitwise_equal(eight, whole, tmp_path, seed, monkeypatch):
     def stop(share, done, log_evidence):
         if done == 2:
             raise KeyboardInterrupt
@@ -255,7 +255,7 @@ def test_an_evidence_that_is_not_reliable_warns(eight):
         ct.evidence(*eight, 2, n_chains=1, n_samples=1, thin=1, powers=[0, 1], random_state=0)
 
 
-def test_refusals(eight):
+def test_invalid_arguments(eight):
     X, process = eight
     for words, changed in (
         ("n_runs 0", {"n_runs": 0}),

@@ -203,7 +203,7 @@ def test_closed_form_is_the_expectation_of_the_prior():
     assert np.all(np.abs(heights.mean(axis=0) - found) < 6 * error)  # a false alarm in a hundred million
 
 
-def test_closed_form_keeps_what_is_told_apart():
+def test_closed_form_keeps_distinct_heights():
     children = [(0, 1), (2, 6), (3, 7), (4, 8), (5, 9)]
     tree = ct.Tree(children, [0.0] * 6 + [0.0, 0.0, 3.0, 3.0, 9.0])
     found = spread_heights(tree)

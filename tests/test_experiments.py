@@ -10,14 +10,23 @@ import coaltree as ct
 import exact_posterior
 from experiments import figure2, nips, page, paper, tables, wals_restoration, wals_tree
 from experiments.__main__ import EXPERIMENTS, main, run
-from experiments.merges import merge_rows, tree_of
-from experiments.outcome import RESULTS, Estimate, Setting, as_read, csv_texts, numbers_by, texts_in, write
-from experiments.repeats import repeated
+from experiments.merges import merge_rows, tree_from_rows
+from experiments.outcome import (
+    RESULTS,
+    Estimate,
+    Setting,
+    format_tables,
+    group_numbers,
+    parse_tables,
+    read_texts,
+    write,
+)
+from experiments.repeats import run_repeats
 from named import refused
 
 
 @pytest.mark.slow
-def test_quick_runs_of_all(published_data, tmp_path, capsys):
+def test_quick_runs_of_all_experiments(published_data, tmp_path, capsys):
     assert main(["all", "--quick", "--jobs", "1", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert [line.split(":")[0] for line in said.out.splitlines()] == list(EXPERIMENTS)
@@ -49,12 +58,12 @@ def test_the_page_shows_the_results_that_are_there():
         assert f"images/experiments/{figure.name}" in text
 
 
-def test_a_page_that_asks_for_what_there_is_not():
+def test_page_with_unknown_result():
     with refused("asks table x verdicts table1-paper"):
         page.filled("<!-- table: x -->\n<!-- end of table -->", RESULTS)
 
 
-def test_results_that_are_not_there(tmp_path, capsys):
+def test_missing_results(tmp_path, capsys):
     assert main(["table1", "--redraw", "--output", str(tmp_path)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("experiments: ")
@@ -82,11 +91,11 @@ def test_every_case_of_figure_2_is_run_once():
 
 
 def test_estimates():
-    assert Estimate.of([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3), 3))
-    assert str(Estimate.of([0.5])) == "0.500"
-    assert str(Estimate.of([0.0, 1.0])) == "0.500 ± 0.500"
-    assert tables.apart(Estimate(1.0, 0.3, 9), Estimate(0.0, 0.4, 9)) == pytest.approx(2.0)
-    assert tables.apart(Estimate(1.0, 0.5, 9), Estimate(0.0, math.nan, 1)) == pytest.approx(2.0)
+    assert Estimate.from_values([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / math.sqrt(3), 3))
+    assert str(Estimate.from_values([0.5])) == "0.500"
+    assert str(Estimate.from_values([0.0, 1.0])) == "0.500 ± 0.500"
+    assert tables.separation(Estimate(1.0, 0.3, 9), Estimate(0.0, 0.4, 9)) == pytest.approx(2.0)
+    assert tables.separation(Estimate(1.0, 0.5, 9), Estimate(0.0, math.nan, 1)) == pytest.approx(2.0)
 
 
 def rows_of(*cells):
@@ -97,10 +106,10 @@ def rows_of(*cells):
 def test_differences_are_taken_on_what_both_were_tried_on():
     rows = rows_of((0.1, 0, "a", 0.5), (0.1, 1, "a", 0.9), (0.1, 0, "b", 0.4), (0.1, 1, "b", 0.6), (0.1, 2, "b", 0.0))
     assert tables.paired(rows, ("a", "b"), ["fold"], "accuracy") == pytest.approx((0.2, 0.1, 2))
-    assert numbers_by(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
+    assert group_numbers(rows, ["method"], "accuracy") == {("a",): [0.5, 0.9], ("b",): [0.4, 0.6, 0.0]}
 
 
-def test_tables_drawn_from_the_model_are_held_apart():
+def test_simulated_tables_are_reported_separately():
     kinds = (wals_restoration.ATLAS, wals_restoration.DRAWN)
     rows = [row | {"table": kind} for kind in kinds for row in rows_of((0.2, 0, "PPCA, 5 dimensions", 0.5))]
     for kind in kinds:
@@ -108,7 +117,7 @@ def test_tables_drawn_from_the_model_are_held_apart():
         assert kept["table"] == kind
 
 
-def test_the_best_of_ours_is_set_against_the_best_rival():
+def test_best_method_is_compared_with_best_baseline():
     rows = rows_of(
         (0.2, 0, "PPCA, 5 dimensions", 0.6),
         (0.2, 0, "PPCA, 10 dimensions", 0.8),
@@ -126,23 +135,23 @@ def test_the_best_of_ours_is_set_against_the_best_rival():
 ODD = ["<script>alert(1)</script>", "a,b", 'say "x"', "two\nlines", "🦉 owl", ""]
 
 
-def test_tables_keep_odd_cells_and_are_written_whole(tmp_path):
+def test_result_tables_are_complete(tmp_path):
     found = {"odd": [{"name": name, "number": 1 / 3} for name in ODD]}
-    assert write(csv_texts(found), {}, tmp_path) == ["odd.csv"]
-    read = as_read(texts_in(tmp_path, ["odd"]))["odd"]
+    assert write(format_tables(found), {}, tmp_path) == ["odd.csv"]
+    read = parse_tables(read_texts(tmp_path, ["odd"]))["odd"]
     assert [row["name"] for row in read] == ODD
     assert {row["number"] for row in read} == {"0.333333"}
     before = (tmp_path / "odd.csv").read_bytes()
     with pytest.raises(AttributeError):
-        write(csv_texts({"odd": [{"name": "new"}]}), {"figure": None}, tmp_path)
+        write(format_tables({"odd": [{"name": "new"}]}), {"figure": None}, tmp_path)
     assert (tmp_path / "odd.csv").read_bytes() == before
 
 
 @pytest.mark.parametrize("n", [1, 2, 30])
-def test_trees_come_back_from_their_merges(n):
+def test_tree_round_trip_through_merges(n):
     tree = ct.simulate_tree(n, random_state=n)
-    rows = as_read(csv_texts({"tree": merge_rows(tree, support=np.arange(n - 1))}))["tree"] if n > 1 else []
-    assert tree_of(rows, tree.leaf_names) == tree
+    rows = parse_tables(format_tables({"tree": merge_rows(tree, support=np.arange(n - 1))}))["tree"] if n > 1 else []
+    assert tree_from_rows(rows, tree.leaf_names) == tree
     assert [row["support"] for row in rows] == [str(k) for k in range(n - 1)]
 
 
@@ -183,13 +192,13 @@ def test_counts_of_authors():
     assert nips.printed_counts("Koch (30) Bower (11)") == {"Koch": 30, "Bower": 11}
     assert all(len(nips.printed_counts(authors)) == 4 for *_, authors in paper.TABLE2)
     tree = ct.Tree.from_newick("((a:1,b:1):1,c:2);")
-    counts = nips.counts_below(tree, np.eye(3, dtype=int))
+    counts = nips.count_below(tree, np.eye(3, dtype=int))
     assert counts[3:].sum(axis=1).tolist() == [2, 3]
     # one listed author differs by 3 papers, one not listed has 2 more than the last one listed
     assert nips.distances(np.array([[5, 4, 6], [8, 4, 4]]), {0: 8, 1: 4}).tolist() == [3 + 0 + 2, 0]
 
 
-def test_how_near_a_group_is_to_a_clade():
+def test_distance_of_group_to_clade():
     """By sets of leaves."""
     tree = ct.simulate_tree(12, random_state=3)
     genera = np.array(list("xxyyyzxzzyxw"))
@@ -205,17 +214,17 @@ def test_how_near_a_group_is_to_a_clade():
         assert row["support"] == (members in below[12:])
 
 
-def test_an_interrupt_keeps_what_is_done(capsys):
+def test_interrupt_keeps_finished_results(capsys):
     def tasks():
         yield from (1, 2)
         raise KeyboardInterrupt
 
     setting = Setting(jobs=1)
-    assert repeated(lambda task: 10 * task, tasks(), 5, setting, "sums") == [10, 20]
+    assert run_repeats(lambda task: 10 * task, tasks(), 5, setting, "sums") == [10, 20]
     assert setting.interrupted.is_set()
     assert "sums was interrupted: 2 of 5 are kept." in capsys.readouterr().err
     with pytest.raises(KeyboardInterrupt):
-        repeated(lambda task: task, (x for x in tasks() if x > 2), 5, Setting(jobs=1), "sums")
+        run_repeats(lambda task: task, (x for x in tasks() if x > 2), 5, Setting(jobs=1), "sums")
 
 
 def few_scores(setting):
@@ -224,7 +233,7 @@ def few_scores(setting):
     return {"table1": [{"data": "MNIST, unit variance", "method": "average link", "repeat": 0} | scores]}
 
 
-def test_an_interrupted_run_is_drawn_and_no_other_begins(tmp_path, monkeypatch, capsys):
+def test_interrupted_run_stops_remaining_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("experiments.table1.run", few_scores)
     monkeypatch.setattr("experiments.nips.run", lambda setting: pytest.fail("the next one began"))
     assert main(["table1", "nips", "--output", str(tmp_path)]) == 130
@@ -234,7 +243,7 @@ def test_an_interrupted_run_is_drawn_and_no_other_begins(tmp_path, monkeypatch, 
     assert {file.parent for file in run("table1", full, partial, Setting())} == {partial}
 
 
-def test_tables_outlive_whatever_ends_the_drawing(tmp_path, monkeypatch, capsys):
+def test_tables_are_written_despite_drawing_errors(tmp_path, monkeypatch, capsys):
     def interrupted(tables):
         raise KeyboardInterrupt
 
@@ -257,20 +266,20 @@ def test_tables_outlive_whatever_ends_the_drawing(tmp_path, monkeypatch, capsys)
         (["figure9"], "invalid choice: 'figure9'"),
     ],
 )
-def test_options_that_make_no_sense(arguments, said, capsys):
+def test_invalid_options(arguments, said, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert said in capsys.readouterr().err
 
 
 def test_results_do_not_depend_on_the_number_of_processes():
-    assert repeated(abs, [-1, -2, -3], 3, Setting(jobs=2), "sizes") == [1, 2, 3]
-    assert Setting(repeats=3).at_most(100, quick=1) == 3
-    assert Setting(repeats=300).at_most(100, quick=1) == 100
-    assert Setting(quick=True).at_most(100, quick=1) == 1
+    assert run_repeats(abs, [-1, -2, -3], 3, Setting(jobs=2), "sizes") == [1, 2, 3]
+    assert Setting(repeats=3).n_repeats(100, quick=1) == 3
+    assert Setting(repeats=300).n_repeats(100, quick=1) == 100
+    assert Setting(quick=True).n_repeats(100, quick=1) == 1
 
 
-def test_paper_and_results_speak_of_the_same_methods():
+def test_paper_and_results_name_same_methods():
     rows = tables.read(RESULTS, "table1")
     methods = {row["method"] for row in rows}
     from experiments import table1

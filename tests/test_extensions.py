@@ -79,7 +79,7 @@ def printed(which):
 
 
 @compiled
-def test_the_source_and_the_build_find_the_same():
+def test_source_and_build_agree():
     """To the last digit, in every kind of inference."""
     assert printed("source") == printed("build")
 

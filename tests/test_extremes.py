@@ -52,36 +52,36 @@ def test_values_far_from_zero_keep_their_differences():
         (X, ct.Brownian([1.0, 1e200])),
     ],
 )
-def test_units_beyond_double_precision_are_refused_with_the_column(table, process):
+def test_units_beyond_double_precision_are_rejected(table, process):
     with pytest.raises(InputError, match=r"values of column \d lie .* standard deviations .* rescale"):
         ct.greedy(table, process)
 
 
 @pytest.mark.parametrize("noise", [5e-324, 1e155, 1e308, np.inf, np.nan, -1.0, "a"])
-def test_noise_out_of_range_is_refused(noise):
+def test_noise_out_of_range_is_rejected(noise):
     with pytest.raises(InputError, match="noise is"):
         ct.Brownian(noise=noise)
 
 
 @pytest.mark.parametrize("noise", [1e-100, 1e100])
-def test_noise_at_the_edge_gets_an_answer(noise):
+def test_noise_at_limits_is_accepted(noise):
     assert np.isfinite(ct.greedy(np.vstack([X, X]), ct.Brownian(noise=noise)).log_joint)
 
 
 @pytest.mark.parametrize("rate", [1e300, 1e-300, 0.0, -1.0, np.nan, "a"])
-def test_rates_out_of_range_are_refused(rate):
+def test_rates_out_of_range_are_rejected(rate):
     with pytest.raises(InputError, match="rate"):
         ct.Multinomial(rate)
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("rate", [1e-100, 1e-10, 1e10, 1e100])
-def test_rates_at_the_edge_get_an_answer(rate, rule):
+def test_rates_at_limits_are_accepted(rate, rule):
     assert np.isfinite(ct.greedy(CODES, ct.Multinomial(rate), rule).log_joint)
 
 
 @pytest.mark.parametrize("equilibrium", ["ab", 5, [[1e-300, 1.0]], [["x", "y"]]])
-def test_bad_equilibria_are_refused(equilibrium):
+def test_invalid_equilibria_are_rejected(equilibrium):
     with pytest.raises(InputError, match="equilibrium"):
         ct.Multinomial(1.0, equilibrium)
 
@@ -103,7 +103,7 @@ def test_progress_must_be_callable_and_numbers_real():
         ct.greedy(X + 1j, ct.Brownian())
 
 
-def test_a_crowd_of_identical_rows():
+def test_many_identical_rows():
     with pytest.warns(ct.errors.InputWarning, match="20 merge"):
         result = ct.greedy(np.repeat(X, 3, axis=0), ct.Brownian())
     assert np.all(result.tree.merge_heights[:20] == 0)

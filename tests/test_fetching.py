@@ -79,41 +79,41 @@ def test_addresses_are_pinned():
         assert name.rpartition("/")[2] == source.address.rpartition("/")[2]
 
 
-def test_a_download_is_kept(web, cache):
+def test_download_is_cached(web, cache):
     assert fetching.fetch_file(NAME) == CONTENT
     assert (cache / NAME).read_bytes() == CONTENT
     assert fetching.fetch_file(NAME) == CONTENT
     assert Quiet.asked == 1
 
 
-def test_a_damaged_download_is_fetched_anew(web, cache):
+def test_damaged_download_is_repeated(web, cache):
     (cache / "toys").mkdir(parents=True)
     (cache / NAME).write_bytes(b"half")
     assert fetching.fetch_file(NAME) == CONTENT
 
 
-def test_a_folder_of_ones_own_comes_first(web, cache, tmp_path, monkeypatch):
+def test_local_folder_has_priority(web, cache, tmp_path, monkeypatch):
     own_folder(tmp_path, monkeypatch, CONTENT)
     assert fetching.fetch_file(NAME) == CONTENT
     assert Quiet.asked == 0
     assert not cache.exists()
 
 
-def test_what_the_folder_lacks_is_downloaded(web, cache, tmp_path, monkeypatch):
+def test_missing_files_are_downloaded(web, cache, tmp_path, monkeypatch):
     folder = own_folder(tmp_path, monkeypatch, CONTENT)
     (folder / NAME).unlink()
     assert fetching.fetch_file(NAME) == CONTENT
     assert Quiet.asked == 1
 
 
-def test_a_folder_of_ones_own_is_checked(tmp_path, monkeypatch):
+def test_local_folder_is_verified(tmp_path, monkeypatch):
     publish(monkeypatch, "https://example.org/bricks.csv")
     own_folder(tmp_path, monkeypatch, b"other")
     with refused("bricks.csv file published checksum differs remove"):
         fetching.fetch_file(NAME)
 
 
-def test_a_folder_that_is_none(tmp_path, monkeypatch):
+def test_invalid_folder(tmp_path, monkeypatch):
     publish(monkeypatch, "https://example.org/bricks.csv")
     monkeypatch.setenv("COALTREE_DATA", str(tmp_path / "nowhere"))
     with refused("COALTREE_DATA nowhere folder"):
@@ -127,7 +127,7 @@ def test_a_folder_that_is_none(tmp_path, monkeypatch):
         ("is_file", r"bricks.csv .*Permission denied"),
     ],
 )
-def test_what_may_not_be_read(tmp_path, monkeypatch, method, said):
+def test_unreadable_file(tmp_path, monkeypatch, method, said):
     publish(monkeypatch, "https://example.org/bricks.csv")
     own_folder(tmp_path, monkeypatch, CONTENT)
 
@@ -159,7 +159,7 @@ def test_offline_with_a_folder_that_lacks_the_file(web, cache, tmp_path, monkeyp
         fetching.fetch_file(NAME)
 
 
-def test_the_address_is_gone(web, cache, monkeypatch):
+def test_unavailable_url(web, cache, monkeypatch):
     (web / "bricks.csv").unlink()
     with refused("downloaded (HTTPError)"):
         fetching.fetch_file(NAME)
@@ -193,7 +193,7 @@ def test_without_pooch(web, cache, monkeypatch):
         fetching.fetch_file(NAME)
 
 
-def test_lines_end_where_files_mean(tmp_path, monkeypatch):
+def test_line_endings_of_downloads(tmp_path, monkeypatch):
     content = "a\x85b\r\nc\x0cd\n\n".encode("latin-1")
     publish(monkeypatch, "https://example.org/bricks.csv", content)
     own_folder(tmp_path, monkeypatch, content)

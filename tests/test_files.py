@@ -100,7 +100,7 @@ def test_files_in_several_folders_are_written_together_or_not_at_all(tmp_path, m
     assert [paths[k].read_text() for k in (0, 2)] == ["old x", "old z"]
 
 
-def test_what_cannot_be_put_back_is_kept_beside(tmp_path, monkeypatch):
+def test_unrestorable_files_are_kept_with_backup(tmp_path, monkeypatch):
     (tmp_path / "x.txt").write_text("old")
     real = os.replace
 
@@ -198,7 +198,7 @@ def test_files_together_are_not_written_over_a_folder(tmp_path):
     write_files_atomic({})
 
 
-def test_a_place_is_tried_without_a_trace(tmp_path):
+def test_write_check_leaves_no_trace(tmp_path):
     check_writable(tmp_path / "x.txt")
     (tmp_path / "y.txt").write_text("kept")
     check_writable(tmp_path / "y.txt")

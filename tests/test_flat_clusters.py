@@ -95,7 +95,7 @@ def test_without_a_number_clusters_have_two_rows_at_least():
     assert ct.CoalescentClustering(n_clusters=2).fit([[0.0], [0.1], [9.0]]).labels_.tolist() == [0, 0, 1]
 
 
-def test_a_small_group_that_stands_apart_is_told():
+def test_small_distinct_group_is_reported():
     rng = np.random.default_rng(0)
     classes = np.repeat([0, 1, 2], [270, 25, 5])
     X = rng.normal(size=(300, 3)) + np.array([0.0, 10.0, -12.0])[classes, None]
@@ -124,7 +124,7 @@ def test_one_way_to_cut_at_a_time():
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 5])
-def test_noise_is_left_whole(columns):
+def test_noise_is_one_cluster(columns):
     """Of twelve tables of any of these widths, at most one was cut when the rule was made; three are no alarm."""
     counts = [
         ct.CoalescentClustering().fit(np.random.default_rng(seed).normal(size=(200, columns))).n_clusters_
@@ -216,7 +216,7 @@ def test_a_number_of_clusters_is_not_a_big_one_and_single_rows():
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
-def test_no_two_merges_share_a_height():
+def test_merge_heights_are_distinct():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=80).round(1), "y": rng.normal(size=80), "z": rng.choice(list("ab"), 80)})
     X.iloc[::7, 1] = np.nan
@@ -227,7 +227,7 @@ def test_no_two_merges_share_a_height():
 
 
 @pytest.mark.usefixtures("short_chains")
-def test_questions_have_parameters_of_their_own():
+def test_prediction_parameters_are_separate():
     X, _ = blobs(60)
     model = ct.CoalescentClustering().fit(X)
     assert {own["rate"] for own in model.parameters_.values()} == {0.5}
@@ -280,7 +280,7 @@ def test_a_column_of_two_values_joins_in():
     assert adjusted_rand_score(classes, model.labels_) > 0.9
 
 
-def test_a_rare_flag_is_no_tail():
+def test_rare_binary_column_is_not_tail():
     X, classes = blobs()
     model = told(np.column_stack([X, np.arange(len(X)) == 5]))
     assert adjusted_rand_score(classes, model.labels_) > 0.9
@@ -331,7 +331,7 @@ def test_stray_rows_are_those_of_the_definition():
     assert find_stray_rows(tree, real[:, :0], 2) == {}
 
 
-def test_noise_gives_no_alarm():
+def test_noise_has_no_stray_rows():
     """Of 10 tables of normal noise, which is 8 standard deviations out once in 10^15 cells."""
     for seed in range(10):
         told(np.random.default_rng(seed).normal(size=(120, 4)))

@@ -67,7 +67,7 @@ def test_merge_heights_are_those_of_the_tree(frame):
     assert model.to_frame()["merge_height"].tolist() == expected
 
 
-def test_polars_and_pyarrow_come_out_as_they_went_in(frame):
+def test_output_library_matches_input(frame):
     expected = ct.CoalescentClustering().fit(frame)
     for kind, own in ((pl.DataFrame, pl.from_pandas(frame)), (pa.Table, pa.Table.from_pandas(frame))):
         model = ct.CoalescentClustering().fit(own)
@@ -95,7 +95,7 @@ def test_one_row():
     assert result.to_dict("index") == {"only": {"cluster": 0, "merge_height": 0.0}}
 
 
-def test_pandas_is_asked_for_by_name(frame, monkeypatch):
+def test_missing_pandas_is_named(frame, monkeypatch):
     model = ct.CoalescentClustering().fit(frame[["length"]].to_numpy())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with refused("Frames pandas installed pip install", MissingDependencyError):

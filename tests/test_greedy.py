@@ -169,7 +169,7 @@ SIZES = [2, 3, 4, 5, 5, 6, 7]
 
 @every_setup
 @pytest.mark.parametrize("rule", RULES)
-def test_every_merge_is_the_best_of_all(setup, rule):
+def test_every_merge_is_optimal(setup, rule):
     steps = skipped = 0
     for seed, n in enumerate(SIZES):
         process, X = setup(np.random.default_rng([seed, n]), n)
@@ -212,7 +212,7 @@ def test_the_closer_of_two_maxima():
 
 @every_setup
 @pytest.mark.parametrize("rule", RULES)
-def test_what_is_reported_of_the_tree(setup, rule):
+def test_result_attributes_match_tree(setup, rule):
     for seed in range(3):
         process, X = setup(np.random.default_rng([7, seed]), 12)
         result = ct.greedy(X, process, rule=rule)
@@ -228,7 +228,7 @@ def test_what_is_reported_of_the_tree(setup, rule):
         assert np.all(np.diff(result.tree.merge_heights) >= 0)
 
 
-def test_the_process_of_the_result_is_settled():
+def test_result_process_is_resolved():
     result = ct.greedy([[0], [1], [1]], ct.Multinomial(2.0))
     assert result.process.equilibrium[0] == pytest.approx([2 / 5, 3 / 5])
     assert result.process.rate == 2.0
@@ -491,7 +491,7 @@ def large_mixed(rng):
 @pytest.mark.parametrize(
     "setup", [large_brownian, large_missing, large_noises, large_rates, large_noise_of_states, large_mixed]
 )
-def test_no_pair_is_overlooked(setup):
+def test_search_is_exhaustive(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree
     _, wrong, rounded = replay(process, X, tree)
@@ -563,7 +563,7 @@ def test_the_tie_rule_on_equal_rows():
 @pytest.mark.parametrize(
     "setup", [large_brownian, large_missing, large_rates, large_mixed, few_values, few_states_rates]
 )
-def test_the_number_of_threads_changes_nothing(setup):
+def test_results_are_independent_of_threads(setup):
     process, X = setup(np.random.default_rng(4))
     X = np.vstack([X, X[:80]]) + np.zeros(X.shape[1])  # more ties, and more than one block of rows to share
     results = []
@@ -587,7 +587,7 @@ def test_both_searches_are_exact():
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("with_missing", [False, True])
-def test_identical_rows_are_counted_and_the_cure_is_named(rule, with_missing):
+def test_identical_rows_are_reported_with_advice(rule, with_missing):
     X = np.random.default_rng(0).normal(size=(7, 3))
     X[[2, 5]] = X[0]
     X[6] = X[1]
@@ -603,7 +603,7 @@ def test_identical_rows_are_counted_and_the_cure_is_named(rule, with_missing):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_cure_cures(rule):
+def test_recommended_noise_removes_warning(rule):
     X = np.random.default_rng(0).normal(size=(7, 3))
     X[[2, 5]] = X[0]
     result = ct.greedy(X, ct.Brownian(noise=0.01), rule=rule)  # warnings are errors here
@@ -687,7 +687,7 @@ def test_leaves_have_the_names_given():
     assert sorted(tree.children[0].tolist()) == [0, 2]
 
 
-def test_the_table_is_not_written_to():
+def test_table_is_not_modified():
     process, X = mixed_two(np.random.default_rng(0), 9)
     before = X.copy()
     ct.greedy(X, process)
@@ -702,7 +702,7 @@ def test_the_table_is_not_written_to():
         ({"leaf_names": ["a", "b"]}, "2 leaf names were given for 3 leaves"),
     ],
 )
-def test_impossible_options_are_refused(options, message):
+def test_invalid_options_are_rejected(options, message):
     with pytest.raises(InputError, match=message):
         ct.greedy([[0.0], [1.0], [3.0]], ct.Brownian(), **options)
 
@@ -717,7 +717,7 @@ def test_impossible_options_are_refused(options, message):
         (ct.Brownian(), [], "dimension"),
     ],
 )
-def test_impossible_tables_are_refused(process, X, message):
+def test_invalid_tables_are_rejected(process, X, message):
     with pytest.raises(InputError, match=message):
         ct.greedy(X, process)
 

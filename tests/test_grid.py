@@ -65,7 +65,7 @@ clocks = pytest.mark.parametrize(("c", "lowest"), [(15.0, 0.0), (1.0, 0.0), (6.0
 
 @cases
 @clocks
-def test_the_grid_is_near_to_the_integrand(name, c, lowest):
+def test_grid_approximates_integrand(name, c, lowest):
     grid = PairGrid(name, c, lowest)
     log_density = grid.log_densities()
     exact = grid.integral(grid.log_f)

@@ -96,7 +96,7 @@ def test_damaged_parquet_files(tmp_path):
     assert all(("bad.parquet" in message or "Column" in message) and len(message) < 1000 for message in messages)
 
 
-def test_a_panic_of_polars_is_a_message(tmp_path, monkeypatch, capfd):
+def test_polars_panic_becomes_error_message(tmp_path, monkeypatch, capfd):
     class PanicException(BaseException):
         pass
 
@@ -329,7 +329,7 @@ def test_long_texts_are_shortened():
     assert quote(LONG).startswith("'yyy")
 
 
-def test_odd_values_of_parameters_are_quoted_briefly():
+def test_long_parameter_values_are_shortened():
     for value in (LONG, Unprintable(), [LONG]):
         with pytest.raises(InputError) as error:
             ct.CoalescentClustering(noise=value).fit([[1.0], [2.0]])

@@ -110,7 +110,7 @@ def test_import_is_light(statement):
     assert done.stdout.strip() == "[]"
 
 
-def test_dask_is_for_those_who_ask_for_it():
+def test_dask_is_imported_lazily():
     program = (
         "import coaltree as ct\n"
         "for name in ct.__all__: getattr(ct, name)\n"
@@ -124,7 +124,7 @@ def test_dask_is_for_those_who_ask_for_it():
     assert done.stdout.strip() == "[]"
 
 
-def test_every_public_name_is_there():
+def test_public_names_exist():
     for name in coaltree.__all__:
         assert getattr(coaltree, name) is not None
     assert set(coaltree.__all__) == set(coaltree._HOMES)
@@ -161,7 +161,7 @@ def test_cycles_are_found(codebase):
     assert codebase.find_cycles(modules) == [["b", "c"]]
 
 
-def test_processes_are_asked_not_told_apart(codebase, modules):
+def test_no_isinstance_checks_of_processes(codebase, modules):
     assert codebase.process_checks(modules) == []
 
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import coaltree as ct
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference import posterior_draws
-from coaltree.predict.cells import RealCells
+from coaltree.predict.results import RealCells
 from named import refused
 
 pytestmark = [
@@ -74,7 +74,7 @@ def fitted(numbers):
 # -- what comes out ----------------------------------------------------------------------------------------------------
 
 
-def test_all_holes_are_filled_and_nothing_else_is_touched(imputer, frame):
+def test_only_missing_cells_are_filled(imputer, frame):
     before = frame.copy(deep=True)
     filled = imputer.transform(frame)
     pd.testing.assert_frame_equal(frame, before)
@@ -86,7 +86,7 @@ def test_all_holes_are_filled_and_nothing_else_is_touched(imputer, frame):
     assert filled["length"].to_numpy()[known[:, 0]].tobytes() == frame["length"].to_numpy()[known[:, 0]].tobytes()
 
 
-def test_cells_are_filled_with_what_their_group_has(imputer, frame):
+def test_filled_cells_match_their_group(imputer, frame):
     filled = imputer.transform(frame)
     group = np.repeat([0, 1], 15)
     assert np.all(np.abs(filled["length"] - 10 * group) < 5)
@@ -100,11 +100,11 @@ def test_cells_are_filled_with_what_their_group_has(imputer, frame):
     np.testing.assert_array_equal(late, group == 1)
 
 
-def test_fit_transform_is_fit_and_transform(imputer, frame):
+def test_fit_transform_equals_fit_then_transform(imputer, frame):
     pd.testing.assert_frame_equal(ct.CoalescentImputer(noise=0.1).fit_transform(frame), imputer.transform(frame))
 
 
-def test_some_of_the_rows_come_out_as_all_do(imputer, frame, fitted, numbers):
+def test_subset_of_rows_gives_same_cells(imputer, frame, fitted, numbers):
     whole = imputer.transform(frame)
     for rows in (slice(3, 20), slice(None, None, -1), [0], [17, 2, 16]):
         pd.testing.assert_frame_equal(imputer.transform(frame.iloc[rows]), whole.iloc[rows])
@@ -145,7 +145,7 @@ def test_new_rows_are_placed_by_what_is_known_of_them(imputer, frame):
     assert filled.dtypes.equals(new.dtypes)
 
 
-def test_pandas_polars_and_arrays_say_the_same(numbers):
+def test_pandas_polars_and_arrays_agree(numbers):
     settings = {"noise": 0.1}
     expected = ct.CoalescentImputer(**settings).fit_transform(numbers)
     assert type(expected) is np.ndarray
@@ -195,7 +195,7 @@ def test_set_output(fitted, numbers, container):
 @pytest.mark.parametrize("container", ["default", "pandas", "polars"])
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_columns_in_another_order_or_too_many_come_out_as_in_the_fit(kind, container):
+def test_output_has_columns_of_fit(kind, container):
     values = {"a": [1.0, 2.0, 3.0, 9.0], "b": [10.0, 20.0, None, 90.0], "c": ["x", "y", "x", "y"]}
     imputer = ct.CoalescentImputer().set_output(transform=container).fit(kind(values))
     expected = imputer.transform(kind(values))
@@ -217,7 +217,7 @@ def test_set_output_with_an_indicator(numbers, frame):
     assert list(filled) == expected == asked.get_feature_names_out().tolist()
 
 
-def test_names_of_the_columns_that_come_out(imputer, fitted, frame):
+def test_feature_names_out(imputer, fitted, frame):
     assert imputer.get_feature_names_out().tolist() == list(frame)
     assert fitted.get_feature_names_out().tolist() == ["x0", "x1", "x2", "x3"]
     assert fitted.get_feature_names_out(list("abcd")).tolist() == list("abcd")
@@ -225,7 +225,7 @@ def test_names_of_the_columns_that_come_out(imputer, fitted, frame):
         imputer.get_feature_names_out(["other"] * 6)
 
 
-def test_an_indicator_says_where_the_holes_were(numbers):
+def test_missing_indicator(numbers):
     numbers = numbers.copy()
     numbers[:, 2] = np.arange(40.0)  # a column without holes has none
     imputer = ct.CoalescentImputer(add_indicator=True).fit(numbers)
@@ -255,7 +255,7 @@ def test_indicators_of_frames(frame):
     assert other[names[0]].to_list() == frame["length"].isna().tolist()
 
 
-def test_an_indicator_that_is_no_truth_value(numbers):
+def test_invalid_indicator(numbers):
     with pytest.raises(InputError, match="add_indicator is 'yes'"):
         ct.CoalescentImputer(add_indicator="yes").fit(numbers)
 
@@ -292,12 +292,12 @@ def test_clone_and_pickle(imputer, frame):
 
 
 @pytest.mark.parametrize("method", ["transform", "predictive", "sample"])
-def test_nothing_is_filled_before_the_fit(method, numbers):
+def test_not_fitted_error(method, numbers):
     with pytest.raises(NotFittedError):
         getattr(ct.CoalescentImputer(), method)(numbers)
 
 
-def test_threads_change_nothing(fitted, numbers):
+def test_results_are_independent_of_threads(fitted, numbers):
     twin = ct.CoalescentImputer(noise=0.1, n_jobs=2).fit(numbers)
     np.testing.assert_array_equal(twin.transform(numbers), fitted.transform(numbers))
     for a, b in zip(twin.sample(numbers, 2, 0), fitted.sample(numbers, 2, 0), strict=True):
@@ -359,7 +359,7 @@ def test_a_hole_in_a_constant_column_alone(method):
         assert np.isfinite(filled[3, 0])
 
 
-def test_a_table_that_says_nothing():
+def test_uninformative_table():
     X = np.array([[2.0, nan], [nan, nan], [2.0, nan]])
     with pytest.warns(InputWarning, match="No column has two different values"):
         imputer = ct.CoalescentImputer().fit(X)
@@ -401,7 +401,7 @@ def test_two_rows():
     assert imputer.transform([[1.0, nan], [nan, 2.0]]).tolist() == [[1.0, 2.0], [1.0, 2.0]]
 
 
-def test_a_category_that_the_fit_did_not_know_stays(imputer, frame):
+def test_unknown_category_is_kept(imputer, frame):
     new = frame[15:17].copy()
     new["name"] = ["bee", None]
     with pytest.warns(InputWarning, match="bee"):
@@ -431,7 +431,7 @@ def test_columns_are_found_by_name(imputer, frame):
         imputer.transform(frame.drop(columns="legs"))
 
 
-def test_arrays_of_another_width(fitted):
+def test_wrong_number_of_columns_in_array(fitted):
     with refused("X 3 features CoalescentImputer expecting 4"):
         fitted.transform(np.zeros((2, 3)))
 
@@ -461,7 +461,7 @@ def test_columns_are_correlated_by_default(numbers):
 # -- what is known of the cells ----------------------------------------------------------------------------------------
 
 
-def test_what_is_known_of_the_cells(imputer, frame):
+def test_predictive_distributions(imputer, frame):
     cells = imputer.predictive(frame)
     assert list(cells) == list(frame)
     filled = imputer.transform(frame)
@@ -496,7 +496,7 @@ def test_what_is_known_of_the_cells(imputer, frame):
     assert "12 missing cells" in repr(cells)
 
 
-def test_the_best_value_is_what_fitted_cells_say(fitted, numbers):
+def test_best_value_agrees_with_predictive(fitted, numbers):
     """In the table's units; the predictor is tested against brute force."""
     rows = np.flatnonzero(np.isnan(numbers).any(axis=1))
     found = fitted._model.predictor.training_cells(rows)
@@ -509,7 +509,7 @@ def test_the_best_value_is_what_fitted_cells_say(fitted, numbers):
         np.testing.assert_allclose(cells[f"x{j}"].sd[rows][holes], spread[j] * found.sd[holes, j])
 
 
-def test_units_do_not_matter(fitted, numbers):
+def test_results_are_independent_of_units(fitted, numbers):
     scale, shift = np.array([1e-3, 1.0, 1e4, 7.0]), np.array([5.0, 0.0, -3.0, 100.0])
     other = ct.CoalescentImputer(noise=0.1).fit(scale * numbers + shift)
     found = (other.transform(scale * numbers + shift) - shift) / scale
@@ -551,7 +551,7 @@ def test_draws_have_the_moments_of_the_cells():
         assert abs(squares.mean() - sd**2) < 5 * squares.std() / np.sqrt(2000)
 
 
-def test_rows_that_are_alike_are_drawn_alike():
+def test_equal_rows_have_equal_draws():
     """Two rows that differ in next to nothing but a cell that both miss: a draw fills both from the same tree.
 
     Drawn apart, 100 pairs have a correlation above 0.5 with probability 1e-7.
@@ -567,7 +567,7 @@ def test_rows_that_are_alike_are_drawn_alike():
 
 
 @pytest.mark.parametrize("n_draws", [0, -1, 1.5, True, "3"])
-def test_wrong_numbers_of_draws(fitted, numbers, n_draws):
+def test_invalid_numbers_of_draws(fitted, numbers, n_draws):
     with pytest.raises(InputError, match="n_draws is"):
         fitted.sample(numbers, n_draws)
 
@@ -575,7 +575,7 @@ def test_wrong_numbers_of_draws(fitted, numbers, n_draws):
 # -- a sample of trees -------------------------------------------------------------------------------------------------
 
 
-def test_a_sample_of_trees_fills_too(numbers, monkeypatch):
+def test_imputation_with_tree_sample(numbers, monkeypatch):
     """Placing rows anew on trees from the posterior changes nothing on average: what their beliefs say, but for chance.
 
     The standard error of the difference is that of six runs, whose chains are long enough to forget where they began.
@@ -633,7 +633,7 @@ def simulated(kind, n_real, seed):
     ],
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_intervals_cover_what_they_say(kind, n_real, n_tables):
+def test_interval_coverage(kind, n_real, n_tables):
     """90 % intervals of hidden cells, over tables drawn from the model, cover 87 to 93 % of them.
 
     About 1,000 cells: if they were independent, the share would have a standard deviation of 0.9 %.
@@ -657,7 +657,7 @@ def test_intervals_cover_what_they_say(kind, n_real, n_tables):
 
 
 @pytest.mark.parametrize("level", ["a", None, [0.5, 0.9], 0, 1, 90, math.nan, True])
-def test_levels_that_are_no_probabilities(level):
+def test_invalid_levels(level):
     cells = RealCells(np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
     with refused("level number between 0 and 1"):
         cells.interval(level)

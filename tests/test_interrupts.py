@@ -99,7 +99,7 @@ def test_an_interrupt_while_files_are_written(tmp_path, way):
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("error", [ImportError, OSError, InputError, ValueError])
-def test_an_interrupt_that_a_library_turns_into_an_error(sent, error, tmp_path, monkeypatch, capsys):
+def test_interrupt_converted_by_library(sent, error, tmp_path, monkeypatch, capsys):
     """An extension module that is interrupted while it is loaded may raise anything."""
 
     def interrupted(*arguments, **settings):

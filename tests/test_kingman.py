@@ -139,7 +139,7 @@ def test_one_leaf():
     assert simulate_tree(1, 0) == Tree([], [0.0])
 
 
-def test_whole_numbers_of_any_type_will_do():
+def test_integer_types():
     assert simulate_tree(np.int64(4), 0) == simulate_tree(4.0, 0) == simulate_tree(4, 0)
 
 
@@ -155,7 +155,7 @@ def test_bad_numbers_of_leaves_are_refused(n):
         simulate_tree(n)
 
 
-def test_density_wants_a_tree():
+def test_density_requires_tree():
     tree = simulate_tree(3, 0)
     with refused("tree type str Tree Tree.from_newick"):
         log_prior(tree.to_newick())

@@ -160,6 +160,6 @@ def test_an_index_of_numbers_keeps_its_letters(write, name):
     assert file.row_names == ("007", "008")
 
 
-def test_a_fill_for_a_cell_given_twice_is_the_last_one(write):
+def test_last_fill_of_cell_wins(write):
     path = write("a,b\n1,\n2,x\n", "twice.csv")
     assert fill_file(path, {"b": ([0, 0], ["first", "last"])}) == b"a,b\n1,last\n2,x\n"

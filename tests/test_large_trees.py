@@ -88,7 +88,7 @@ def test_scores_table_and_picture(tree):
     assert dendrogram_png(tree, labels, "large").startswith(b"\x89PNG")
 
 
-def test_leaves_are_taken_off(tree):
+def test_leaves_are_removed(tree):
     half = without_leaves(tree, range(0, N, 2))
     assert half.leaf_names == tuple(NAMES[1::2])
     assert half.heights[-1] <= tree.heights[-1]

@@ -110,14 +110,14 @@ def test_merges_of_one_height_are_one_node():
     assert sequence.first().tmrca(0, 3) == 2.0
 
 
-def test_merges_at_height_nought_are_refused():
+def test_merges_at_height_zero_are_rejected():
     tree = ct.Tree([[0, 1], [2, 3]], [0.0] * 5)
     with pytest.raises(InputError, match=r"^2 merge.* height 0.*noise=0"):
         tree.to_tskit()
 
 
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_the_advice_on_merges_at_height_nought_helps():
+def test_advice_on_merges_at_height_zero_works():
     X = np.repeat([[0.0], [1.0], [5.0]], 3, axis=0) + np.tile([[0.0], [1e-3], [1e-3]], (3, 1))
     with pytest.raises(InputError, match="at height 0"):
         ct.CoalescentClustering(noise=0.0).fit(X).tree_.to_tskit()
@@ -156,7 +156,7 @@ def test_odd_names_single_leaves_and_deep_trees(method):
         ("arviz", "to_arviz"),
     ],
 )
-def test_what_is_not_installed_is_named(monkeypatch, library, method):
+def test_missing_library_is_named(monkeypatch, library, method):
     monkeypatch.setitem(sys.modules, library, None)
     thing = related_sample(4, 3, 0)
     thing = thing if hasattr(thing, method) else thing.trees[0]
@@ -208,7 +208,7 @@ def test_draws_for_arviz_are_in_proportion_to_weights():
 
 
 @pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])
-def test_both_interfaces_of_arviz_are_known(monkeypatch, version):
+def test_both_arviz_interfaces(monkeypatch, version):
     calls = []
     monkeypatch.setattr(libraries, "version", lambda package: version)
     monkeypatch.setattr(arviz, "from_dict", lambda *groups, **named: calls.append((groups, named)))

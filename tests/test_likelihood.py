@@ -90,7 +90,7 @@ def test_reference_recursion_and_enumeration_agree():
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 @pytest.mark.parametrize("missing", [0.0, 0.35])
 @pytest.mark.parametrize("variance", [1.0, 0.3, "columns"])
-def test_brownian_agrees_with_whole_covariance_matrices(n, noise, missing, variance):
+def test_brownian_matches_dense_covariance(n, noise, missing, variance):
     for seed in range(4):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
@@ -102,7 +102,7 @@ def test_brownian_agrees_with_whole_covariance_matrices(n, noise, missing, varia
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("noise", [0.0, 0.25])
-def test_full_covariance_agrees_with_kronecker_products(n, noise):
+def test_full_covariance_matches_kronecker_product(n, noise):
     for seed in range(4):
         rng = np.random.default_rng([n, seed])
         tree = ct.simulate_tree(n, rng)
@@ -112,7 +112,7 @@ def test_full_covariance_agrees_with_kronecker_products(n, noise):
         assert process.log_likelihood(tree, X) == close(reference.brownian_log_likelihood(tree, X, variance, noise))
 
 
-def test_a_diagonal_matrix_is_one_variance_a_column():
+def test_diagonal_matrix_equals_column_variances():
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(6, rng)
     X = real_table(rng, 6, 3)
@@ -179,7 +179,7 @@ def mixed_table(rng, n, missing=0.0):
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_mixed_is_the_sum_of_its_parts(n, missing):
+def test_mixed_log_likelihood_is_sum_of_parts(n, missing):
     rng = np.random.default_rng(n)
     tree = ct.simulate_tree(n, rng)
     process = mixed_process(rng)
@@ -248,7 +248,7 @@ def test_one_row_of_real_cells_has_a_flat_density(process):
     assert process.log_likelihood(tree, [[3.0, -1.0]]) == 0.0
 
 
-def test_one_categorical_row_has_the_equilibrium_s_probability():
+def test_one_categorical_row_has_equilibrium_probability():
     tree = ct.simulate_tree(1, 0)
     process = ct.Multinomial(1.0, [[0.2, 0.8], [0.5, 0.3, 0.2]])
     assert process.log_likelihood(tree, [[1, 2]]) == close(np.log(0.8 * 0.2))
@@ -390,7 +390,7 @@ def test_missing_cells_of_frames_are_nan():
     assert process.log_likelihood(tree, pl.DataFrame({"x": [0.1, None, 0.7], "k": [1, 0, None]})) == expected
 
 
-def test_the_table_is_not_written_to():
+def test_table_is_not_modified():
     rng = np.random.default_rng(0)
     tree = ct.simulate_tree(5, rng)
     process = mixed_process(rng)
@@ -436,7 +436,7 @@ REAL = np.arange(6.0).reshape(3, 2)
         (ct.Brownian(1e-300), [[1e8], [0.0], [1.0]], "rescale column"),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(process, X, message):
+def test_incompatible_tables_are_rejected(process, X, message):
     with refused(message):
         process.log_likelihood(TREE, X)
     with refused(message):
@@ -460,7 +460,7 @@ def test_tables_that_do_not_fit_are_refused(process, X, message):
         ({"noise": np.inf}, "noise inf"),
     ],
 )
-def test_impossible_brownian_parameters_are_refused(arguments, message):
+def test_invalid_brownian_parameters_are_rejected(arguments, message):
     with refused(message):
         ct.Brownian(**arguments)
 
@@ -480,7 +480,7 @@ def test_impossible_brownian_parameters_are_refused(arguments, message):
         ({"rate": [1.0, 1.0], "equilibrium": [[0.5, 0.5]]}, "1 column Multinomial's rate describes 2"),
     ],
 )
-def test_impossible_multinomial_parameters_are_refused(arguments, message):
+def test_invalid_multinomial_parameters_are_rejected(arguments, message):
     with refused(message):
         ct.Multinomial(**arguments)
 
@@ -498,7 +498,7 @@ def test_impossible_multinomial_parameters_are_refused(arguments, message):
         ([(ct.Brownian(), [-1])], "columns [-1]"),
     ],
 )
-def test_impossible_mixtures_are_refused(parts, message):
+def test_invalid_mixed_processes_are_rejected(parts, message):
     with refused(message):
         ct.Mixed(*parts)
 
@@ -516,6 +516,6 @@ def test_impossible_mixtures_are_refused(parts, message):
         (lambda: ct.greedy([[0.0], [1.0]], ct.Brownian), "it must be a process"),
     ],
 )
-def test_arguments_of_the_wrong_kind(work, sentence):
+def test_wrong_argument_types(work, sentence):
     with pytest.raises(InputError, match=sentence):
         work()

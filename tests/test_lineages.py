@@ -153,6 +153,6 @@ def test_several_trees_and_trees_of_height_nought(ax):
         (ct.simulate_tree(3, 0), {"ax": 3}, "ax type int matplotlib Axes"),
     ],
 )
-def test_what_cannot_be_drawn(trees, options, sentence):
+def test_invalid_plots(trees, options, sentence):
     with refused(sentence):
         ct.plot_lineages(trees, **options)

@@ -51,7 +51,7 @@ def test_flat_clusters_are_leaves_that_meet_below_the_cut(tree, cut):
 
 
 @given(trees)
-def test_there_and_back(tree):
+def test_round_trip(tree):
     assert Tree.from_linkage(tree.to_linkage(), tree.leaf_names) == tree
 
 
@@ -84,7 +84,7 @@ def test_inversions_are_refused():
         ([[0, 1, -1, 2]], "Merge 0 has height -1"),
     ],
 )
-def test_bad_matrices_are_refused_in_words(Z, message):
+def test_invalid_matrices_have_clear_messages(Z, message):
     with pytest.raises(InputError, match=message):
         Tree.from_linkage(Z)
 

@@ -12,7 +12,7 @@ from named import refused
 
 
 @pytest.mark.parametrize("method", ["average", "complete", "single", "ward"])
-def test_trees_are_scipys(method):
+def test_trees_match_scipy(method):
     X = np.random.default_rng(0).normal(size=(40, 3))
     tree = linkage_tree(X, method, leaf_names=[f"row {i}" for i in range(40)])
     np.testing.assert_array_equal(tree.to_linkage(), linkage(X, method))
@@ -61,12 +61,12 @@ def test_one_and_two_rows():
         ({}, "The cell in row 0, column 1 is missing, and Euclidean distances need complete rows"),
     ],
 )
-def test_what_cannot_be_linked(options, message):
+def test_invalid_tables(options, message):
     with pytest.raises(InputError, match=message):
         linkage_tree([[1.0, np.nan], [2.0, 3.0]], **options)
 
 
-def test_cells_that_are_no_codes():
+def test_invalid_codes():
     with refused("Row 1 column 0 0.5 cells codes 2"):
         linkage_tree([[1.0], [0.5]], metric="hamming")
 

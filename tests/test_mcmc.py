@@ -82,7 +82,7 @@ RARER = [*((kind, 3, True) for kind in KINDS), *(slow(kind, 4, True) for kind in
 
 
 @pytest.mark.parametrize(("kind", "n", "missing"), [*CASES, *RARER])
-def test_the_posterior_is_that_of_enumeration(kind, n, missing):
+def test_posterior_matches_enumeration(kind, n, missing):
     X, process = table(kind, n, missing)
     check_posterior(samples_of(chain_of(X, process), 2000), X, process)
 
@@ -106,7 +106,7 @@ def check_posterior(found, X, process):
 def test_moves_that_skip_places_beyond_valleys_are_exact(kind, monkeypatch):
     """With so shallow a valley most moves compute f at some of the places only, yet all four-leaf topologies have their mass."""
     monkeypatch.setattr(chain_module, "VALLEY", 0.2)
-    test_the_posterior_is_that_of_enumeration(kind, 4, False)
+    test_posterior_matches_enumeration(kind, 4, False)
 
 
 @pytest.mark.parametrize(("kind", "missing"), [("mixed", True), ("multinomial", False)])
@@ -140,7 +140,7 @@ def test_rows_that_differ_and_begin_together_come_apart():
         assert ct.mcmc(X, process, 300, 4, random_state=seed).r_hat["log_joint"] < 1.1
 
 
-def test_without_data_the_prior_comes_back():
+def test_without_data_posterior_is_prior():
     """Root height, its square and the length are those of eq. (1.3) and (1.4); all 180 histories of five leaves are alike."""
     n = 5
     X = np.full((n, 3), np.nan)
@@ -215,12 +215,12 @@ class TestDataAndTreeInTurn:
         monkeypatch.setattr(chain_module, "VALLEY", 0.2)
         check_roots(roots_of_redrawn_data(np.random.default_rng(6), self.process, self.process))
 
-    def test_a_wrong_likelihood_is_seen(self):
+    def test_wrong_likelihood_is_detected(self):
         roots = roots_of_redrawn_data(np.random.default_rng(5), self.process, ct.Brownian(1.3, 0.05), count=2500)
         with pytest.raises(AssertionError):
             check_roots(roots)
 
-    def test_scalings_that_are_always_accepted_are_seen(self):
+    def test_wrong_scaling_move_is_detected(self):
         roots = roots_of_redrawn_data(Careless(5), self.process, self.process, count=2500)
         with pytest.raises(AssertionError):
             check_roots(roots)
@@ -238,7 +238,7 @@ def sample(eight):
     return ct.mcmc(X, process, n_samples=2500, n_chains=4, random_state=1, leaf_names=list("abcdefgh"), n_jobs=2)
 
 
-def test_clades_are_those_of_sequential_monte_carlo(eight, sample):
+def test_clades_match_smc(eight, sample):
     X, process = eight
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
@@ -259,7 +259,7 @@ def named_clades(tree):
     return {frozenset(tree.leaf_names[i] for i in range(tree.n_leaves) if mask >> i & 1) for mask in clade_masks(tree)}
 
 
-def test_facts_of_the_result_fit_together(eight, sample):
+def test_result_attributes_are_consistent(eight, sample):
     X, process = eight
     assert sample.converged
     assert sample.remarks == []
@@ -283,7 +283,7 @@ def test_facts_of_the_result_fit_together(eight, sample):
     assert set(sample.to_xarray()["chain"].values.tolist()) == {0, 1, 2, 3}
 
 
-def test_diagnostics_are_those_of_arviz(sample):
+def test_diagnostics_match_arviz(sample):
     import arviz
 
     for name, trace in sample.traces.items():
@@ -298,12 +298,12 @@ def test_arviz_gets_the_chains(sample):
     np.testing.assert_array_equal(posterior["root_height"], sample.traces["root_height"][:, sample.warmup :])
 
 
-def test_too_few_trees_say_so(eight):
+def test_too_few_trees_warn(eight):
     with pytest.warns(InputWarning, match=r"have not converged: 2 tree\(s\)"):
         ct.mcmc(*eight, n_samples=3, n_chains=2, warmup=1, random_state=0)
 
 
-def test_one_seed_one_sample_whatever_the_threads(eight):
+def test_samples_are_reproducible_for_any_threads(eight):
     X, process = eight
     with pytest.warns(InputWarning, match="have not converged"):
         one = ct.mcmc(X, process, n_samples=30, n_chains=3, random_state=2)
@@ -317,7 +317,7 @@ def test_one_seed_one_sample_whatever_the_threads(eight):
 
 @pytest.mark.parametrize("kind", PROCESSES)
 @pytest.mark.parametrize("drawn", [False, True], ids=["trees", "trees and parameters"])
-def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, drawn):
+def test_pickled_chain_continues_bitwise_equal(kind, drawn):
     """Clusters send chains to and fro; what a chain computes with does not travel, and is made anew."""
     X, process = table(kind, 12, missing=True)
     rng = np.random.default_rng(1)
@@ -342,7 +342,7 @@ def test_a_chain_that_was_pickled_goes_on_bit_for_bit(kind, drawn):
 @pytest.mark.parametrize(
     ("drawn", "n_heated"), [(False, 0), (True, 0), (False, 2)], ids=["trees", "trees and parameters", "heated chains"]
 )
-def test_a_killed_run_goes_on_bit_for_bit(drawn, n_heated, eight, tmp_path, monkeypatch):
+def test_killed_run_resumes_bitwise_equal(drawn, n_heated, eight, tmp_path, monkeypatch):
     X, process = eight
     settings = {"n_samples": 60, "n_chains": 2, "random_state": 5, "thin": 5, "draw_parameters": drawn}
     settings["n_heated"] = n_heated
@@ -370,7 +370,7 @@ def test_a_killed_run_goes_on_bit_for_bit(drawn, n_heated, eight, tmp_path, monk
     assert ct.mcmc(X, process, **settings, checkpoint=path).trees == whole.trees
 
 
-def test_a_run_that_has_ended_can_be_made_longer(eight, tmp_path):
+def test_finished_run_can_be_extended(eight, tmp_path):
     X, process = eight
     settings = {"n_chains": 2, "random_state": 5, "thin": 20, "checkpoint": tmp_path / "chains.npz"}
     short = ct.mcmc(X, process, 200, **settings)
@@ -386,7 +386,7 @@ def test_a_run_that_has_ended_can_be_made_longer(eight, tmp_path):
     assert again.trees == long.trees
 
 
-def test_a_file_of_something_else_is_refused(eight, tmp_path):
+def test_foreign_checkpoint_is_rejected(eight, tmp_path):
     X, process = eight
     path = tmp_path / "chains.npz"
     settings = {"n_samples": 100, "n_chains": 2, "thin": 10, "checkpoint": path, "warmup": 10}
@@ -446,7 +446,7 @@ def test_topologies_against_a_count_by_hand():
     )
 
 
-def test_chains_that_disagree_say_so(eight):
+def test_disagreeing_chains_warn(eight):
     X, process = eight
     with pytest.warns(InputWarning, match="have not converged") as caught:
         found = ct.mcmc(X, process, n_samples=12, n_chains=2, thin=1, random_state=0)
@@ -564,7 +564,7 @@ def test_equal_rows_without_noise_are_pointed_out():
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-8, 1e150])
-def test_units_do_not_matter(unit, eight):
+def test_results_are_independent_of_units(unit, eight):
     X, _ = eight
     settings = {"n_samples": 200, "n_chains": 2, "random_state": 0}
     found = ct.mcmc(X * unit, ct.Brownian(unit * unit, 0.05), **settings)
@@ -590,18 +590,18 @@ def test_units_do_not_matter(unit, eight):
         ),
     ],
 )
-def test_bad_arguments_get_one_sentence(eight, arguments, message):
+def test_invalid_arguments_have_clear_messages(eight, arguments, message):
     with refused(message):
         ct.mcmc(*eight, **arguments)
 
 
-def test_wrong_names_are_told_before_any_chain_runs(eight, monkeypatch):
+def test_wrong_names_are_reported_before_sampling(eight, monkeypatch):
     monkeypatch.setattr(Chain, "move", None)
     with pytest.raises(ValueError, match="1 leaf names were given for 8 leaves"):
         ct.mcmc(*eight, leaf_names=["a"])
 
 
-def test_one_row_gets_one_sentence():
+def test_one_row_has_clear_message():
     with refused("table 1 row tree sample 2 rows"):
         ct.mcmc([[1.0]], ct.Brownian())
 

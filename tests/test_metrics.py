@@ -200,7 +200,7 @@ def test_a_deep_caterpillar():
         (3, "labels int"),
     ],
 )
-def test_bad_labels_are_refused_in_words(score, labels, message):
+def test_invalid_labels_have_clear_messages(score, labels, message):
     with refused(message):
         score(Tree.from_newick("((a:1,b:1):1,c:2);"), labels)
 
@@ -236,6 +236,6 @@ def test_perfect_purity_is_exactly_one(weighting):
 
 
 @pytest.mark.parametrize("score", [dendrogram_purity, subtree_score, leave_one_out_accuracy])
-def test_scores_want_a_tree(score):
+def test_scores_require_tree(score):
     with refused("tree type ndarray Tree Tree.from_linkage"):
         score(simulate_tree(3, 0).to_linkage(), [0, 0, 1])

@@ -9,9 +9,9 @@ from coaltree.inference.posterior_draws import Draw
 from coaltree.predict import groups as groups_module
 from coaltree.predict import mixtures as mixtures_module
 from coaltree.predict import predictor as predictor_module
-from coaltree.predict.cells import CellCodes, RealCells
 from coaltree.predict.mixtures import DEVIATES, LEVELS, Components, Mixtures
 from coaltree.predict.predictor import Predictor, map_rows
+from coaltree.predict.results import CellCodes, RealCells
 from coaltree.process.normal_scores import Marginal, NormalScores
 from coaltree.process.predictions import CellQuantiles, Predictions
 from coaltree.tree.edit import without_leaves
@@ -36,7 +36,7 @@ def components_of(rng, n, cells=1, scored=0):
 
 
 @pytest.mark.parametrize("scored", [0, 1])
-def test_quantiles_are_those_of_the_mixture(scored):
+def test_quantiles_match_mixture(scored):
     rng = np.random.default_rng(scored)
     components = components_of(rng, 60, 4, scored)
     found = components.quantiles((2, 2), NormalScores((LINEAR, BENT)) if scored else None)
@@ -50,7 +50,7 @@ def test_quantiles_are_those_of_the_mixture(scored):
         assert np.all(np.diff(values) > 0)
 
 
-def test_one_gaussian_has_its_own_quantiles():
+def test_quantiles_of_single_gaussian():
     found = Components(np.array([0]), np.array([0.3]), np.array([5.0]), np.array([4.0])).quantiles((1, 1), None)
     np.testing.assert_allclose(found.values[0], 5 + 2 * DEVIATES, atol=2e-4)
     np.testing.assert_allclose(DEVIATES, ndtri(LEVELS), rtol=1e-9)
@@ -89,7 +89,7 @@ def test_merged_components_have_nearly_the_same_distribution():
         assert distribution(x, *found[1:3], np.sqrt(found.variances)) == pytest.approx(expected, abs=2e-4)
 
 
-def test_components_do_not_depend_on_other_cells_nor_on_how_many_are_added_at_once(monkeypatch):
+def test_components_are_independent_of_chunking(monkeypatch):
     rng = np.random.default_rng(1)
     components = components_of(rng, 5_000, 3)
     together, alone = Mixtures(), Mixtures()
@@ -102,7 +102,7 @@ def test_components_do_not_depend_on_other_cells_nor_on_how_many_are_added_at_on
         np.testing.assert_array_equal(part[found.cells == 2], expected)
 
 
-def test_components_that_tell_nothing_are_left_out():
+def test_negligible_components_are_dropped():
     mixtures = Mixtures()
     mixtures.add(
         Components(np.array([0, 0, 2, 4]), np.array([1.0, 1.0, 0.0, 1.0]), np.zeros(4), np.array([1, np.inf, 1, nan]))
@@ -126,7 +126,7 @@ def test_stacked_quantiles():
     ]
     stacked = CellQuantiles.stack(blocks)
     assert (stacked.at.tolist(), stacked.values.tolist()) == ([[0, -1], [-1, 1]], [[1.0], [2.0]])
-    plain = Predictions.of_real(np.zeros((1, 2)), np.ones((1, 2)))
+    plain = Predictions.from_real(np.zeros((1, 2)), np.ones((1, 2)))
     both = [plain._replace(quantiles=block) for block in blocks]
     assert Predictions.stack(both).take(np.array([1, 0, 1])).quantiles.at.tolist() == [[-1, 1], [0, -1], [-1, 1]]
     assert Predictions.stack([both[0], plain]).quantiles is None
@@ -268,7 +268,7 @@ def test_quantiles_of_rows_at_their_leaves(case, monkeypatch):
 
 
 @pytest.mark.parametrize("case", ["scores", "whitened scores"])
-def test_threads_blocks_and_memory_do_not_change_quantiles(case, monkeypatch):
+def test_quantiles_are_independent_of_threads_and_blocks(case, monkeypatch):
     monkeypatch.setattr(predictor_module, "MIN_DRAWS", 1)
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
     new = np.concatenate([NEW] * 3)
@@ -304,7 +304,7 @@ def test_rows_that_use_fewer_draws_have_quantiles(monkeypatch):
     )
 
 
-def test_the_last_answer_is_kept_and_an_interrupted_question_can_be_asked_again(monkeypatch):
+def test_last_result_is_cached_and_interrupts_are_recoverable(monkeypatch):
     monkeypatch.setattr(predictor_module, "MIN_DRAWS", 1)
     predictor = predictor_of("columns")
     rows = np.flatnonzero(np.isnan(X).any(axis=1))

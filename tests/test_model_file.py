@@ -116,7 +116,7 @@ def loaded(data):
 # -- what comes back ---------------------------------------------------------------------------------
 
 
-def test_the_model_comes_back(fitted, tmp_path):
+def test_round_trip_of_model(fitted, tmp_path):
     again = saved_and_loaded(fitted, tmp_path)
     assert type(again) is type(fitted)
     parameters = fitted.get_params() | ({"random_state": None} if fitted.inference == "smc" else {})
@@ -141,7 +141,7 @@ def test_the_model_comes_back(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["greedy", "sampled"])
-def test_clusterings_answer_the_same_bit_for_bit(name, request, frame, new_rows, tmp_path):
+def test_loaded_clustering_is_bitwise_equal(name, request, frame, new_rows, tmp_path):
     model = request.getfixturevalue(name)
     again = saved_and_loaded(model, tmp_path)
     for attribute in ("labels_", "linkage_", "children_", "distances_"):
@@ -159,7 +159,7 @@ def test_clusterings_answer_the_same_bit_for_bit(name, request, frame, new_rows,
     assert np.ptp(model.score_samples(new_rows)) > 0
 
 
-def test_the_sample_comes_back(sampled, tmp_path):
+def test_round_trip_of_sample(sampled, tmp_path):
     again = saved_and_loaded(sampled, tmp_path)
     assert again.sample_.trees == sampled.sample_.trees
     assert again.log_evidence_ == sampled.log_evidence_
@@ -202,7 +202,7 @@ def test_the_column_of_row_names_comes_back(frame, name):
     assert again.fit(frame)._model.id_column is None
 
 
-def test_imputers_answer_the_same_bit_for_bit(imputer, frame, new_rows, tmp_path):
+def test_loaded_imputer_is_bitwise_equal(imputer, frame, new_rows, tmp_path):
     again = saved_and_loaded(imputer, tmp_path)
     assert again.indicator_features_.tolist() == imputer.indicator_features_.tolist() == [0, 1, 3]
     assert again.get_feature_names_out().tolist() == imputer.get_feature_names_out().tolist()
@@ -228,7 +228,7 @@ def test_the_same_model_is_the_same_file(fitted, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
-def test_nothing_is_pickled_and_the_file_says_what_it_is(sampled):
+def test_file_format_without_pickle(sampled):
     with zipfile.ZipFile(io.BytesIO(model_bytes(sampled))) as archive:
         assert archive.testzip() is None
         for info in archive.infolist():
@@ -351,7 +351,7 @@ def test_shares_are_not_divided_by_their_sum_again(counts):
 # -- what cannot be saved ----------------------------------------------------------------------------
 
 
-def test_models_that_cannot_be_saved(greedy, frame, tmp_path):
+def test_unsaveable_models(greedy, frame, tmp_path):
     with pytest.raises(NotFittedError):
         ct.CoalescentClustering().save(tmp_path / "m")
 
@@ -368,7 +368,7 @@ def test_models_that_cannot_be_saved(greedy, frame, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["m.coaltree"]
 
 
-def test_places_that_cannot_be_written(greedy, tmp_path):
+def test_unwritable_paths(greedy, tmp_path):
     with pytest.raises(InputError, match="it is a folder"):
         greedy.save(tmp_path)
     with pytest.raises(InputError, match="No such file"):
@@ -377,7 +377,7 @@ def test_places_that_cannot_be_written(greedy, tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_model_is_written_whole_or_not_at_all(greedy, tmp_path, monkeypatch, error):
+def test_model_is_written_atomically(greedy, tmp_path, monkeypatch, error):
     (tmp_path / "m").write_bytes(b"old")
 
     def fail(*arguments):
@@ -432,7 +432,7 @@ def zipped(members, **options):
         (zipped({"model.json": '{"format": "coaltree model", "format_version": "1"}'}), "format_version is '1'"),
     ],
 )  # fmt: skip
-def test_files_of_another_kind(data, message, tmp_path):
+def test_foreign_files(data, message, tmp_path):
     (tmp_path / "m.coaltree").write_bytes(data)
     with pytest.raises(InputError, match=message) as caught:
         ct.load_model(tmp_path / "m.coaltree")
@@ -440,7 +440,7 @@ def test_files_of_another_kind(data, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_are_not_there(tmp_path, monkeypatch):
+def test_missing_files(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"no.coaltree does not exist\.$"):
         ct.load_model(tmp_path / "no.coaltree")
     with pytest.raises(InputError, match="is a folder"):
@@ -455,7 +455,7 @@ def test_files_that_are_not_there(tmp_path, monkeypatch):
         read_model_record(tmp_path / "m")
 
 
-def test_a_file_that_is_cut_off(sampled):
+def test_truncated_file(sampled):
     data = model_bytes(sampled)
     assert loaded(data).tree_ == sampled.tree_
     cuts = {*range(1, 200), *range(200, len(data) - 400, 97), *range(len(data) - 400, len(data))}
@@ -626,7 +626,7 @@ def huge_array(shape):
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
-def test_files_that_lie(small, changes, facts, message):
+def test_inconsistent_files(small, changes, facts, message):
     data = repacked(small, changes, **facts)
     with pytest.raises(InputError, match=message) as caught:
         loaded(data)
@@ -656,12 +656,12 @@ def test_files_that_lie(small, changes, facts, message):
         ({"resampled.npy": array_to_bytes(np.zeros((2, 3)), "|b1")}, {}, "resampled.npy is an array"),
     ],
 )  # fmt: skip
-def test_samples_that_lie(sampled, changes, facts, message):
+def test_inconsistent_samples(sampled, changes, facts, message):
     with pytest.raises(InputError, match=message):
         loaded(repacked(model_bytes(sampled), changes, **facts))
 
 
-def test_changes_that_are_no_lies_are_taken(small, sampled):
+def test_harmless_changes_are_accepted(small, sampled):
     """The tests above fail for their reasons only if the same way leads to a model."""
     assert model_bytes(loaded(repacked(small))) == small
     assert loaded(repacked(small, of=lambda facts: facts["parameters"].pop("rule"))).rule == "rate1"
@@ -701,13 +701,13 @@ def test_a_sample_without_log_ratios_is_not_stored(greedy):
 
 
 @pytest.mark.parametrize("path", [None, 3, b"m.coaltree", ["m"], "a\0b"])
-def test_what_is_no_name_of_a_file(greedy, path):
+def test_invalid_file_names(greedy, path):
     for use in (ct.load_model, greedy.save):
         with refused("path file example model.coaltree"):
             use(path)
 
 
-def test_a_file_without_its_end_says_so(greedy, tmp_path):
+def test_truncated_file_is_reported(greedy, tmp_path):
     (tmp_path / "cut").write_bytes(model_bytes(greedy)[:-50])
     with refused("model coaltree damaged end"):
         ct.load_model(tmp_path / "cut")

@@ -101,11 +101,11 @@ def test_clades_of_ten_rows_agree(ten, ours, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_rate_is_seen(ten, ours, tmp_path):
+def test_different_rate_is_detected(ten, ours, tmp_path):
     """So that the test can fail."""
     assert least_p_value(ours, visited(ten, 200, 200, tmp_path, 1.3 * RATE)) < ALARM
 
 
-def test_what_mrbayes_refuses_is_told(tmp_path):
+def test_mrbayes_errors_are_reported(tmp_path):
     with pytest.raises(RuntimeError, match="MrBayes stopped"):
         mrbayes.run(np.zeros((0, 1)), RATE, 10, 10, [0], tmp_path)

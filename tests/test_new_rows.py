@@ -88,7 +88,7 @@ def test_units_of_a_column_shift_log_densities(frame, new_rows, standardize):
 def asked_of_one_tree(model, process=None):
     """Have questions answered by the model's own tree alone, with one process."""
     process = model.process_ if process is None else process
-    model._model.known_predictor = predictor_module.Predictor.of_trees(
+    model._model.known_predictor = predictor_module.Predictor.from_trees(
         [model.tree_], np.ones(1), model._model.matrix, process
     )
     return process
@@ -135,7 +135,7 @@ def test_score_is_the_mean(model, new_rows):
     assert model.score(new_rows) == np.mean(model.score_samples(new_rows))
 
 
-def test_columns_that_did_not_vary_take_no_part(frame, model, new_rows):
+def test_constant_columns_are_ignored(frame, model, new_rows):
     with pytest.warns(InputWarning, match="ignored"):
         other = ct.CoalescentClustering(n_clusters=3, noise=0.1).fit(frame.assign(same=7.0, one="x", none=nan))
     rows = new_rows.assign(same=np.arange(40.0), one="x", none=3.0)
@@ -143,7 +143,7 @@ def test_columns_that_did_not_vary_take_no_part(frame, model, new_rows):
     np.testing.assert_array_equal(other.predict(rows), model.predict(new_rows))
 
 
-def test_nothing_to_go_by():
+def test_rows_without_information():
     with pytest.warns(InputWarning, match="No column has two different values"):
         model = ct.CoalescentClustering().fit(np.ones((4, 2)))
     assert model.score_samples([[1.0, 5.0]]).tolist() == pytest.approx([0.0])
@@ -209,7 +209,7 @@ def test_places_have_names_and_heights(model, frame, new_rows):
         assert {groups[name] for name in names} == {label}
 
 
-def test_a_twin_is_the_nearest_leaf(frame):
+def test_equal_row_is_nearest_leaf(frame):
     complete = frame[["length", "weight"]].dropna()
     model = ct.CoalescentClustering(noise=1e-6).fit(complete)
     asked_of_one_tree(model)
@@ -217,7 +217,7 @@ def test_a_twin_is_the_nearest_leaf(frame):
     assert [names[0] for names in placed.nearest] == complete.index.tolist()
 
 
-def test_a_wider_level_is_a_wider_interval(model, new_rows):
+def test_interval_width_grows_with_level(model, new_rows):
     narrow, wide = (model.place(new_rows, level=level) for level in (0.5, 0.95))
     assert np.all(wide.height_low <= narrow.height_low)
     assert np.all(wide.height_high >= narrow.height_high)
@@ -253,12 +253,12 @@ def test_placements_as_tables(model, frame):
         ({"level": "0.9"}, "level is '0.9'"),
     ],
 )
-def test_wrong_questions(model, frame, settings, sentence):
+def test_invalid_arguments(model, frame, settings, sentence):
     with pytest.raises(InputError, match=sentence):
         model.place(frame, **settings)
 
 
-def test_more_nearest_leaves_than_there_are(model, frame):
+def test_too_many_nearest_leaves(model, frame):
     assert model.place(frame[:1], n_nearest=100).nearest_height.shape == (1, 24)
 
 
@@ -271,7 +271,7 @@ def sampled(frame):
     return ct.CoalescentClustering(**settings, random_state=0).fit(frame[["length", "weight"]])
 
 
-def test_draws_of_trees_are_asked_as_a_whole(sampled, frame):
+def test_predictions_average_over_all_draws(sampled, frame):
     rows = frame[["length", "weight"]]
     # a row near two clusters may go with the one or with the other
     assert np.mean(sampled.predict(rows) == sampled.labels_) > 0.9
@@ -281,7 +281,7 @@ def test_draws_of_trees_are_asked_as_a_whole(sampled, frame):
     # the mean of the densities on the single trees, which are not those of the sample
     logs, weights = [], []
     for draw in sampled._model.predictor.ensemble.draws:
-        alone = predictor_module.Predictor.of_trees([draw.tree], np.ones(1), white.to_numpy(), draw.process)
+        alone = predictor_module.Predictor.from_trees([draw.tree], np.ones(1), white.to_numpy(), draw.process)
         logs.append(alone.log_density(new))
         weights.append(1 / len(sampled._model.predictor.trees))
     expected = np.log(np.array(weights) @ np.exp(logs)) - np.log(rows.std(ddof=0)).sum()
@@ -289,7 +289,7 @@ def test_draws_of_trees_are_asked_as_a_whole(sampled, frame):
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
-def test_places_of_a_sample_are_on_the_tree_that_sums_it_up(sampled, frame):
+def test_placements_refer_to_summary_tree(sampled, frame):
     placed = sampled.place(frame[["length", "weight"]][:5])
     assert np.all(placed.branch < sampled.tree_.n_nodes)
     np.testing.assert_array_equal(placed.n_below, sampled.tree_.leaf_counts[placed.branch])
@@ -311,7 +311,7 @@ def answers(model, rows):
     )
 
 
-def test_threads_change_nothing(model, frame, new_rows):
+def test_results_are_independent_of_threads(model, frame, new_rows):
     twin = ct.CoalescentClustering(n_clusters=3, noise=0.1, n_jobs=2).fit(frame)
     for a, b in zip(answers(model, new_rows), answers(twin, new_rows), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -328,7 +328,7 @@ def test_rows_do_not_depend_on_each_other(model, new_rows):
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "score_samples", "score", "place"])
-def test_nothing_is_known_before_the_fit(method, frame):
+def test_not_fitted_error(method, frame):
     with pytest.raises(NotFittedError):
         getattr(ct.CoalescentClustering(), method)(frame)
 
@@ -344,13 +344,13 @@ def test_columns_are_found_by_name(model, new_rows):
         model.predict(new_rows[["length", "colour"]])
 
 
-def test_arrays_of_another_width():
+def test_wrong_number_of_columns_in_array():
     model = ct.CoalescentClustering().fit(np.random.default_rng(0).normal(size=(6, 3)))
     with refused("X 2 features CoalescentClustering expecting 3"):
         model.predict(np.zeros((2, 2)))
 
 
-def test_categories_that_the_fit_did_not_know(model, new_rows, frame):
+def test_unknown_categories(model, new_rows, frame):
     purple = new_rows[:1].assign(colour="purple")
     with pytest.warns(InputWarning, match="purple"):
         found = model.score_samples(purple)

@@ -78,7 +78,7 @@ def bio_can_read(name):
 @given(trees())
 @example(Tree([[0, 1]], [0, 0, 1], ["it's", '"']))
 @example(Tree([[0, 1], [3, 2]], [0, 0, 0, 0, 0], ["a_b", "a b", "[x]"]))
-def test_our_reader_gives_back_what_was_written(tree):
+def test_round_trip(tree):
     text = tree.to_newick()
     back = Tree.from_newick(text)
     assert names_in_order(back) == names_in_order(tree)
@@ -92,7 +92,7 @@ def test_our_reader_gives_back_what_was_written(tree):
 
 
 @given(trees(any_name.filter(dendropy_can_read)))
-def test_dendropy_reads_what_we_write(tree):
+def test_dendropy_reads_output(tree):
     other = read_with_dendropy(tree.to_newick())
     assert [leaf.taxon.label for leaf in other.leaf_node_iter()] == names_in_order(tree)
     lengths = {
@@ -104,7 +104,7 @@ def test_dendropy_reads_what_we_write(tree):
 
 
 @given(trees(any_name.filter(bio_can_read)))
-def test_bio_phylo_reads_what_we_write(tree):
+def test_bio_phylo_reads_output(tree):
     other = read_with_bio(tree.to_newick())
     assert [leaf.name for leaf in other.get_terminals()] == names_in_order(tree)
     lengths = {
@@ -116,7 +116,7 @@ def test_bio_phylo_reads_what_we_write(tree):
 
 
 @pytest.mark.parametrize("name", ["(", ")", ",", ":", ";"])
-def test_what_dendropy_cannot_read_bio_phylo_can(name):
+def test_bio_phylo_reads_names_that_dendropy_cannot(name):
     """The limits stated in the module are still those of the other readers."""
     text = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["x", name, "z"]).to_newick()
     assert [leaf.name for leaf in read_with_bio(text).get_terminals()] == ["x", name, "z"]
@@ -125,7 +125,7 @@ def test_what_dendropy_cannot_read_bio_phylo_can(name):
 
 
 @pytest.mark.parametrize("name", ["'a", "''", "a\nb", "a \nb", "a\\", "a\\'b"])
-def test_what_bio_phylo_cannot_read_dendropy_can(name):
+def test_dendropy_reads_names_that_bio_phylo_cannot(name):
     text = Tree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["x", name, "z z"]).to_newick()
     assert [leaf.taxon.label for leaf in read_with_dendropy(text).leaf_node_iter()] == ["x", name, "z z"]
     try:
@@ -136,14 +136,14 @@ def test_what_bio_phylo_cannot_read_dendropy_can(name):
 
 
 @given(trees(st.sampled_from("abcdefgh")))
-def test_what_dendropy_writes_we_read(tree):
+def test_reads_dendropy_output(tree):
     text = read_with_dendropy(tree.to_newick()).as_string("newick", suppress_rooting=True)
     back = Tree.from_newick(text, tree.leaf_names)
     assert lengths_of_clades(back).keys() == lengths_of_clades(tree).keys()
     np.testing.assert_allclose(np.sort(back.heights), tree.heights, rtol=1e-12)
 
 
-def test_the_text_itself():
+def test_written_text():
     tree = Tree([[1, 0], [2, 3]], [0, 0, 0, 0.1, 0.30000000000000004], ["a", "b_c", "it's"])
     assert tree.to_newick() == "('it''s':0.30000000000000004,('b_c':0.1,a:0.1):0.20000000000000004);"
     assert Tree([], [0.0], ["a b"]).to_newick() == "'a b';"
@@ -151,7 +151,7 @@ def test_the_text_itself():
     assert Tree([[0, 1]], [0, 0, 1e-300]).to_newick() == "(0:1e-300,1:1e-300);"
 
 
-def test_a_deep_caterpillar_goes_there_and_back():
+def test_round_trip_of_deep_caterpillar():
     n = 100_000
     children = [(0, 1)] + [(n + k - 1, k + 1) for k in range(1, n - 1)]
     tree = Tree(children, np.concatenate([np.zeros(n), np.cumsum(np.full(n - 1, 0.1))]))
@@ -299,18 +299,18 @@ def test_heights_are_the_larger_sums_within_tolerance():
         ("(\n(a:1,b:1),c:2);", "character 3 line 2 column 1 branch length"),
     ],
 )
-def test_bad_texts_are_refused_in_words(text, message):
+def test_invalid_texts_have_clear_messages(text, message):
     with refused(message):
         Tree.from_newick(text)
 
 
 @pytest.mark.parametrize("tolerance", [-1, float("nan"), "small"])
-def test_bad_tolerances_are_refused(tolerance):
+def test_invalid_tolerances_are_rejected(tolerance):
     with pytest.raises(InputError, match="tolerance is"):
         Tree.from_newick("(a:1,b:1);", tolerance=tolerance)
 
 
-def test_messages_stay_short():
+def test_error_messages_are_short():
     with pytest.raises(InputError) as error:
         Tree.from_newick("x" * 100_000)
     assert len(str(error.value)) < 300
@@ -388,7 +388,7 @@ def test_plain_texts_are_read_by_both(text):
         "(a:1,b:1);;",
     ],
 )
-def test_what_is_wrong_is_left_to_the_reader_that_knows_why(text):
+def test_fast_reader_leaves_errors_to_full_reader(text):
     assert parse_plain(text, False, 1e-6) is None
 
 

@@ -35,7 +35,7 @@ def assert_same_heights(tree, other):
 
 
 @given(samples())
-def test_our_reader_gives_back_what_was_written(sample):
+def test_round_trip(sample):
     back = TreeSample.from_nexus(sample.to_nexus())
     assert back.leaf_names == sample.leaf_names
     assert back.weights.tolist() == sample.weights.tolist()
@@ -45,7 +45,7 @@ def test_our_reader_gives_back_what_was_written(sample):
 
 
 @given(samples(any_name.filter(dendropy_can_read)))
-def test_dendropy_reads_what_we_write(sample):
+def test_dendropy_reads_output(sample):
     found = dendropy.TreeList.get(
         data=sample.to_nexus(),
         schema="nexus",
@@ -71,7 +71,7 @@ def test_dendropy_reads_what_we_write(sample):
 
 
 @given(samples(st.sampled_from(["a", "b c", "d_e", "it's", "10", "x-y"])))
-def test_what_dendropy_writes_we_read(sample):
+def test_reads_dendropy_output(sample):
     found = dendropy.TreeList.get(data=sample.to_nexus(), schema="nexus", store_tree_weights=True)
     for options in ({}, {"translate_tree_taxa": True}):
         back = TreeSample.from_nexus(found.as_string("nexus", store_tree_weights=True, **options))
@@ -81,7 +81,7 @@ def test_what_dendropy_writes_we_read(sample):
             assert_same_heights(tree, other)
 
 
-def test_the_text_itself():
+def test_written_text():
     sample = TreeSample([ABC.rename(["a", "b_c", "it's"])], [7])
     assert sample.to_nexus() == (
         "#NEXUS\n\nBegin taxa;\n    Dimensions ntax=3;\n    Taxlabels\n        a\n        'b_c'\n        'it''s'\n"
@@ -232,7 +232,7 @@ def in_block(lines, before=""):
         (in_block("tree T = (a:1,a:1);"), "leaf 'a' twice"),
     ],
 )
-def test_bad_files_are_refused_in_words(text, message):
+def test_invalid_files_have_clear_messages(text, message):
     with refused(message):
         TreeSample.from_nexus(text)
 
@@ -245,7 +245,7 @@ def test_the_tolerance_is_that_of_newick():
 
 
 @given(st.text(st.sampled_from("#NEXUS begintrs;=()[]&W,:'\"1a\n*"), max_size=40), st.booleans())
-def test_noise_is_refused_in_words_or_read(noise, inside):
+def test_random_text_is_rejected_or_read(noise, inside):
     try:
         TreeSample.from_nexus(in_block(noise) if inside else "#NEXUS " + noise)
     except InputError as error:
@@ -255,7 +255,7 @@ def test_noise_is_refused_in_words_or_read(noise, inside):
     assert len(refusal) < 500
 
 
-def test_every_cut_of_a_file_is_refused():
+def test_truncated_files_are_rejected():
     text = TreeSample([ABC, ABC]).to_nexus()
     for end in range(len(text) - 2):
         with pytest.raises(InputError):

@@ -235,7 +235,7 @@ def exact():
 
 
 @every_case
-def test_the_enumeration_itself(name):
+def test_enumeration_is_normalised(name):
     X, process = SAMPLED[name]
     rng, n = np.random.default_rng(0), len(X)
     for children in exact_posterior.histories(n):
@@ -300,7 +300,7 @@ def marginals(ways, probability, n_states):
     return np.array([[probability[own == k].sum() for k in range(n_states)] for own in ways])
 
 
-def test_states_behind_noise_and_what_cells_would_show():
+def test_states_and_cells_with_noise():
     """Both for a missing cell and for observed ones, whose states are not known for sure."""
     beliefs = ct.Beliefs(FOUR, CODES, MUTATION)
     nodes, leaves = beliefs.nodes(), beliefs.leaves()
@@ -352,7 +352,7 @@ def real_states(tree, X, process):
 
 @pytest.mark.parametrize("process", [BROWNIAN, STATIONARY], ids=["brownian", "stationary"])
 @pytest.mark.parametrize("holes", [False, True])
-def test_real_states_behind_noise_and_what_cells_would_show(process, holes):
+def test_real_states_and_cells_with_noise(process, holes):
     X = REAL if holes else np.where(np.isnan(REAL), 0.4, REAL)
     beliefs = ct.Beliefs(FOUR, X, process)
     nodes, leaves = beliefs.nodes(), beliefs.leaves()
@@ -368,7 +368,7 @@ def test_real_states_behind_noise_and_what_cells_would_show(process, holes):
 
 
 def predictor_of(tree, X, process):
-    return Predictor.of_trees([tree], np.ones(1), X, process)
+    return Predictor.from_trees([tree], np.ones(1), X, process)
 
 
 class Attached:
@@ -544,7 +544,7 @@ NUMBER = "0 .*1e-100 .*1e\\+100.*column"
         (0.1j, "0.1j"),
     ],
 )
-def test_impossible_noise_of_states(noise, named):
+def test_invalid_noise_of_states(noise, named):
     with pytest.raises(InputError, match=f"^noise is {named};.* {PROBABILITY}"):
         ct.Multinomial(1.0, SHARES, noise)
 
@@ -564,7 +564,7 @@ def test_impossible_noise_of_states(noise, named):
         ([0.1, "b"], r"\[0\.1, 'b'\]"),
     ],
 )
-def test_impossible_noise_of_real_columns(noise, named):
+def test_invalid_noise_of_real_columns(noise, named):
     for make in (lambda: ct.Brownian(1.0, noise), lambda: ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, noise)):
         with pytest.raises(InputError, match=f"^noise is {named};.* {NUMBER}"):
             make()
@@ -813,7 +813,7 @@ def test_noise_given_beyond_the_ends_of_the_search_is_not_made_worse():
         assert objective(fitted, [tree], X, [1.0]) >= objective(process, [tree], X, [1.0]) - 1e-9
 
 
-def test_gradients_with_noise_are_those_of_finite_differences():
+def test_gradients_with_noise_match_finite_differences():
     """By a rate, and where a little of one state's share goes to another's."""
     by_rate, by_share = gradients(MUTATION, FOUR, CODES)
     for d, (codes, rate, noise) in enumerate(reference.columns_with(CODES, MUTATION.rate, MUTATION.noise)):
@@ -837,7 +837,7 @@ def test_noise_of_zero_stays_in_columns_of_states():
     assert ct.calibrate(process, FOUR, CODES).noise == 0.0
 
 
-def test_a_large_table_tells_its_noise():
+def test_noise_is_recovered_from_large_table():
     """400 leaves, 12 columns, the true tree. Over 30 seeds one noise came out from .283 to .326, with a deviation of .011.
 
     Noises of four columns each had means from .04 to .09, .26 to .34 and .51 to .61, with deviations of .013, .020 and .027.
@@ -854,7 +854,7 @@ def test_a_large_table_tells_its_noise():
 
 
 @pytest.mark.parametrize("kind", ["brownian", "stationary"])
-def test_a_large_real_table_tells_its_noises(kind):
+def test_noises_are_recovered_from_large_real_table(kind):
     """As above: the noise's variance came out from .100 to .123 and from .85 to 1.01: noise has a prior."""
     rng = np.random.default_rng(13)
     tree = ct.simulate_tree(400, rng)

@@ -123,12 +123,12 @@ def test_half_of_the_draws_have_scores(skewed):
 
 
 @pytest.mark.parametrize("options", [{"covariance": "spherical"}, {"noise": 0.1}, {"real_process": "brownian"}])
-def test_units_that_the_user_cares_about_are_kept(skewed, options):
+def test_original_units_are_kept(skewed, options):
     model = ct.CoalescentClustering(random_state=0, **options).fit(skewed[0][:40])
     assert all(draw.scores is None for draw in model._model.predictor.ensemble.draws)
 
 
-def test_new_rows_are_likelier(skewed):
+def test_normal_scores_raise_held_out_density(skewed):
     X, model = skewed
     draws = model._model.predictor.ensemble.draws
     plain = model._model.predictor.without_rows(np.zeros(0, dtype=int), [d for d in draws if d.scores is None])
@@ -159,7 +159,7 @@ def test_models_are_saved_with_scores(skewed, tmp_path):
     np.testing.assert_array_equal(again.score_samples(rows), before)
 
 
-def test_totals_and_copies_are_left_as_they_are():
+def test_dependent_columns_are_not_transformed():
     """A map of each column would hide that one is a linear function of others."""
     rng = np.random.default_rng(0)
     skewed = rng.gamma(1.0, size=(60, 2))

@@ -9,7 +9,7 @@ import sklearn
 
 import coaltree as ct
 from coaltree._html import facts_html, rows_html, shorten_value
-from coaltree.predict.cells import CategoricalCells, RealCells
+from coaltree.predict.results import CategoricalCells, RealCells
 
 pytestmark = [
     pytest.mark.usefixtures("short_chains"),
@@ -67,7 +67,7 @@ def imputer(frame):
     return ct.CoalescentImputer().fit(frame)
 
 
-def test_everything_shows_itself(model, imputer, frame):
+def test_html_representations(model, imputer, frame):
     X = np.random.default_rng(0).normal(size=(len(SHOWN), 2))
     result = ct.greedy(X, ct.Brownian(), leaf_names=SHOWN)
     sample = ct.smc(X, ct.Brownian(), n_particles=3, n_runs=2, leaf_names=SHOWN, random_state=0)
@@ -79,7 +79,7 @@ def test_everything_shows_itself(model, imputer, frame):
         assert "\n" not in repr(thing)
 
 
-def test_results_name_what_matters():
+def test_representation_of_results():
     X = np.array([[0.0], [0.2], [3.0]])
     result = ct.greedy(X, ct.Brownian(2.0, 0.25))
     text = result._repr_html_()
@@ -159,19 +159,19 @@ def test_without_diagrams_there_is_no_html(model):
         assert not hasattr(model, "_repr_html_")
 
 
-def test_an_imputer_tells_no_clusters(imputer):
+def test_imputer_does_not_show_clusters(imputer):
     assert "root height" in imputer._repr_html_()
     assert "clusters" not in imputer._repr_html_().rsplit("<div>", 1)[1]
 
 
-def test_merges_at_height_nought_are_a_fact(model, imputer):
+def test_merges_at_height_zero_are_displayed(model, imputer):
     same = ct.CoalescentClustering(noise=0).fit(np.repeat([[0.0], [1.0], [7.0]], 10, axis=0))
     assert "merges at height 0 27, clusters" in same._repr_html_()
     assert "merges at height 0" not in model._repr_html_()
     assert "merges at height 0" not in imputer._repr_html_()
 
 
-def test_showing_a_model_draws_no_trees():
+def test_display_does_not_sample_trees():
     """The diagram of scikit-learn 1.9 asks for the value of every name that `dir` lists."""
     model = ct.CoalescentClustering().fit(np.random.default_rng(0).normal(size=(30, 3)))
     assert "labels_" in dir(model)

@@ -18,7 +18,7 @@ def two_rows(seed):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_the_height_is_the_best_one(seed):
+def test_height_is_optimal(seed):
     X, process = two_rows(seed)
 
     def loss(h):

@@ -340,7 +340,7 @@ def test_the_best_path_solves_its_equation():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_two_rows_merge_where_scipy_would_have_them(noise):
+def test_two_rows_match_scipy_optimum(noise):
     """The log density of the bivariate normal minus the height, over a grid of heights and then by scipy's simplex."""
     rng = np.random.default_rng(8)
     above = 0
@@ -482,7 +482,7 @@ def test_slopes_of_a_scan_are_those_of_its_pairs(setup, seed, start, log_width):
 
 
 @pytest.mark.parametrize("setup", [*SETUPS, mixed_problem])
-def test_every_merge_is_the_best_of_all(setup):
+def test_every_merge_is_optimal(setup):
     steps = skipped = 0
     for seed, n in enumerate([2, 3, 4, 5, 6, 9]):
         process, X = setup(np.random.default_rng([seed, n]), n)
@@ -519,7 +519,7 @@ def large_noises(rng):
 
 
 @pytest.mark.parametrize("setup", [large_complete, large_missing, large_noises])
-def test_no_pair_is_overlooked(setup):
+def test_search_is_exhaustive(setup):
     process, X = setup(np.random.default_rng(3))
     tree = ct.greedy(X, process).tree
     _, wrong, rounded = replay(process, X, tree)
@@ -540,7 +540,7 @@ def test_ties_go_to_the_smaller_pair_of_nodes(kind):
 
 
 @pytest.mark.parametrize("setup", [large_complete, large_missing])
-def test_the_number_of_threads_changes_nothing(setup):
+def test_results_are_independent_of_threads(setup):
     process, X = setup(np.random.default_rng(4))
     one, two = (ct.greedy(X, process, n_jobs=n_jobs) for n_jobs in (1, 3))
     assert one.tree == two.tree
@@ -557,7 +557,7 @@ def clades(tree):
 
 
 @pytest.mark.parametrize("kind", ["complete", "full", "missing"])
-def test_units_and_origin_are_a_matter_of_taste(kind):
+def test_results_are_independent_of_units_and_origin(kind):
     """x, mean and variance rescaled together: the Jacobian is all that is left of it."""
     rng = np.random.default_rng(9)
     X = real_table(rng, 14, 3, 0.25 if kind == "missing" else 0.0)
@@ -606,7 +606,7 @@ def test_order_of_rows_and_columns_and_a_column_without_cells():
     assert three.log_joint == pytest.approx(one.log_joint, rel=1e-9)
 
 
-def test_a_diagonal_matrix_is_one_variance_a_column():
+def test_diagonal_matrix_equals_column_variances():
     rng = np.random.default_rng(13)
     tree, X = ct.simulate_tree(6, rng), real_table(rng, 6, 3)
     variances = np.array([0.2, 1.0, 7.0])
@@ -679,7 +679,7 @@ CASES = [(3, False), (3, True), (4, False), (4, True)]
 
 
 @pytest.mark.parametrize(("n", "with_missing"), CASES)
-def test_the_enumeration_itself(n, with_missing):
+def test_enumeration_is_normalised(n, with_missing):
     X, process = small_table(n, with_missing)
     rng = np.random.default_rng(0)
     for children in exact_posterior.histories(n):
@@ -865,7 +865,7 @@ def test_values_too_close_together_are_refused_or_right():
 
 
 @pytest.mark.parametrize("rate", [1e-30, 1e-10, 1e10, 1e30])
-def test_rates_at_the_edge_get_an_answer(rate):
+def test_rates_at_limits_are_accepted(rate):
     """The likelihood knows ``rate h`` alone, and at a high rate the prior does not count: heights go as 1 / rate."""
     X = np.random.default_rng(0).normal(size=(10, 2))
     result = ct.greedy(X, ct.OrnsteinUhlenbeck(rate))
@@ -900,7 +900,7 @@ def test_rates_at_the_edge_get_an_answer(rate):
         ({"mean": [1.0, 2.0, 3.0], "variance": [1.0, 2.0]}, "3 variance describes 2"),
     ],
 )
-def test_impossible_parameters_are_refused(arguments, message):
+def test_invalid_parameters_are_rejected(arguments, message):
     with refused(message):
         ct.OrnsteinUhlenbeck(**arguments)
 
@@ -924,14 +924,14 @@ def test_impossible_parameters_are_refused(arguments, message):
         (ct.OrnsteinUhlenbeck(), [[np.inf], [0.0]], "1 cell infinite"),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(process, X, message):
+def test_incompatible_tables_are_rejected(process, X, message):
     with refused(message):
         ct.greedy(X, process)
     with refused(message):
         process.log_likelihood(ct.Tree([[0, 1]], [0, 0, 1.0]), X)
 
 
-def test_what_a_process_says_of_itself():
+def test_process_representation():
     assert (
         repr(ct.OrnsteinUhlenbeck(0.5, 1.0, 2.0, 0.1)) == "OrnsteinUhlenbeck(rate=0.5, mean=1, variance=2, noise=0.1)"
     )
@@ -943,7 +943,7 @@ def test_what_a_process_says_of_itself():
         process.mean[0] = 5.0
 
 
-def test_the_table_is_not_written_to():
+def test_table_is_not_modified():
     process, X = mixed_problem(np.random.default_rng(0), 9)
     before = X.copy()
     with warnings.catch_warnings():

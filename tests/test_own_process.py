@@ -58,7 +58,7 @@ class OrderedStates(ct.Process):
             ends = np.concatenate([[-np.inf], np.arange(k - 1) + 0.5, [np.inf]])
             below = norm.cdf(ends, scores.mean[:, [d]], scores.sd[:, [d]])
             blocks.append(np.diff(below, axis=1))
-        return Predictions.of_categorical(np.cumsum([0, *self.n_states]), np.hstack(blocks))
+        return Predictions.from_categorical(np.cumsum([0, *self.n_states]), np.hstack(blocks))
 
     def draw(self, messages, tree, size, rng):
         return self._show(self._scores().draw(messages, tree, size, rng))
@@ -252,7 +252,7 @@ def test_a_process_for_real_columns(frame):
         ({"categorical_process": "multinomial"}, "categorical_process is 'multinomial'"),
     ],
 )
-def test_what_is_not_a_process(arguments, message, frame):
+def test_invalid_processes(arguments, message, frame):
     with pytest.raises(InputError, match=message):
         ct.CoalescentClustering(**arguments).fit(frame)
 
@@ -267,7 +267,7 @@ def test_a_file_with_an_unknown_process_says_what_to_import(frame, tmp_path):
     assert "import the module" in done.stderr
 
 
-def test_names_of_the_library_cannot_be_taken():
+def test_builtin_process_names_are_reserved():
     with pytest.raises(TypeError, match="Brownian"):
 
         class Mine(ct.Process):

@@ -402,7 +402,7 @@ def test_rate_and_height_of_two_real_rows_at_equilibrium():
 # -- what goes with it -----------------------------------------------------------------------------
 
 
-def test_noise_below_that_of_rounding_is_lifted_first():
+def test_noise_is_at_least_rounding_noise():
     """The cells have steps of 1, a third of their variance: no noise of less than a twelfth has a density."""
     X = np.array([[0.0], [1.0], [2.0], [1.0]])
     for process in (ct.Brownian(1.0, 1e-3), ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0], 1e-3)):
@@ -412,7 +412,7 @@ def test_noise_below_that_of_rounding_is_lifted_first():
         assert process.sampler(X, hold_noise=True).initial_process(process).noise == 1e-3
 
 
-def test_each_noise_is_lifted_to_that_of_rounding():
+def test_column_noise_is_at_least_rounding_noise():
     """Cells in steps of 1 need a noise of a twelfth; those beside them, to many digits, need none to speak of."""
     X = np.array([[0.0, 0.123], [1.0, 2.456], [2.0, -1.789], [1.0, 0.124]])
     for process in (ct.Brownian(1.0, [1e-3, 1e-3]), ct.OrnsteinUhlenbeck(1.0, 0.0, [1.0, 1.0], [1e-3, 1e-3])):
@@ -435,7 +435,7 @@ def test_slices_of_a_normal_and_of_a_gamma_density():
         assert abs(draws.mean() - mean) < 6 * draws.std() / np.sqrt(1_000), what
 
 
-def test_a_slice_stays_within_its_interval():
+def test_slice_stays_in_interval():
     rng = np.random.default_rng(0)
     x = 0.5
     for _ in range(500):
@@ -459,7 +459,7 @@ PROCESSES = [
 
 
 @pytest.mark.parametrize("process", PROCESSES, ids=repr)
-def test_parameters_by_name_make_the_process_again(process):
+def test_process_round_trip_through_parameter_names(process):
     values = process.parameter_values()
     again = process.with_parameter_values(values)
     assert repr(again) == repr(process)

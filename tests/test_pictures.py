@@ -216,7 +216,7 @@ def test_tables_of_one_and_two_rows(n):
         save(ct.plot_density(model, resolution=8))
 
 
-def test_axes_of_ones_own(model):
+def test_custom_axes(model):
     figure = plt.figure(figsize=(8, 5))
     own = figure.subplot_mosaic([["dendrogram", "table", "key"]])
     assert ct.plot_heatmap(model, axes=own) == own
@@ -237,13 +237,13 @@ def test_axes_of_ones_own(model):
         ({"labels": [1, 2]}, "label"),
     ],
 )
-def test_heat_maps_that_cannot_be_drawn(model, options, sentence):
+def test_invalid_heat_maps(model, options, sentence):
     with refused(sentence):
         ct.plot_heatmap(model, **options)
 
 
 @pytest.mark.parametrize("picture", [ct.plot_heatmap, ct.plot_density])
-def test_models_that_are_none(picture):
+def test_invalid_models(picture):
     with pytest.raises(InputError, match="has not been fitted; call its fit"):
         picture(ct.CoalescentClustering())
     with refused("model type Tree fitted CoalescentClustering"):
@@ -314,7 +314,7 @@ def test_columns_are_named(model):
         ((), {"ax": "here"}, "ax type str"),
     ],
 )
-def test_densities_that_cannot_be_drawn(model, arguments, options, sentence):
+def test_invalid_density_plots(model, arguments, options, sentence):
     with refused(sentence):
         ct.plot_density(model, *arguments, **options)
 
@@ -343,7 +343,7 @@ def test_co_clustering_of_a_sample_alone(sampled):
     np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(12, 12), expected)
 
 
-def test_co_clustering_that_cannot_be_drawn(plain):
+def test_invalid_co_clustering_plots(plain):
     with refused("sample trees TreeSample"):
         ct.plot_co_clustering(plain)
     huge = ct.TreeSample([ct.simulate_tree(3001, 0)])
@@ -381,7 +381,7 @@ def test_traces_on_the_axes(sampled):
         save(ct.plot_evidence(ct.smc(np.zeros((n, 1)), ct.Brownian(noise=1.0), n_particles=2, random_state=0)))
 
 
-def test_traces_that_are_not_there(sampled):
+def test_missing_traces(sampled):
     with refused("result type Tree smc"):
         ct.plot_evidence(ct.simulate_tree(3, 0))
     with refused("result type TreeSample smc"):
@@ -406,7 +406,7 @@ def test_traces_of_a_model_from_a_file(sampled, tmp_path):
         lambda model: ct.plot_lineages(model.tree_),
     ],
 )
-def test_matplotlib_is_asked_for_by_name(plain, monkeypatch, draw):
+def test_missing_matplotlib_is_named(plain, monkeypatch, draw):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with refused("matplotlib pip install coaltree[plot]", MissingDependencyError):
         draw(plain)

@@ -90,13 +90,13 @@ def table(request):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
+def test_results_match_exhaustive_evaluation(prunes, monkeypatch, table, kept):
     if not kept:  # tables are made again and again
         monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
         monkeypatch.setattr(groups_module, "MAX_NEW_NUMBERS", 20_000)
         monkeypatch.setattr(groups_module, "MAX_LARGE_BLOCK_NUMBERS", 50_000)
     tree, X, process, rows, dense = table
-    predictor = Predictor.of_trees([tree], np.ones(1), X, process)
+    predictor = Predictor.from_trees([tree], np.ones(1), X, process)
     np.testing.assert_allclose(predictor.log_density(rows), dense.log_density, atol=1e-8)
     cells = predictor.cells(rows)
     mean = dense.shares @ dense.mean
@@ -124,9 +124,9 @@ def test_answers_are_those_of_all_places(prunes, monkeypatch, table, kept):
         np.testing.assert_allclose(clusters[k], branches @ parts, atol=1e-8)
 
 
-def test_bounds_are_bounds(prunes, table):
+def test_bounds_hold(prunes, table):
     tree, X, process, rows, dense = table
-    groups = Predictor.of_trees([tree], np.ones(1), X, process).groups
+    groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     bounds = groups.bound(groups.make_rows(rows))
     place_of = {
         (node, height): k for k, (node, height) in enumerate(zip(dense.at.nodes, dense.at.heights, strict=True))
@@ -138,9 +138,9 @@ def test_bounds_are_bounds(prunes, table):
         assert np.all(bounds[:, g] >= exact - 1e-9 * np.abs(exact))
 
 
-def test_most_groups_are_not_looked_at(prunes, table):
+def test_most_groups_are_skipped(prunes, table):
     tree, X, process, rows, _ = table
-    groups = Predictor.of_trees([tree], np.ones(1), X, process).groups
+    groups = Predictor.from_trees([tree], np.ones(1), X, process).groups
     needed = groups._find_needed_groups(groups.make_rows(rows))
     assert np.all(needed[1])  # of the row of which nothing is known
     if isinstance(process, ct.Brownian):  # of the others, rows with holes may be in many places
@@ -148,14 +148,14 @@ def test_most_groups_are_not_looked_at(prunes, table):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_threads_change_nothing(prunes, monkeypatch, table, kept):
+def test_results_are_independent_of_threads(prunes, monkeypatch, table, kept):
     if not kept:
         monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
     monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
     tree, X, process, rows, _ = table
     found = []
     for n_jobs in (1, 3):
-        predictor = Predictor.of_trees([tree], np.ones(1), X, process, n_jobs)
+        predictor = Predictor.from_trees([tree], np.ones(1), X, process, n_jobs)
         cells = predictor.cells(rows)
         drawn = predictor.draw(rows, 2, np.random.default_rng(0))
         found.append([*predictor.place(rows, tree, 3), cells.mean, cells.sd, cells.probability, drawn])
@@ -166,7 +166,7 @@ def test_threads_change_nothing(prunes, monkeypatch, table, kept):
 def test_draws_come_from_places_that_are_likely(prunes, table):
     """40 draws for each row: their mean height is within 5 standard errors of the expected one."""
     tree, X, process, rows, dense = table
-    predictor = Predictor.of_trees([tree], np.ones(1), X, process)
+    predictor = Predictor.from_trees([tree], np.ones(1), X, process)
     drawn = predictor._draw_points(rows, 40, np.random.default_rng(0))
     heights = predictor.groups.points.heights[drawn].mean(axis=0)
     mean = dense.shares @ dense.at.heights
@@ -181,7 +181,7 @@ def test_several_trees(prunes):
     X = process.simulate(trees[0], rng, n_columns=2)
     rows = X[:9] + 0.1
     weights = np.array([0.5, 0.3, 0.2])
-    both = Predictor.of_trees(trees, weights, X, process)
+    both = Predictor.from_trees(trees, weights, X, process)
     dense = [Dense(tree, X, process, rows) for tree in trees]
     logs = np.array([own.log_density for own in dense]) + np.log(weights)[:, None]
     total = logsumexp(logs, axis=0)
@@ -196,6 +196,6 @@ def test_several_trees(prunes):
 def test_tables_that_are_not_kept_need_no_bounds(monkeypatch, table):
     """Wide tables: few places, but so many columns that their tables are made again for every block."""
     tree, X, process, rows, _ = table
-    expected = Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows)
+    expected = Predictor.from_trees([tree], np.ones(1), X, process).log_density(rows)
     monkeypatch.setattr(groups_module, "MAX_CACHED_NUMBERS", 0)
-    np.testing.assert_allclose(Predictor.of_trees([tree], np.ones(1), X, process).log_density(rows), expected)
+    np.testing.assert_allclose(Predictor.from_trees([tree], np.ones(1), X, process).log_density(rows), expected)

@@ -144,7 +144,7 @@ class TestBruteForce:
             np.testing.assert_allclose(found.mean[k, missing], mean, atol=3e-3)
             np.testing.assert_allclose(found.sd[k, missing], sd, rtol=5e-3)
 
-    def test_observed_cells_are_told_as_the_places_have_them(self, case):
+    def test_observed_cells_have_leaf_predictions(self, case):
         process, X, rows, brute = case
         found = single(process, X).cells(rows)
         gaussian = process.parts[0][0] if isinstance(process, ct.Mixed) else process
@@ -297,7 +297,7 @@ def test_equal_draws_count_together():
     np.testing.assert_allclose(again.log_density(ROWS), both.log_density(ROWS), rtol=1e-12)
 
 
-def test_a_row_of_which_nothing_is_known_attaches_as_the_prior_has_it():
+def test_empty_row_attaches_according_to_prior():
     both, _ = ensemble("full and diagonal")
     assert both.log_density(np.full((1, 3), nan))[0] == pytest.approx(0.0, abs=1e-9)
 
@@ -339,7 +339,7 @@ def answers(predictor, rows):
 
 
 @pytest.mark.parametrize("name", ["full", "mixture", "scores"])
-def test_bounds_change_nothing(name, monkeypatch):
+def test_bounds_do_not_change_results(name, monkeypatch):
     """Groups that rows need not look at are left out, and tables are made again and again."""
     draws, X, rows = many(name)
     whole = answers(Predictor(draws, np.ones(3), X), rows)[:-1]
@@ -358,7 +358,7 @@ def test_bounds_change_nothing(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["full", "mixture", "scores"])
-def test_bounds_are_bounds(name, monkeypatch):
+def test_bounds_hold(name, monkeypatch):
     draws, X, rows = many(name)
     monkeypatch.setattr(groups_module, "MIN_POINTS_TO_PRUNE", 0)
     monkeypatch.setattr(groups_module, "GROUP_SIZE", 10)
@@ -372,7 +372,7 @@ def test_bounds_are_bounds(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["mixture", "scores"])
-def test_threads_and_pickles_change_nothing(name, monkeypatch):
+def test_results_are_independent_of_threads_and_pickling(name, monkeypatch):
     monkeypatch.setattr(groups_module, "BLOCK_ROWS", 7)
     draws, X, rows = many(name)
     one, two = (Predictor(draws, np.ones(3), X, n_jobs) for n_jobs in (1, 2))
@@ -382,7 +382,7 @@ def test_threads_and_pickles_change_nothing(name, monkeypatch):
             np.testing.assert_array_equal(a, b)
 
 
-def test_a_row_has_its_answer_whatever_rows_are_beside_it():
+def test_result_of_row_is_independent_of_other_rows():
     draws, X, rows = many("full")
     predictor = Predictor(draws, np.ones(3), X)
     whole = answers(predictor, rows)[:-1]
@@ -466,7 +466,7 @@ def test_drawn_tables_are_those_of_the_draws():
     assert seen == {tuple(own[2][[1, 3], [0, 2]]) for own in ENSEMBLES["full"]}
 
 
-def test_holes_that_no_draw_has_filled_in_are_drawn():
+def test_remaining_missing_cells_are_drawn():
     """1,000 tables: mean and sd of a missing cell are within 5 standard errors of what the other cells say."""
     X = TABLE.copy()
     X[1, 0] = nan

@@ -71,7 +71,7 @@ def test_columns_are_those_of_scikit_learn(share):
     np.testing.assert_allclose(found, peer.transform(pd.DataFrame(new, columns=table.columns)), rtol=1e-9, atol=1e-9)
 
 
-def test_a_tail_is_drawn_in():
+def test_power_transform_reduces_tail():
     values = np.random.default_rng(0).lognormal(2, 1, 500)
     scale, _ = ColumnScale.fit(values, "power")
     assert abs(skew(scale.encode(values))) < 0.1 < skew(values)
@@ -301,7 +301,7 @@ def test_commands_take_it(command, holes, imputer, tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "f.csv"), imputer.transform(holes), rtol=1e-5)
 
 
-def test_commands_refuse_what_does_not_go_together(command, holes, tmp_path):
+def test_incompatible_options_are_rejected(command, holes, tmp_path):
     holes.to_csv(tmp_path / "t.csv", index=False)
     check_sentence(
         command("fit", "t.csv", "-o", "out", "--standardize", "power", "--no-standardize"), "exclude each other"

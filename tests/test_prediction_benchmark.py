@@ -37,7 +37,7 @@ def test_rows_keep_a_cell(frame):
 
 
 @pytest.mark.parametrize("with_indicators", [True, False])
-def test_cells_come_back_from_what_imputers_see(frame, with_indicators):
+def test_round_trip_of_imputer_input(frame, with_indicators):
     filled, _ = prediction.filling_by(Nothing(), with_indicators)(frame)
     pd.testing.assert_frame_equal(filled, frame)
 
@@ -76,7 +76,7 @@ def test_tables_are_written_between_marks(tmp_path):
     assert "elsewhere" not in text
 
 
-def test_a_page_without_marks_is_left_alone(tmp_path):
+def test_page_without_marks_is_unchanged(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("words")
     with pytest.raises(SystemExit, match="no marks"):

@@ -97,7 +97,7 @@ class BruteForce:
 
 
 def single(X, process, tree=TREE, n_jobs=None):
-    return Predictor.of_trees([tree], np.ones(1), np.asarray(X, dtype=float), process, n_jobs)
+    return Predictor.from_trees([tree], np.ones(1), np.asarray(X, dtype=float), process, n_jobs)
 
 
 CASES = {
@@ -214,7 +214,7 @@ def test_a_sample_of_trees_is_a_mixture(name):
     X, process, rows = CASES[name]
     rows = np.array(rows)
     weights = np.array([0.5, 3.0, 0.0, 1.5])  # the first and the last are the same tree
-    both = Predictor.of_trees([TREE, OTHER, ct.simulate_tree(5, 9), TREE], weights, X, process)
+    both = Predictor.from_trees([TREE, OTHER, ct.simulate_tree(5, 9), TREE], weights, X, process)
     assert len(both.trees) == 2
     logs = [single(X, process, tree).log_density(rows) for tree in (TREE, OTHER)]
     np.testing.assert_allclose(both.log_density(rows), np.logaddexp(logs[0] + np.log(0.4), logs[1] + np.log(0.6)))
@@ -230,7 +230,7 @@ def test_a_sample_of_trees_is_a_mixture(name):
 def test_places_in_a_sample_count_for_the_same_clade():
     X, process, rows = CASES["brownian, noise, holes"]
     rows = np.array(rows)[:1]
-    both = Predictor.of_trees([TREE, OTHER], np.array([0.4, 0.6]), X, process)
+    both = Predictor.from_trees([TREE, OTHER], np.array([0.4, 0.6]), X, process)
     logs = [single(X, process, tree).log_density(rows) for tree in (TREE, OTHER)]
     placed = both.place(rows, TREE, 5)
     below = reference.leaves_below(TREE)
@@ -250,7 +250,7 @@ def test_places_in_a_sample_count_for_the_same_clade():
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "full" not in name])
-def test_a_row_of_which_nothing_is_known_attaches_as_the_prior_has_it(name):
+def test_empty_row_attaches_according_to_prior(name):
     X, process, _ = CASES[name]
     predictor = single(X, process)
     empty = np.full((1, X.shape[1]), nan)
@@ -267,7 +267,7 @@ def test_a_row_of_which_nothing_is_known_attaches_as_the_prior_has_it(name):
     np.testing.assert_allclose(parts, expected, atol=1e-9)
 
 
-def test_a_column_without_any_observed_cell_says_nothing():
+def test_empty_column_is_ignored():
     X = np.column_stack([REAL[:, 0], np.full(5, nan)])
     rows = np.array([[0.3, 7.0], [0.3, nan]])
     alone = single(REAL[:, :1], ct.Brownian(1.0, 0.1))
@@ -290,7 +290,7 @@ def test_one_leaf():
     assert predictor.training_cells(np.array([0])).sd[0, 0] > 0
 
 
-def test_rows_far_out_have_finite_densities():
+def test_finite_densities_of_extreme_rows():
     for process in (ct.Brownian(), ct.Brownian(1.0, 0.1), ct.OrnsteinUhlenbeck(1.0, 0.0, 1.0, 0.1)):
         predictor = single(REAL, process)
         rows = np.array([[1e8, 0.0], [1e150, -1e150], [0.0, 0.0]])
@@ -326,7 +326,7 @@ def answers(predictor, rows, tree):
     ]
 
 
-def test_threads_change_nothing(many):
+def test_results_are_independent_of_threads(many):
     tree, X, rows = many
     one, two = (single(X, MIXED, tree, n_jobs) for n_jobs in (1, 2))
     for a, b in zip(answers(one, rows, tree), answers(two, rows, tree), strict=True):
@@ -335,7 +335,7 @@ def test_threads_change_nothing(many):
     np.testing.assert_array_equal(*drawn)
 
 
-def test_a_row_has_its_answer_whatever_rows_are_beside_it(many):
+def test_result_of_row_is_independent_of_other_rows(many):
     tree, X, rows = many
     predictor = single(X, MIXED, tree)
     whole = answers(predictor, rows, tree)
@@ -344,7 +344,7 @@ def test_a_row_has_its_answer_whatever_rows_are_beside_it(many):
             np.testing.assert_allclose(a, b[some], rtol=1e-9)
 
 
-def test_small_blocks_change_nothing(many, monkeypatch):
+def test_results_are_independent_of_blocks(many, monkeypatch):
     tree, X, rows = many
     whole = answers(single(X, MIXED, tree), rows, tree)
     monkeypatch.setattr(groups_module, "MAX_BLOCK_NUMBERS", 10_000)
@@ -352,7 +352,7 @@ def test_small_blocks_change_nothing(many, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
-def test_a_pickle_gives_the_same_answers(many):
+def test_pickled_predictor_gives_equal_results(many):
     tree, X, rows = many
     predictor = single(X, MIXED, tree)
     whole = answers(predictor, rows, tree)
@@ -416,7 +416,7 @@ def test_rows_of_the_fit_in_any_order():
         np.testing.assert_allclose(getattr(some, name), getattr(whole, name)[order], rtol=1e-12)
 
 
-def test_groups_of_rows_are_taken_off_together(many):
+def test_groups_of_rows_are_left_out_together(many):
     """More rows with holes than there are groups; neighbours go into different ones, and no row is left out."""
     tree, X, _ = many
     rows = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -426,7 +426,7 @@ def test_groups_of_rows_are_taken_off_together(many):
     assert [len(group) for group in groups] == [len(part) for part in np.array_split(rows, 7)]
     found = predictor.training_cells(rows)
     for group in predictor._split_incomplete_rows(predictor_module.N_FOLDS)[:2]:
-        held_out = Predictor.of_trees([without_leaves(tree, group)], np.ones(1), np.delete(X, group, axis=0), MIXED)
+        held_out = Predictor.from_trees([without_leaves(tree, group)], np.ones(1), np.delete(X, group, axis=0), MIXED)
         np.testing.assert_allclose(found.mean[np.isin(rows, group)], held_out.cells(X[group]).mean)
 
 
@@ -435,7 +435,7 @@ def test_cells_of_rows_of_the_fit_in_a_sample(name):
     """Over several trees: the mixture of what each says by itself, for their weights know of the rows already."""
     X, process, _ = CASES[name]
     rows = np.array([4, 1, 3])
-    found = Predictor.of_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
+    found = Predictor.from_trees([TREE, OTHER], np.array([1.0, 3.0]), X, process).training_cells(rows)
     parts = [single(X, process, tree).training_cells(rows) for tree in (TREE, OTHER)]
     mean = 0.25 * parts[0].mean + 0.75 * parts[1].mean
     squares = 0.25 * (parts[0].sd ** 2 + parts[0].mean ** 2) + 0.75 * (parts[1].sd ** 2 + parts[1].mean ** 2)
@@ -444,7 +444,7 @@ def test_cells_of_rows_of_the_fit_in_a_sample(name):
     np.testing.assert_allclose(found.probability, 0.25 * parts[0].probability + 0.75 * parts[1].probability)
 
 
-def test_rows_of_the_fit_are_known_by_their_cells():
+def test_training_rows_are_recognised_by_cells():
     X = np.array([[0.0, nan], [1.0, 2.0], [0.0, nan], [-0.0, 3.0]])
     predictor = single(X, ct.Brownian(), ct.simulate_tree(4, 0))
     assert predictor.find_training_rows(X).tolist() == [0, 1, 0, 3]

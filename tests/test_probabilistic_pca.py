@@ -99,7 +99,7 @@ def test_small_and_constant_tables(X):
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "two"])
-def test_numbers_of_components_that_cannot_be(n):
+def test_invalid_numbers_of_components(n):
     with refused("n_components 1"):
         ProbabilisticPCA(n)
 
@@ -113,7 +113,7 @@ def test_a_larger_model_fits_no_worse():
     assert found[1] == found[2] == found[3]
 
 
-def test_rounds_that_did_not_suffice_are_told():
+def test_non_convergence_warns():
     rng = np.random.default_rng(3)
     X = with_holes(rng, low_rank(rng, 60, 4, 2))
     assert ProbabilisticPCA(2, tolerance=1e-3).fit(X).converged_
@@ -126,7 +126,7 @@ def test_equal_rows_have_the_noise_that_is_promised():
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
-def test_units_whose_squares_are_no_numbers(unit):
+def test_units_with_overflowing_squares(unit):
     with pytest.raises(InputError, match=r"The largest cell is .* rescale the table"):
         ProbabilisticPCA(1).fit(np.array([[1.0, 2.0], [2.0, 1.0]]) * unit)
 
@@ -139,7 +139,7 @@ def test_units_whose_squares_are_no_numbers(unit):
         ({"tolerance": np.nan}, "tolerance is nan"),
     ],
 )
-def test_options_that_cannot_be(options, said):
+def test_invalid_options(options, said):
     with pytest.raises(InputError, match=said):
         ProbabilisticPCA(1, **options)
 

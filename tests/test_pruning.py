@@ -71,18 +71,18 @@ def test_dendropy_prunes_the_same(seed):
     assert heights_of_clades(without_leaves(tree, gone)) == pytest.approx(expected, rel=1e-9)
 
 
-def test_taking_nothing_off_changes_nothing():
+def test_empty_pruning_changes_nothing():
     tree = simulate_tree(6, 0)
     assert without_leaves(tree, []) == tree
 
 
-def test_one_leaf_may_stay():
+def test_pruning_to_one_leaf():
     tree = without_leaves(simulate_tree(4, 0, leaf_names="abcd"), np.array([0, 3, 1]))
     assert tree == Tree([], [0.0], ["c"])
 
 
 @pytest.mark.parametrize("leaves", [[3], [-1], [0, 1, 2]])
-def test_what_cannot_be_taken_off_is_refused(leaves):
+def test_invalid_pruning_is_rejected(leaves):
     with refused("leaves 0 2"):
         without_leaves(simulate_tree(3, 0), leaves)
 

@@ -95,7 +95,7 @@ def test_python_code(block, names, folder, monkeypatch, request):
     assert all(own[node.id] is not None for node in stored)
 
 
-def test_shell_and_code_find_the_same(names, folder):
+def test_shell_and_python_agree(names, folder):
     """The first command and the first block are about the same table."""
     found = ct.load_model(folder / "results" / "model.coaltree")
     assert names["model"].labels_.tolist() == found.labels_.tolist()
@@ -103,7 +103,7 @@ def test_shell_and_code_find_the_same(names, folder):
 
 
 @pytest.mark.parametrize("script", BENCHMARKS)
-def test_benchmarks_say_what_they_are(script, monkeypatch, capsys):
+def test_benchmarks_have_descriptions(script, monkeypatch, capsys):
     if importlib.util.find_spec("fastcluster") is None:
         pytest.skip("benchmarks need the extra 'bench'")
     monkeypatch.setattr(sys, "argv", [script, "--help"])
@@ -136,6 +136,6 @@ def test_pictures_are_made_by_the_script():
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_links_lead_somewhere(page):
+def test_links_are_valid(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / page).read_text()):
         assert (ROOT / target).exists(), target

@@ -65,7 +65,7 @@ def places(tree, subtree):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_single_regraft_improves_what_comes_out(seed):
+def test_refined_tree_is_local_maximum(seed):
     X = table(7, seed)
     start = ct.simulate_tree(7, seed + 100)
     assert ct.log_joint(regrafted(start, 0, start.n_nodes - 2, start.heights[-1] * 0.999), X, PROCESS) < 0
@@ -94,7 +94,7 @@ def test_the_greedy_tree_gets_better_and_the_result_is_the_same_every_time():
     assert again.log_joint == pytest.approx(better.log_joint, abs=1e-4)
 
 
-def test_what_cannot_be_better_stays():
+def test_optimal_tree_is_unchanged():
     one = ct.Tree(np.zeros((0, 2), dtype=int), [0.0])
     assert ct.refine(one, [[1.0]], PROCESS).tree == one
     X = [[0.0, 1.0], [3.0, 1.0]]
@@ -115,6 +115,6 @@ def test_names_stay():
     assert ct.refine(tree, table(5), PROCESS).tree.leaf_names == tuple("vwxyz")
 
 
-def test_wrong_shapes_get_one_sentence():
+def test_wrong_shapes_have_clear_message():
     with refused("X 4 rows tree 5 leaves"):
         ct.refine(ct.simulate_tree(5, 0), table(4), PROCESS)

@@ -66,7 +66,7 @@ def test_the_same_model_makes_the_same_file(model, frame, tmp_path):
     assert again[0] == again[1]
 
 
-def test_nothing_is_asked_of_any_host(shown):
+def test_report_makes_no_requests(shown):
     assert set(shown.links) <= {"data:,", "#tree", "#clusters", "#support", "#parameters", "#checks"}
     assert "iframe" not in shown.tags
     assert shown.tags.count("link") == 1
@@ -167,7 +167,7 @@ def test_missing_cells_are_filled_as_the_imputer_fills_them(model, frame, shown,
                 assert expected[1] == pytest.approx(own.probability[row].max(), rel=0.01)
 
 
-def test_what_sets_clades_apart(model, frame, shown):
+def test_differences_between_clades(model, frame, shown):
     data, tree = shown.data, model.tree_
     columns = data["columns"]
     for node in range(tree.n_leaves, tree.n_nodes - 1):
@@ -222,7 +222,7 @@ def test_effects_of_clusters_are_those_of_pandas(model, frame, shown):
         assert min(sizes) >= 0.2
 
 
-def test_how_strongly_clusters_were_decided(model):
+def test_cluster_strength(model):
     """Of samples of trees; clusters of one tree are told by heights."""
     shown = Page(page(replace(report_facts(model._model), sample=SampleFacts(1, 1, 1.0, 0.0, None, None))))
     tree, ratios = model.tree_, model.log_ratios_
@@ -258,7 +258,7 @@ def strength_of(log_odds, log_ratio):
         (1e300, "very strong million", "none million"),
     ],
 )
-def test_strengths_in_words(factor, together, apart):
+def test_descriptions_of_strength(factor, together, apart):
     check_named(describe_cohesion(math.log(factor)), together)
     check_named(describe_separation(math.log(factor)), apart)
     assert ("very" in describe_cohesion(math.log(factor))) == ("very" in together)
@@ -323,14 +323,14 @@ def test_two_rows():
     assert shown.tables == []
 
 
-def test_columns_that_say_nothing(frame):
+def test_uninformative_columns(frame):
     table = frame[["mass", "cover"]].assign(empty=np.nan, same="earth", seven=7.0)
     shown = report_of(table)
     assert "2 columns and 3 not used, 3 missing cells in the columns in use." in shown.text
     assert "Not used, because all observed cells are the same or none is observed: empty, same, seven." in shown.text
 
 
-def test_nothing_to_tell_rows_apart():
+def test_identical_rows():
     shown = report_of(pd.DataFrame({"x": [1.0, 1.0, 1.0]}))
     assert shown.data["columns"] == []
     assert "No column has two different values, so there is nothing to fit." in shown.text
@@ -400,7 +400,7 @@ def test_parameters_are_plain_numbers(model):
     assert {len(parameters) for parameters in own.values()} == {5}
 
 
-def test_what_columns_share_is_told_once(frame):
+def test_shared_parameters_are_listed_once(frame):
     model = ct.CoalescentClustering(covariance="diagonal").fit(frame)
     shown, parameters = Page(report_page(model._model)), model.prediction_parameters_
     noise = {name: own["noise_sd"] / own["sd"] for name, own in parameters.items() if "sd" in own}
@@ -487,13 +487,13 @@ def test_long_names_are_shortened_and_told_whole(frame):
 # -- errors ------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_fitted_has_no_report(tmp_path):
+def test_report_requires_fitted_model(tmp_path):
     with pytest.raises(NotFittedError):
         ct.CoalescentClustering().report(tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_place_that_cannot_be_written(model, tmp_path):
+def test_unwritable_report(model, tmp_path):
     with refused("written folder"):
         model.report(tmp_path)
     with refused("written file directory"):
@@ -501,7 +501,7 @@ def test_a_place_that_cannot_be_written(model, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["jinja2", "plotly"])
-def test_a_missing_package_is_named_with_its_cure(model, tmp_path, monkeypatch, name):
+def test_missing_package_has_install_hint(model, tmp_path, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingDependencyError) as error:
         model.report(tmp_path / "report.html")
@@ -523,7 +523,7 @@ def test_report_of_a_file(command, model, tmp_path):
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == report_page(model._model, "Animals")
 
 
-def test_reports_that_are_refused(command, frame, tmp_path):
+def test_rejected_reports(command, frame, tmp_path):
     ct.CoalescentImputer().fit(frame).save(tmp_path / "imputer.coaltree")
     before = contents(tmp_path)
     check_sentence(

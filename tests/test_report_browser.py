@@ -178,7 +178,7 @@ def see(page, point):
     page.evaluate("([x, y]) => window.scrollBy(0, y - 400)", point[:2])
 
 
-def test_it_opens_without_a_word(opened):
+def test_report_opens_without_console_messages(opened):
     page = opened()
     assert page.title() == HOSTILE[0]
     assert page.inner_text("h1") == HOSTILE[0]
@@ -187,7 +187,7 @@ def test_it_opens_without_a_word(opened):
     assert rows_of_heatmaps(page) == [N, N]
 
 
-def test_the_policy_forbids_what_a_name_might_do(browser, folder):
+def test_content_security_policy(browser, folder):
     """Scripts, event handlers and pictures that somebody writes into a report neither run nor load anything."""
     context = browser.new_context()
     requests = []
@@ -244,7 +244,7 @@ def test_a_row_is_found(opened, wanted):
     )
 
 
-def test_a_row_that_is_not_there(opened):
+def test_unknown_row(opened):
     page = opened()
     page.fill("#leaf", "unicorn")
     page.click("#search button")
@@ -261,7 +261,7 @@ def test_finding_unfolds_and_zooms(opened):
     wait_for_tips(page, "> 3")
 
 
-def test_a_click_folds_a_clade_and_another_unfolds_it(opened):
+def test_click_toggles_clade(opened):
     page = opened()
     see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
     x, y, node = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
@@ -279,7 +279,7 @@ def test_a_click_folds_a_clade_and_another_unfolds_it(opened):
     wait_until(page, f"document.getElementById('picture').dataset.tips == {N}")
 
 
-def test_the_keyboard_does_it_as_well(opened):
+def test_keyboard_toggles_clade(opened):
     page = opened()
     page.focus("#picture")
     page.keyboard.press("ArrowRight")
@@ -297,7 +297,7 @@ def test_the_keyboard_does_it_as_well(opened):
     wait_until(page, f"Math.abs({span} - {N + 0.4}) < 1e-9")
 
 
-def test_everything_can_be_reached_by_tab(opened):
+def test_tab_order(opened):
     page = opened("table.html")
     reached = []
     for _ in range(20):
@@ -309,7 +309,7 @@ def test_everything_can_be_reached_by_tab(opened):
     assert [name for name in reached if name in wanted] == wanted
 
 
-def test_hovering_over_a_merge_tells_of_its_clade(opened):
+def test_hover_text_of_merge(opened):
     page = opened()
     see(page, merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)"))
     x, y, _ = merge_point(page, "nodes.indexOf(Math.max(...nodes) - 1)")
@@ -323,7 +323,7 @@ def test_hovering_over_a_merge_tells_of_its_clade(opened):
     assert "elsewhere" in text
 
 
-def test_hovering_over_cells(opened):
+def test_hover_text_of_cells(opened):
     page = opened()
     place = """([row, axis]) => {
         const picture = document.getElementById('picture'), layout = picture._fullLayout, box = picture.getBoundingClientRect();
@@ -374,14 +374,14 @@ def test_dark_light_and_print(opened):
 
 
 @pytest.mark.parametrize("name", ["table.html", "many.html", "one.html"])
-def test_a_phone(opened, name):
+def test_narrow_screen(opened, name):
     page = opened(name, viewport={"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.set_viewport_size({"width": 320, "height": 800})
     wait_until(page, "document.documentElement.scrollWidth <= 320")
 
 
-def test_a_window_that_changes_its_width(opened):
+def test_window_resize(opened):
     page = opened()
     page.set_viewport_size({"width": 500, "height": 800})
     wait_until(page, "document.querySelector('#picture .main-svg').getBoundingClientRect().width < 500")
@@ -404,7 +404,7 @@ def test_many_leaves(opened):
     assert f"clade of {sizes[0]:,} leaves" in page.inner_text("#status")
 
 
-def test_what_cannot_be_unfolded_is_said(opened):
+def test_unexpandable_clades_have_message(opened):
     page = opened("many.html")
     page.click("#unfold")
     assert tips(page) == 50

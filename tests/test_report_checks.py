@@ -54,9 +54,9 @@ def facts(model):
 # -- checks ------------------------------------------------------------------------------------------
 
 
-def test_rows_are_taken_off_one_at_a_time(model):
+def test_rows_are_left_out_one_at_a_time(model):
     X, process = model._model.predictor.X, model.process_
-    found = leave_out(model.tree_, Predictor.of_trees([model.tree_], np.ones(1), X, process), 3)
+    found = leave_out(model.tree_, Predictor.from_trees([model.tree_], np.ones(1), X, process), 3)
     assert (found.rows_at_once, found.cells_at_once) == (1, 1)
     assert found.rows.tolist() == found.inspected.tolist() == list(range(len(X)))
     assert found.evenly.all()
@@ -64,7 +64,9 @@ def test_rows_are_taken_off_one_at_a_time(model):
     usual = [-0.5 * np.log(2 * np.pi * np.e * np.nanvar(X[:, j])) for j in range(3)]
     usual += [float(np.sum(own * np.log(own))) for own in shares]
     for row in (0, 7, 35):
-        rest = Predictor.of_trees([without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process)
+        rest = Predictor.from_trees(
+            [without_leaves(model.tree_, [row])], np.ones(1), np.delete(X, row, axis=0), process
+        )
         density = rest.log_density(X[[row]])[0]
         assert found.scores[row] == pytest.approx(density - np.sum(np.array(usual)[~np.isnan(X[row])]), rel=1e-9)
         for column in range(X.shape[1]):
@@ -123,7 +125,7 @@ def test_tails_are_probabilities_of_something_at_least_as_odd(facts):
         assert cell.log_tail == pytest.approx(math.log(tail), abs=1e-6)
 
 
-def test_words_on_the_search(facts):
+def test_description_of_search(facts):
     found = verdict(facts, "searched")
     assert (found.state, "Every pair" in found.answer) == ("good", True)
     near = verdict(replace(facts, search="neighbors", neighbor_recall=0.97), "searched")
@@ -132,12 +134,12 @@ def test_words_on_the_search(facts):
     assert verdict(replace(facts, search="neighbors", neighbor_recall=0.5), "searched").state == "look"
 
 
-def test_words_on_parameters(facts):
+def test_description_of_parameters(facts):
     assert "fixed parameters" in verdict(facts, "parameters").answer
     assert "sampled together" in verdict(replace(facts, draws_parameters=True), "parameters").answer
 
 
-def test_what_was_noticed_is_one_list(facts):
+def test_warnings_are_one_list(facts):
     text = page(replace(facts, remarks=("The first.", "The <b>second</b>.")))
     assert text.count("What was noticed") == 1
     assert "<ul><li>The first.</li><li>The &lt;b&gt;second&lt;/b&gt;.</li></ul>" in text
@@ -223,7 +225,7 @@ def test_the_verdict_on_rows_says_how_many_were_looked_at(facts):
     assert "20 rows, chosen evenly from all 36," in verdict(replace(facts, held_out=part), "outliers").answer
 
 
-def test_every_row_of_a_large_table_is_looked_at():
+def test_all_rows_of_large_table_are_checked():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(1200, 20)) + 6 * rng.integers(0, 3, (1200, 1))
     X[777, :3] += 15 * rng.choice([-1, 1], 3)
@@ -275,7 +277,7 @@ def test_support(sampled):
     assert shares[12:-1] == pytest.approx(support.tolist(), abs=1e-3)
 
 
-def test_words_on_the_sample(sampled, tmp_path):
+def test_description_of_sample(sampled, tmp_path):
     facts = report_facts(sampled._model)
     told = verdict(facts, "sampler")
     assert facts.sample.effective_size == pytest.approx(sampled.sample_.effective_size)

@@ -9,7 +9,7 @@ WEIGHTS = np.array([0.5, 0.0, 0.26, 0.2, 0.04])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_copies_are_fair(scheme):
+def test_resampling_is_unbiased(scheme):
     """Means over 20,000 draws, each within 5 standard errors: level 6e-7 a weight."""
     rng = np.random.default_rng(0)
     draws = np.array([draw_copies(scheme, WEIGHTS, rng) for _ in range(20_000)])
@@ -33,7 +33,7 @@ def test_equal_and_extreme_weights(scheme):
             assert draw_copies(scheme, np.full(n, 1 / n), rng).tolist() == [1] * n
 
 
-def test_moves_keep_survivors_in_place():
+def test_resampling_keeps_survivors_in_place():
     sources, targets = assign_copies(np.array([3, 0, 1, 0, 1]))
     assert sources.tolist() == [0, 0]
     assert targets.tolist() == [1, 3]

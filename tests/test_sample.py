@@ -87,7 +87,7 @@ def test_a_sample_cannot_be_changed():
                 array[0] = 2
 
 
-def test_the_values_given_are_not_the_ones_kept():
+def test_sample_copies_its_input():
     weights, joints = np.array([0.5, 0.5]), np.array([1.0, 2.0])
     sample = TreeSample([ct.simulate_tree(3, 0)] * 2, weights, log_joints=joints)
     weights[0] = joints[0] = 9
@@ -135,12 +135,12 @@ TREE = ct.Tree.from_newick("((a:1,b:1):2,c:3);")
         ({"log_ratios": [[1.0, 2.0], [np.nan, 1.0]]}, "log_ratios NaN tree 1"),
     ],
 )
-def test_bad_samples_are_refused_in_words(arguments, message):
+def test_invalid_samples_have_clear_messages(arguments, message):
     with refused(message):
         TreeSample(**{"trees": [TREE, TREE], **arguments})
 
 
-def test_bad_questions_are_refused_in_words():
+def test_invalid_queries_have_clear_messages():
     sample = TreeSample([TREE])
     for threshold in (0.4, 1.0, np.nan, "half", None):
         with pytest.raises(InputError, match=r"threshold is .* at least 0\.5"):
@@ -180,7 +180,7 @@ def test_clade_probabilities_are_the_shares(n, n_trees, seed):
         assert next(iter(found)) == frozenset(NAMES[:n])
 
 
-def test_trees_without_weight_have_no_say():
+def test_zero_weight_trees_are_ignored():
     trees = [ct.Tree.from_newick(text, "abc") for text in ("((a:1,b:1):1,c:2);", "((a:1,c:1):1,b:2);")]
     sample = TreeSample(trees, [1, 0])
     assert frozenset("ac") not in sample.clade_probabilities()

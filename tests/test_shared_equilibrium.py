@@ -42,7 +42,7 @@ def test_without_a_vector_it_is_estimated_from_all_cells():
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_the_fit_is_the_best(noise):
+def test_fit_is_optimal(noise):
     tree, X = table()
     process = ct.Multinomial(1.0, noise=noise, share_equilibrium=True).resolve(X)
     found = process.fit(WeightedTrees([tree], np.ones(1), X), hold_noise=True)
@@ -83,7 +83,7 @@ def test_draws_are_those_of_a_grid(ascertainment):
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
-def test_partitions_have_their_own():
+def test_equilibrium_per_partition():
     """Two genes of other rates and equilibria, as parts of one table: each is found from its own columns."""
     tree = ct.simulate_tree(20, 1)
     genes = (
@@ -101,7 +101,7 @@ def test_partitions_have_their_own():
     assert len(sample.parameters) == 2 * (1 + 4)
 
 
-def test_values_and_files():
+def test_parameter_values_and_files():
     _, X = table()
     process = ct.Multinomial(0.8, SHARES, share_equilibrium=True).resolve(X)
     names, values = process.parameter_names(range(40)), process.parameter_values()
@@ -117,7 +117,7 @@ def test_values_and_files():
     assert "share_equilibrium=True" in repr(process)
 
 
-def test_what_is_refused():
+def test_invalid_arguments():
     with refused("share_equilibrium yes"):
         ct.Multinomial(share_equilibrium="yes")
     with refused("share_equilibrium one vector"):

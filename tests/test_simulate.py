@@ -126,7 +126,7 @@ MIXED = ct.Mixed(
 )
 
 
-def test_mixed_puts_columns_in_their_places():
+def test_mixed_simulation_keeps_column_order():
     tables = np.array([MIXED.simulate(TREE, seed) for seed in range(60)])
     assert tables.shape == (60, 5, 5)
     assert set(np.unique(tables[:, :, 1])) == {0, 1}
@@ -142,7 +142,7 @@ def test_mixed_puts_columns_in_their_places():
         assert sizes[column] / np.sqrt(3.0 * variance) == pytest.approx(1.0, abs=0.9)
 
 
-def test_the_likelihood_prefers_the_tree_the_table_was_drawn_from():
+def test_likelihood_prefers_true_tree():
     """Average gain over a wrong tree is positive (it is a divergence); here by far more than 5 standard errors."""
     other = ct.Tree.from_newick("(((a:0.3,e:0.3):0.5,(c:0.4,b:0.4):0.4):0.7,d:1.5);").reorder(TREE.leaf_names)
     for process in [ct.Brownian([1.0] * 20, noise=0.1), ct.Multinomial(0.7, [[0.5, 0.5]] * 20), MIXED]:
@@ -154,7 +154,7 @@ def test_the_likelihood_prefers_the_tree_the_table_was_drawn_from():
 
 
 @pytest.mark.parametrize("process", [ct.Brownian([1.0, 2.0], 0.1), ct.Multinomial(1.0, [[0.1, 0.2, 0.7]] * 9), MIXED])
-def test_a_seed_gives_one_table(process):
+def test_simulation_is_reproducible(process):
     first = process.simulate(TREE, 7)
     assert first.shape[0] == TREE.n_leaves
     assert np.array_equal(first, process.simulate(TREE, 7))
@@ -180,7 +180,7 @@ def test_number_of_columns():
     assert ct.Multinomial(1.0, [[0.5, 0.5]] * 2).simulate(TREE, 0, n_columns=2).shape == (5, 2)
 
 
-def test_a_wide_table_takes_memory_in_proportion_to_its_width():
+def test_memory_is_proportional_to_width():
     tracemalloc.start()
     try:
         table = ct.Brownian().simulate(TREE, 0, n_columns=2_000)
@@ -206,7 +206,7 @@ def test_a_wide_table_takes_memory_in_proportion_to_its_width():
         (ct.Brownian(), {"random_state": "seed"}, "random_state is 'seed'"),
     ],
 )
-def test_what_cannot_be_simulated(process, options, message):
+def test_invalid_simulations(process, options, message):
     with pytest.raises(InputError, match=message):
         process.simulate(TREE, **options)
 

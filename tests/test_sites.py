@@ -57,7 +57,7 @@ def by_formula(q, rates, one, other, t_one, t_other):
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
-def test_merges_are_those_of_the_formula(rate, noise):
+def test_merges_match_formula(rate, noise):
     forest, q, rates = sites(rate, noise=noise)
     for into, (i, j, h) in enumerate([(0, 1, 0.3), (2, 3, 0.1), (9, 4, 0.8), (10, 5, 2.0), (11, 12, 2.5)], N):
         climbs = h - forest.height[i], h - forest.height[j]
@@ -74,7 +74,7 @@ def test_merges_are_those_of_the_formula(rate, noise):
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
 @pytest.mark.parametrize("into", [0, 1])
-def test_a_message_may_be_written_over(rate, into):
+def test_merge_in_place(rate, into):
     forest, _, _ = sites(rate)
     merged(forest, 0, 1, 0.3, 12)
     merged(forest, 0, 1, 0.3, into)
@@ -82,7 +82,7 @@ def test_a_message_may_be_written_over(rate, into):
 
 
 @pytest.mark.parametrize("rate", ["one rate", "many rates"])
-def test_a_place_is_a_merge_and_a_pair(rate):
+def test_place_equals_merge_and_pair(rate):
     """Hanging from a point of a branch is merging both of its ends there, and then the third."""
     forest, _, _ = sites(rate)
     merged(forest, 0, 1, 0.3, 9)
@@ -96,7 +96,7 @@ def test_a_place_is_a_merge_and_a_pair(rate):
         assert found == pytest.approx(log_z(forest, 11, 5, h), rel=1e-11)
 
 
-def test_a_place_where_states_meet_that_no_time_parts():
+def test_impossible_place_at_zero_distance():
     """Any message will do there, as for a merge: one that says nothing is taken."""
     forest, _, _ = sites("one rate")
     np.asarray(forest.state)[14] = forest.root_q

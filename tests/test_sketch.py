@@ -120,7 +120,7 @@ def test_only_sites_of_one_rate_are_sketched(process, X):
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("rate", "max_states"), [(0.05, 2), (1.0, 2), (30.0, 2), (0.05, 4), (1.0, 5)])
-def test_trees_are_those_found_without_sketches(noise, missing, rate, max_states):
+def test_sketches_do_not_change_tree(noise, missing, rate, max_states):
     """A column of numbers of which no cell is known keeps the others from being sketched, and says nothing."""
     rng = np.random.default_rng([int(100 * noise), int(100 * missing)])
     X = table(rng, 60, missing=missing, max_states=max_states)
@@ -148,7 +148,7 @@ def test_trees_out_of_reach_of_sketches(max_states):
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize("max_states", [2, 4])
-def test_trees_are_those_found_with_several_rates(noise, max_states):
+def test_sketched_tree_matches_general_search(noise, max_states):
     """Where rates differ, if only in their last digits, pairs are bounded and searched by other means."""
     X = table(np.random.default_rng(4), 100, missing=0.1, max_states=max_states)
     rates = np.ones(COLUMNS)

@@ -74,7 +74,7 @@ def exact():
 
 
 @pytest.mark.parametrize(("kind", "n", "missing"), CASES)
-def test_the_enumeration_itself(kind, n, missing):
+def test_enumeration_is_normalised(kind, n, missing):
     """The quadrature's likelihoods are those of whole trees by brute force."""
     X, process = table(kind, n, missing)
     rng = np.random.default_rng(0)
@@ -108,7 +108,7 @@ def roots_of_the_prior():
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
 @pytest.mark.parametrize("process", [ct.Brownian(), ct.Multinomial(1.0, [[0.5, 0.5]] * 2)], ids=["real", "categorical"])
-def test_without_data_the_prior_comes_back(proposal, process, roots_of_the_prior):
+def test_without_data_posterior_is_prior(proposal, process, roots_of_the_prior):
     """Levels: 1e-4 for each of the two tests of a case."""
     n, n_particles = 4, 3000
     sample = ct.smc(np.full((n, 2), np.nan), process, proposal, n_particles=n_particles, random_state=1)
@@ -210,7 +210,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
-def test_one_seed_one_result_whatever_the_threads(animals, proposal):
+def test_results_are_reproducible_for_any_threads(animals, proposal):
     X, process = animals
     one = ct.smc(X, process, proposal, n_particles=17, n_runs=2, random_state=0, n_jobs=1)
     for n_jobs in (2, 3, 5):
@@ -227,7 +227,7 @@ def test_any_joblib_backend_carries_the_runs(animals, backend):
     assert same(one, other)
 
 
-def test_facts_of_the_result_fit_together(animals):
+def test_result_attributes_are_consistent(animals):
     X, process = animals
     sample = ct.smc(X, process, n_particles=40, n_runs=3, random_state=0, threshold=0.6)
     assert len(sample.trees) == len(sample.weights) == 120
@@ -278,7 +278,7 @@ def test_progress_tells_share_ess_and_evidence(animals):
     assert told[-1][2] == pytest.approx(sample.run_log_evidences[-1])
 
 
-def test_a_collapsed_sample_says_so(animals):
+def test_collapsed_sample_warns(animals):
     X, process = animals
     with pytest.warns(InputWarning, match="particles"):
         sample = ct.smc(100 * X, process, "prior-prior", n_particles=30, random_state=0)
@@ -363,7 +363,7 @@ def test_identical_rows_and_huge_and_tiny_units():
         ({"leaf_names": ["a"]}, "1 leaf"),
     ],
 )
-def test_bad_arguments_get_one_sentence(arguments, message):
+def test_invalid_arguments_have_clear_messages(arguments, message):
     with refused(message):
         ct.smc(**({"X": [[0.0], [1.0], [3.0]], "process": ct.Brownian()} | arguments))
 

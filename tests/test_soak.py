@@ -44,7 +44,7 @@ def answers(model, seed):
     return model.labels_.tolist(), model.score_samples(X).tolist(), places.branch.tolist(), places.log_density.tolist()
 
 
-def test_threads_answer_as_one_thread_does():
+def test_concurrent_predictions_agree():
     """Fits, and questions to models that the threads share, whose trees are drawn at the first question."""
     shared = [fit(seed) for seed in range(2)]
     expected = [answers(fit(seed), seed) for seed in range(2)]
@@ -74,7 +74,7 @@ def through_dask(model):
     "send", [lambda model: pickle.loads(pickle.dumps(model)), copy.copy, copy.deepcopy, through_joblib, through_dask]
 )
 @pytest.mark.parametrize("asked", [False, True], ids=["before the first question", "after it"])
-def test_copies_answer_as_the_model_does(send, asked):
+def test_copied_models_agree(send, asked):
     model = fit(0)
     expected = answers(model, 0) if asked else None
     again = send(model)

@@ -74,7 +74,7 @@ def table(kind):
 @pytest.mark.parametrize(
     "kind", ["clusters", "line", "clump and outliers", "many columns", "no structure", "from the model"]
 )
-def test_the_tree_is_that_of_all_pairs(kind, noise):
+def test_tree_matches_exhaustive_search(kind, noise):
     X = table(kind)
     found = ct.greedy(X, ct.Brownian(1.0, noise), search="exact").tree
     children, heights = tree_by_all_pairs(X, noise)
@@ -148,7 +148,7 @@ def wrong_lists(forest, partners):
     ],
     ids=str,
 )
-def test_lists_are_those_of_all_pairs(process, kind):
+def test_lists_match_exhaustive_search(process, kind):
     X = hard_for_single_precision(kind)
     n = len(X)
     forest = process.resolve(X).forest(X, slots_for(n), scan=True)

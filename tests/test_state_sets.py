@@ -121,7 +121,7 @@ class TestLikelihood:
         assert smoothed_shares(everything) == pytest.approx(smoothed_shares(X[:, 0]))
 
     @pytest.mark.parametrize("code", [-1, -2, -4, -3.5, -(2.0**60)])
-    def test_numbers_that_are_no_sets(self, code):
+    def test_invalid_set_codes(self, code):
         with pytest.raises(InputError, match=r"Row 1, column 0"):
             ct.Multinomial().log_likelihood(THREE, [[0], [code], [1]])
 
@@ -351,7 +351,7 @@ class TestPredictions:
             assert shares == pytest.approx(found.probability[row, found.start[d] : found.start[d + 1]], abs=0.018)
 
     def test_a_single_row(self):
-        predictor = Predictor.of_trees([ct.Tree([], [0.0])], np.ones(1), X[:1], PROCESSES["noise"])
+        predictor = Predictor.from_trees([ct.Tree([], [0.0])], np.ones(1), X[:1], PROCESSES["noise"])
         own = predictor.training_cells(np.array([0])).probability[0, :4]
         assert own == close([0.25, 0, 0.75, 0])
 
@@ -453,7 +453,7 @@ class TestEstimators:
         alone = TABLE.iloc[[1]].assign(x=[0.4])
         assert imputer.transform(alone)["s1"].iloc[0] in A_OR_G
 
-    def test_a_frame_without_holes_but_with_a_set(self):
+    def test_complete_frame_with_state_set(self):
         table = TABLE[["s1", "s3"]].assign(s1=["A", A_OR_G, "C", "G", "A", "C"])
         filled = ct.CoalescentImputer(random_state=0).fit_transform(table)
         assert filled["s1"].iloc[1] in A_OR_G
@@ -478,7 +478,7 @@ class TestEstimators:
         assert process_to_json(process_from_json(process_to_json(process))) == process_to_json(process)
         assert len(model.place(TABLE).to_pandas()) == 6
 
-    def test_processes_that_take_no_sets(self):
+    def test_processes_without_state_sets(self):
         class Own(ct.Multinomial):
             takes_state_sets = False
 
@@ -486,7 +486,7 @@ class TestEstimators:
             ct.CoalescentClustering(categorical_process=Own()).fit(TABLE)
 
 
-def test_a_category_that_only_a_set_has_is_known():
+def test_category_occurring_only_in_sets():
     frame = pd.DataFrame({"s": pd.Series(["A", "A", "A", {"A", "G"}], dtype=object), "x": [1.0, 2.0, 3.0, 5.0]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

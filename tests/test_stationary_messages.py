@@ -106,7 +106,7 @@ def test_merge(noises, missing, paths, into):
     assert forest.least[into] == pytest.approx(-np.log1p(-np.asarray(forest.spread)[into].min()) / RATE, rel=1e-12)
 
 
-def test_what_is_known_exactly_is_all_that_counts():
+def test_exact_state_dominates_merge():
     rng = np.random.default_rng(2)
     forest = random_forest(rng, (0.1, 1.0), 0.2, 0.1)
     mean, spread = np.asarray(forest.mean), np.asarray(forest.spread)
@@ -127,7 +127,7 @@ def test_what_is_known_exactly_is_all_that_counts():
     assert op.log_z_at(forest, place, 0.0) < -1e100
 
 
-def test_long_way_leaves_nothing():
+def test_long_branch_forgets_state():
     rng = np.random.default_rng(3)
     forest = random_forest(rng, (0.1, 1.0), 0.2, 0.1)
     for h in (60.0, 500.0, 1500.0, 1e5):

@@ -43,7 +43,7 @@ def loaded(data):
     return to_estimator(ModelRecord.from_bytes(data, "m.coaltree"), "m.coaltree")
 
 
-def test_chains_come_back(fitted, tmp_path):
+def test_round_trip_of_chains(fitted, tmp_path):
     fitted.save(tmp_path / "m.coaltree")
     again = ct.load_model(tmp_path / "m.coaltree")
     before, after = fitted.sample_, again.sample_
@@ -65,7 +65,7 @@ def test_chains_come_back(fitted, tmp_path):
     np.testing.assert_array_equal(again.cut(n_clusters=3), fitted.cut(n_clusters=3))
 
 
-def test_a_move_that_was_never_tried(fitted):
+def test_untried_move(fitted):
     def untried(facts):
         facts["chains"]["acceptance"]["scale"] = "nan"
 
@@ -98,7 +98,7 @@ def with_chains(**facts):
         ),
     ],
 )
-def test_files_that_make_no_chains(fitted, change, reason):
+def test_invalid_chain_files(fitted, change, reason):
     assert fitted.sample_.warmup == 10
     with refused(f"m.coaltree {reason}"):
         loaded(changed(fitted, change))

@@ -55,7 +55,7 @@ def test_the_interval_is_the_shortest_of_all(pairs, share):
 
 
 @given(st.integers(2, 8), st.integers(1, 25), seeds)
-def test_a_merge_says_how_high_its_clade_is_in_the_trees_that_have_it(n, n_trees, seed):
+def test_merge_height_summarises_trees_with_its_clade(n, n_trees, seed):
     sample, trees = summaries(n, n_trees, seed)
     found = [heights_of_clades(tree) for tree in sample.trees]
     for tree in trees:
@@ -72,7 +72,7 @@ def test_a_merge_says_how_high_its_clade_is_in_the_trees_that_have_it(n, n_trees
 # -- the tree ----------------------------------------------------------------------------------
 
 
-def test_an_unresolved_merge_says_nothing():
+def test_unresolved_merge_has_no_annotations():
     assert np.isnan(POLYTOMY.support).tolist() == [True, False, False]
     assert POLYTOMY.merge_heights.tolist() == [2, 2, 3]
     for name in ANNOTATIONS:
@@ -81,7 +81,7 @@ def test_an_unresolved_merge_says_nothing():
         assert np.isfinite(values[1:]).all()
 
 
-def test_without_more_a_tree_stands_for_itself():
+def test_summary_of_plain_tree():
     tree = SummaryTree.from_newick("((a:1,b:1):2,c:3);")
     assert type(tree) is SummaryTree
     assert tree.support.tolist() == [1, 1]
@@ -164,7 +164,7 @@ def test_laid_out_trees_are_legal_and_keep_their_clades(n, seed):
 # -- text --------------------------------------------------------------------------------------
 
 
-def test_the_texts_themselves():
+def test_written_texts():
     assert POLYTOMY.to_newick() == "(d:3.0,(a:2.0,b:2.0,c:2.0)1:1.0)1;"
     assert POLYTOMY.to_newick(support=False) == "(d:3.0,(a:2.0,b:2.0,c:2.0):1.0);"
     tree = SummaryTree([[0, 1], [3, 2]], [0, 0, 0, 1, 2], ["a b", "it's", "c-1"], [2 / 3, 1])
@@ -238,7 +238,7 @@ def test_deep_trees():
     assert tree.to_nexus().count("[&posterior") == np.isfinite(support).sum()
 
 
-def test_shares_and_intervals_must_be_such():
+def test_invalid_shares_and_intervals():
     with pytest.raises(InputError, match="support holds 2"):
         SummaryTree([[0, 1]], [0, 0, 1], support=[2])
     with pytest.raises(InputError, match="ends below its beginning"):

@@ -324,7 +324,7 @@ def test_bad_categorical_features(chosen, parts):
 
 
 @pytest.mark.parametrize(("chosen", "part"), [(None, "categorical_features=None"), (["n"], "does not name the column")])
-def test_text_that_may_not_be_categorical(chosen, part):
+def test_text_rejected_as_categorical(chosen, part):
     for X in (MIXED, pl.from_pandas(MIXED)):
         with pytest.raises(InputError, match=r"Column 't' holds 'a' in row 0") as error:
             read_columns(X, chosen)
@@ -397,7 +397,7 @@ def test_infinities(index):
 
 
 @pytest.mark.parametrize("cell", [{"foo": "bar"}, [1, 2], b"x", object()])
-def test_objects_that_are_no_cells(cell):
+def test_invalid_cell_objects(cell):
     X = np.empty((2, 2), dtype=object)
     X[:] = 1.0
     X[1, 0] = cell
@@ -509,7 +509,7 @@ def test_sparse(make):
         (pl.LazyFrame({"a": [1]}), r"X\.collect\(\)"),
     ],
 )
-def test_things_that_are_no_tables(X, text):
+def test_invalid_table_types(X, text):
     with pytest.raises(TypeError, match=text):
         read_columns(X)
 
@@ -763,7 +763,7 @@ def test_times_microseconds_apart():
     assert describe(table, encoding) == []
 
 
-def test_values_that_differ_by_rounding_are_used_and_told():
+def test_rounding_differences_are_reported():
     table = read_columns(pd.DataFrame({"a": [0.1 + 0.2, 0.3, 0.3], "b": [1e15, 1e15 + 1, 1e15 + 2]}))
     encoding = fit_encoding(table)
     assert encoding.informative.all()
@@ -837,7 +837,7 @@ def test_new_rows_far_out_stay_finite():
     assert far[0] > 0 > far[1]
 
 
-def test_encode_wants_the_columns_of_the_fit():
+def test_encode_requires_columns_of_fit():
     encoding = fit_encoding(read_columns(MIXED))
     with pytest.raises(InputError, match=r"lacks 'i' and adds 'j'"):
         encode(read_columns(MIXED.rename(columns={"i": "j"})), encoding)
@@ -928,7 +928,7 @@ def test_ordinary_columns_are_not_told(values):
 # -- columns that say the same ----------------------------------------------------------------------
 
 
-def test_copies_are_told_with_what_they_are_copies_of():
+def test_copied_columns_are_reported():
     rng = np.random.default_rng(0)
     a, b, kind = rng.normal(size=40), rng.normal(size=40), rng.integers(0, 3, 40)
     a[3] = NAN

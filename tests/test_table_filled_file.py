@@ -360,7 +360,7 @@ def test_parquet_with_declared_categories(tmp_path):
 # ------------------------------------------------------------------------------------- bad input
 
 
-def test_cells_that_hold_something(write, tmp_path):
+def test_observed_cells_are_not_overwritten(write, tmp_path):
     pl.DataFrame({"x": [1.0, None], "t": ["a", ""]}).write_parquet(tmp_path / "t.parquet")
     for path in (write("x,t\n1,a\n,\n"), tmp_path / "t.parquet"):
         for row in (0, 2, -1):

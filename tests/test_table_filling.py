@@ -446,7 +446,7 @@ def test_nothing_to_fill(kind, fills):
         assert filled.equals(X)
 
 
-def test_bad_fills():
+def test_invalid_fills():
     X = pl.DataFrame({"x": [1.0, None]})
     with refused("column 1 columns X go 0"):
         fill_cells(X, {1: ([0], [1.0])})
@@ -464,7 +464,7 @@ def test_bad_fills():
 
 
 @given(st.floats(-(2.0**40), 2.0**40), st.sampled_from(["ms", "us"]))
-def test_times_are_the_nearest_tick(seconds, unit):
+def test_times_are_rounded_to_nearest_tick(seconds, unit):
     ticks_a_second = {"ms": 10**3, "us": 10**6}[unit]
     days = round(seconds) / 86_400
     X = pl.DataFrame({"x": [None]}, schema={"x": pl.Datetime(unit)})

@@ -283,7 +283,7 @@ def test_unseen_where_no_category_is_known():
 
 
 @pytest.mark.parametrize("unseen", ["ignore", None, "Missing"])
-def test_bad_unseen(unseen):
+def test_invalid_unseen(unseen):
     with pytest.raises(InputError, match=f"unseen is {unseen!r}; it must be 'missing' or 'error'"):
         read_new_rows(NEW, ENCODING, unseen=unseen)
 

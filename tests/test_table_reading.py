@@ -152,7 +152,7 @@ def test_row_names(write):
 @pytest.mark.parametrize(
     "text", ["a,x\np,1\np,2\n", "a,x\np,1\nNA,2\n", "a,x\n1,1\n2,2\n", "a\np\nq\n", "a,x\n1,1\np,2\n"]
 )
-def test_first_columns_that_are_no_row_names(write, text):
+def test_first_columns_without_row_names(write, text):
     file = read_file(write(text))
     assert (file.row_names, file.id_column) == (None, None)
     assert "a" in file.frame.columns
@@ -227,7 +227,7 @@ def test_bad_choices(write, options, parts):
         ("a,b\n1," + "x" * 200_000 + "\n", ["Line 2", "cannot be read"]),
     ],
 )
-def test_bad_text(write, content, parts):
+def test_invalid_encodings(write, content, parts):
     for path in (
         write(content, "t.csv"),
         write(gzip.compress(content if isinstance(content, bytes) else content.encode()), "t.csv.gz"),
@@ -244,7 +244,7 @@ def test_other_kinds_of_files(write, name):
         read_file(write("a,b\n1,2\n", name))
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_missing_files(tmp_path):
     for name in ("gone.csv", "gone.xlsx", "gone.parquet"):
         with pytest.raises(InputError, match=f"{name} does not exist"):
             read_file(tmp_path / name)
@@ -254,7 +254,7 @@ def test_files_that_are_not_there(tmp_path):
             read_file(path)
 
 
-def test_files_that_may_not_be_read(write, monkeypatch):
+def test_unreadable_files(write, monkeypatch):
     path = write(PLAIN)
     if os.name == "posix" and os.geteuid() != 0:
         path.chmod(0)
@@ -312,7 +312,7 @@ def test_unexpected_delimiters(write, name, delimiter, word):
     assert caught[0].filename == __file__
 
 
-def test_lines_that_do_not_keep_to_the_delimiter_found(write):
+def test_inconsistent_delimiters(write):
     with pytest.warns(InputWarning, match="comma"), pytest.raises(InputError, match=r"Line 3 of t\.tsv has 3 fields"):
         read_file(write("name,a\nx,1\ny,2,3\nz,4\n", "t.tsv"))
 
@@ -368,7 +368,7 @@ def test_declared_columns_keep_their_commas(write):
         ("a,name\n$1.5,x\n$2,x\n", "t.csv"),  # no row names either
     ],
 )
-def test_other_notation_is_told(write, text, name):
+def test_other_number_formats_are_reported(write, text, name):
     file = read_file(write(text, name))
     (remark,) = read_columns(file.frame, row_names=file.row_names).remarks
     assert "Column 'a' is text such as" in remark
@@ -399,7 +399,7 @@ def test_index_that_was_written_twice(write):
     assert (file.row_names, file.frame.columns) == (("5", "6"), ["a"])
 
 
-def test_named_like_an_index_but_none(write):
+def test_column_named_like_index(write):
     assert read_file(write("Unnamed: 0,a\n0,1\n0,3\n")).frame.columns == ["Unnamed: 0", "a"]
 
 
@@ -473,7 +473,7 @@ DATES = ["2020-01-01", "01/02/2020", "not a date", "2020-05-05"]
 
 
 @pytest.mark.parametrize("cells", [DATES, ["12.5 kg", "13.5 kg", "broken", "<b>"], ["$1", "$2", "$3", "$4", "a", "b,"]])
-def test_row_names_that_look_measured_are_told(write, cells):
+def test_numeric_row_names_are_reported(write, cells):
     with pytest.warns(InputWarning) as caught:
         file = read_file(write(first_column([f'"{cell}"' for cell in cells])))
     (message,) = [str(warning.message) for warning in caught]
@@ -492,14 +492,14 @@ def test_row_names_that_look_measured_are_told(write, cells):
         (["12 High Street", "14 High Street", "3 Low Road", "Town Hall"], {}),
     ],
 )
-def test_other_row_names_are_not_told(write, cells, options):
+def test_usual_row_names_are_not_reported(write, cells, options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         read_file(write(first_column(cells)), **options)
     assert not [warning for warning in caught if "look like dates or numbers, such" in str(warning.message)]
 
 
-def test_a_column_that_is_alone_is_not_told(write):
+def test_single_column_is_not_reported(write):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (

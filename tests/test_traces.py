@@ -57,7 +57,7 @@ def test_traces_of_all_chains_with_the_warm_up_shaded(fitted):
     axes["log_joint"].figure.canvas.draw()
 
 
-def test_axes_of_your_own(fitted):
+def test_custom_axes(fitted):
     _, mine = plt.subplot_mosaic([["root_height", "log_joint"]])
     assert ct.plot_traces(fitted.sample_, axes=mine) == {name: mine[name] for name in ("log_joint", "root_height")}
     with refused("axes mapping log_joint root_height matplotlib Axes"):
@@ -73,12 +73,12 @@ def test_few_samples_and_many_chains(n_chains, n_samples, n):
     axes["log_joint"].figure.canvas.draw()
 
 
-def test_what_has_no_chains():
+def test_results_without_chains():
     with refused("type Tree mcmc"):
         ct.plot_traces(ct.simulate_tree(3, 0))
 
 
-def test_matplotlib_is_asked_for_by_name(fitted, monkeypatch):
+def test_missing_matplotlib_is_named(fitted, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with refused("matplotlib pip install coaltree[plot]", MissingDependencyError):
         ct.plot_traces(fitted)
@@ -87,7 +87,7 @@ def test_matplotlib_is_asked_for_by_name(fitted, monkeypatch):
 # -- the report --------------------------------------------------------------------------------------
 
 
-def test_words_on_the_chains(fitted):
+def test_description_of_chains(fitted):
     facts, sample = report_facts(fitted._model), fitted.sample_
     told = verdict(facts, "Markov chains")
     assert told.state == "good"
@@ -122,6 +122,6 @@ def test_traces_and_support_on_the_page(fitted):
     assert support_view(facts).summary in shown
 
 
-def test_one_row_has_no_chains_to_tell_of():
+def test_one_row_has_no_chain_section():
     model = ct.CoalescentClustering(inference="mcmc", random_state=0).fit([[1.0]])
     assert "Markov" not in Page(page(report_facts(model._model))).text

@@ -104,7 +104,7 @@ def test_illegal_trees_are_refused_in_words(children, heights, names, message):
         Tree(children, heights, names)
 
 
-def test_an_input_error_is_a_value_error():
+def test_input_error_is_value_error():
     with pytest.raises(ValueError, match="shape"):
         Tree([[0, 1]], [0, 0])
 
@@ -201,7 +201,7 @@ def test_repr_is_one_line():
     assert repr(Tree([[0, 1]], [0, 0, 1.25])) == "<Tree: 2 leaves, root height 1.25>"
 
 
-def test_bad_children_do_not_warn_on_the_way():
+def test_invalid_children_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InputError):
@@ -227,12 +227,12 @@ class _Fitted:
         (None, "NoneType"),
     ],
 )
-def test_what_is_no_tree(value, advice):
+def test_invalid_trees(value, advice):
     with pytest.raises(InputError, match=r"^what is .* not a Tree; ") as caught:
         check_tree(value, "what")
     assert re.search(advice, str(caught.value))
 
 
-def test_a_tree_is_a_tree():
+def test_tree_type_check():
     tree = Tree([[0, 1]], [0, 0, 1])
     assert check_tree(tree) is tree

@@ -133,7 +133,7 @@ class TestTanglegram:
         assert axes["right"].get_title() == "other"
         save(axes["links"].figure)
 
-    def test_own_axes(self):
+    def test_custom_axes(self):
         axes = plt.figure().subplot_mosaic([["left", "links", "right"]])
         found = ct.plot_tanglegram(SMALL, OTHER, axes=axes, untangle=False)
         assert found["left"] is axes["left"]

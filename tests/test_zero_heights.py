@@ -25,7 +25,7 @@ def caterpillar(n, at_zero):
         (2, 1, None),
     ],
 )
-def test_when_it_is_told(n, at_zero, told):
+def test_zero_heights_are_reported(n, at_zero, told):
     tree = caterpillar(n, at_zero)
     assert count_zero_heights(tree.merge_heights) == at_zero
     assert (describe_zero_heights(tree) or "").startswith(told or "")

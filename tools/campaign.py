@@ -1,10 +1,10 @@
-"""The fault campaign: hostile input and interruptions, as many as wanted, each repeatable by its seed.
+"""The fault campaign: hostile input and interruptions, any number of cases, each repeatable by its seed.
 
     python tools/campaign.py tables 3000 --seed 0
     python tools/campaign.py all --scale 0.1
     python tools/campaign.py tables --only 1234
 
-Every case is *answered* (a result that passes its checks), *rejected* (a message of ours, exit code 2, nothing changed) or
+Every case is *accepted* (a result that passes its checks), *rejected* (a message of ours, exit code 2, nothing changed) or
 *failed* (anything else: a traceback, a warning of a library, a wrong or damaged result, a minute of processor time). The table
 that is printed counts them, and failures are listed with their numbers, by which one can be run again with ``--only``.
 """
@@ -25,7 +25,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from faults import interruptions, models, python_inputs, tables, trees
-from faults.outcome import ANSWERED, FAILED, REJECTED, Case, Outcome, run_case
+from faults.outcome import ACCEPTED, FAILED, REJECTED, Case, Outcome, run_case
 
 
 class Kind(NamedTuple):
@@ -119,11 +119,11 @@ def main() -> int:
         return 0
     kinds = list(KINDS) if given.kind == "all" else [given.kind]
     n_failed = 0
-    print(f"{'kind':<16}{'tried':>8}{'rejected':>10}{'answered':>10}{'failed':>8}{'seconds':>9}", flush=True)
+    print(f"{'kind':<16}{'tried':>8}{'rejected':>10}{'accepted':>10}{'failed':>8}{'seconds':>9}", flush=True)
     for kind in kinds:
         number = given.number or max(1, round(given.scale * KINDS[kind].number))
         tally = run_campaign(kind, range(number), given.seed, given.n_jobs)
-        counts = [tally.counts.get(own, 0) for own in (REJECTED, ANSWERED, FAILED)]
+        counts = [tally.counts.get(own, 0) for own in (REJECTED, ACCEPTED, FAILED)]
         print(f"{kind:<16}{tally.tried:>8}{counts[0]:>10}{counts[1]:>10}{counts[2]:>8}{tally.seconds:>9.0f}")
         for case, words in tally.failures[:MAX_LISTED]:
             print(f"  --seed {given.seed} --only {case}: {words}", flush=True)

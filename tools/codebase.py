@@ -131,7 +131,7 @@ def count_callers(modules: dict[str, Module]) -> dict[str, int]:
 
 
 def process_checks(modules: dict[str, Module]) -> list[str]:
-    """Return where code outside ``process/`` asks for the class of a process."""
+    """Return where code outside ``process/`` checks the class of a process."""
     classes = {"Brownian", "OrnsteinUhlenbeck", "Multinomial", "Mixed", "Gaussian"}
     found = []
     for module in modules.values():

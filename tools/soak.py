@@ -1,4 +1,4 @@
-"""The soak: many fits of all kinds in one process, whose memory must not grow.
+"""Test for memory leaks: many fits of all kinds in one process, whose memory must not grow.
 
     python tools/soak.py 2000
 
@@ -34,7 +34,7 @@ N_MEASUREMENTS = 10
 
 
 def fit_kinds() -> list[Callable[[int], Any]]:
-    """Return functions that fit a model of some kind, given a seed, and ask it something."""
+    """Return functions that fit a model of some kind, given a seed, and use it."""
     import pandas as pd
 
     def table(seed: int) -> Any:
@@ -46,7 +46,7 @@ def fit_kinds() -> list[Callable[[int], Any]]:
     def cluster(seed: int, **settings: Any) -> Any:
         return ct.CoalescentClustering(random_state=0, **settings).fit(table(seed))
 
-    def ask(seed: int) -> Any:
+    def query(seed: int) -> Any:
         model = cluster(seed)
         X = table(seed)
         return model.score_samples(X[:3]), model.predict(X[:3]), model.place(X[:3]), model.cut(n_clusters=2)
@@ -65,7 +65,7 @@ def fit_kinds() -> list[Callable[[int], Any]]:
 
     def threads(seed: int) -> Any:
         with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(lambda k: ask(seed + k), range(2)))
+            return list(pool.map(lambda k: query(seed + k), range(2)))
 
     return [
         cluster,
@@ -78,7 +78,7 @@ def fit_kinds() -> list[Callable[[int], Any]]:
         lambda seed: cluster(seed)._repr_html_(),
         lambda seed: ct.greedy(np.nan_to_num(table(seed)), ct.Brownian(1.0, 0.1), search="neighbors"),
         mixed,
-        ask,
+        query,
         copies,
         threads,
     ]

@@ -23,7 +23,7 @@ import numpy as np
 import coaltree
 from coaltree import _atomic
 
-from .outcome import ANSWERED, REJECTED, Outcome, Run, check, classify, contents, run_command
+from .outcome import ACCEPTED, REJECTED, Outcome, Run, check, classify, contents, run_command
 
 Rng = np.random.Generator
 
@@ -168,7 +168,7 @@ def kill_case(rng: Rng, folder: Path) -> Outcome:
     if visible == old:
         return Outcome(REJECTED, "the old results are kept")
     check(_is_new(visible, name), f"{name}, {sent.name}: a mixture of old and new: {_describe(visible, old, name)}")
-    return Outcome(ANSWERED)
+    return Outcome(ACCEPTED)
 
 
 def _describe(found: dict[str, bytes], old: dict[str, bytes], name: str) -> str:
@@ -318,7 +318,7 @@ def _removed_folder(rng: Rng, folder: Path) -> Outcome:
     finally:
         fit.fit_model = real
     found = contents(folder)
-    check(outcome.kind == ANSWERED or list(found) == ["t.csv"], f"left {sorted(found)}")
+    check(outcome.kind == ACCEPTED or list(found) == ["t.csv"], f"left {sorted(found)}")
     return outcome
 
 
@@ -388,4 +388,4 @@ def _two_writers(rng: Rng, folder: Path) -> Outcome:
     marks.add(b"u.csv" in found["summary.json"])
     check(len(marks) == 1, "two writers: a mixture")
     check(not any(path.startswith(".") for path in found), f"two writers: left {sorted(found)}")
-    return Outcome(ANSWERED)
+    return Outcome(ACCEPTED)

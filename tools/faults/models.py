@@ -18,13 +18,13 @@ from coaltree.persist.archive import pack
 from coaltree.persist.model import ModelRecord, make_record
 
 from .damage import ARCHIVE_DAMAGES, BYTE_DAMAGES, alter_array, choose, mix_two_archives, unpack
-from .outcome import ANSWERED, REJECTED, Outcome, check, classify, run_command, try_call
+from .outcome import ACCEPTED, REJECTED, Outcome, check, classify, run_command, try_call
 
 SOURCE = "m.coaltree"
 FORGED_SHARE, MIXED_SHARE, COMMANDS_SHARE = 0.2, 0.05, 0.03
 MAX_MEMORY = 100e6  # bytes
 JSON_VALUES = (b"null", b"-1", b"0", b"1e308", b"2147483648", b'"x"', b"[]", b"{}", b"true", b"1.5", b"NaN", b'""')
-QUESTIONS = np.array([[0.0, 1.0, 2.0], [np.nan, 0.5, 0.1]])
+NEW_ROWS = np.array([[0.0, 1.0, 2.0], [np.nan, 0.5, 0.1]])
 
 
 @cache
@@ -46,13 +46,13 @@ def model_files() -> list[bytes]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             models.append(ct.CoalescentClustering(random_state=1, **own).fit(table))
-    models[0].score_samples(QUESTIONS)  # draws trees, which the file then has
+    models[0].score_samples(NEW_ROWS)  # draws trees, which the file then has
     models.append(ct.CoalescentImputer(random_state=1).fit(X))
     return [make_record(model._model).to_bytes() for model in models]
 
 
 def case(rng: np.random.Generator, folder: Path) -> Outcome:
-    """Load one file. Damage must be rejected; a file with a new digest may be another model, which then answers."""
+    """Load one file. Damage must be rejected; a file with a new digest may hold another model, which then works."""
     files = model_files()
     which = int(rng.integers(len(files)))
     data, how = files[which], rng.random()
@@ -63,17 +63,17 @@ def case(rng: np.random.Generator, folder: Path) -> Outcome:
     else:
         changed = choose(rng, ARCHIVE_DAMAGES)(data, rng)
     if rng.random() < COMMANDS_SHARE:
-        outcome = _ask_by_command(changed, rng, folder)
+        outcome = _query_by_command(changed, rng, folder)
     else:
         outcome = try_call(lambda: to_estimator(ModelRecord.from_bytes(changed, SOURCE), SOURCE))
         check(
-            outcome.kind == ANSWERED or SOURCE in outcome.words, f"the message does not name the file: {outcome.words}"
+            outcome.kind == ACCEPTED or SOURCE in outcome.words, f"the message does not name the file: {outcome.words}"
         )
-    check((changed == data) == (outcome.kind == ANSWERED), f"{outcome.kind}, although damaged is {changed != data}")
+    check((changed == data) == (outcome.kind == ACCEPTED), f"{outcome.kind}, although damaged is {changed != data}")
     return outcome
 
 
-def _ask_by_command(data: bytes, rng: np.random.Generator, folder: Path) -> Outcome:
+def _query_by_command(data: bytes, rng: np.random.Generator, folder: Path) -> Outcome:
     (folder / SOURCE).write_bytes(data)
     (folder / "t.csv").write_text("x0,x1,x2\n1,2,1\n0,,2\n")
     commands = (
@@ -105,10 +105,10 @@ def _forge(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _load_forged(data: bytes) -> Outcome:
-    """Load a file that someone altered: a rejection, or a model that answers, within little memory."""
+    """Load a file that someone altered: it is rejected, or the model works, within little memory."""
     tracemalloc.start()
     try:
-        outcome = try_call(lambda: _ask(ModelRecord.from_bytes(data, SOURCE)))
+        outcome = try_call(lambda: _query_model(ModelRecord.from_bytes(data, SOURCE)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -116,7 +116,7 @@ def _load_forged(data: bytes) -> Outcome:
     return outcome
 
 
-def _ask(state: ModelRecord) -> None:
+def _query_model(state: ModelRecord) -> None:
     model = to_estimator(state, SOURCE)
     model.tree_.to_newick()
     if isinstance(model, ct.CoalescentClustering):
@@ -135,7 +135,7 @@ def _chain_run() -> tuple[bytes, list[str]]:
     X, process = _chain_table()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c"
-        _stop_halfway(lambda report: ct.mcmc(X, process, 40, 2, random_state=3, checkpoint=path, progress=report), path)
+        _stop_midway(lambda report: ct.mcmc(X, process, 40, 2, random_state=3, checkpoint=path, progress=report), path)
         data = path.read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
@@ -151,7 +151,7 @@ class _StopError(Exception):
     """Ends a run half way."""
 
 
-def _stop_halfway(run: Any, path: Path) -> None:
+def _stop_midway(run: Any, path: Path) -> None:
     def report(*facts: Any) -> None:
         if path.exists():
             raise _StopError
@@ -168,7 +168,7 @@ def _search_run() -> tuple[bytes, str]:
     X, process = _search_table()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c"
-        _stop_halfway(lambda report: ct.greedy(X, process, search="neighbors", checkpoint=path, progress=report), path)
+        _stop_midway(lambda report: ct.greedy(X, process, search="neighbors", checkpoint=path, progress=report), path)
         data = path.read_bytes()
     return data, ct.greedy(X, process, search="neighbors").tree.to_newick()
 
@@ -182,7 +182,7 @@ def _search_table() -> tuple[Any, ct.Process]:
 
 
 def checkpoint_case(rng: np.random.Generator, folder: Path) -> Outcome:
-    """Resume from a checkpoint: the damaged one is rejected, and any answer is that of the whole run."""
+    """Resume from a checkpoint: the damaged one is rejected, and any result equals that of the whole run."""
     chains = rng.random() < 0.9
     data: bytes
     data, expected = _chain_run() if chains else _search_run()  # type: ignore[assignment]
@@ -204,5 +204,5 @@ def checkpoint_case(rng: np.random.Generator, folder: Path) -> Outcome:
     if outcome.kind == REJECTED:
         check(str(path) in outcome.words, f"the message does not name the file: {outcome.words}")
     else:
-        check(found[0] == expected, "another answer than that of the whole run")
+        check(found[0] == expected, "another result than that of the whole run")
     return outcome

@@ -1,4 +1,4 @@
-"""What came of a case: it was answered, rejected with a message of ours, or it failed; and how a case is run."""
+"""The outcome of a case: accepted, rejected with an error message, or failed; and how a case is run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import coaltree
 from coaltree.__main__ import main
 from coaltree.errors import ExecutorError, InputError, InputWarning, MissingDependencyError
 
-ANSWERED, REJECTED, FAILED = "answered", "rejected", "failed"
+ACCEPTED, REJECTED, FAILED = "accepted", "rejected", "failed"
 OURS = (InputError, ExecutorError, MissingDependencyError)
 PACKAGE = Path(coaltree.__file__).parent
 MAX_MESSAGE = 2000  # characters: a message that is longer quotes too much
@@ -28,14 +28,14 @@ MAX_SECONDS = 60.0  # processor time of a case
 
 
 class Outcome(NamedTuple):
-    """What came of a case, and of a failure what happened."""
+    """The outcome of a case, with the message of a rejection or a failure."""
 
     kind: str
     words: str = ""
 
 
 class Failure(Exception):  # noqa: N818
-    """An answer that is not what it should be."""
+    """A result that is not what it should be."""
 
 
 class Run(NamedTuple):
@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 
 Case = Callable[[np.random.Generator, Path], Outcome]
-"""A case draws what it does from a generator, works in an empty folder, and says what came of it."""
+"""A case draws its input from a generator, works in an empty folder, and returns its outcome."""
 
 
 def run_case(case: Case, seed: Sequence[int]) -> Outcome:
@@ -83,9 +83,9 @@ def check(condition: object, words: str) -> None:
 
 
 def try_call(call: Callable[[], object]) -> Outcome:
-    """Call a function of the package: an answer, or a rejection if it raises an error of ours with a fair message.
+    """Call a function of the package: it is accepted, or rejected by an error of ours with a fair message.
 
-    A warning of another kind than `InputWarning` is a failure, because it tells users nothing.
+    A warning of another kind than `InputWarning` is a failure, because users cannot act on it.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -97,7 +97,7 @@ def try_call(call: Callable[[], object]) -> Outcome:
                 raise
             check(len(str(error)) <= MAX_MESSAGE, f"a message of {len(str(error))} characters: {str(error)[:80]}")
             return Outcome(REJECTED, str(error))
-    return Outcome(ANSWERED)
+    return Outcome(ACCEPTED)
 
 
 def is_ours(error: BaseException) -> bool:
@@ -157,7 +157,7 @@ def classify(run: Run) -> Outcome:
     check(max(map(len, lines), default=0) <= MAX_MESSAGE, f"a line of {max(map(len, lines), default=0)} characters")
     if run.code == 0:
         check(not sentences, f"exit code 0, but: {sentences}")
-        return Outcome(ANSWERED)
+        return Outcome(ACCEPTED)
     check(run.code == 2, f"exit code {run.code}: {run.err[-400:]!r}")
     check(len(sentences) == 1 and lines[-1] == sentences[0], f"not one sentence: {run.err[-400:]!r}")
     check(run.out == b"", f"rejected, but wrote to standard output: {run.out[:100]!r}")

@@ -20,7 +20,7 @@ import xarray as xr
 
 import coaltree as ct
 
-from .outcome import ANSWERED, Outcome, check, try_call
+from .outcome import ACCEPTED, Outcome, check, try_call
 
 Rng = np.random.Generator
 
@@ -278,7 +278,7 @@ def _others(rng: Rng) -> Any:
 
 
 def case(rng: Rng, folder: Path) -> Outcome:
-    """Give odd objects to one of the public functions, and check its answer."""
+    """Give odd objects to one of the public functions, and check its result."""
     kinds = (_cluster, _cluster, _cluster, _impute, _search, _new_rows)
     return kinds[int(rng.integers(len(kinds)))](rng)
 
@@ -299,7 +299,7 @@ def _cluster(rng: Rng) -> Outcome:
     X, settings = draw_input(rng), _odd_settings(rng)
     models: list[ct.CoalescentClustering] = []
     outcome = try_call(lambda: models.append(ct.CoalescentClustering(**_small(settings)).fit(X)))
-    if outcome.kind == ANSWERED:
+    if outcome.kind == ACCEPTED:
         model = models[0]
         n = len(model.labels_)
         check(n == _length(X), f"{n} labels of {_length(X)} rows")
@@ -320,7 +320,7 @@ def _impute(rng: Rng) -> Outcome:
     }
     filled: list[Any] = []
     outcome = try_call(lambda: filled.append(ct.CoalescentImputer(**_small(settings)).fit_transform(X)))
-    if outcome.kind == ANSWERED:
+    if outcome.kind == ACCEPTED:
         check(len(filled[0]) == _length(X), f"{len(filled[0])} filled rows of {_length(X)}")
     return outcome
 
@@ -361,12 +361,12 @@ def _new_rows(rng: Rng) -> Outcome:
     model, X = _MODELS[name], draw_input(rng)
     if name == "imputer":
         return try_call(lambda: model.transform(X))
-    answers: list[Any] = []
-    outcome = try_call(lambda: answers.append(getattr(model, rng.choice(["predict", "score_samples", "place"]))(X)))
-    if outcome.kind == ANSWERED:
-        check(len(answers[0]) == _length(X), f"{len(answers[0])} answers about {_length(X)} rows")
-        if isinstance(answers[0], np.ndarray):
-            check(np.isfinite(answers[0]).all(), "answers that are not finite")
+    results: list[Any] = []
+    outcome = try_call(lambda: results.append(getattr(model, rng.choice(["predict", "score_samples", "place"]))(X)))
+    if outcome.kind == ACCEPTED:
+        check(len(results[0]) == _length(X), f"{len(results[0])} results about {_length(X)} rows")
+        if isinstance(results[0], np.ndarray):
+            check(np.isfinite(results[0]).all(), "results that are not finite")
     return outcome
 
 

@@ -17,7 +17,7 @@ import polars as pl
 import coaltree as ct
 
 from .damage import BYTE_DAMAGES, choose
-from .outcome import ANSWERED, Outcome, Run, check, classify, contents, run_command
+from .outcome import ACCEPTED, Outcome, Run, check, classify, contents, run_command
 
 Rng = np.random.Generator
 
@@ -209,14 +209,14 @@ def case(rng: Rng, folder: Path) -> Outcome:
     if rng.random() < 0.1:
         options.append("--report")
     outcome = _run_checked(["fit", table, "-o", outdir, *options], folder, ["out"])
-    if outcome.kind == ANSWERED:
+    if outcome.kind == ACCEPTED:
         _check_results(outdir)
         if how > 0.6:
-            return _ask(rng, folder, table, outdir / "model.coaltree")
+            return _query_model(rng, folder, table, outdir / "model.coaltree")
     return outcome
 
 
-def _ask(rng: Rng, folder: Path, table: Path, model: Path) -> Outcome:
+def _query_model(rng: Rng, folder: Path, table: Path, model: Path) -> Outcome:
     """Ask the fitted model about its own table or another one."""
     if rng.random() < 0.3:
         table, _ = draw_table(rng, folder, "other")
@@ -229,7 +229,7 @@ def _ask(rng: Rng, folder: Path, table: Path, model: Path) -> Outcome:
     command = commands[int(rng.integers(len(commands)))]
     run = run_command(command)
     outcome = classify(run)
-    if outcome.kind == ANSWERED and command[0] in ("score", "place"):
+    if outcome.kind == ACCEPTED and command[0] in ("score", "place"):
         rows = list(csv.reader(io.StringIO(run.out.decode(), newline="")))
         check(len(rows) > 1 and len({len(row) for row in rows}) == 1, f"not a table: {run.out[:200]!r}")
         if command[0] == "score":
@@ -238,12 +238,12 @@ def _ask(rng: Rng, folder: Path, table: Path, model: Path) -> Outcome:
 
 
 def _run_checked(command: list[Any], folder: Path, expected: list[str]) -> Outcome:
-    """Run a command that writes what is expected if it answers, and nothing otherwise."""
+    """Run a command that writes what is expected if it succeeds, and nothing otherwise."""
     before = contents(folder)
     run: Run = run_command(command)
     outcome = classify(run)
     after = contents(folder)
-    if outcome.kind == ANSWERED:
+    if outcome.kind == ACCEPTED:
         new = {name.split("/")[0].split(".")[0] for name in after.keys() - before.keys()}
         check(new == set(expected), f"wrote {sorted(new)} in place of {expected}")
     else:

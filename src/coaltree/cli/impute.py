@@ -153,7 +153,7 @@ def cells_csv(imputer: CoalescentImputer | None, file: FileTable, rows: Table) -
     import numpy as np
 
     from ..persist.result_files import csv_text
-    from ..predict.cells import RealCells
+    from ..predict.results import RealCells
     from ..table.fill import FIRST_DAY, LAST_DAY, fill_cells
     from ..table.scaling import LARGEST
 

@@ -15,7 +15,7 @@ from .._atomic import check_path, check_writable, write_atomic
 from .._cut import change_cut
 from .._parameters import check_parameter
 from ..errors import InputWarning
-from ..predict.placements import Placements
+from ..predict.results import Placements
 from ..report.build import report_page
 from ..table.inputs import FrameKind
 from ..workflow.model import FittedModel

@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._parameters import check_parameter
 from .._random import as_generator
-from ..predict.cells import CategoricalCells, CellCodes, Predictive, RealCells
 from ..predict.mixtures import LEVELS
+from ..predict.results import CategoricalCells, CellCodes, Predictive, RealCells
 from ..process.predictions import Predictions
 from ..table.columns import RealColumn, Table, incomplete_cells, missing_cells
 from ..table.fill import fill_cells, take_columns

@@ -280,9 +280,9 @@ def _with_scales(lineages: _Lineages, deviation: FloatArray, counts: IntArray) -
     factor = np.ones(len(variance))
     factor[varies] = np.sqrt(common / variance[varies])
     weights = counts[:, None].astype(np.float64) * _observed_mask(lineages.forest, m)
-    given, ranks = _Scale(mean, variance), _Scale(_to_ranks(mean, weights), variance)
+    unchanged, ranks = _Scale(mean, variance), _Scale(_to_ranks(mean, weights), variance)
     equal = _Scale(mean * factor, np.where(varies, common, 0.0))
-    return lineages._replace(scales=(given, ranks, given, equal))
+    return lineages._replace(scales=(unchanged, ranks, unchanged, equal))
 
 
 def _to_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -73,7 +73,7 @@ def room_for_chain(
     if unseen is None:
         forest = process.forest(X, slots_of(n))
     else:
-        weightless = (own._replace(weight=np.zeros(len(own.equilibrium))) for own in unseen.declared)
+        weightless = (columns._replace(weight=np.zeros(len(columns.equilibrium))) for columns in unseen.declared)
         forest = make_forest([*process.columns(X), *weightless], slots_of(n))
     forest.set_power(power)
     return forest, History(n), BranchSegments(forest, 2 * n - 1)
@@ -164,8 +164,8 @@ class Chain:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: not the messages, which follow from the tree."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in DERIVED_ATTRIBUTES}
-        return {**kept, "tree": self._by_slot()}
+        attributes = {name: value for name, value in self.__dict__.items() if name not in DERIVED_ATTRIBUTES}
+        return {**attributes, "tree": self._by_slot()}
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
         """Make the messages anew."""

@@ -108,15 +108,15 @@ def run_from_trees(
         for children, heights in zip(starts.children, starts.heights, strict=True)
     ]
     chain = Chain(X, process, trees[0], power=power)
-    found = []
+    result = []
     for tree, seed in zip(trees, seeds, strict=True):
         chain.start_at(tree, np.random.default_rng(seed))
         samples = []
         for _ in range(plan.n_samples):
             chain.move(plan.thin)
             samples.append(chain.sample())
-        found.append(_gather(samples, power))
-    return found
+        result.append(_gather(samples, power))
+    return result
 
 
 def choose(samples: Samples, weights: FloatArray, size: int, rng: np.random.Generator) -> Samples:
@@ -175,17 +175,17 @@ class Sampler:
     def climb(self, step: int, power: float, samples: list[Samples], weights: list[FloatArray]) -> list[Samples]:
         """Draw the samples of all runs at the next power from those of the last one and their weights."""
         tasks, n_chains = [], self._plan.n_chains
-        for seed, own, own_weights in zip(self._seeds, samples, weights, strict=True):
-            chosen = choose(own, own_weights, n_chains, np.random.default_rng([seed, step, 0]))
+        for seed, run_samples, run_weights in zip(self._seeds, samples, weights, strict=True):
+            chosen = choose(run_samples, run_weights, n_chains, np.random.default_rng([seed, step, 0]))
             for first in range(0, n_chains, CHAINS_PER_TASK):
                 last = min(first + CHAINS_PER_TASK, n_chains)
                 starts = _take(chosen, slice(first, last))
                 chain_seeds = [[seed, step, 1 + chain] for chain in range(first, last)]
                 tasks.append((self._X, self._process, power, self._plan, starts, chain_seeds))
-        found = [own for task in self._executor.run(run_from_trees, tasks) for own in task]
+        results = [run_samples for task in self._executor.run(run_from_trees, tasks) for run_samples in task]
         return [
-            Samples(*(np.concatenate(parts) for parts in zip(*found[first : first + n_chains], strict=True)))
-            for first in range(0, len(found), n_chains)
+            Samples(*(np.concatenate(parts) for parts in zip(*results[first : first + n_chains], strict=True)))
+            for first in range(0, len(results), n_chains)
         ]
 
 
@@ -210,13 +210,13 @@ def choose_powers(sampler: Sampler, progress: EvidenceProgress | None) -> FloatA
 
 
 def _check_samples(samples: Samples) -> None:
-    found = samples.log_likelihoods
-    if np.any(np.isnan(found)) or np.any(found == math.inf):
+    log_likelihoods = samples.log_likelihoods
+    if np.any(np.isnan(log_likelihoods)) or np.any(log_likelihoods == math.inf):
         raise FloatingPointError(
             "A likelihood is not a finite number: the units of the table or the process exceed the range of double precision. "
             "Rescale them, or give Brownian some noise."
         )
-    if not np.any(found > -math.inf):
+    if not np.any(log_likelihoods > -math.inf):
         raise InputError(
             "Under this process the probability of these rows is too small for double precision. Rescale the columns or the "
             "variances."
@@ -241,7 +241,7 @@ class EvidenceCheckpoint:
 
     def write(self, powers: FloatArray, done: int, steps: Steps, samples: Sequence[Samples]) -> None:
         """Save the state after some steps, with the samples that were weighted last."""
-        last = {f"last_{name}": np.stack([getattr(own, name) for own in samples]) for name in Samples._fields}
+        last = {f"last_{name}": np.stack([getattr(run, name) for run in samples]) for name in Samples._fields}
         self._file.write({"done": done, "seeds": self._seeds}, {"powers": powers, **steps._asdict(), **last})
 
     def read(self) -> tuple[FloatArray, int, Steps, list[Samples]] | None:
@@ -253,7 +253,7 @@ class EvidenceCheckpoint:
         self._seeds[:] = facts["seeds"]
         steps = Steps(*(arrays[name] for name in Steps._fields))
         last = zip(*(arrays[f"last_{name}"] for name in Samples._fields), strict=True)
-        return arrays["powers"], int(facts["done"]), steps, [Samples(*own) for own in last]
+        return arrays["powers"], int(facts["done"]), steps, [Samples(*run) for run in last]
 
 
 def evidence(
@@ -336,7 +336,7 @@ def evidence(
     n = len(matrix)
     counts = check_count(n_chains, "n_chains"), check_count(n_samples, "n_samples")
     plan = Plan(*counts, check_count(n if thin is None else thin, "thin"))
-    given = None if powers is None else _check_powers(powers)
+    fixed_powers = None if powers is None else _check_powers(powers)
     if n < 2:
         raise InputError("The table has 1 row, so there are no trees to average over; pass at least 2 rows.")
     resolved = process.resolve(matrix)
@@ -347,14 +347,14 @@ def evidence(
         file = None
         if checkpoint is not None:
             fixed_seeds = None if random_state is None else seeds
-            chosen = None if given is None else given.tolist()
+            chosen = None if fixed_powers is None else fixed_powers.tolist()
             mark = fingerprint((matrix, resolved.columns(matrix)), "evidence", n_runs, plan, chosen, fixed_seeds)
             file = EvidenceCheckpoint(checkpoint, mark, seeds)
         if file and (stored := file.read()):
             ladder, done, steps, samples = stored
         else:
             pilot = Sampler(matrix, resolved, _pilot_plan(plan), seeds[n_runs:], executor)
-            ladder = choose_powers(pilot, progress) if given is None else given
+            ladder = choose_powers(pilot, progress) if fixed_powers is None else fixed_powers
             done, steps, samples = 0, Steps.empty(n_runs, len(ladder) - 1), []
         sampler = Sampler(matrix, resolved, plan, seeds[:n_runs], executor)
         for step in range(done, len(ladder) - 1):
@@ -362,11 +362,11 @@ def evidence(
                 samples = sampler.start()
             else:
                 difference = ladder[step] - ladder[step - 1]
-                weights = [normalize(difference * own.log_likelihoods)[0] for own in samples]
+                weights = [normalize(difference * run_samples.log_likelihoods)[0] for run_samples in samples]
                 samples = sampler.climb(step, float(ladder[step]), samples, weights)
-            for run, own in enumerate(samples):
-                _check_samples(own)
-                steps.add(run, step, own, ladder[step + 1] - ladder[step])
+            for run, run_samples in enumerate(samples):
+                _check_samples(run_samples)
+                steps.add(run, step, run_samples, ladder[step + 1] - ladder[step])
             if file:
                 file.write(ladder, step + 1, steps, samples)
             if progress:
@@ -387,12 +387,12 @@ def _pilot_plan(plan: Plan) -> Plan:
 
 def _check_powers(powers: ArrayLike) -> FloatArray:
     try:
-        found = np.asarray(powers, dtype=np.float64)
+        array = np.asarray(powers, dtype=np.float64)
         valid = (
-            found.ndim == 1 and len(found) > 1 and found[0] == 0 and found[-1] == 1 and bool(np.all(np.diff(found) > 0))
+            array.ndim == 1 and len(array) > 1 and array[0] == 0 and array[-1] == 1 and bool(np.all(np.diff(array) > 0))
         )
     except (TypeError, ValueError):
         valid = False
     if not valid:
         raise InputError(f"powers is {quote(powers)}; it must be increasing numbers, the first 0 and the last 1.")
-    return found
+    return array

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .._validation import quote, require_package
 from ..errors import ExecutorError, InputError
-from .kernels.neighbors import keep_found, neighbors_in_cells, neighbors_with_holes
+from .kernels.neighbors import insert_neighbors, neighbors_in_cells, neighbors_with_holes
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -290,9 +290,9 @@ class DaskExecutor(ThreadExecutor):
                     yield points[:, members], bounds[first : last + 1] - bounds[first], holes, length
                     first = last
 
-        for found, places in self._in_order(find_near_in_cells, blocks()):
+        for squares, places in self._in_order(find_near_in_cells, blocks()):
             members, ends = sent.popleft()
-            keep_found(members, found, places, distances, neighbors)
+            insert_neighbors(members, squares, places, distances, neighbors)
             if ends:
                 yield
 
@@ -323,8 +323,8 @@ class DaskExecutor(ThreadExecutor):
                 if not pending:
                     return
                 with self._report_loss():
-                    found = self._gather_front(pending)
-                for packed in found:
+                    results = self._gather_front(pending)
+                for packed in results:
                     outcome, error = pickle.loads(packed)
                     if error is not None:
                         raise error
@@ -352,10 +352,10 @@ class DaskExecutor(ThreadExecutor):
         ready = 1
         while ready < len(pending) and pending[ready].done():
             ready += 1
-        found: list[bytes] = self._client.gather([pending[k] for k in range(ready)])
+        results: list[bytes] = self._client.gather([pending[k] for k in range(ready)])
         for _ in range(ready):
             pending.popleft()
-        return found
+        return results
 
     @contextlib.contextmanager
     def _report_loss(self) -> Iterator[None]:

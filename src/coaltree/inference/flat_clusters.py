@@ -231,19 +231,19 @@ def find_stray_rows(tree: Tree, real: FloatArray, min_size: int) -> dict[int, In
     stray: dict[int, list[int]] = {}
     if n < MIN_STRAY_TABLE or not real.shape[1]:
         return {}
-    others = np.ones(n, dtype=bool)  # rows outside of all groups so far
+    is_other = np.ones(n, dtype=bool)  # rows outside of all groups so far
     for _ in range(MAX_STRAY_GROUPS):
         small, large = sorted(tree.children[node - n].tolist(), key=lambda child: int(tree.leaf_counts[child]))
         if tree.leaf_counts[small] >= min_size or large < n:
             break
         rows, node = tree.leaves_below(small), large
-        others[rows] = False
-        column = _find_extreme_column(real[rows], real[others])
+        is_other[rows] = False
+        column = _find_extreme_column(real[rows], real[is_other])
         if column is not None:
             stray.setdefault(column, []).extend(rows.tolist())
         elif not stray:
             break
-    return {column: np.sort(np.array(own, dtype=np.intp)) for column, own in stray.items()}
+    return {column: np.sort(np.array(group, dtype=np.intp)) for column, group in stray.items()}
 
 
 def _find_extreme_column(group: FloatArray, others: FloatArray) -> int | None:

@@ -89,13 +89,13 @@ def fill_from_neighbors(X: FloatArray, n_real: int, *, n_neighbors: int = N_NEIG
         total = squares[rows] @ indicator.T + indicator[rows] @ squares.T - 2 * (values[rows] @ values.T)
         distances = (np.maximum(total, 0.0) + EXPECTED_DISTANCE) / (indicator[rows] @ indicator.T + 1)
         for column in np.flatnonzero(missing[rows].any(axis=0)).tolist():
-            lacking = np.flatnonzero(missing[rows, column])
-            others = np.flatnonzero(observed[:, column])  # never the row itself, which lacks the cell
-            to_others = distances[np.ix_(lacking, others)]
-            last = min(n_neighbors, len(others)) - 1
-            limit = np.partition(to_others, last, axis=1)[:, last, None]
-            near = (to_others <= limit * (1 + RELATIVE_TOLERANCE)).astype(np.float64)
-            filled[rows[lacking], column] = near @ X[others, column] / near.sum(axis=1)
+            targets = np.flatnonzero(missing[rows, column])
+            donors = np.flatnonzero(observed[:, column])  # never the row itself, which lacks the cell
+            donor_distances = distances[np.ix_(targets, donors)]
+            last = min(n_neighbors, len(donors)) - 1
+            limit = np.partition(donor_distances, last, axis=1)[:, last, None]
+            near = (donor_distances <= limit * (1 + RELATIVE_TOLERANCE)).astype(np.float64)
+            filled[rows[targets], column] = near @ X[donors, column] / near.sum(axis=1)
     return filled
 
 

@@ -42,7 +42,6 @@ from .chain import room_for_chain
 from .checkpoint import add_resume_hint
 from .executors import make_executor, open_client, thread_count
 from .kernels import particles as kernels
-from .kernels.rejuvenation import regraft_particles
 from .results import FinishedParticles, Run, SMCResult, normalize
 
 FloatArray = NDArray[np.float64]
@@ -163,7 +162,9 @@ class Sampler:
             u = rng.random((n_particles, self.regrafts, UNIFORMS_PER_MOVE))
             for first in range(0, n_particles, MAX_MOVED_PARTICLES):
                 last = min(first + MAX_MOVED_PARTICLES, n_particles)
-                regraft_particles(*self.room, self.forest, n_particles * self.n, self.particles, k, u, first, last)
+                kernels.regraft_particles(
+                    *self.room, self.forest, n_particles * self.n, self.particles, k, u, first, last
+                )
 
     def _run(self, n_pairs: int, kernel: Callable[[int, int], None]) -> None:
         """Call a kernel for ranges of particles, on all threads; it considers `n_pairs` pairs in each particle."""

@@ -48,13 +48,13 @@ class Coordinates:
         positions = {column: k for k, column in enumerate(real.tolist())}
         self.whitenings = []
         for whitening in process.whitenings():
-            own = X[:, whitening.columns]
-            counts = np.maximum((~np.isnan(own)).sum(axis=0), 1)
+            cells = X[:, whitening.columns]
+            counts = np.maximum((~np.isnan(cells)).sum(axis=0), 1)
             at = np.array([positions[column] for column in whitening.columns.tolist()], dtype=np.intp)
             log_jacobian = float(np.linalg.slogdet(whitening.basis)[1])
             basis, origin = np.ascontiguousarray(whitening.basis), np.ascontiguousarray(whitening.origin)
             transform = whitening._replace(basis=basis, origin=origin)
-            self.whitenings.append(RealWhitening(transform, at, np.nansum(own, axis=0) / counts, log_jacobian))
+            self.whitenings.append(RealWhitening(transform, at, np.nansum(cells, axis=0) / counts, log_jacobian))
 
     def apply_scores(self, X: FloatArray) -> FloatArray:
         """Return rows with scores in place of real cells, if the process describes scores."""
@@ -123,8 +123,8 @@ class Coordinates:
         """Return means (or draws) and variances as `condition` does, of scores if the process describes scores."""
         X = self.apply_scores(X)
         known = predictions.sd < np.inf
-        drawn = predictions.mean if steps is None else predictions.mean + np.where(known, predictions.sd, 0.0) * steps
-        mean, variance = self.undo_whitenings(drawn, predictions.sd**2)
+        values = predictions.mean if steps is None else predictions.mean + np.where(known, predictions.sd, 0.0) * steps
+        mean, variance = self.undo_whitenings(values, predictions.sd**2)
         for whitening, at, fill, _ in self.whitenings:
             missing = np.isnan(X[:, whitening.columns])
             patterns, which = np.unique(missing, axis=0, return_inverse=True)
@@ -132,12 +132,12 @@ class Coordinates:
                 rows = np.flatnonzero((which.ravel() == k) & np.all(known[:, at], axis=1))
                 if pattern.all() or not pattern.any() or not len(rows):
                     continue
-                here = np.ix_(rows, at)
+                block = np.ix_(rows, at)
                 cells = np.where(pattern, fill, X[np.ix_(rows, whitening.columns)])
-                own, root = whitening.condition(cells, pattern, predictions.mean[here], predictions.sd[here])
+                block_mean, root = whitening.condition(cells, pattern, predictions.mean[block], predictions.sd[block])
                 holes = np.ix_(rows, at[pattern])
                 variance[holes] = (root**2).sum(axis=2)
-                mean[holes] = own if steps is None else own + (root @ steps[holes][:, :, None])[:, :, 0]
+                mean[holes] = block_mean if steps is None else block_mean + (root @ steps[holes][:, :, None])[:, :, 0]
         return mean, variance
 
 

@@ -156,13 +156,15 @@ class PointGroups:
             process, white, _ = draw.process.decorrelate(draw.X)
             self.beliefs.append(Beliefs(draw.tree, white, process))
         points = [
-            attachment_points(own.tree, own.process.min_attachment_height, min(1.1, 3 / math.sqrt(X.shape[1])))
-            for own in self.beliefs
+            attachment_points(beliefs.tree, beliefs.process.min_attachment_height, min(1.1, 3 / math.sqrt(X.shape[1])))
+            for beliefs in self.beliefs
         ]
-        counts = np.array([len(own.nodes) for own in points])
+        counts = np.array([len(draw_points.nodes) for draw_points in points])
         self.prunes = bool(counts.sum() > MIN_POINTS_TO_PRUNE)
         if self.prunes:
-            points = [_sort_points(own, at) for own, at in zip(self.beliefs, points, strict=True)]
+            points = [
+                _sort_points(beliefs, draw_points) for beliefs, draw_points in zip(self.beliefs, points, strict=True)
+            ]
         points = [
             at._replace(log_masses=at.log_masses + math.log(w)) for at, w in zip(points, ensemble.weights, strict=True)
         ]
@@ -172,7 +174,9 @@ class PointGroups:
         self.bounds = np.concatenate([[0], np.cumsum(counts)])  # of the draws, in points
         self.width = int(np.max(np.ceil(counts / np.ceil(counts / GROUP_SIZE))))
         starts = [np.arange(a, b, self.width) for a, b in pairwise(self.bounds)]
-        self.group_bounds = np.concatenate([[0], np.cumsum([len(own) for own in starts])])  # of the draws, in groups
+        self.group_bounds = np.concatenate(
+            [[0], np.cumsum([len(group_starts) for group_starts in starts])]
+        )  # of the draws, in groups
         self.starts = np.concatenate(starts)
         self.stops = np.minimum(self.starts + self.width, np.repeat(self.bounds[1:], np.diff(self.group_bounds)))
         self._lock = Lock()  # beliefs on branches are computed in scratch memory, which threads share
@@ -185,9 +189,13 @@ class PointGroups:
             Coordinates(ensemble.draws[k].process, X, self._template.real, ensemble.draws[k].scores) for k in firsts
         ]
         # All draws with normal scores have the same ones.
-        self.scores = next((own.scores for own in self.coordinates if own.scores is not None), None)
-        self.is_scored = np.array([own.scores is not None for own in self.coordinates], dtype=np.intp)  # systems
-        self.has_whitenings = any(own.whitenings for own in self.coordinates)
+        self.scores = next(
+            (coordinates.scores for coordinates in self.coordinates if coordinates.scores is not None), None
+        )
+        self.is_scored = np.array(
+            [coordinates.scores is not None for coordinates in self.coordinates], dtype=np.intp
+        )  # systems
+        self.has_whitenings = any(coordinates.whitenings for coordinates in self.coordinates)
         self.draw_systems = ensemble.systems
         self.systems = np.repeat(ensemble.systems, np.diff(self.group_bounds))  # of the groups
         self.system_bounds = np.searchsorted(self.systems, np.arange(n_systems + 1))  # in groups
@@ -199,11 +207,13 @@ class PointGroups:
         parts: list[Predictions] = []
         order: list[IntArray] = []
         for k, beliefs in enumerate(self.beliefs):
-            own = np.flatnonzero((at >= self.bounds[k]) & (at < self.bounds[k + 1]))
-            if len(own) or k == 0:
+            selection = np.flatnonzero((at >= self.bounds[k]) & (at < self.bounds[k + 1]))
+            if len(selection) or k == 0:
                 with self._lock:
-                    parts.extend(beliefs.new_leaves(self.points.nodes[at[own]], self.points.heights[at[own]]))
-                order.append(own)
+                    parts.extend(
+                        beliefs.new_leaves(self.points.nodes[at[selection]], self.points.heights[at[selection]])
+                    )
+                order.append(selection)
         if len(parts) == 1:
             return parts[0]
         stacked = Predictions.stack(parts)
@@ -223,8 +233,8 @@ class PointGroups:
         systems = np.repeat(self.systems[groups], self.width)
         for k, coordinates in enumerate(self.coordinates):
             for whitening in coordinates.whitenings:
-                own = np.flatnonzero(systems == k)
-                log_constant[np.ix_(own, whitening.real)] += whitening.log_jacobian / len(whitening.real)
+                selection = np.flatnonzero(systems == k)
+                log_constant[np.ix_(selection, whitening.real)] += whitening.log_jacobian / len(whitening.real)
 
         def to_group_layout(table: FloatArray) -> FloatArray:
             return np.ascontiguousarray(table.reshape(*at.shape, table.shape[1]).transpose(0, 2, 1))
@@ -247,14 +257,14 @@ class PointGroups:
             return ColumnTables(means, halves)
         means, halves = means.copy(), halves.copy()
         for k, coordinates in enumerate(self.coordinates):
-            own = np.flatnonzero(self.systems[groups] == k)
-            if len(own) and (coordinates.whitenings or (undo_scores and coordinates.scores is not None)):
-                known = halves[own] > 0
-                variance = np.where(known, 0.5 / np.where(known, halves[own], 1.0), 1.0)
+            selection = np.flatnonzero(self.systems[groups] == k)
+            if len(selection) and (coordinates.whitenings or (undo_scores and coordinates.scores is not None)):
+                known = halves[selection] > 0
+                variance = np.where(known, 0.5 / np.where(known, halves[selection], 1.0), 1.0)
                 transform = coordinates.to_columns if undo_scores else coordinates.undo_whitenings
-                mean, variance = transform(means[own].transpose(0, 2, 1), variance.transpose(0, 2, 1))
-                means[own] = mean.transpose(0, 2, 1)
-                halves[own] = np.where(known, 0.5 / variance.transpose(0, 2, 1), 0.0)
+                mean, variance = transform(means[selection].transpose(0, 2, 1), variance.transpose(0, 2, 1))
+                means[selection] = mean.transpose(0, 2, 1)
+                halves[selection] = np.where(known, 0.5 / variance.transpose(0, 2, 1), 0.0)
         return ColumnTables(means, halves)
 
     @cached_property
@@ -307,8 +317,8 @@ class PointGroups:
         step = max(MAX_NEW_NUMBERS // self._table_size, 1)
         for first in range(0, len(distinct), step):
             part = distinct[first : first + step]
-            own = slice(*np.searchsorted(ordered, [part[0], part[-1] + 1]))
-            yield self._make_tables(part), order[own], np.searchsorted(part, ordered[own])
+            selection = slice(*np.searchsorted(ordered, [part[0], part[-1] + 1]))
+            yield self._make_tables(part), order[selection], np.searchsorted(part, ordered[selection])
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -320,7 +330,9 @@ class PointGroups:
         states = np.where(codes >= 0, np.where(missing, 0, codes).astype(np.intp) + self._template.start[:-1], -1)
         sets, members = self._find_sets(codes)
         missing = np.isnan(real)
-        white, known, partial = zip(*(own.whiten(real, missing) for own in self.coordinates), strict=True)
+        white, known, partial = zip(
+            *(coordinates.whiten(real, missing) for coordinates in self.coordinates), strict=True
+        )
         patterns, which = np.zeros((1, real.shape[1]), dtype=np.bool_), np.zeros(len(real), dtype=np.intp)
         if np.any(partial):
             patterns, which = np.unique(missing, axis=0, return_inverse=True)
@@ -328,7 +340,7 @@ class PointGroups:
             np.stack(white),
             np.stack(known).view(np.uint8),
             np.ascontiguousarray(states),
-            np.stack([own.log_slopes(real) for own in self.coordinates]),
+            np.stack([coordinates.log_slopes(real) for coordinates in self.coordinates]),
             np.stack(partial),
             np.ascontiguousarray(which.ravel(), dtype=np.intp),
             np.ascontiguousarray(patterns).view(np.uint8),
@@ -361,10 +373,12 @@ class PointGroups:
         bounds = np.empty((len(rows.states), len(self.starts)))
         bound_groups(self.system_bounds, *rows[:3], *summaries, MIN_LOG_DENSITY, bounds)
         for k, coordinates in enumerate(self.coordinates):
-            own = slice(*self.system_bounds[k : k + 2])
-            bounds[:, own] += rows.log_slopes[k][:, None]
+            columns = slice(*self.system_bounds[k : k + 2])
+            bounds[:, columns] += rows.log_slopes[k][:, None]
             for whitening in coordinates.whitenings:
-                bounds[:, own] += np.where(rows.known[k, :, whitening.real[0]], whitening.log_jacobian, 0.0)[:, None]
+                bounds[:, columns] += np.where(rows.known[k, :, whitening.real[0]], whitening.log_jacobian, 0.0)[
+                    :, None
+                ]
                 self._add_partial_bounds(rows, k, whitening, summaries, bounds)
         return np.maximum(bounds, MIN_LOG_DENSITY, out=bounds)
 
@@ -384,18 +398,18 @@ class PointGroups:
             observed = rows.missing[k, whitening.real] == 0
             if observed.all() or not observed.any():
                 continue
-            own = np.flatnonzero(rows.patterns == k)
+            selection = np.flatnonzero(rows.patterns == k)
             steps = back[:, observed]  # (K, observed)
             factor = np.linalg.cholesky(np.einsum("gk,ka,kb->gab", largest**2, steps, steps))
             log_determinants = np.linalg.slogdet(np.einsum("gk,ka,kb->gab", least**2, steps, steps))[1]
             inverse = np.linalg.inv(factor)
             corner = (0.5 * (high - low) * np.linalg.norm(inverse @ steps.T, axis=1)).sum(axis=1)
             gaps = (
-                rows.real[system, own][:, whitening.real][:, None] - 0.5 * (high + low)
+                rows.real[system, selection][:, whitening.real][:, None] - 0.5 * (high + low)
             ) @ steps  # (rows, groups, observed)
             lengths = np.linalg.norm(np.einsum("gab,rgb->rga", inverse, gaps), axis=2)
             constant = -0.5 * log_determinants - 0.5 * observed.sum() * math.log(2 * math.pi)
-            bounds[own, groups] += constant - 0.5 * np.maximum(lengths - corner, 0.0) ** 2
+            bounds[selection, groups] += constant - 0.5 * np.maximum(lengths - corner, 0.0) ** 2
 
     def _log_densities(self, rows: Rows, needed: BoolArray) -> FloatArray:
         """Return the log densities of rows, summed over the groups that each row needs."""
@@ -430,11 +444,11 @@ class PointGroups:
             add_logs(chosen, slots, pair_rows, systems, *rows[:4], *tables[:6], MIN_LOG_DENSITY, logs)
             for k, pairs in rows.pairs_with_sets(pair_rows[chosen]):
                 logs[chosen[pairs]] += np.log(tables.probabilities[slots[pairs, None], rows.members[k]].sum(axis=1))
-            for k, own, own_slots in self._partial(rows, chosen, slots, pair_rows, systems):
+            for k, selection, selected_slots in self._partial(rows, chosen, slots, pair_rows, systems):
                 for whitening, real, _, _ in self.coordinates[k].whitenings:
                     add_partial_logs(
-                        own,
-                        own_slots,
+                        selection,
+                        selected_slots,
                         pair_rows,
                         rows.real[k],
                         rows.patterns,
@@ -459,9 +473,11 @@ class PointGroups:
         """Yield each system, its pairs with partially observed rows, sorted by slot and pattern, and the slots."""
         if not np.any(rows.partial):
             return
-        own = np.flatnonzero(rows.partial[systems[chosen], pair_rows[chosen]])
-        own = own[np.lexsort((rows.patterns[pair_rows[chosen[own]]], slots[own], systems[chosen[own]]))]
-        for part in np.split(own, np.flatnonzero(np.diff(systems[chosen[own]])) + 1):
+        selection = np.flatnonzero(rows.partial[systems[chosen], pair_rows[chosen]])
+        selection = selection[
+            np.lexsort((rows.patterns[pair_rows[chosen[selection]]], slots[selection], systems[chosen[selection]]))
+        ]
+        for part in np.split(selection, np.flatnonzero(np.diff(systems[chosen[selection]])) + 1):
             if len(part):
                 yield int(systems[chosen[part[0]]]), chosen[part], slots[part]
 
@@ -538,7 +554,7 @@ class PointGroups:
         """
         (weight, mean, square), (other_weight, other_mean, other_square) = conditional
         known = (weight + other_weight) > 0
-        scored = next((own for own in self.coordinates if own.scores is not None), None)
+        scored = next((coordinates for coordinates in self.coordinates if coordinates.scores is not None), None)
         if scored is None:
             return known, mean, square
         has_scores = other_weight > 0
@@ -612,14 +628,14 @@ class PointGroups:
                 chances = tables.probabilities[slots[pairs, None], rows.members[k]]
                 chances *= (posterior.shares[chosen[pairs]] / chances.sum(axis=1))[:, None]
                 np.add.at(in_sets[k], posterior.pair_rows[chosen[pairs]], chances.sum(axis=2))
-            for system, own, own_slots in self._partial(rows, chosen, slots, posterior.pair_rows, systems):
-                scored, others = int(self.is_scored[system]), rows.holes.copy()
+            for system, selection, selected_slots in self._partial(rows, chosen, slots, posterior.pair_rows, systems):
+                scored, other_holes = int(self.is_scored[system]), rows.holes.copy()
                 for whitening, real, fill, _ in self.coordinates[system].whitenings:
-                    others[:, real] = 0
-                    for part in split(counts[own]):
+                    other_holes[:, real] = 0
+                    for part in split(counts[selection]):
                         add_partial_moments(
-                            own[part],
-                            own_slots[part],
+                            selection[part],
+                            selected_slots[part],
                             posterior.pair_rows,
                             posterior.shares,
                             rows.real[system],
@@ -630,13 +646,15 @@ class PointGroups:
                             fill,
                             tables.means,
                             tables.half_precisions,
-                            None if mixtures is None else mixtures.reserve(int(counts[own[part]].sum())),
+                            None if mixtures is None else mixtures.reserve(int(counts[selection[part]].sum())),
                             MIN_SHARE,
                             scored,
                             *conditional[scored],
                         )
-                if mixtures is not None and others.any():
-                    self._add_components(mixtures, posterior, score_tables, own, own_slots, counts, others)
+                if mixtures is not None and other_holes.any():
+                    self._add_components(
+                        mixtures, posterior, score_tables, selection, selected_slots, counts, other_holes
+                    )
         (mean, square, unknown), (other, other_square, other_unknown) = moments
         if np.any(rows.partial):
             known, conditional_mean, conditional_square = self._join_conditional(conditional)
@@ -649,10 +667,10 @@ class PointGroups:
             unknown = unknown + other_unknown
         sd = np.where(unknown > 0, np.inf, np.sqrt(square / weight.sum(axis=0)[:, None]))
         for k, members in enumerate(rows.members):
-            own, column = np.nonzero(rows.sets == k)
-            if len(own):
-                probability[own, template.start[column[0]] : template.start[column[0] + 1]] = 0.0
-                probability[own[:, None], members] = in_sets[k][own]
+            selection, column = np.nonzero(rows.sets == k)
+            if len(selection):
+                probability[selection, template.start[column[0]] : template.start[column[0] + 1]] = 0.0
+                probability[selection[:, None], members] = in_sets[k][selection]
         return template._replace(mean=mean, sd=sd, probability=probability)
 
     def _add_components(
@@ -663,7 +681,7 @@ class PointGroups:
         chosen: IntArray,
         slots: IntArray,
         counts: IntArray,
-        wanted: FlagArray,
+        requested: FlagArray,
     ) -> None:
         """Add the points of chosen pairs to the mixtures of wanted cells. Tables are those of columns or their scores."""
         scored = self.is_scored[self.systems[posterior.groups[chosen]]]
@@ -675,7 +693,7 @@ class PointGroups:
                 posterior.pair_rows,
                 posterior.shares,
                 MIN_SHARE,
-                wanted,
+                requested,
                 scored[part],
                 *tables,
             )

@@ -36,19 +36,21 @@ class Components(NamedTuple):
     variances: FloatArray
 
     @classmethod
-    def of_cells(
-        cls, wanted: NDArray[np.bool_], weight: float, mean: FloatArray, variance: FloatArray, has_scores: bool
+    def from_cells(
+        cls, requested: NDArray[np.bool_], weight: float, mean: FloatArray, variance: FloatArray, has_scores: bool
     ) -> Self:
-        """Return one component for each wanted cell of an array of rows and real columns."""
-        at = np.flatnonzero(wanted)
-        return cls(2 * at + int(has_scores), np.full(len(at), weight), mean.ravel()[at], variance.ravel()[at])
+        """Return one component for each requested cell of an array of rows and real columns."""
+        cells = np.flatnonzero(requested)
+        return cls(
+            2 * cells + int(has_scores), np.full(len(cells), weight), mean.ravel()[cells], variance.ravel()[cells]
+        )
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Join components and sort them by cell."""
-        cells, *others = map(np.concatenate, zip(*parts, strict=True))
+        cells, *arrays = map(np.concatenate, zip(*parts, strict=True))
         order = np.argsort(cells, kind="stable")
-        return cls(cells[order], *(own[order] for own in others))
+        return cls(cells[order], *(array[order] for array in arrays))
 
     def renumber(self, rows: IntArray, n_columns: int) -> Self:
         """Return the components of a part of the rows, given their indices, numbered among all rows, and not sorted."""
@@ -62,7 +64,7 @@ class Components(NamedTuple):
         n_scored = np.add.reduceat(self.cells % 2, first[:-1]) if len(cells) else np.zeros(0, dtype=np.intp)
         maps = [] if scores is None else scores.marginals
         first_knots = np.zeros(shape[1] + 1, dtype=np.intp)
-        first_knots[1 : len(maps) + 1] = np.cumsum([len(own.knots) for own in maps])
+        first_knots[1 : len(maps) + 1] = np.cumsum([len(marginal.knots) for marginal in maps])
         values = np.empty((len(cells), len(LEVELS)))
         find_quantiles(
             first,
@@ -72,8 +74,8 @@ class Components(NamedTuple):
             np.sqrt(self.variances),
             cells % shape[1],
             first_knots,
-            np.concatenate([np.zeros(0), *(own.knots for own in maps)]),
-            np.concatenate([np.zeros(0), *(own.scores for own in maps)]),
+            np.concatenate([np.zeros(0), *(marginal.knots for marginal in maps)]),
+            np.concatenate([np.zeros(0), *(marginal.scores for marginal in maps)]),
             LEVELS,
             DEVIATES,
             values,
@@ -101,7 +103,7 @@ class Mixtures:
     def add(self, components: Components, weight: float = 1.0) -> None:
         """Add components, with weights multiplied by `weight`."""
         for part in split(np.ones(len(components.cells), dtype=np.intp)):
-            cells, weights, means, variances = (own[part] for own in components)
+            cells, weights, means, variances = (array[part] for array in components)
             add_all(self.reserve(len(cells)), cells, weight * weights, means, variances)
 
     def components(self) -> Components:

@@ -51,7 +51,7 @@ class Traversal(NamedTuple):
     leaf_order: IntArray
 
     @classmethod
-    def of(cls, tree: Tree) -> Self:
+    def from_tree(cls, tree: Tree) -> Self:
         """Traverse a tree."""
         order = tree.depth_first
         return cls(
@@ -109,7 +109,7 @@ class Predictor:
         self._last_training_cells: tuple[IntArray, Predictions] | None = None
 
     @classmethod
-    def of_trees(
+    def from_trees(
         cls, trees: Sequence[Tree], weights: FloatArray, X: FloatArray, process: Process, n_jobs: int | None = None
     ) -> Self:
         """Return a predictor for trees that share a process."""
@@ -210,8 +210,8 @@ class Predictor:
             parts.append(coordinates.condition(predictions, X).restrict(X))
             if quantiles:
                 moments = coordinates.condition_scores(predictions, X)
-                wanted = np.isnan(X[:, predictions.real]) & (moments[1] < np.inf)
-                components.append(Components.of_cells(wanted, weight, *moments, coordinates.scores is not None))
+                requested = np.isnan(X[:, predictions.real]) & (moments[1] < np.inf)
+                components.append(Components.from_cells(requested, weight, *moments, coordinates.scores is not None))
         mixed = _mix(parts, self.weights)
         if not quantiles:
             return mixed
@@ -224,16 +224,16 @@ class Predictor:
         complete = np.unique(rows[~np.isnan(self.X[rows]).any(axis=1)])
         n_folds = N_FOLDS if len(self.trees) == 1 else N_SAMPLE_FOLDS
         folds = [*self._split_incomplete_rows(n_folds), *complete[:, None]]
-        asked = [(fold, at) for fold in folds if len(at := np.flatnonzero(np.isin(rows, fold)))]
+        folds_with_rows = [(fold, at) for fold in folds if len(at := np.flatnonzero(np.isin(rows, fold)))]
 
         def predict(draw: Draw, fold: IntArray, at: IntArray) -> tuple[Predictions, Components | None]:
             rest, X = self.without_rows(fold, [draw]), self.X[rows[at]]
             return rest.cells_with_components(X) if quantiles else (rest.cells(X), None)
 
-        tasks = ((draw, *own) for own in asked for draw in draws)
+        tasks = ((draw, *fold) for fold in folds_with_rows for draw in draws)
         results = in_threads(self.n_threads, predict, tasks)
         mixed = []
-        for _ in asked:
+        for _ in folds_with_rows:
             parts, mixtures = [], Mixtures()
             for weight in weights.tolist():
                 part, components = next(results)
@@ -244,7 +244,9 @@ class Predictor:
             if quantiles:
                 shape = parts[0].mean.shape
                 mixed[-1] = mixed[-1]._replace(quantiles=mixtures.components().quantiles(shape, scores))
-        return Predictions.stack(mixed).take(np.argsort(np.concatenate([at for _, at in asked]), kind="stable"))
+        return Predictions.stack(mixed).take(
+            np.argsort(np.concatenate([at for _, at in folds_with_rows]), kind="stable")
+        )
 
     def draw_training_cells(self, rows: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw the cells of training rows, jointly over the rows; shape ``(size, rows, n_columns)``.
@@ -281,7 +283,9 @@ class Predictor:
 
     def without_rows(self, rows: IntArray, draws: Sequence[Draw]) -> Predictor:
         """Return a predictor for draws without some of the training rows."""
-        rest = [own._replace(tree=without_leaves(own.tree, rows), X=np.delete(own.X, rows, axis=0)) for own in draws]
+        rest = [
+            draw._replace(tree=without_leaves(draw.tree, rows), X=np.delete(draw.X, rows, axis=0)) for draw in draws
+        ]
         return Predictor(rest, np.ones(len(rest)), np.delete(self.X, rows, axis=0), self.n_threads)
 
     # -- attachment points ------------------------------------------------------------------------------------------
@@ -296,7 +300,7 @@ class Predictor:
 
     @cached_property
     def _traversals(self) -> list[Traversal]:
-        return [Traversal.of(tree) for tree in self.trees]
+        return [Traversal.from_tree(tree) for tree in self.trees]
 
     @cached_property
     def _ranks(self) -> IntArray:
@@ -377,15 +381,15 @@ class Predictor:
             cells = coordinates.condition(predictions.take(at[tables_at, rows]), X[rows], steps[tables_at, rows])
             tables[tables_at[:, None], rows[:, None], predictions.real] = cells.mean
         for k, column in enumerate(predictions.categorical):
-            own = slice(predictions.start[k], predictions.start[k + 1])
-            cumulative = np.cumsum(predictions.probability[:, own], axis=1)[at]
+            states = slice(predictions.start[k], predictions.start[k + 1])
+            cumulative = np.cumsum(predictions.probability[:, states], axis=1)[at]
             u = rng.random((size, len(X), 1)) * cumulative[..., -1:]
             tables[:, :, column] = np.minimum((cumulative <= u).sum(axis=2), cumulative.shape[-1] - 1)
             for row in np.flatnonzero(X[:, column] < 0).tolist():  # one of several states
                 members = np.flatnonzero(set_members(X[row, column, None], cumulative.shape[-1])[0])
-                chances = np.cumsum(predictions.probability[at[:, row]][:, own][:, members], axis=1)
-                drawn = (chances <= u[:, row] / cumulative[:, row, -1:] * chances[:, -1:]).sum(axis=1)
-                tables[:, row, column] = members[np.minimum(drawn, len(members) - 1)]
+                chances = np.cumsum(predictions.probability[at[:, row]][:, states][:, members], axis=1)
+                ranks = (chances <= u[:, row] / cumulative[:, row, -1:] * chances[:, -1:]).sum(axis=1)
+                tables[:, row, column] = members[np.minimum(ranks, len(members) - 1)]
         return tables
 
     def place(self, X: FloatArray, reference: Tree, n_nearest: int, level: float = 0.9) -> PlacementArrays:
@@ -424,7 +428,7 @@ class Predictor:
 
         order, parts = self._map_blocks(X, work)
         attachments, nearest, nearest_heights, log_density = (
-            np.concatenate(own)[order] for own in zip(*parts, strict=True)
+            np.concatenate(arrays)[order] for arrays in zip(*parts, strict=True)
         )
         _, probability, height, low, high = attachments.T.copy()
         node = reference.depth_first[attachments[:, 0].astype(np.intp)]
@@ -437,10 +441,10 @@ class Predictor:
         for first, last in pairwise(posterior.first_pairs):
             merge_heights = np.zeros(len(self.X))
             bounds = first + np.searchsorted(posterior.groups[first:last], groups.group_bounds)
-            for traversal, own in zip(self._traversals, (slice(*ends) for ends in pairwise(bounds)), strict=True):
+            for traversal, points in zip(self._traversals, (slice(*ends) for ends in pairwise(bounds)), strict=True):
                 add_merge_heights(
-                    posterior.groups[own],
-                    posterior.shares[own],
+                    posterior.groups[points],
+                    posterior.shares[points],
                     groups.starts,
                     groups.stops,
                     self._ranks,
@@ -456,9 +460,9 @@ class Predictor:
         groups = self.groups
         labels = np.ascontiguousarray(labels, dtype=np.intp)
         clusters = np.empty((len(self.trees), 2 * len(labels) - 1), dtype=np.intp)
-        for traversal, own in zip(self._traversals, clusters, strict=True):
-            find_clusters(labels, traversal.size, traversal.first_leaf, traversal.leaf_order, own)
-        mixed = [np.flatnonzero(own < 0) for own in clusters]
+        for traversal, node_clusters in zip(self._traversals, clusters, strict=True):
+            find_clusters(labels, traversal.size, traversal.first_leaf, traversal.leaf_order, node_clusters)
+        mixed = [np.flatnonzero(node_clusters < 0) for node_clusters in clusters]
         self._ranks  # noqa: B018  computed once, before threads need it
 
         def work(posterior: PointPosterior) -> FloatArray:
@@ -493,9 +497,9 @@ class Predictor:
         n, rank = reference.n_leaves, _rank(reference)
         known = {mask: rank[n + k] for k, mask in enumerate(clade_masks(reference))}
         for k, tree in enumerate(self.trees):
-            own = slice(bounds[k], bounds[k + 1])
+            points = slice(bounds[k], bounds[k + 1])
             ranks = np.array([*rank[:n], *(known.get(mask, -1) for mask in clade_masks(tree))])
-            branches[own] = ranks[nodes[own]]
+            branches[points] = ranks[nodes[points]]
         return branches
 
 

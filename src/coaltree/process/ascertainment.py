@@ -54,9 +54,9 @@ class UnseenColumns:
         """Return the unseen columns of several parts of a table side by side; None if there are none."""
         if len(parts) < 2:
             return parts[0] if parts else None
-        first = np.cumsum([0, *(len(own.n_recorded) for own in parts)])
+        first = np.cumsum([0, *(len(part.n_recorded) for part in parts)])
         return UnseenColumns(
-            tuple(own for part in parts for own in part.declared),
+            tuple(columns for part in parts for columns in part.declared),
             np.hstack([part.observed for part in parts]),
             np.concatenate([part.share for part in parts]),
             np.concatenate([part.rate for part in parts]),
@@ -78,13 +78,13 @@ class UnseenColumns:
         q = self.share
         lost, other, top = self._climb(children, heights)
         each = np.arange(len(q))
-        found_lost, found_other = lost[top, each], other[top, each]
-        unseen = q * (1 - found_lost) + (1 - q) * found_other
+        top_lost, top_other = lost[top, each], other[top, each]
+        unseen = q * (1 - top_lost) + (1 - q) * top_other
         n_groups = len(self.n_recorded)
         # The shares of all states add up to 1, and that of one state and of the others too.
-        differing = np.bincount(self.group, weights=q * found_lost - (1 - q) * found_other, minlength=n_groups)
-        others = np.bincount(self.group, weights=1 - q, minlength=n_groups)
-        recorded = np.where(self.constant, differing, differing + others)
+        differing = np.bincount(self.group, weights=q * top_lost - (1 - q) * top_other, minlength=n_groups)
+        other_weight = np.bincount(self.group, weights=1 - q, minlength=n_groups)
+        recorded = np.where(self.constant, differing, differing + other_weight)
         return unseen, np.maximum(recorded, MIN_RECORDED)
 
     def _climb(self, children: IntArray, heights: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -136,11 +136,13 @@ class UnseenColumns:
         rng : numpy.random.Generator
         """
         lost, other, _ = self._climb(tree.children, tree.heights)
-        found = Mutations(*(np.zeros(len(copies), dtype=np.intp) for _ in Mutations._fields))
+        mutations = Mutations(*(np.zeros(len(copies), dtype=np.intp) for _ in Mutations._fields))
         for first in range(0, len(copies), COPIES_AT_ONCE):
-            here = slice(first, first + COPIES_AT_ONCE)
-            self._draw_mutations(tree, copies[here], 1 - lost, other, rng, Mutations(*(own[here] for own in found)))
-        return found
+            block = slice(first, first + COPIES_AT_ONCE)
+            self._draw_mutations(
+                tree, copies[block], 1 - lost, other, rng, Mutations(*(counts[block] for counts in mutations))
+            )
+        return mutations
 
     def _draw_mutations(
         self,
@@ -151,26 +153,26 @@ class UnseenColumns:
         rng: np.random.Generator,
         mutations: Mutations,
     ) -> None:
-        """Draw the copies from the root to the leaves, and add what happens to them to `found`."""
+        """Draw the copies from the root to the leaves, and count what happens to them."""
         n, q, rate, noise = tree.n_leaves, self.share[copies], self.rate[copies], self.noise[copies]
         has_state = np.empty((tree.n_nodes, len(copies)), dtype=np.bool_)
         for node in range(tree.n_nodes - 1, -1, -1):
             to_state, to_other = q * same[node, copies], (1 - q) * other[node, copies]
             if node == tree.n_nodes - 1:  # the root is a draw from the equilibrium
                 redrawn = np.ones(len(copies), dtype=np.bool_)
-                drawn = rng.random(len(copies)) * (to_state + to_other) < to_state
-                above = drawn
+                new_state = rng.random(len(copies)) * (to_state + to_other) < to_state
+                above = new_state
             else:
                 x = rate * tree.branch_lengths[node]
                 above = has_state[tree.parents[node]]
-                kept = np.exp(-x) * np.where(above, same[node, copies], other[node, copies])
-                left = rng.random(len(copies)) * (kept - np.expm1(-x) * (to_state + to_other)) - kept
+                survival = np.exp(-x) * np.where(above, same[node, copies], other[node, copies])
+                left = rng.random(len(copies)) * (survival - np.expm1(-x) * (to_state + to_other)) - survival
                 redrawn = left >= 0
-                drawn = left < -np.expm1(-x) * to_state
+                new_state = left < -np.expm1(-x) * to_state
                 mutations.events[:] += np.where(redrawn, draw_events(x, rng), 0)
-            has_state[node] = np.where(redrawn, drawn, above)
-            mutations.of_state[:] += redrawn & drawn
-            mutations.of_others[:] += redrawn & ~drawn
+            has_state[node] = np.where(redrawn, new_state, above)
+            mutations.of_state[:] += redrawn & new_state
+            mutations.of_others[:] += redrawn & ~new_state
             if node < n and noise.any():
                 by_noise = noise * q
                 chance = np.where(has_state[node], by_noise / (by_noise + 1 - noise), 1.0)

@@ -87,8 +87,10 @@ class Process(ABC):
         if kind is None:
             return
         known = Process._classes.get(kind)
-        own, known_own = (one is not None and one.__module__.startswith("coaltree.") for one in (cls, known))
-        if known is not None and known_own and not own:
+        is_builtin, known_is_builtin = (
+            one is not None and one.__module__.startswith("coaltree.") for one in (cls, known)
+        )
+        if known is not None and known_is_builtin and not is_builtin:
             raise TypeError(
                 f"kind is {quote(kind)}, which is that of coaltree's {known.__name__}; choose another name."
             )
@@ -287,10 +289,10 @@ class Process(ABC):
         described: list[dict[str, Any]] = [{"process": getattr(self, "kind", type(self).__name__)} for _ in columns]
         values = self.parameter_values().tolist()
         for name, value in zip(self.parameter_names(range(len(columns))), values, strict=True):
-            own, _, column = name.partition("[")
+            parameter, _, column = name.partition("[")
             for d, facts in enumerate(described):
                 if not column or column == f"{d}]":
-                    facts[own] = value
+                    facts[parameter] = value
         return described
 
     def _repr_html_(self) -> str:

@@ -142,7 +142,7 @@ class Brownian(Gaussian):
         assert isinstance(message, GaussianMessages)
         variance = message.spread + distance[:, None] + (self.noise if observed else 0.0)
         mean = self.unwhiten(message.mean + message.center)
-        return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
+        return Predictions.from_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
 
     def _max_rows_in_blocks(self, X: FloatArray) -> int:
         return MAX_EXACT_ROWS_IN_SPACE if X.shape[1] > MAX_FAST_COLUMNS else sys.maxsize
@@ -182,8 +182,8 @@ def _fit(process: Brownian, trees: WeightedTrees, hold_noise: bool) -> Brownian:
         )
         return sums.log_density(best.variance) + best._log_prior(prior), best
 
-    given = Contrasts.from_trees(trees, prior, heights, process.noise).log_density(process.variance)
-    candidates = [(given + process._log_prior(prior), process), best_at(process.noise)]
+    log_density = Contrasts.from_trees(trees, prior, heights, process.noise).log_density(process.variance)
+    candidates = [(log_density + process._log_prior(prior), process), best_at(process.noise)]
     if process.noise.ndim and not hold_noise:
         pooled = _fit(Brownian(process.variance, process.noise.mean()), trees, hold_noise)
         for start in (candidates[-1][1], pooled):

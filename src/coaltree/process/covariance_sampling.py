@@ -91,9 +91,9 @@ class CovariancePrior:
         )
         self.strength = math.exp(log_strength)
         rates = 1 / self.expected + 0.5 * self.strength * precisions
-        drawn = rng.standard_gamma(1 + 0.5 * self.freedom, len(rates)) / rates
-        possible = (drawn > SCALE_RANGE[0] * self.expected) & (drawn < SCALE_RANGE[1] * self.expected)
-        self.scales = np.where(possible, drawn, self.scales)
+        scales = rng.standard_gamma(1 + 0.5 * self.freedom, len(rates)) / rates
+        possible = (scales > SCALE_RANGE[0] * self.expected) & (scales < SCALE_RANGE[1] * self.expected)
+        self.scales = np.where(possible, scales, self.scales)
 
 
 def _log_multigamma(a: float, width: int) -> float:
@@ -139,7 +139,7 @@ class CovarianceSampler(ParameterSampler[Gaussian]):
         self._middle, self._spread = column_moments(X)
         super().__init__(np.ascontiguousarray(np.where(missing, self._middle, X)))
         self._first = np.concatenate([[0], np.cumsum(missing.sum(axis=1))]).astype(np.intp)
-        self._rows, self._missing = (np.ascontiguousarray(own) for own in np.nonzero(missing))
+        self._rows, self._missing = (np.ascontiguousarray(indices) for indices in np.nonzero(missing))
         self._moves_noise = not hold_noise
         self.diffusion, self.noise = CovariancePrior(self._spread), CovariancePrior(NOISE_SHARE * self._spread)
 
@@ -149,16 +149,16 @@ class CovarianceSampler(ParameterSampler[Gaussian]):
 
     def state(self) -> FloatArray:
         """Return the cells as last drawn, and strengths and scales of the priors."""
-        own = [np.append(prior.scales, prior.strength) for prior in (self.diffusion, self.noise)]
-        return np.concatenate([self.missing_cells(), *own])
+        priors = [np.append(prior.scales, prior.strength) for prior in (self.diffusion, self.noise)]
+        return np.concatenate([self.missing_cells(), *priors])
 
     def restore(self, state: FloatArray) -> None:
         """Continue from a state."""
         width, n_missing = self.table.shape[1], len(self._missing)
         self.table[self._rows, self._missing] = state[:n_missing]
         for k, prior in enumerate((self.diffusion, self.noise)):
-            own = state[n_missing + k * (width + 1) :][: width + 1]
-            prior.scales, prior.strength = own[:-1].copy(), float(own[-1])
+            values = state[n_missing + k * (width + 1) :][: width + 1]
+            prior.scales, prior.strength = values[:-1].copy(), float(values[-1])
 
     def initial_process(self, process: Gaussian) -> Gaussian:
         """Return the process with a mean for each column."""

@@ -257,7 +257,9 @@ class Gaussian(Process):
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
         """Return names of the constructor's arguments, with the columns of those that differ between columns."""
         return [
-            name for own, value in self._arguments().items() for name in indexed_names(own, np.ndim(value), columns)
+            name
+            for parameter, value in self._arguments().items()
+            for name in indexed_names(parameter, np.ndim(value), columns)
         ]
 
     def parameter_values(self) -> FloatArray:
@@ -375,10 +377,10 @@ class GaussianSampler(ParameterSampler[AnyGaussian]):
         rng: np.random.Generator,
     ) -> FloatArray:
         """Draw the noise of each column in turn; given all other parameters, columns are independent."""
-        drawn = []
+        noises = []
         for d, noise in enumerate(process.noise):
             density = column_log_density(
                 d, process.variance, self._weighted_trees(tree), self._prior, [heights], equilibrium
             )
-            drawn.append(positive_slice_step(density, float(noise), NOISE_RANGE, rng))
-        return np.array(drawn)
+            noises.append(positive_slice_step(density, float(noise), NOISE_RANGE, rng))
+        return np.array(noises)

@@ -336,11 +336,11 @@ class Contrasts(NamedTuple):
         checked_noise = check_noise(noise)
         counts, logs = np.zeros(n_columns), np.zeros(n_columns)
         scaled, means, variances = [], [], []
-        for tree, own, weight in zip(trees.trees, heights, trees.weights, strict=True):
+        for tree, tree_heights, weight in zip(trees.trees, heights, trees.weights, strict=True):
             gaps, spans = np.empty((n - 1, n_columns)), np.empty((n - 1, n_columns))
             forest = make_forest([diffusion_columns(X, np.zeros(n_columns), checked_noise)], n)
             slot = np.arange(tree.n_nodes)
-            contrasts(forest, tree.children, own, slot, gaps, spans)
+            contrasts(forest, tree.children, tree_heights, slot, gaps, spans)
             root = read_messages(forest, slot[-1:])[0]
             assert isinstance(root, GaussianMessages)
             missing = np.isnan(spans)
@@ -412,17 +412,17 @@ def column_log_density(
     equilibrium : Equilibrium, optional
         Of a stationary process.
     """
-    own_variance = column_deviations(variance, len(prior.spread))[d] ** 2
-    own_trees = trees.select_columns([d])
+    column_variance = column_deviations(variance, len(prior.spread))[d] ** 2
+    column_trees = trees.select_columns([d])
     column_prior = prior._replace(spread=prior.spread[[d]], middle=prior.middle[[d]], rounding=prior.rounding[[d]])
 
     def log_density(noise: float) -> float:
-        if own_variance < (1 - 1e-9) * column_prior.least_variance(noise)[0]:
+        if column_variance < (1 - 1e-9) * column_prior.least_variance(noise)[0]:
             return -math.inf
-        sums = Contrasts.from_trees(own_trees, column_prior, heights, noise)
+        sums = Contrasts.from_trees(column_trees, column_prior, heights, noise)
         if equilibrium is not None:
             sums = sums.to_equilibrium(equilibrium.remaining).with_roots(equilibrium.mean[[d]])
-        return sums.log_density(np.asarray(own_variance)) + noise_log_prior(noise)
+        return sums.log_density(np.asarray(column_variance)) + noise_log_prior(noise)
 
     return log_density
 
@@ -462,7 +462,7 @@ def maximize_positive(function: Callable[[float], float], start: float, allowed:
         trials = np.linspace(low, high, 12)
         best = int(np.argmax([function(math.exp(x)) for x in trials]))
         low, high = trials[max(best - 1, 0)], trials[min(best + 1, len(trials) - 1)]
-    found = minimize_scalar(
+    result = minimize_scalar(
         lambda x: -function(math.exp(x)), bounds=(low, high), method="bounded", options={"xatol": 0.01, "maxiter": 25}
     )
-    return math.exp(found.x)
+    return math.exp(result.x)

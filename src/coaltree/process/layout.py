@@ -128,8 +128,8 @@ def make_forest(columns: Sequence[Columns], capacity: int, scan: bool = False, p
     patterns : bool, default True
         Whether equal columns with states may be one site; if not, each column has its own.
     """
-    real = _RealColumns.of(columns)
-    sites = _Sites.of([part for part in columns if isinstance(part, SiteColumns)], patterns)
+    real = _RealColumns.from_columns(columns)
+    sites = _Sites.from_columns([part for part in columns if isinstance(part, SiteColumns)], patterns)
     mean, spread, least = real.messages(capacity)
     state = sites.messages(capacity)
     growth = np.ones((capacity, len(sites.order) if scan else 0))
@@ -165,7 +165,7 @@ class _RealColumns:
     complete: bool
 
     @classmethod
-    def of(cls, columns: Sequence[Columns]) -> _RealColumns:
+    def from_columns(cls, columns: Sequence[Columns]) -> _RealColumns:
         declared = [part for part in columns if isinstance(part, GaussianColumns)]
         brownian = [part for part in declared if part.rate == 0]
         stationary = [part for part in declared if part.rate > 0]
@@ -181,14 +181,14 @@ class _RealColumns:
         mean = np.zeros((capacity, self.starts[-1]))
         spread = np.zeros((capacity, 1 if self.complete else self.starts[-1]))
         least = np.full(capacity, np.inf)
-        for own, (first, last) in zip(self.brownian + self.stationary, pairwise(self.starts), strict=True):
-            n = len(own.mean)
-            mean[:n, first:last] = own.mean
-            spread[:n, first : first + 1 if self.complete else last] = own.spread
-            smallest = own.spread.min(axis=1)
-            if own.rate > 0:
+        for part, (first, last) in zip(self.brownian + self.stationary, pairwise(self.starts), strict=True):
+            n = len(part.mean)
+            mean[:n, first:last] = part.mean
+            spread[:n, first : first + 1 if self.complete else last] = part.spread
+            smallest = part.spread.min(axis=1)
+            if part.rate > 0:
                 with np.errstate(divide="ignore"):
-                    smallest = -np.log1p(-smallest) / own.rate
+                    smallest = -np.log1p(-smallest) / part.rate
             least[:n] = np.minimum(least[:n], smallest)
         return mean, spread, least
 
@@ -204,10 +204,10 @@ class _RealColumns:
             )
 
 
-def _weight_of(own: Columns) -> FloatArray:
+def _weight_of(columns: Columns) -> FloatArray:
     """Return the weights of declared columns."""
-    n_columns = own.mean.shape[1] if isinstance(own, GaussianColumns) else len(own.equilibrium)
-    return np.ones(n_columns) if own.weight is None else own.weight
+    n_columns = columns.mean.shape[1] if isinstance(columns, GaussianColumns) else len(columns.equilibrium)
+    return np.ones(n_columns) if columns.weight is None else columns.weight
 
 
 def _find_patterns(declared: list[SiteColumns], start: IntArray, q: FloatArray, rate: FloatArray) -> IntArray:
@@ -230,11 +230,11 @@ def _find_patterns(declared: list[SiteColumns], start: IntArray, q: FloatArray, 
             same[:, k] = _equal(table, hashes, states[:, k - 1], states[:, k])
         first = np.maximum.accumulate(np.where(same, 0, np.arange(states.shape[1])), axis=1)
         lump[states] = np.take_along_axis(states, first, axis=1)
-    own_states = np.flatnonzero(lump == np.arange(len(q)))
+    distinct_states = np.flatnonzero(lump == np.arange(len(q)))
     total = np.bincount(lump, weights=q, minlength=len(q))
     pattern = np.arange(len(q))
-    for columns, places in _same_widths(np.searchsorted(own_states, start)):
-        states = own_states[places]
+    for columns, places in _same_widths(np.searchsorted(distinct_states, start)):
+        states = distinct_states[places]
         order = np.lexsort((hashes[states], total[states]), axis=1)
         states = np.take_along_axis(states, order, axis=1)
         keys = np.hstack([rate[columns, None].view(np.uint64), total[states].view(np.uint64), hashes[states]])
@@ -296,7 +296,7 @@ class _Sites:
     weight: FloatArray  # (sites,)
 
     @classmethod
-    def of(cls, declared: list[SiteColumns], patterns: bool) -> _Sites:
+    def from_columns(cls, declared: list[SiteColumns], patterns: bool) -> _Sites:
         if not declared:
             return _NO_SITES
         equilibria = [q for part in declared for q in part.equilibrium]
@@ -305,27 +305,27 @@ class _Sites:
         rate = np.concatenate([np.zeros(0), *(part.rate for part in declared)])
         weight = np.concatenate([np.zeros(0), *map(_weight_of, declared)])
         state = np.arange(len(q))  # the state that represents each state
-        found: IntArray | None = None
+        pattern_states: IntArray | None = None
         if patterns and len(q):
-            found = _find_patterns(declared, start, q, rate)
-            if np.count_nonzero(found == state) <= MAX_PATTERNS * len(q):
-                state = found
+            pattern_states = _find_patterns(declared, start, q, rate)
+            if np.count_nonzero(pattern_states == state) <= MAX_PATTERNS * len(q):
+                state = pattern_states
         column = np.repeat(np.arange(len(rate)), np.diff(start))  # of each state
         share = np.ones(len(q))
-        if state is found:
+        if state is pattern_states:
             _, lump = np.unique(column * len(q) + state, return_inverse=True)  # groups of states of one column
             share = q / np.bincount(lump, weights=q)[lump]
-        own_states = np.flatnonzero(state == np.arange(len(q)))
-        counts = np.bincount(column[own_states], minlength=len(rate))
-        own_start = np.searchsorted(own_states, start)
-        own_columns = np.flatnonzero(counts)
-        order = own_columns[np.argsort(-counts[own_columns], kind="stable")].astype(np.intp)
+        distinct_states = np.flatnonzero(state == np.arange(len(q)))
+        counts = np.bincount(column[distinct_states], minlength=len(rate))
+        distinct_start = np.searchsorted(distinct_states, start)
+        distinct_columns = np.flatnonzero(counts)
+        order = distinct_columns[np.argsort(-counts[distinct_columns], kind="stable")].astype(np.intp)
         ranks = [order[counts[order] > rank] for rank in range(int(counts.max(initial=0)))]
         in_order = np.concatenate(
-            [np.zeros(0, np.intp), *(own_start[sites] + rank for rank, sites in enumerate(ranks))]
+            [np.zeros(0, np.intp), *(distinct_start[sites] + rank for rank, sites in enumerate(ranks))]
         )
         places = np.empty(len(q), dtype=np.intp)
-        places[own_states[in_order]] = np.arange(len(in_order))
+        places[distinct_states[in_order]] = np.arange(len(in_order))
         site_of = np.empty(len(rate), dtype=np.intp)
         site_of[order] = np.arange(len(order))
         site_of = site_of[column[state[start[:-1]]]]
@@ -351,11 +351,11 @@ class _Sites:
         if not self.declared:
             return np.zeros((capacity, 0))
         state, root_q = np.zeros((capacity, self.rank[-1])), self.root_q
-        own_states = np.unique(self.places, return_index=True)[1]  # of the first column of each site
+        first_states = np.unique(self.places, return_index=True)[1]  # of the first column of each site
         first = 0
         for part in self.declared:
             last = first + part.message.shape[1]
-            for k in own_states[(own_states >= first) & (own_states < last)].tolist():
+            for k in first_states[(first_states >= first) & (first_states < last)].tolist():
                 # state by state: no second table in memory
                 state[: len(part.message), self.places[k]] = part.message[:, k - first] * root_q[self.places[k]]
             first = last
@@ -366,9 +366,9 @@ class _Sites:
         first = 0
         for part in self.declared:
             start = np.cumsum([0, *(len(q) for q in part.equilibrium)]).astype(np.intp)
-            here = slice(first, first + int(start[-1]))
-            yield _Part(self.places[here], np.zeros(0), start, self.q[here], part.rate, self.share[here])
-            first = here.stop
+            states = slice(first, first + int(start[-1]))
+            yield _Part(self.places[states], np.zeros(0), start, self.q[states], part.rate, self.share[states])
+            first = states.stop
 
 
 def _no_sites() -> _Sites:
@@ -381,14 +381,14 @@ _NO_SITES = _no_sites()  # made once, because chains over tables of numbers ofte
 
 def read_messages(forest: Forest, slots: IntArray | slice) -> Messages:
     """Return the messages in some slots of a forest, separately for each declaration."""
-    found: Messages = []
+    messages: Messages = []
     mean, spread, state, root_q = map(np.asarray, (forest.mean, forest.spread, forest.state, forest.root_q))
     for part in forest.layout.parts:
         if len(part.q):
             ratios = state[slots][:, part.at] / root_q[part.at]
-            found.append(SiteMessages(ratios, part.start, part.q, part.rate))
+            messages.append(SiteMessages(ratios, part.start, part.q, part.rate))
         else:
             means = mean[slots, part.at]
             spreads = spread[slots] if forest.complete else spread[slots, part.at]
-            found.append(GaussianMessages(means, np.broadcast_to(spreads, means.shape), part.center))
-    return found
+            messages.append(GaussianMessages(means, np.broadcast_to(spreads, means.shape), part.center))
+    return messages

@@ -102,15 +102,15 @@ class Beliefs:
             With a row for each point.
         """
         try:
-            given, at_heights = (np.asarray(values, dtype=np.float64).ravel() for values in (nodes, heights))
-            integral = bool(np.all(given == np.floor(given)))
+            node_numbers, at_heights = (np.asarray(values, dtype=np.float64).ravel() for values in (nodes, heights))
+            integral = bool(np.all(node_numbers == np.floor(node_numbers)))
         except (TypeError, ValueError):
             integral = False
         if not integral:
             raise InputError(
                 f"nodes are {quote(nodes)} and heights {quote(heights)}; they must be whole numbers and numbers."
             )
-        at_nodes = given.astype(np.intp)
+        at_nodes = node_numbers.astype(np.intp)
         self._check_points(at_nodes, at_heights)
         return Predictions.stack(list(self._blocks(at_nodes, at_heights, np.zeros(len(at_nodes)), False)))
 

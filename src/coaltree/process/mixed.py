@@ -43,9 +43,9 @@ class Mixed(Process):
     kind = "mixed"
 
     def __init__(self, *parts: tuple[Process, ArrayLike] | list[tuple[Process, ArrayLike]]) -> None:
-        given = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else parts
+        processes = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else parts
         checked = []
-        for part in given:
+        for part in processes:
             if not (isinstance(part, Sequence) and len(part) == 2 and isinstance(part[0], Process)):
                 raise InputError(
                     f"Mixed takes pairs (process, columns), for example (Brownian(), [0, 1]); it got {quote(part)}."
@@ -136,8 +136,8 @@ class Mixed(Process):
         """Return every part with independent columns."""
         white, total, parts = X.copy(), 0.0, []
         for process, columns in self.parts:
-            own, white[:, columns], log_jacobian = process.decorrelate(X[:, columns])
-            parts.append((own, columns))
+            resolved, white[:, columns], log_jacobian = process.decorrelate(X[:, columns])
+            parts.append((resolved, columns))
             total += log_jacobian
         return type(self)(*parts), white, total
 
@@ -188,8 +188,8 @@ class Mixed(Process):
 
     def unseen_columns(self, X: FloatArray) -> UnseenColumns | None:
         """Return those of all parts."""
-        found = (process.unseen_columns(X[:, columns]) for process, columns in self.parts)
-        return UnseenColumns.join([unseen for unseen in found if unseen is not None])
+        parts = (process.unseen_columns(X[:, columns]) for process, columns in self.parts)
+        return UnseenColumns.join([unseen for unseen in parts if unseen is not None])
 
     def parameter_names(self, columns: Sequence[int]) -> list[str]:
         """Return the names of all parts; a name that several parts have gets their columns added."""
@@ -319,9 +319,9 @@ class MixedSampler(ParameterSampler[Mixed]):
 
     def draw(self, process: Mixed, tree: Tree, rng: np.random.Generator) -> Mixed:
         """Draw the parameters of all parts."""
-        drawn = self._join([sampler.draw(part, tree, rng) for sampler, part in self._pairs(process)])
+        mixed = self._join([sampler.draw(part, tree, rng) for sampler, part in self._pairs(process)])
         self._update_table()
-        return drawn
+        return mixed
 
     def log_prior(self, process: Mixed) -> float:
         """Return the sum over the parts."""

@@ -210,7 +210,7 @@ class Multinomial(Process):
         start = np.concatenate([[0], np.cumsum([len(q) for q in self.equilibrium])]).astype(np.intp)
         q, noise = np.concatenate(self.equilibrium), np.broadcast_to(self.noise, n_columns)
         message = np.ones((len(X), start[-1]))
-        counts, sets = np.diff(start), SetCells.of(X, self.equilibrium)
+        counts, sets = np.diff(start), SetCells.from_codes(X, self.equilibrium)
         observed = sets.without_flat(~np.isnan(X))
         np.copyto(message, np.repeat(noise, counts), where=np.repeat(observed, counts, axis=1))
         rows, columns = np.nonzero(X >= 0)
@@ -225,7 +225,7 @@ class Multinomial(Process):
         assert self.equilibrium is not None, "leaf_log_likelihoods is called on a resolved process"
         start = np.cumsum([0, *map(len, self.equilibrium)]).astype(np.intp)
         columns, rows = np.nonzero(X.T >= 0)
-        logs, q, sets = np.zeros(X.T.shape), np.concatenate(self.equilibrium), SetCells.of(X, self.equilibrium)
+        logs, q, sets = np.zeros(X.T.shape), np.concatenate(self.equilibrium), SetCells.from_codes(X, self.equilibrium)
         logs[columns, rows] = np.log(q)[start[columns] + X[rows, columns].astype(np.intp)]
         logs[sets.columns, sets.rows] = np.log(sets.shares(q))
         return np.asarray(logs.sum(axis=0))
@@ -276,9 +276,9 @@ class Multinomial(Process):
         states = np.empty((tree.n_nodes, len(self.equilibrium)))
         for d, q in enumerate(self.equilibrium):
             states[:, d] = rng.choice(len(q), size=tree.n_nodes, p=q)
-        kept = rng.random((tree.n_nodes - 1, len(self.equilibrium))) < np.exp(-lengths[:, None] * rates)
+        unchanged = rng.random((tree.n_nodes - 1, len(self.equilibrium))) < np.exp(-lengths[:, None] * rates)
         for node in range(tree.n_nodes - 2, -1, -1):
-            states[node] = np.where(kept[node], states[parents[node]], states[node])
+            states[node] = np.where(unchanged[node], states[parents[node]], states[node])
         return self._observe(states[: tree.n_leaves], rng)
 
     def _select_columns(self, columns: IntArray) -> Self:
@@ -303,11 +303,11 @@ class Multinomial(Process):
         if not wrong:
             return
         named = [quote(names[d]) if names else str(d) for d in wrong[:MAX_NAMED]]
-        more = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
+        suffix = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
         shown = "the same state in all their known cells" if self.ascertainment == "variable" else "only state 0"
         raise InputError(
-            f"{len(wrong)} column(s) show {shown}: {', '.join(named)}{more}. ascertainment={self.ascertainment!r} says that such "
-            "columns were not recorded. Leave them out, or, if they were recorded, use ascertainment=None."
+            f"{len(wrong)} column(s) show {shown}: {', '.join(named)}{suffix}. ascertainment={self.ascertainment!r} says that "
+            "such columns were not recorded. Leave them out, or, if they were recorded, use ascertainment=None."
         )
 
     def without_ascertainment(self) -> Self:
@@ -316,7 +316,7 @@ class Multinomial(Process):
 
     def unseen_columns(self, X: FloatArray) -> UnseenColumns | None:
         """Return the columns that `ascertainment` excludes."""
-        return None if self.ascertainment is None else Unseen.of(self, X).columns
+        return None if self.ascertainment is None else Unseen.from_table(self, X).columns
 
     def _observe(self, states: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return observations of the states of leaves, columns last: noise redraws some from the equilibrium."""
@@ -363,14 +363,14 @@ class Multinomial(Process):
             likelihood[column, place] = message.message[node]
             chances = np.broadcast_to(prior * likelihood, (size, *prior.shape))
             if node < tree.n_nodes - 1:
-                kept = np.exp(-message.rate * tree.branch_lengths[node])
+                survival = np.exp(-message.rate * tree.branch_lengths[node])
                 above = states[tree.parents[node]]
-                chances = (1 - kept)[:, None] * chances
+                chances = (1 - survival)[:, None] * chances
                 at_parent = np.take_along_axis(np.broadcast_to(likelihood, chances.shape), above[..., None], axis=2)
                 np.put_along_axis(
                     chances,
                     above[..., None],
-                    np.take_along_axis(chances, above[..., None], axis=2) + kept[:, None] * at_parent,
+                    np.take_along_axis(chances, above[..., None], axis=2) + survival[:, None] * at_parent,
                     axis=2,
                 )
             cumulative = np.cumsum(chances, axis=2)
@@ -394,24 +394,26 @@ class Multinomial(Process):
         members = message > (1 - SET_TOLERANCE) * largest
         sizes = np.add.reduceat(members, first, axis=1, dtype=np.intp)
         for row, d in np.argwhere((sizes > 1) & (sizes < np.diff(messages.start))).tolist():
-            here = slice(messages.start[d], messages.start[d + 1])
-            states_of_set = np.flatnonzero(members[row, here])
-            chances = noise[d] * messages.q[here][states_of_set] + (1 - noise[d]) * (
+            column_states = slice(messages.start[d], messages.start[d + 1])
+            states_of_set = np.flatnonzero(members[row, column_states])
+            chances = noise[d] * messages.q[column_states][states_of_set] + (1 - noise[d]) * (
                 states[:, row, d, None] == states_of_set
             )
             chances = np.cumsum(np.where(chances.sum(axis=1, keepdims=True) > 0, chances, 1.0), axis=1)
-            drawn = (chances <= rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
-            shown[:, row, d] = states_of_set[np.minimum(drawn, len(states_of_set) - 1)]
+            ranks = (chances <= rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
+            shown[:, row, d] = states_of_set[np.minimum(ranks, len(states_of_set) - 1)]
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of states, with the equilibrium as prior."""
         message = messages[0]
         assert isinstance(message, SiteMessages)
-        kept = np.exp(-distance[:, None] * message.rate)
+        survival = np.exp(-distance[:, None] * message.rate)
         if observed:
-            kept = kept * (1 - self.noise)
-        kept = np.repeat(kept, np.diff(message.start), axis=1)
-        return Predictions.of_categorical(message.start, kept * (message.message * message.q) + (1 - kept) * message.q)
+            survival = survival * (1 - self.noise)
+        survival = np.repeat(survival, np.diff(message.start), axis=1)
+        return Predictions.from_categorical(
+            message.start, survival * (message.message * message.q) + (1 - survival) * message.q
+        )
 
     def check_columns(self, n_states: Sequence[int]) -> None:
         """Raise unless all columns are categorical, with as many states as the equilibria have."""
@@ -531,8 +533,10 @@ def _project(points: NDArray[np.float32]) -> NDArray[np.float32]:
         return points
     signs = np.random.default_rng(n_states).choice([-1.0, 1.0], size=(n_states, MAX_COORDINATES)).astype(np.float32)
     projected = np.zeros((MAX_COORDINATES, points.shape[1]), dtype=np.float32)
-    for own, state in zip(signs / np.float32(math.sqrt(MAX_COORDINATES)), points, strict=True):
-        for coordinate, sign in zip(projected, own, strict=True):  # not `@`, whose rounding depends on a point's index
+    for state_signs, state in zip(signs / np.float32(math.sqrt(MAX_COORDINATES)), points, strict=True):
+        for coordinate, sign in zip(
+            projected, state_signs, strict=True
+        ):  # not `@`, whose rounding depends on a point's index
             coordinate += sign * state
     return projected
 
@@ -563,7 +567,7 @@ class SetCells(NamedTuple):
     flat: tuple[IntArray, IntArray]  # rows and columns of cells that may be any state
 
     @classmethod
-    def of(cls, X: FloatArray, equilibrium: Sequence[FloatArray]) -> SetCells:
+    def from_codes(cls, X: FloatArray, equilibrium: Sequence[FloatArray]) -> SetCells:
         """Find the sets among the cells of a table."""
         rows, columns = np.nonzero(X < 0)
         counts = np.array([len(q) for q in equilibrium], dtype=np.intp)
@@ -615,10 +619,10 @@ class Unseen(NamedTuple):
     group_of: IntArray  # (columns of the table,)
     state_of: IntArray  # (states of the table,), among the states of all groups
     unseen_state_of: IntArray  # (states of the unseen columns,), likewise
-    own_state: IntArray  # (unseen columns,), the state that rows show, among the states of all groups
+    shown_state: IntArray  # (unseen columns,), the state that rows show, among the states of all groups
 
     @classmethod
-    def of(cls, process: Multinomial, X: FloatArray) -> Unseen:
+    def from_table(cls, process: Multinomial, X: FloatArray) -> Unseen:
         """Find the groups of columns that are recorded under the same conditions."""
         assert process.equilibrium is not None
         known, n_columns = np.asfortranarray(X >= 0), X.shape[1]
@@ -655,38 +659,38 @@ class Unseen(NamedTuple):
         )
         return cls(columns, plain, unseen_X, group_of, numbered(group_of), numbered(group), starts[group] + shown)
 
-    def add_to(self, found: Redraws, trees: WeightedTrees) -> None:
+    def add_to(self, redraws: Redraws, trees: WeightedTrees) -> None:
         """Add the expected mutations of all unrecorded columns to those of the columns of the table."""
-        group, n_groups, n_edges = self.columns.group, len(self.columns.n_recorded), len(found.lengths)
+        group, n_groups, n_edges = self.columns.group, len(self.columns.n_recorded), len(redraws.lengths)
         n_edges //= len(trees.trees)
         known = self.columns.observed.sum(axis=0)
         for k, (tree, weight) in enumerate(zip(trees.trees, trees.weights, strict=True)):
             odds = self.columns.odds(tree.children, tree.heights)
             expected = expect_redraws(self.process, WeightedTrees([tree], np.ones(1), self.X))
             edges = slice(k * n_edges, (k + 1) * n_edges)
-            for into, values in ((found.redraws, expected.redraws), (found.stays, expected.stays)):
+            for into, values in ((redraws.redraws, expected.redraws), (redraws.stays, expected.stays)):
                 total = np.zeros((n_groups, n_edges))
                 np.add.at(total, group, odds[:, None] * values)
                 into[:, edges] += total[self.group_of]
             by_state = np.repeat(odds, [len(q) for q in self.process.equilibrium or ()]) * expected.draws
             n_states = 1 + int(self.unseen_state_of.max())
-            found.draws[:] += weight * np.bincount(self.unseen_state_of, by_state, n_states)[self.state_of]
-            for cells, per_column in ((found.noise_draws, expected.noise_draws), (found.unseen_cells, known)):
+            redraws.draws[:] += weight * np.bincount(self.unseen_state_of, by_state, n_states)[self.state_of]
+            for cells, per_column in ((redraws.noise_draws, expected.noise_draws), (redraws.unseen_cells, known)):
                 cells[:] += weight * np.bincount(group, odds * per_column, n_groups)[self.group_of]
 
 
 def _fit(process: Multinomial, trees: WeightedTrees, hold_noise: bool) -> Multinomial:
     moves_noise = not hold_noise and bool(process.noise.any())
     for _ in range(EM_STEPS):
-        found = expect_redraws(process, trees)
-        rates = _best_rates(process, found)
-        equilibria = _best_equilibria(process, found)
+        redraws = expect_redraws(process, trees)
+        rates = _best_rates(process, redraws)
+        equilibria = _best_equilibria(process, redraws)
         assert process.equilibrium is not None
         change = max(
             float(np.max(np.abs(np.log(rates / process.rate)))),
             max(float(np.max(np.abs(new - old))) for new, old in zip(equilibria, process.equilibrium, strict=True)),
         )
-        noises = _best_noise(process, found, trees.X) if moves_noise else process.noise
+        noises = _best_noise(process, redraws, trees.X) if moves_noise else process.noise
         change = max(change, float(np.max(np.abs(noises - process.noise))))
         process = process.replace(rate=rates, equilibrium=equilibria, noise=noises)
         if process.ascertainment is not None:
@@ -745,15 +749,15 @@ def expect_redraws(process: Multinomial, trees: WeightedTrees) -> Redraws:
             for d, first in enumerate(layout.parts[0].start[:-1]):
                 rows = trees.X[:, d] >= 0
                 np.add.at(draws, first + trees.X[rows, d].astype(np.intp), weight * by_noise[rows, d])
-            sets, q = SetCells.of(trees.X, process.equilibrium), np.concatenate(process.equilibrium)
+            sets, q = SetCells.from_codes(trees.X, process.equilibrium), np.concatenate(process.equilibrium)
             by_share = by_noise[sets.rows, sets.columns] / sets.shares(q)
             np.add.at(draws, sets.state, weight * q[sets.state] * by_share[sets.cell])
     weights = np.repeat(trees.weights, n_edges)
     redraws = shares.reshape(n_columns, -1)
-    found = Redraws(lengths.ravel(), weights, redraws, 1 - redraws, draws, noise_draws, np.zeros(n_columns))
+    expected = Redraws(lengths.ravel(), weights, redraws, 1 - redraws, draws, noise_draws, np.zeros(n_columns))
     if process.ascertainment is not None:
-        Unseen.of(process, trees.X).add_to(found, trees)
-    return found
+        Unseen.from_table(process, trees.X).add_to(expected, trees)
+    return expected
 
 
 def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> FloatArray:
@@ -773,7 +777,7 @@ def _noise_chances(process: Multinomial, beliefs: Beliefs, X: FloatArray) -> Flo
         belief = leaves.probability[rows, leaves.start[d] + codes]
         # a leaf in another state shows the observed one only by noise
         chances[rows, d] = (1 - belief) + belief * noise * q[codes] / (noise * q[codes] + 1 - noise)
-    sets = SetCells.of(X, process.equilibrium)
+    sets = SetCells.from_codes(X, process.equilibrium)
     at, noise, share = (sets.rows, sets.columns), noises[sets.columns], sets.shares(np.concatenate(process.equilibrium))
     belief = np.bincount(
         sets.cell, weights=leaves.probability[sets.rows[sets.cell], sets.state], minlength=len(sets.rows)
@@ -800,19 +804,21 @@ def gradients(process: Multinomial, tree: Tree, X: ArrayLike) -> tuple[FloatArra
     matrix = as_matrix(X)
     resolved = process.resolve(matrix)
     assert resolved.equilibrium is not None
-    found = expect_redraws(resolved, WeightedTrees([tree], np.ones(1), matrix))
-    x = np.broadcast_to(resolved.rate, matrix.shape[1])[:, None] * found.lengths
+    expected = expect_redraws(resolved, WeightedTrees([tree], np.ones(1), matrix))
+    x = np.broadcast_to(resolved.rate, matrix.shape[1])[:, None] * expected.lengths
     with np.errstate(divide="ignore", invalid="ignore"):
-        gained = np.where(x > 0, found.redraws / np.expm1(x), 0.0)
-    by_rate = np.sum(found.lengths * (gained - found.stays), axis=1)
+        gained = np.where(x > 0, expected.redraws / np.expm1(x), 0.0)
+    by_rate = np.sum(expected.lengths * (gained - expected.stays), axis=1)
     ends = np.cumsum([len(q) for q in resolved.equilibrium])[:-1]
-    return by_rate, [own / q for own, q in zip(np.split(found.draws, ends), resolved.equilibrium, strict=True)]
+    return by_rate, [
+        column_draws / q for column_draws, q in zip(np.split(expected.draws, ends), resolved.equilibrium, strict=True)
+    ]
 
 
-def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
+def _best_rates(process: Multinomial, redraws: Redraws) -> FloatArray:
     """Maximise ``sum of redraws log(1 - exp(-rate length)) - (1 - redraws) rate length`` and the prior, concave: eq. (11.2)."""
-    real = found.lengths > 0
-    lengths, weights, shares, stays = (array[..., real] for array in found[:4])
+    real = redraws.lengths > 0
+    lengths, weights, shares, stays = (array[..., real] for array in redraws[:4])
     pooled = process.rate.ndim == 0
     rate = np.array(np.broadcast_to(process.rate, len(shares)))
     idle = (stays * weights) @ lengths
@@ -840,27 +846,27 @@ def _best_rates(process: Multinomial, found: Redraws) -> FloatArray:
     return rate[0] if pooled else rate
 
 
-def _best_equilibria(process: Multinomial, found: Redraws) -> list[FloatArray]:
+def _best_equilibria(process: Multinomial, redraws: Redraws) -> list[FloatArray]:
     """Return the shares of the states among all draws and one more, which is spread evenly: eq. (11.3)."""
     assert process.equilibrium is not None
     ends = np.cumsum([len(q) for q in process.equilibrium])[:-1]
-    draws = np.split(found.draws, ends)
+    draws = np.split(redraws.draws, ends)
     if process.share_equilibrium:
         draws = [np.sum(draws, axis=0)] * len(draws)
     return [(counts + 1 / len(counts)) / (counts.sum() + 1) for counts in draws]
 
 
-def _best_noise(process: Multinomial, found: Redraws, X: FloatArray) -> FloatArray:
+def _best_noise(process: Multinomial, redraws: Redraws, X: FloatArray) -> FloatArray:
     """Return the most probable noise given how many cells it has drawn: eq. (11.4)."""
     assert process.equilibrium is not None
-    observed = SetCells.of(X, process.equilibrium).without_flat(~np.isnan(X))
-    cells, drawn = observed.sum(axis=0) + found.unseen_cells, found.noise_draws
+    observed = SetCells.from_codes(X, process.equilibrium).without_flat(~np.isnan(X))
+    cells, noise_draws = observed.sum(axis=0) + redraws.unseen_cells, redraws.noise_draws
     if process.noise.ndim == 0:
-        cells, drawn = cells.sum(), drawn.sum()
+        cells, noise_draws = cells.sum(), noise_draws.sum()
     a, b = SITE_NOISE_PRIOR
     # noise that was given beyond this range may stay there
     least, most = np.minimum(process.noise, MIN_NOISE), np.maximum(process.noise, MAX_NOISE)
-    best = np.clip((a - 1 + drawn) / (a + b - 2 + cells), least, most)
+    best = np.clip((a - 1 + noise_draws) / (a + b - 2 + cells), least, most)
     return np.where(process.noise > 0, best, 0.0)  # noise of 0 stays
 
 
@@ -884,7 +890,7 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         self._share_equilibrium = process.share_equilibrium
         self._n_states = np.array([len(q) for q in process.equilibrium])
         self._start = np.concatenate([[0], np.cumsum(self._n_states)[:-1]])  # of the states of each column among all
-        self._sets = SetCells.of(X, process.equilibrium)
+        self._sets = SetCells.from_codes(X, process.equilibrium)
         self._n_observed = self._sets.without_flat(~np.isnan(X)).sum(axis=0)
         self._columns, self._rows = np.nonzero(X.T >= 0)
         self._codes = X[self._rows, self._columns].astype(np.intp)
@@ -895,21 +901,23 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         n_columns, n_nodes = self.table.shape[1], tree.n_nodes
         forest = process.forest(self.table, n_nodes, patterns=False)  # states of each column are drawn by themselves
         sites = forest.layout.sites
-        found, found_states = (
+        site_redrawn, site_states = (
             np.empty((n_columns, n_nodes), dtype=np.uint8),
             np.empty((n_columns, n_nodes), dtype=np.intp),
         )
-        draw_redraws(forest, tree.children, tree.heights, rng.random((n_columns, n_nodes))[sites], found, found_states)
-        redrawn, states = np.empty(found.shape, dtype=np.bool_), np.empty_like(found_states)
-        redrawn[sites], states[sites] = found, found_states
+        draw_redraws(
+            forest, tree.children, tree.heights, rng.random((n_columns, n_nodes))[sites], site_redrawn, site_states
+        )
+        redrawn, states = np.empty(site_redrawn.shape, dtype=np.bool_), np.empty_like(site_states)
+        redrawn[sites], states[sites] = site_redrawn, site_states
         unseen = self._draw_unseen(process, tree, rng)
         rates = _draw_rates(process.rate, redrawn[:, :-1], tree.branch_lengths, rng, unseen)
         shown = self._noise_draws(process, states[self._columns, self._rows], rng)
         drawn_states = (self._start[:, None] + states)[redrawn]
-        shown_states = (self._start[self._columns] + self._codes)[shown]
+        shshown_states = (self._start[self._columns] + self._codes)[shown]
         set_columns, set_states = self._set_draws(process, states, rng)
-        drawn = np.concatenate([drawn_states, shown_states, set_states])
-        counts = np.bincount(drawn, minlength=int(self._n_states.sum())) + unseen.draws
+        all_states = np.concatenate([drawn_states, shshown_states, set_states])
+        counts = np.bincount(all_states, minlength=int(self._n_states.sum())) + unseen.draws
         equilibria = self._draw_equilibria(process.equilibrium, counts, rng)
         noise = process.noise
         if self._moves_noise:
@@ -926,11 +934,11 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         if process.ascertainment is None:
             return none
         assert process.equilibrium is not None
-        unseen = Unseen.of(process, self.table)
+        unseen = Unseen.from_table(process, self.table)
         columns = unseen.columns
         # Every column of the table stands for its own share of those that were not recorded.
         unseen_of = np.full(1 + int(unseen.unseen_state_of.max()), -1, dtype=np.intp)
-        unseen_of[unseen.own_state] = np.arange(len(unseen.own_state))
+        unseen_of[unseen.shown_state] = np.arange(len(unseen.shown_state))
         states = np.flatnonzero(
             unseen_of[unseen.state_of] >= 0
         )  # of the table, whose constant columns are not recorded
@@ -938,10 +946,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         owner = np.repeat(np.arange(n_columns), self._n_states)[states]
         odds = columns.odds(tree.children, tree.heights)[which]
         counts = rng.poisson(rng.standard_gamma(np.ones(n_columns))[owner] * odds)
-        found = columns.draw_mutations(tree, np.repeat(which, counts), rng)
+        mutations = columns.draw_mutations(tree, np.repeat(which, counts), rng)
         state_of_copy = np.repeat(np.arange(len(states)), counts)
         events, of_state, of_others, by_noise = (
-            np.bincount(state_of_copy, weights=weights, minlength=len(states)).astype(np.intp) for weights in found
+            np.bincount(state_of_copy, weights=weights, minlength=len(states)).astype(np.intp) for weights in mutations
         )
         draws = none.draws
         np.add.at(draws, states, of_state)
@@ -971,7 +979,10 @@ class MultinomialSampler(ParameterSampler[Multinomial]):
         shares /= np.repeat(np.add.reduceat(shares, self._start), self._n_states)
         possible = np.minimum.reduceat(shares, self._start) >= MIN_DRAWN_SHARE
         columns = np.split(shares, self._start[1:])
-        return [new if own else before for new, own, before in zip(columns, possible.tolist(), old, strict=True)]
+        return [
+            new if is_possible else before
+            for new, is_possible, before in zip(columns, possible.tolist(), old, strict=True)
+        ]
 
     def _noise_draws(self, process: Multinomial, states: IntArray, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw which observed cells are draws from the equilibrium, given the states of their leaves."""
@@ -1027,16 +1038,16 @@ def _draw_rates(
     time = lengths.sum() * (1.0 + unseen.copies)
     if rate.ndim == 0:
         events, time = events.sum(), time.sum()
-    drawn = rng.standard_gamma(PRIOR_SHAPE + events) / (1 / PRIOR_SCALE + time)
-    return np.where((drawn >= RATE_RANGE[0]) & (drawn <= RATE_RANGE[1]), drawn, rate)
+    new_rate = rng.standard_gamma(PRIOR_SHAPE + events) / (1 / PRIOR_SCALE + time)
+    return np.where((new_rate >= RATE_RANGE[0]) & (new_rate <= RATE_RANGE[1]), new_rate, rate)
 
 
 def _draw_noise(noise: FloatArray, events: IntArray, cells: IntArray, rng: np.random.Generator) -> FloatArray:
     """Draw the noise given how many cells of each column it has drawn, eq. (13.8); one for all columns or one per column."""
     if noise.ndim == 0:
         events, cells = events.sum(), cells.sum()
-    drawn = rng.beta(SITE_NOISE_PRIOR[0] + events, SITE_NOISE_PRIOR[1] + cells - events)
-    return np.where((noise > 0) & (drawn > 0) & (drawn < MAX_NOISE), drawn, noise)  # noise of 0 stays
+    new_noise = rng.beta(SITE_NOISE_PRIOR[0] + events, SITE_NOISE_PRIOR[1] + cells - events)
+    return np.where((noise > 0) & (new_noise > 0) & (new_noise < MAX_NOISE), new_noise, noise)  # noise of 0 stays
 
 
 def _check_noise(noise: ArrayLike) -> FloatArray:
@@ -1068,15 +1079,15 @@ def _check_equilibrium(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[
             f"equilibrium is {quote(equilibrium)}; it must be a list with one vector of probabilities per column."
         )
     last = None
-    for d, given in enumerate(equilibrium):
-        if given is last:  # columns that share one
+    for d, column_equilibrium in enumerate(equilibrium):
+        if column_equilibrium is last:  # columns that share one
             columns.append(columns[-1])
             continue
         try:
-            q = np.array(given, dtype=np.float64)
+            q = np.array(column_equilibrium, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
-                f"The equilibrium of column {d} is {quote(given)}; it must be one probability per state."
+                f"The equilibrium of column {d} is {quote(column_equilibrium)}; it must be one probability per state."
             ) from None
         if q.ndim != 1 or q.size == 0:
             raise InputError(
@@ -1093,7 +1104,7 @@ def _check_equilibrium(equilibrium: Sequence[ArrayLike], shared: bool) -> tuple[
         q /= total
         q.setflags(write=False)
         columns.append(q)
-        last = given
+        last = column_equilibrium
     if not columns:
         raise InputError("equilibrium is empty; it must have one vector of probabilities for each column.")
     if shared and any(len(q) != len(columns[0]) or np.any(q != columns[0]) for q in columns if q is not columns[0]):

@@ -69,12 +69,14 @@ class Marginal(NamedTuple):
             widths = np.maximum(factor * ordered[:, k], MIN_WIDTH)
             density = np.exp(-0.5 * (gaps / widths) ** 2) / (math.sqrt(2 * math.pi) * widths)
             np.fill_diagonal(density, 0.0)
-            left_out = density.sum(axis=1) / (len(values) - 1)
+            left_out_density = density.sum(axis=1) / (len(values) - 1)
             share = 0.5
             for _ in range(N_WEIGHT_STEPS):  # of expectation-maximisation
-                own = share * gaussian
-                share = float(np.clip(np.mean(own / (own + (1 - share) * left_out)), *GAUSSIAN_SHARES))
-            score = float(np.log(share * gaussian + (1 - share) * left_out).sum())
+                weighted = share * gaussian
+                share = float(
+                    np.clip(np.mean(weighted / (weighted + (1 - share) * left_out_density)), *GAUSSIAN_SHARES)
+                )
+            score = float(np.log(share * gaussian + (1 - share) * left_out_density).sum())
             if score > best:
                 best, best_widths, best_share = score, widths, share
         if best_widths is None:
@@ -94,11 +96,11 @@ class Marginal(NamedTuple):
         above = (1 - share) * ndtr(-away).mean(axis=1) + share * ndtr(-knots)
         scores = np.where(below < 0.5, ndtri(below), -ndtri(above))
         # Knots that rounding puts too close for a slope are left out.
-        kept = [0]
+        indices = [0]
         for k in range(1, len(knots)):
-            if scores[k] - scores[kept[-1]] > MIN_STEP and knots[k] - knots[kept[-1]] > MIN_STEP:
-                kept.append(k)
-        return cls(middle + spread * knots[kept], scores[kept])
+            if scores[k] - scores[indices[-1]] > MIN_STEP and knots[k] - knots[indices[-1]] > MIN_STEP:
+                indices.append(k)
+        return cls(middle + spread * knots[indices], scores[indices])
 
     @classmethod
     def standardising(cls, middle: float, spread: float) -> Self:
@@ -191,13 +193,13 @@ class NormalScores:
             Number of real columns, which come first.
         """
         columns = [column[~np.isnan(column)] for column in X.T[:n_real]]
-        found = [Marginal.fit(column) for column in columns]
-        if all(marginal is None for marginal in found) or _are_linearly_dependent(X[:, :n_real]):
+        marginals = [Marginal.fit(column) for column in columns]
+        if all(marginal is None for marginal in marginals) or _are_linearly_dependent(X[:, :n_real]):
             return None
         return cls(
             tuple(
                 marginal or Marginal.standardising(float(np.mean(column)) if len(column) else 0.0, _spread(column))
-                for marginal, column in zip(found, columns, strict=True)
+                for marginal, column in zip(marginals, columns, strict=True)
             )
         )
 
@@ -227,14 +229,14 @@ class NormalScores:
         """Return means and variances of real cells whose scores are Gaussian; the last axis holds the columns."""
         made, made_variance = np.empty_like(mean), np.empty_like(variance)
         for d, (marginal, table) in enumerate(zip(self.marginals, self._moment_tables, strict=True)):
-            own, sd = mean[..., d], np.sqrt(variance[..., d])
-            found, found_sd = table.look_up(own, np.clip(sd, MIN_SD, MAX_SD))
+            score, sd = mean[..., d], np.sqrt(variance[..., d])
+            value, value_sd = table.look_up(score, np.clip(sd, MIN_SD, MAX_SD))
             # Outside the grid: the map is nearly linear over so little, or so far out.
-            outside = (sd < MIN_SD) | (sd > MAX_SD) | (np.abs(own) > MAX_MEAN)
+            outside = (sd < MIN_SD) | (sd > MAX_SD) | (np.abs(score) > MAX_MEAN)
             if outside.any():
-                found[outside] = marginal.invert(own[outside])
-                found_sd[outside] = np.exp(-marginal.log_slope(found[outside])) * sd[outside]
-            made[..., d], made_variance[..., d] = found, found_sd**2
+                value[outside] = marginal.invert(score[outside])
+                value_sd[outside] = np.exp(-marginal.log_slope(value[outside])) * sd[outside]
+            made[..., d], made_variance[..., d] = value, value_sd**2
         return made, made_variance
 
 

@@ -191,11 +191,11 @@ class OrnsteinUhlenbeck(Gaussian):
     def _child(
         self, mean: FloatArray, spread: FloatArray, above: FloatArray, length: float
     ) -> tuple[FloatArray, FloatArray]:
-        # the parent says N(kept z, fresh), the message that a is N(f z, 1 - f^2)
-        kept, fresh = math.exp(-self.rate * length), -math.expm1(-2 * self.rate * length)
+        # the parent says N(survival z, fresh), the message that a is N(f z, 1 - f^2)
+        survival, fresh = math.exp(-self.rate * length), -math.expm1(-2 * self.rate * length)
         f, free = 1 - spread, spread * (2 - spread)
         gain = fresh * f / (fresh * f**2 + free)
-        return kept * above + gain * (mean - f * kept * above), fresh * free / (fresh * f**2 + free)
+        return survival * above + gain * (mean - f * survival * above), fresh * free / (fresh * f**2 + free)
 
     def states(self, messages: Messages, distance: FloatArray, observed: bool) -> Predictions:
         """Return the distributions of states, with the equilibrium as prior."""
@@ -206,7 +206,7 @@ class OrnsteinUhlenbeck(Gaussian):
         gap = lost - (1 - lost) * np.expm1(-self.rate * distance)[:, None]
         variance = gap * (1 + f) + (self.noise if observed else 0.0)
         mean = self.unwhiten(f * message.mean)
-        return Predictions.of_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
+        return Predictions.from_real(mean, np.sqrt(variance) * self.deviations(mean.shape[1]))
 
     def resolve(self, X: FloatArray) -> Self:
         """Check that the table fits; there are no open parameters."""
@@ -266,8 +266,8 @@ def _fit(process: OrnsteinUhlenbeck, trees: WeightedTrees, hold_noise: bool) -> 
         rate = maximize_positive(lambda rate: best_at(rate, start.noise)[0], start.rate, RATE_RANGE)
         return best_at(rate, start.noise)
 
-    given = contrasts_at(process.rate, process.noise).with_roots(process.mean).log_density(process.variance)
-    candidates = [(given + process._log_prior(prior), process), best_at(process.rate, process.noise)]
+    log_density = contrasts_at(process.rate, process.noise).with_roots(process.mean).log_density(process.variance)
+    candidates = [(log_density + process._log_prior(prior), process), best_at(process.rate, process.noise)]
     if hold_noise:
         candidates.append(best_at_noise_of(process))
     elif process.noise.ndim:

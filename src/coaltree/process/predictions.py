@@ -57,13 +57,13 @@ class Predictions(NamedTuple):
     quantiles: CellQuantiles | None = None
 
     @classmethod
-    def of_real(cls, mean: FloatArray, sd: FloatArray) -> Self:
+    def from_real(cls, mean: FloatArray, sd: FloatArray) -> Self:
         """Return predictions for real columns only."""
         none = np.zeros(0, dtype=np.intp)
         return cls(np.arange(mean.shape[1]), mean, sd, none, np.zeros(1, dtype=np.intp), np.empty((len(mean), 0)))
 
     @classmethod
-    def of_categorical(cls, start: IntArray, probability: FloatArray) -> Self:
+    def from_categorical(cls, start: IntArray, probability: FloatArray) -> Self:
         """Return predictions for categorical columns only."""
         start, empty = np.asarray(start, dtype=np.intp), np.empty((len(probability), 0))
         return cls(np.zeros(0, dtype=np.intp), empty, empty, np.arange(len(start) - 1), start, probability)

@@ -28,8 +28,8 @@ from ..inference.flat_clusters import (
 from ..inference.greedy import GreedyResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
 from ..inference.results import MCMCResult
-from ..predict.placements import Placements
 from ..predict.predictor import Predictor, map_rows
+from ..predict.results import Placements
 from ..process.base import Process
 from ..process.normal_scores import NormalScores
 from ..process.predictions import Predictions
@@ -265,7 +265,7 @@ class FittedModel:
         """Draw trees with parameters for predictions, because the process for clusters overstates the noise."""
         matrix, tree, settings = self.matrix, self.tree, self.settings
         if len(matrix) == 1 or not self.encoding.informative.any():
-            return Predictor.of_trees([tree], np.ones(1), matrix, self.process, settings.n_jobs)
+            return Predictor.from_trees([tree], np.ones(1), matrix, self.process, settings.n_jobs)
         if self.uses_sample:
             return self._thin_sample()
         rows = self.prediction_rows
@@ -385,7 +385,7 @@ class FittedModel:
             placed = placed._replace(node=np.array(nodes, dtype=np.intp), nearest=leaves[placed.nearest])
         placed = placed._replace(log_density=placed.log_density + self.log_jacobian(rows.table))
         shares = self.cluster_shares(rows.matrix, client)
-        return Placements.of(placed, shares, tree, rows.table.row_names, index)
+        return Placements.from_arrays(placed, shares, tree, rows.table.row_names, index)
 
     def expected_cells(self, matrix: FloatArray, client: Any = None, quantiles: bool = False) -> Predictions:
         """Return predictions for all cells of encoded rows. Rows of the fit are recognised by their cells.

@@ -119,25 +119,25 @@ def _integrate(c, grid):
         return top, 1.0
     total = 0.0
     last = grid.count - 1
-    here = math.exp(grid.log_density[0] - top)
+    left = math.exp(grid.log_density[0] - top)
     for k in range(last):
-        there = math.exp(grid.log_density[k + 1] - top)
+        right = math.exp(grid.log_density[k + 1] - top)
         length = grid.edge[k + 1] - grid.edge[k]
         rise = grid.log_density[k + 1] - grid.log_density[k]
         grid.slope[k] = rise / length
         if abs(rise) < 1e-5:
-            grid.mass[k] = here * length * (1 + 0.5 * rise)
+            grid.mass[k] = left * length * (1 + 0.5 * rise)
         else:
-            grid.mass[k] = length * (there - here) / rise
+            grid.mass[k] = length * (right - left) / rise
         total += grid.mass[k]
-        here = there
+        left = right
     # The tail falls no faster than f does in the end, so that its weights stay bounded.
     slope = -c
     if last > 0 and grid.slope[last - 1] < 0:
         slope = max(slope, grid.slope[last - 1])
     slope = min(slope, -1e-3 * c)
     grid.slope[last] = slope
-    grid.mass[last] = here / -slope
+    grid.mass[last] = left / -slope
     return top, total + grid.mass[last]
 
 

@@ -19,8 +19,8 @@ cdef double sweep_once(
     op.Pair pair, op.Place place,
 ) noexcept nogil
 @cython.locals(
-    a=Py_ssize_t, b=Py_ssize_t, parent=Py_ssize_t, old_rung=Py_ssize_t, rung=Py_ssize_t, k=Py_ssize_t, own=double, low=double,
-    high=double, first=double, last=double, now=double, level=double, v=double, w=double, h=double,
+    a=Py_ssize_t, b=Py_ssize_t, parent=Py_ssize_t, old_rung=Py_ssize_t, rung=Py_ssize_t, k=Py_ssize_t, height=double, low=double,
+    high=double, first=double, last=double, p_low=double, level=double, v=double, w=double, h=double,
     before=double, log_density=double,
 )
 cdef double _draw_height(
@@ -32,6 +32,6 @@ cdef double _log_density(
 ) noexcept nogil
 cdef double _log_stretch(tree.History history, double w, Py_ssize_t rung) noexcept nogil
 @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, own=double, below=double, before=double, h=double)
-cdef (double, Py_ssize_t) _height_at(tree.History history, double wanted, Py_ssize_t old_rung, double at_own) noexcept nogil
-@cython.locals(k=Py_ssize_t, own=double, change=double)
+cdef (double, Py_ssize_t) _height_at(tree.History history, double length, Py_ssize_t old_rung, double length_at_height) noexcept nogil
+@cython.locals(k=Py_ssize_t, height=double, change=double)
 cdef void _move_rung(tree.History history, Py_ssize_t old_rung, Py_ssize_t rung, double h, double area) noexcept nogil

@@ -76,32 +76,32 @@ def _draw_height(forest, history, node, uniforms, sweep, draw, pair, place):
     The messages of its children and of what comes down to it are there.
     """
     a, b, parent = history.children[node, 0], history.children[node, 1], history.parent[node]
-    own, low, high, last = forest.height[node], max(forest.height[a], forest.height[b]), math.inf, 1.0
-    old_rung = tree.rung_at(history, own)
+    height, low, high, last = forest.height[node], max(forest.height[a], forest.height[b]), math.inf, 1.0
+    old_rung = tree.rung_at(history, height)
     # without the merge itself, one lineage less lives up to its height
-    at_low, at_own = tree.lineages_up_to(history, low) - low, history.area[old_rung] - own
+    at_low, length_at_height = tree.lineages_up_to(history, low) - low, history.area[old_rung] - height
     if parent == NONE:
         op.load_pair(forest, a, b, pair)
     else:
         op.load_place(forest, a, history.n_nodes + node, history.turn[node], b, place)
         high = forest.height[parent]
-        w = max(tree.lineages_up_to(history, high) - own - at_low, 0.0)
+        w = max(tree.lineages_up_to(history, high) - height - at_low, 0.0)
         last = w / (1 + w)
-    w = max(at_own - at_low, 0.0)
-    now, first = w / (1 + w), 0.0
-    before = _log_density(forest, parent, own, w, pair, place)
+    w = max(length_at_height - at_low, 0.0)
+    p_low, first = w / (1 + w), 0.0
+    before = _log_density(forest, parent, height, w, pair, place)
     level = before + _log_stretch(history, w, old_rung) + math.log(1 - uniforms[sweep, draw, 0])
     for k in range(TRIES):
         v = first + (last - first) * uniforms[sweep, draw, k + 1]
         w = v / (1 - v)
-        h, rung = _height_at(history, at_low + w, old_rung, at_own)
+        h, rung = _height_at(history, at_low + w, old_rung, length_at_height)
         if low < h < high:
             log_density = _log_density(forest, parent, h, w, pair, place)
             if log_density + _log_stretch(history, w, rung) >= level:
                 _move_rung(history, old_rung, rung, h, at_low + w + h)
                 forest.height[node] = h
                 return log_density - before
-        if v < now:
+        if v < p_low:
             first = v
         else:
             last = v
@@ -118,45 +118,45 @@ def _log_stretch(history, w, rung):
     return math.log((1 + w) * (1 + w) / (history.n - 1 - rung))
 
 
-def _height_at(history, wanted, old_rung, at_own):
-    """Return the height up to which lineages add up to a number, without the merge of a rung, and its rung if it were there."""
-    own = history.ladder[old_rung]
-    if wanted <= at_own:
+def _height_at(history, length, old_rung, length_at_height):
+    """Return the height up to which lineages add up to a length, without the merge of a rung, and the rung at that height."""
+    height = history.ladder[old_rung]
+    if length <= length_at_height:
         low, high = 0, old_rung
         while low < high:
             middle = (low + high) // 2
-            if history.area[middle] - history.ladder[middle] < wanted:
+            if history.area[middle] - history.ladder[middle] < length:
                 low = middle + 1
             else:
                 high = middle
         below = history.ladder[low - 1] if low > 0 else 0.0
         before = history.area[low - 1] - below if low > 0 else 0.0
-        return min(below + (wanted - before) / (history.n - low - 1), history.ladder[low]), low
-    wanted += own
+        return min(below + (length - before) / (history.n - low - 1), history.ladder[low]), low
+    length += height
     low, high = old_rung + 1, history.n - 1
     while low < high:
         middle = (low + high) // 2
-        if history.area[middle] < wanted:
+        if history.area[middle] < length:
             low = middle + 1
         else:
             high = middle
-    h = history.ladder[low - 1] + (wanted - history.area[low - 1]) / (history.n - low)
+    h = history.ladder[low - 1] + (length - history.area[low - 1]) / (history.n - low)
     return min(h, history.ladder[low]) if low < history.n - 1 else h, low - 1
 
 
 def _move_rung(history, old_rung, rung, h, area):
     """Let the merge of a rung be at height h, where it has another rung and lineages add up to `area`.
 
-    At a height x they add up to ``min(x, h) - min(x, own)`` more than before. The loops can be vectorised.
+    At a height x they add up to ``min(x, h) - min(x, height)`` more than before. The loops can be vectorised.
     """
-    own = history.ladder[old_rung]
-    change = h - own
+    height = history.ladder[old_rung]
+    change = h - height
     for k in range(max(old_rung, rung) + 1, history.n - 1):
         history.area[k] += change
     for k in range(old_rung, rung):
         history.ladder[k] = history.ladder[k + 1]
     for k in range(old_rung, rung):
-        history.area[k] = history.area[k + 1] + (history.ladder[k] - own)
+        history.area[k] = history.area[k + 1] + (history.ladder[k] - height)
     for k in range(old_rung, rung, -1):
         history.area[k] = history.area[k - 1] + (h - history.ladder[k - 1])
     for k in range(old_rung, rung, -1):

@@ -70,14 +70,14 @@ cdef void _set_tile(Cell cell, Py_ssize_t start, Py_ssize_t end, bint holes) noe
 cdef void _set_squares(Cell cell, Py_ssize_t a) noexcept nogil
 @cython.locals(b=Py_ssize_t, d=Py_ssize_t, x=float, gap=float, far=float, squares=float[32], shared=float[32])
 cdef void _set_squares_with_holes(Cell cell, Py_ssize_t a, Py_ssize_t start) noexcept nogil
-@cython.locals(b=Py_ssize_t, found=int)
+@cython.locals(b=Py_ssize_t, any_nearer=int)
 cdef bint _any_nearer(Cell cell, Py_ssize_t a, Py_ssize_t start) noexcept nogil
 cdef void _show(Nearest nearest, Cell cell, Py_ssize_t a, Py_ssize_t b, float distance) noexcept nogil
 @cython.locals(q=Py_ssize_t)
-cdef void _keep(Nearest nearest, Py_ssize_t own, float distance, Py_ssize_t neighbor) noexcept nogil
-@cython.locals(a=Py_ssize_t, q=Py_ssize_t, own=Py_ssize_t, nearest=Nearest)
-cpdef keep_found(
-    const Py_ssize_t[::1] members, const float[:, ::1] found, const short[:, ::1] places, float[:, ::1] distances,
+cdef void _insert_neighbor(Nearest nearest, Py_ssize_t point, float distance, Py_ssize_t neighbor) noexcept nogil
+@cython.locals(a=Py_ssize_t, q=Py_ssize_t, point=Py_ssize_t, nearest=Nearest)
+cpdef insert_neighbors(
+    const Py_ssize_t[::1] members, const float[:, ::1] squares, const short[:, ::1] places, float[:, ::1] distances,
     Py_ssize_t[:, ::1] neighbors,
 )
 @cython.locals(p=Py_ssize_t, block=Block)
@@ -85,7 +85,7 @@ cpdef least_distances(
     const float[:, ::1] points, const Py_ssize_t[::1] probes, float[::1] least, Py_ssize_t first, Py_ssize_t last
 )
 @cython.locals(start=Py_ssize_t, size=Py_ssize_t, j=Py_ssize_t, d=Py_ssize_t, x=float, gap=float, least=float, one=float, none=float)
-cdef float _least_distance(const float[:, ::1] points, Py_ssize_t own, Block block) noexcept nogil
+cdef float _least_distance(const float[:, ::1] points, Py_ssize_t point, Block block) noexcept nogil
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, d=Py_ssize_t, q=Py_ssize_t, count=Py_ssize_t, total=double)
 cpdef fill_holes(
     const float[:, ::1] points, const Py_ssize_t[:, ::1] neighbors, float[:, ::1] filled, Py_ssize_t first, Py_ssize_t last

@@ -209,46 +209,46 @@ def _set_squares_with_holes(cell, a, start):
 
 def _any_nearer(cell, a, start):
     """Return whether any point of the tile is nearer to another point than the worst entry on the list of either."""
-    found = 0
+    any_nearer = 0
     for b in range(32):
-        found |= (cell.squares[b] < cell.last[a]) | (cell.squares[b] < cell.last[start + b])
-    return found != 0
+        any_nearer |= (cell.squares[b] < cell.last[a]) | (cell.squares[b] < cell.last[start + b])
+    return any_nearer != 0
 
 
 def _show(nearest, cell, a, b, distance):
     """Offer two points of a cell to each other's lists."""
     if distance < cell.last[a]:
-        _keep(nearest, cell.members[a], distance, cell.members[b])
+        _insert_neighbor(nearest, cell.members[a], distance, cell.members[b])
         cell.last[a] = nearest.distances[cell.members[a], nearest.length - 1]
     if distance < cell.last[b]:
-        _keep(nearest, cell.members[b], distance, cell.members[a])
+        _insert_neighbor(nearest, cell.members[b], distance, cell.members[a])
         cell.last[b] = nearest.distances[cell.members[b], nearest.length - 1]
 
 
-def _keep(nearest, own, distance, neighbor):
+def _insert_neighbor(nearest, point, distance, neighbor):
     """Insert a neighbour into the list of a point, unless it is there already."""
     for q in range(nearest.length):
-        if nearest.neighbors[own, q] == neighbor:
+        if nearest.neighbors[point, q] == neighbor:
             return
     q = nearest.length - 1
-    while q > 0 and nearest.distances[own, q - 1] > distance:
-        nearest.distances[own, q] = nearest.distances[own, q - 1]
-        nearest.neighbors[own, q] = nearest.neighbors[own, q - 1]
+    while q > 0 and nearest.distances[point, q - 1] > distance:
+        nearest.distances[point, q] = nearest.distances[point, q - 1]
+        nearest.neighbors[point, q] = nearest.neighbors[point, q - 1]
         q -= 1
-    nearest.distances[own, q] = distance
-    nearest.neighbors[own, q] = neighbor
+    nearest.distances[point, q] = distance
+    nearest.neighbors[point, q] = neighbor
 
 
-def keep_found(members, found, places, distances, neighbors):
+def insert_neighbors(members, squares, places, distances, neighbors):
     """Insert the nearest of each member among the members, nearest first, into its list where they are nearer."""
     nearest = Nearest(distances, neighbors)
     with cython.nogil:
         for a in range(members.shape[0]):
-            own = members[a]
-            for q in range(found.shape[1]):
-                if places[a, q] < 0 or not found[a, q] < nearest.distances[own, nearest.length - 1]:
+            point = members[a]
+            for q in range(squares.shape[1]):
+                if places[a, q] < 0 or not squares[a, q] < nearest.distances[point, nearest.length - 1]:
                     break
-                _keep(nearest, own, found[a, q], members[places[a, q]])
+                _insert_neighbor(nearest, point, squares[a, q], members[places[a, q]])
 
 
 def least_distances(points, probes, least, first, last):
@@ -259,7 +259,7 @@ def least_distances(points, probes, least, first, last):
             least[p] = _least_distance(points, probes[p], block)
 
 
-def _least_distance(points, own, block):
+def _least_distance(points, point, block):
     least, one, none = math.inf, 1.0, 0.0
     start = 0
     while start < points.shape[1]:
@@ -268,14 +268,14 @@ def _least_distance(points, own, block):
             block.squares[j] = 0.0
             block.shared[j] = 0.0
         for d in range(points.shape[0]):
-            x = points[d, own]
+            x = points[d, point]
             if not math.isnan(x):
                 for j in range(size):
                     gap = points[d, start + j] - x
                     block.squares[j] += gap * gap if gap == gap else none
                     block.shared[j] += one if gap == gap else none
         for j in range(size):
-            if start + j != own and block.shared[j] > 0:
+            if start + j != point and block.shared[j] > 0:
                 least = min(least, block.squares[j] / block.shared[j])
         start += size
     return least

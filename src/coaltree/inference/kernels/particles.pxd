@@ -1,7 +1,11 @@
 cimport cython
 from coaltree cimport _math as math
 from coaltree.inference.kernels cimport grid as grids
+from coaltree.inference.kernels cimport history as tree
+from coaltree.inference.kernels cimport regraft as regrafting
 from coaltree.process.kernels cimport messages as op
+
+cdef Py_ssize_t NONE
 
 
 cdef class Particles:
@@ -81,7 +85,7 @@ cpdef extend_race(
     Py_ssize_t last,
 )
 @cython.locals(
-    p=Py_ssize_t, n=Py_ssize_t, n_live=Py_ssize_t, own=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, place=Py_ssize_t,
+    p=Py_ssize_t, n=Py_ssize_t, n_live=Py_ssize_t, first_slot=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, place=Py_ssize_t,
     i=Py_ssize_t, j=Py_ssize_t, h=double, integral=double, log_weight=double,
 )
 cdef void _extend_race(
@@ -90,19 +94,19 @@ cdef void _extend_race(
 ) noexcept nogil
 @cython.locals(place=Py_ssize_t, a=Py_ssize_t, i=Py_ssize_t, best=double)
 cdef Py_ssize_t _first_to_ring(
-    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t own
+    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t first_slot
 ) noexcept nogil
 cdef double _log_silence(
     op.Forest forest, Py_ssize_t i, Py_ssize_t j, double h, op.Pair pair, grids.Grid grid
 ) noexcept nogil
-@cython.locals(place=Py_ssize_t, i=Py_ssize_t, own=Py_ssize_t, h=double)
+@cython.locals(place=Py_ssize_t, i=Py_ssize_t, first_slot=Py_ssize_t, h=double)
 cdef void _renew_alarms(
     op.Forest forest, Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t new, Py_ssize_t dead,
     double[:, :, ::1] uniforms, op.Pair pair, grids.Grid grid,
 ) noexcept nogil
-@cython.locals(place=Py_ssize_t, j=Py_ssize_t, now=Py_ssize_t)
+@cython.locals(place=Py_ssize_t, j=Py_ssize_t, partner=Py_ssize_t)
 cdef void _find_first_alarm(
-    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t own, Py_ssize_t i, Py_ssize_t new
+    Particles particles, Alarms alarms, Py_ssize_t p, Py_ssize_t n_live, Py_ssize_t first_slot, Py_ssize_t i, Py_ssize_t new
 ) noexcept nogil
 
 cpdef copy_particles(
@@ -113,4 +117,30 @@ cpdef copy_particles(
 )
 cdef void _copy_particle(
     op.Forest forest, Particles particles, Alarms alarms, Py_ssize_t k, Py_ssize_t source, Py_ssize_t target
+) noexcept nogil
+@cython.locals(at=Py_ssize_t[::1], number=Py_ssize_t[::1], p=Py_ssize_t)
+cpdef regraft_particles(
+    op.Forest work, tree.History history, regrafting.BranchSegments segments, op.Forest forest, Py_ssize_t bank,
+    Particles particles, Py_ssize_t k, double[:, :, ::1] uniforms, Py_ssize_t first, Py_ssize_t last,
+)
+@cython.locals(n=Py_ssize_t, b=Py_ssize_t, j=Py_ssize_t, side=Py_ssize_t, child=Py_ssize_t)
+cdef void _load(
+    op.Forest work, tree.History history, op.Pair pair, Particles particles, Py_ssize_t p, Py_ssize_t k
+) noexcept nogil
+@cython.locals(
+    n=Py_ssize_t, m=Py_ssize_t, s=Py_ssize_t, top=Py_ssize_t, moved=bint, moved_at_all=bint, _=double
+)
+cdef bint _move_within(
+    op.Forest work, tree.History history, regrafting.BranchSegments segments, Py_ssize_t p, Py_ssize_t k,
+    double[:, :, ::1] uniforms,
+) noexcept nogil
+@cython.locals(j=Py_ssize_t, node=Py_ssize_t, place=Py_ssize_t)
+cdef void _put_in_order(op.Forest work, tree.History history, Py_ssize_t k) noexcept nogil
+@cython.locals(
+    n=Py_ssize_t, leaf=Py_ssize_t, j=Py_ssize_t, node=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, i=Py_ssize_t, other=Py_ssize_t,
+    place=Py_ssize_t, slot=Py_ssize_t,
+)
+cdef void _climb(
+    op.Forest forest, tree.History history, op.Forest work, op.Pair pair, Particles particles, Py_ssize_t p, Py_ssize_t k,
+    Py_ssize_t bank, Py_ssize_t[::1] number, Py_ssize_t[::1] at,
 ) noexcept nogil

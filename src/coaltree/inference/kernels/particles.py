@@ -1,8 +1,12 @@
-"""Particles, partial histories of the coalescent, and the four proposals that extend them by a merge.
+"""Particles, partial histories of the coalescent: the four proposals that extend them by a merge, and moves within them.
 
 All particles share one forest: particle p has the slots ``p n`` to ``p n + n - 1``. A merged lineage takes the slot of its
 first part, and `live` lists the slots in use. Each kernel extends particles ``first <= p < last`` with uniform numbers drawn
 beforehand, so threads can share the particles without changing the result.
+
+`regraft_particles` rejuvenates particles. A subtree moves within the tree that it is part of, below its top, by eq. (13.1) and
+(13.2) with k counting the lineages of the whole particle. This leaves the density of the partial history invariant, and with it
+all weights and the evidence.
 """
 
 from __future__ import annotations
@@ -12,11 +16,16 @@ import numpy as np
 from ... import _math as math
 from ...process.kernels import messages as op
 from . import grid as grids
+from . import history as tree
+from . import regraft as regrafting
 
 try:
     import cython
 except ImportError:
     from ..._nocython import cython
+
+
+NONE = -1
 
 
 class Particles:
@@ -220,11 +229,11 @@ def _extend_race(forest, particles, alarms, k, uniforms, first, last, pair, grid
     n = particles.live.shape[1]
     n_live = n - k
     for p in range(first, last):
-        own = p * n  # the particle's first slot
-        a = _first_to_ring(particles, alarms, p, n_live, own)
+        first_slot = p * n  # the particle's first slot
+        a = _first_to_ring(particles, alarms, p, n_live, first_slot)
         i = particles.live[p, a]
-        j = own + alarms.partner[p, i - own]
-        h = alarms.height[p, _alarm_of(i - own, j - own)]
+        j = first_slot + alarms.partner[p, i - first_slot]
+        h = alarms.height[p, _alarm_of(i - first_slot, j - first_slot)]
         if not h < math.inf:
             particles.log_weights[p] = -math.inf
             h = _clock(particles, p, k)
@@ -243,11 +252,11 @@ def _extend_race(forest, particles, alarms, k, uniforms, first, last, pair, grid
         _renew_alarms(forest, particles, alarms, p, n_live - 1, i, j, uniforms, pair, grid)
 
 
-def _first_to_ring(particles, alarms, p, n_live, own):
+def _first_to_ring(particles, alarms, p, n_live, first_slot):
     """Return the position of a live lineage with the earliest merge time of all."""
     a, least = 0, math.inf
     for place in range(n_live):
-        i = particles.live[p, place] - own
+        i = particles.live[p, place] - first_slot
         h = alarms.height[p, _alarm_of(i, alarms.partner[p, i])]
         if h < least:
             a, least = place, h
@@ -265,29 +274,36 @@ def _log_silence(forest, i, j, h, pair, grid):
 
 def _renew_alarms(forest, particles, alarms, p, n_live, new, dead, uniforms, pair, grid):
     """Draw the merge times of the lineage in slot `new`, and find new earliest partners for lineages that lost theirs."""
-    own = p * particles.live.shape[1]
-    alarms.partner[p, new - own] = -1
+    first_slot = p * particles.live.shape[1]
+    alarms.partner[p, new - first_slot] = -1
     for place in range(n_live):
         i = particles.live[p, place]
         if i == new:
             continue
-        if alarms.partner[p, i - own] == new - own or alarms.partner[p, i - own] == dead - own:
-            _find_first_alarm(particles, alarms, p, n_live, own, i, new)
+        if (
+            alarms.partner[p, i - first_slot] == new - first_slot
+            or alarms.partner[p, i - first_slot] == dead - first_slot
+        ):
+            _find_first_alarm(particles, alarms, p, n_live, first_slot, i, new)
         h = math.inf
         if _lay_pair_grid(forest, i, new, pair, grid) > -math.inf:
             h = grids.draw_height(grid, uniforms[p, place, 0], uniforms[p, place, 1])
-        _set_alarm(alarms, p, i - own, new - own, h)
+        _set_alarm(alarms, p, i - first_slot, new - first_slot, h)
 
 
-def _find_first_alarm(particles, alarms, p, n_live, own, i, new):
+def _find_first_alarm(particles, alarms, p, n_live, first_slot, i, new):
     """Find the partner with the earliest merge time of the lineage in slot i, except for slot `new`."""
-    alarms.partner[p, i - own] = -1
+    alarms.partner[p, i - first_slot] = -1
     for place in range(n_live):
         j = particles.live[p, place]
         if j != i and j != new:
-            now = alarms.partner[p, i - own]
-            if now < 0 or alarms.height[p, _alarm_of(i - own, j - own)] < alarms.height[p, _alarm_of(i - own, now)]:
-                alarms.partner[p, i - own] = j - own
+            partner = alarms.partner[p, i - first_slot]
+            if (
+                partner < 0
+                or alarms.height[p, _alarm_of(i - first_slot, j - first_slot)]
+                < alarms.height[p, _alarm_of(i - first_slot, partner)]
+            ):
+                alarms.partner[p, i - first_slot] = j - first_slot
 
 
 # -- resampling ------------------------------------------------------------------------------------------------------
@@ -323,3 +339,106 @@ def _copy_particle(forest, particles, alarms, k, source, target):
             for other in range(place):
                 pair = _alarm_of(particles.live[source, place] - source * n, particles.live[source, other] - source * n)
                 alarms.height[target, pair] = alarms.height[source, pair]
+
+
+def regraft_particles(work, history, segments, forest, bank, particles, k, uniforms, first, last):
+    """After merge k, make moves in particles first <= p < last, as many as there are uniform numbers for.
+
+    `work`, `history` and `segments` are those of a chain over all leaves. The forest of the particles has the messages of the n
+    leaves from slot `bank` on, and n more slots for scratch. A move uses 4 uniform numbers.
+    """
+    at, number = np.empty(history.n_nodes, dtype=np.intp), np.empty(history.n_nodes, dtype=np.intp)
+    with cython.nogil:
+        for p in range(first, last):
+            _load(work, history, segments.pair, particles, p, k)
+            if _move_within(work, history, segments, p, k, uniforms):
+                _put_in_order(work, history, k)
+                _climb(forest, history, work, segments.pair, particles, p, k, bank, number, at)
+
+
+def _load(work, history, pair, particles, p, k):
+    """Load the history of a particle and the messages of its merges; merge j is node n + j."""
+    n = history.n
+    for b in range(history.n_nodes):
+        history.parent[b] = NONE
+    for j in range(n - 1):
+        history.ladder[j] = particles.heights[p, j] if j <= k else math.inf
+    tree.set_area(history, 0, history.n - 1)
+    for j in range(k + 1):
+        for side in range(2):
+            child = particles.children[p, j, side]
+            history.children[n + j, side] = child
+            history.parent[child] = n + j
+        work.height[n + j] = particles.heights[p, j]
+        tree.merge_children(work, history, n + j, pair)
+
+
+def _move_within(work, history, segments, p, k, uniforms):
+    """Make the moves of a particle; return whether any subtree has moved."""
+    n, moved_at_all = history.n, False
+    for m in range(uniforms.shape[1]):
+        s = int(uniforms[p, m, 0] * (n + k + 1))
+        top = history.parent[s]
+        if top == NONE or history.parent[top] == NONE:
+            continue
+        while history.parent[top] != NONE:
+            top = history.parent[top]
+        history.root = top
+        moved, _ = regrafting.regraft(
+            work,
+            history,
+            segments,
+            s,
+            2 * n,
+            0.0,
+            math.inf,
+            False,
+            math.inf,
+            uniforms[p, m, 1],
+            uniforms[p, m, 2],
+            uniforms[p, m, 3],
+        )
+        moved_at_all = moved_at_all or moved
+    return moved_at_all
+
+
+def _put_in_order(work, history, k):
+    """List the nodes of the merges in `order` by height; they were in order before a few of them moved."""
+    for j in range(k + 1):
+        node, place = history.n + j, j
+        while place > 0 and work.height[history.order[place - 1]] > work.height[node]:
+            history.order[place] = history.order[place - 1]
+            place -= 1
+        history.order[place] = node
+
+
+def _climb(forest, history, work, pair, particles, p, k, bank, number, at):
+    """Write a changed history into the particle: its merges, their contributions, and the messages of its live lineages."""
+    n = history.n
+    for leaf in range(n):
+        number[leaf], at[leaf] = leaf, bank + n + leaf
+        op.move(forest, bank + leaf, at[leaf])
+        forest.height[at[leaf]] = 0.0
+    for j in range(k + 1):
+        number[history.order[j]] = n + j
+    for j in range(k + 1):
+        node = history.order[j]
+        a, b = history.children[node, 0], history.children[node, 1]
+        h, i, other = work.height[node], at[a], at[b]
+        particles.children[p, j, 0] = min(number[a], number[b])
+        particles.children[p, j, 1] = max(number[a], number[b])
+        particles.heights[p, j] = h
+        op.load_pair(forest, i, other, pair)
+        log_z = op.log_z(forest, pair, h)
+        apart = op.root_log_density(forest, i) + op.root_log_density(forest, other)
+        op.merge(forest, i, other, h, i, pair)
+        forest.height[i] = h
+        particles.log_z[p, j] = log_z
+        particles.log_ratios[p, j] = log_z + op.root_log_density(forest, i) - apart
+        at[node] = i
+    for place in range(n - k - 1):
+        slot = particles.live[p, place]
+        node = particles.node[slot]
+        op.move(forest, at[node], slot)
+        forest.height[slot] = forest.height[at[node]]
+        particles.node[slot] = number[node]

@@ -55,7 +55,7 @@ cdef Py_ssize_t _settle_rising(
 ) noexcept nogil
 @cython.locals(q=Py_ssize_t, key=double)
 cdef void _find_key(op.Forest forest, Py_ssize_t i, Py_ssize_t first, Py_ssize_t k, Scratch scratch) noexcept nogil
-@cython.locals(found=Py_ssize_t, k=Py_ssize_t)
+@cython.locals(best=Py_ssize_t, k=Py_ssize_t)
 cdef Py_ssize_t _least_unsettled(Scratch scratch, Py_ssize_t n) noexcept nogil
 
 @cython.locals(i=Py_ssize_t)
@@ -95,7 +95,7 @@ cdef void _replace_pair(
 ) noexcept nogil
 @cython.locals(used=Py_ssize_t, target=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t)
 cdef void _close_up(op.Forest forest, Partners partners, Scratch scratch) noexcept nogil
-@cython.locals(end=Py_ssize_t, kept=Py_ssize_t, k=Py_ssize_t, j=Py_ssize_t)
+@cython.locals(end=Py_ssize_t, count=Py_ssize_t, k=Py_ssize_t, j=Py_ssize_t)
 cdef void _move_list(Partners partners, Py_ssize_t i, Py_ssize_t target) noexcept nogil
 
 @cython.locals(pair=op.Pair)

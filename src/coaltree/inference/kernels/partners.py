@@ -221,11 +221,11 @@ def _find_key(forest, i, first, k, scratch):
 
 def _least_unsettled(scratch, n):
     """Return the index of the smallest slope among the pairs that are still open."""
-    found = -1
+    best = -1
     for k in range(n):
-        if scratch.unsettled[k] and (found < 0 or scratch.slope[k] < scratch.slope[found]):
-            found = k
-    return found
+        if scratch.unsettled[k] and (best < 0 or scratch.slope[k] < scratch.slope[best]):
+            best = k
+    return best
 
 
 # -- lists -----------------------------------------------------------------------------------------------------------------
@@ -430,14 +430,14 @@ def _move_list(partners, i, target):
     """Move the list of a slot to another slot, not after it, without dead partners."""
     partners.node[target] = partners.node[i]
     end_key, end = partners.keys[i, const.LIST_LENGTH], partners.slots[i, const.LIST_LENGTH]
-    kept = 0
+    count = 0
     for k in range(partners.place[i], const.LIST_LENGTH):
         j = partners.slots[i, k]
         if j >= 0 and partners.live[j]:
-            partners.keys[target, kept] = partners.keys[i, k]
-            partners.slots[target, kept] = partners.new_slot[j]  # an older slot: it has moved already
-            kept += 1
-    for k in range(kept, const.LIST_LENGTH + 1):
+            partners.keys[target, count] = partners.keys[i, k]
+            partners.slots[target, count] = partners.new_slot[j]  # an older slot: it has moved already
+            count += 1
+    for k in range(count, const.LIST_LENGTH + 1):
         partners.keys[target, k], partners.slots[target, k] = end_key, end
     partners.place[target] = 0
 

@@ -80,8 +80,8 @@ def log_f_at(forest, history, segments, s, b, h):
     if h == segments.lowest:  # so begin all branches that were there already
         return log_z
     # the parent that was taken out still counts in the ladder, as a lineage more up to its height
-    more = min(h, segments.parent_height) - segments.lowest
-    return log_z - (tree.lineages_up_to(history, h) - segments.lineages_below - more)
+    length = min(h, segments.parent_height) - segments.lowest
+    return log_z - (tree.lineages_up_to(history, h) - segments.lineages_below - length)
 
 
 # -- segments --------------------------------------------------------------------------------------------------------------
@@ -98,8 +98,8 @@ def _lay_stem(forest, history, segments, s):
     low = max(forest.height[root], forest.height[s])
     op.load_pair(forest, root, s, segments.pair)
     top = max(op.highest(forest, segments.pair, 1 - TAIL), low + 1.0)
-    way = 2 * low - forest.height[root] - forest.height[s] + op.pair_shift(forest, root, s)
-    steps, grown = 1, 4 * way
+    length = 2 * low - forest.height[root] - forest.height[s] + op.pair_shift(forest, root, s)
+    steps, grown = 1, 4 * length
     while steps < STEM_SEGMENTS and grown < top - low:
         steps += 1
         grown *= 2
@@ -257,11 +257,11 @@ def _log_g_at(segments, b, root, h):
     for c in range(segments.count):
         if segments.node[c] == b and segments.edge[c, 0] <= h <= segments.edge[c, 2]:
             k = 0 if h < segments.edge[c, 1] else 1
-            length, way = segments.edge[c, k + 1] - segments.edge[c, k], h - segments.edge[c, k]
+            width, distance = segments.edge[c, k + 1] - segments.edge[c, k], h - segments.edge[c, k]
             log_low, log_high = segments.log_f[c, k], segments.log_f[c, k + 1]
             if log_low == -math.inf:
-                return log_high + math.log(max(way / length, TINY)) if length > 0 else log_high
-            return log_low + ((log_high - log_low) * way / length if length > 0 else 0.0)
+                return log_high + math.log(max(distance / width, TINY)) if width > 0 else log_high
+            return log_low + ((log_high - log_low) * distance / width if width > 0 else 0.0)
     return -math.inf
 
 

@@ -34,10 +34,10 @@ cdef class Space:
 cdef class Search:
     cdef public Py_ssize_t count, looked_at
     cdef readonly Py_ssize_t[::1] row
-    cdef readonly double[:, ::1] own
+    cdef readonly double[:, ::1] mean
     cdef readonly double[:, ::1] keys
     cdef readonly Py_ssize_t[:, ::1] slots
-    cdef readonly double[::1] own_norm
+    cdef readonly double[::1] norm
     cdef readonly double[::1] decay
     cdef readonly double[::1] surplus
     cdef readonly double[::1] slope
@@ -104,7 +104,7 @@ cdef void _clear_lists(op.Forest forest, Search search) noexcept nogil
 cdef void scan(op.Forest forest, Space space, Search search, op.Pair pair) noexcept nogil
 @cython.locals(
     i=Py_ssize_t, worst=Py_ssize_t, n_waiting=Py_ssize_t, level=Py_ssize_t, within=Py_ssize_t, size=Py_ssize_t,
-    k=Py_ssize_t, j=Py_ssize_t, box=Py_ssize_t, found=bint, younger=bint, reach=double, key=double, slack=double, far=float,
+    k=Py_ssize_t, j=Py_ssize_t, box=Py_ssize_t, any_near=bint, younger=bint, reach=double, key=double, slack=double, far=float,
 )
 cdef void scan_boxes(op.Forest forest, Space space, Search search, op.Pair pair) noexcept nogil
 @cython.locals(

@@ -85,10 +85,10 @@ class Search:
     def __init__(self, forest):
         self.count = 0
         self.row = np.zeros(ROWS, dtype=np.intp)  # slots
-        self.own = np.zeros((ROWS, padded(forest.n_real)))  # their means
+        self.mean = np.zeros((ROWS, padded(forest.n_real)))  # their means
         self.keys = np.zeros((ROWS, const.LIST_LENGTH))
         self.slots = np.zeros((ROWS, const.LIST_LENGTH), dtype=np.intp)
-        self.own_norm = np.zeros(ROWS)
+        self.norm = np.zeros(ROWS)
         # of stationary slots, for the worst on their lists, exp(-rate path) to an offset of 0; and a line above
         # -D log(1 - k^2) - 2 log Z, for a log norm of 0
         self.decay = np.zeros(ROWS)
@@ -371,10 +371,10 @@ def _clear_lists(forest, search):
         for k in range(const.LIST_LENGTH):
             search.keys[t, k] = math.inf
             search.slots[t, k] = -1
-        search.own_norm[t] = 0.0
+        search.norm[t] = 0.0
         for d in range(forest.n_real):
-            search.own[t, d] = forest.mean[search.row[t], d]
-            search.own_norm[t] += search.own[t, d] * search.own[t, d]
+            search.mean[t, d] = forest.mean[search.row[t], d]
+            search.norm[t] += search.mean[t, d] * search.mean[t, d]
 
 
 def scan(forest, space, search, pair):
@@ -408,8 +408,8 @@ def scan_boxes(forest, space, search, pair):
                         key = _brownian_key(forest, i, j, pair.d2[0], offset)
                         if key < search.keys[0, worst] or (key == search.keys[0, worst] and j < search.slots[0, worst]):
                             heights.insert_partner(search.keys, search.slots, 0, const.LIST_LENGTH, key, j)
-        found = False
-        while n_waiting > 0 and not found:
+        any_near = False
+        while n_waiting > 0 and not any_near:
             n_waiting -= 1
             level, within = search.waiting[n_waiting, 0], search.waiting[n_waiting, 1]
             box = space.level[level] + within
@@ -419,8 +419,8 @@ def scan_boxes(forest, space, search, pair):
                 continue
             slack = -TIE if younger else SLACK
             reach = _reach(forest, space.least_offset[box], floor, v, search.keys[0, worst], slack)
-            found = search.far[n_waiting] <= reach
-        if not found:
+            any_near = search.far[n_waiting] <= reach
+        if not any_near:
             return
 
 
@@ -432,14 +432,14 @@ def _await_parts(space, search, level, group, i, reach, n_waiting):
         search.gaps[part] = 0.0
     d = 0
     while d + 1 < space.n_columns:
-        x, y = search.own[0, d], search.own[0, d + 1]
+        x, y = search.mean[0, d], search.mean[0, d + 1]
         for part in range(const.FAN):
             gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
             gap_y = max(max(space.low[row, d + 1, part] - y, y - space.high[row, d + 1, part]), 0.0)
             search.gaps[part] = (search.gaps[part] + gap_x * gap_x) + gap_y * gap_y
         d += 2
     if d < space.n_columns:
-        x = search.own[0, d]
+        x = search.mean[0, d]
         for part in range(const.FAN):
             gap_x = max(max(space.low[row, d, part] - x, x - space.high[row, d, part]), 0.0)
             search.gaps[part] += gap_x * gap_x
@@ -512,8 +512,8 @@ def _squares_within(space, search, bucket, reach):
     while first < space.width:
         last = min(first + COLUMNS_AT_ONCE, space.width)
         while first < last:
-            a, b = search.own[0, first], search.own[0, first + 1]
-            c, d = search.own[0, first + 2], search.own[0, first + 3]
+            a, b = search.mean[0, first], search.mean[0, first + 1]
+            c, d = search.mean[0, first + 2], search.mean[0, first + 3]
             for k in range(const.BUCKET):
                 gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BUCKET + k] - b
                 gap_c, gap_d = space.y[at + 2 * const.BUCKET + k] - c, space.y[at + 3 * const.BUCKET + k] - d
@@ -632,15 +632,15 @@ def _mark_rising(forest, space, search, bucket, t):
     0.
     """
     first, n, half = bucket * const.BLOCK, float(forest.n_real), 0.5 / forest.rate[0]
-    decay, own_norm = search.decay[t], search.own_norm[t]
+    search_decay, norm = search.decay[t], search.norm[t]
     share, least = 1 - _share_of_error(space), _least_error(space)
     for k in range(const.BLOCK):
         d2 = search.squares[t, first + k] * share - least
-        kept = decay * space.growth[first + k]
-        lost, gone = 1 - kept * kept + DRIFT, 1 - kept + DRIFT
-        product = 0.5 * max(own_norm + space.norm[first + k] - d2, 0.0)
-        most = n * lost * kept * kept + half * lost * lost + product * kept * gone * gone
-        search.beyond[k] = d2 * kept * kept > most * (1 + SLACK)
+        decay = search_decay * space.growth[first + k]
+        lost, complement = 1 - decay * decay + DRIFT, 1 - decay + DRIFT
+        product = 0.5 * max(norm + space.norm[first + k] - d2, 0.0)
+        most = n * lost * decay * decay + half * lost * lost + product * decay * complement * complement
+        search.beyond[k] = d2 * decay * decay > most * (1 + SLACK)
 
 
 def _mark_unlike(forest, space, search, bucket, t):
@@ -650,14 +650,14 @@ def _mark_unlike(forest, space, search, bucket, t):
     Z)`` where eq. (4.4) is below log Z, which is here that of the worst cosine, eq. (7.4).
     """
     first = bucket * const.BLOCK
-    decay, surplus, slope, own_norm = search.decay[t], search.surplus[t], search.slope[t], search.own_norm[t]
+    search_decay, surplus, slope, norm = search.decay[t], search.surplus[t], search.slope[t], search.norm[t]
     share, least = 1 - _share_of_error(space), _least_error(space)
     for k in range(const.BLOCK):
         d2 = search.squares[t, first + k] * share - least
-        kept = decay * space.growth[first + k]
-        norms = own_norm + space.norm[first + k]
-        most = (1 - kept * kept) * (surplus - 2 * space.log_norm[first + k] + slope * (kept * kept))
-        search.beyond[k] = kept * (d2 - (1 - kept) * norms) > most
+        decay = search_decay * space.growth[first + k]
+        norms = norm + space.norm[first + k]
+        most = (1 - decay * decay) * (surplus - 2 * space.log_norm[first + k] + slope * (decay * decay))
+        search.beyond[k] = decay * (d2 - (1 - decay) * norms) > most
 
 
 def _all_beyond(search):
@@ -675,10 +675,10 @@ def _stationary_key(forest, i, j, limit, pair):
         return math.inf
     above = math.nextafter(max(limit, floor), math.inf)
     x = rate * (forest.least[i] + forest.least[j] + (floor - forest.height[j]))
-    kept, lost = math.exp(-x), -math.expm1(-x)
-    twice = lost * (1 + kept)
-    over = twice / kept
-    rises = d2 - forest.n_real * twice - over * over / (2 * rate) - product * lost * lost / kept > 0
+    decay, complement = math.exp(-x), -math.expm1(-x)
+    twice = complement * (1 + decay)
+    over = twice / decay
+    rises = d2 - forest.n_real * twice - over * over / (2 * rate) - product * complement * complement / decay > 0
     shift = forest.least[i] + forest.least[j]
     if rises:
         h = heights.best_height(forest, pair, shift, 1.0, floor, above)
@@ -694,8 +694,8 @@ def _set_block_squares(space, search, bucket, t):
     """Compute squared distances to all points of a block, and the smallest of them."""
     first, at, to = 0, bucket * const.BLOCK * space.width, bucket * const.BLOCK
     while first < space.width:
-        a, b = search.own[t, first], search.own[t, first + 1]
-        c, d = search.own[t, first + 2], search.own[t, first + 3]
+        a, b = search.mean[t, first], search.mean[t, first + 1]
+        c, d = search.mean[t, first + 2], search.mean[t, first + 3]
         for k in range(const.BLOCK):
             gap_a, gap_b = space.y[at + k] - a, space.y[at + const.BLOCK + k] - b
             gap_c, gap_d = space.y[at + 2 * const.BLOCK + k] - c, space.y[at + 3 * const.BLOCK + k] - d

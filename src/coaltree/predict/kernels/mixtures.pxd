@@ -40,11 +40,11 @@ cpdef add_all(
 )
 cpdef add_pairs(
     Table table, const Py_ssize_t[::1] chosen, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] pair_rows,
-    const double[:, ::1] shares, double least, const unsigned char[:, ::1] wanted, const Py_ssize_t[::1] scored,
+    const double[:, ::1] shares, double least, const unsigned char[:, ::1] requested, const Py_ssize_t[::1] scored,
     const double[:, :, ::1] means, const double[:, :, ::1] halves,
 )
 @cython.locals(
-    most=Py_ssize_t, own=Search, c=Py_ssize_t, n=Py_ssize_t, split=Py_ssize_t, begin=Py_ssize_t, end=Py_ssize_t,
+    most=Py_ssize_t, search=Search, c=Py_ssize_t, n=Py_ssize_t, split=Py_ssize_t, begin=Py_ssize_t, end=Py_ssize_t,
     i=Py_ssize_t, j=Py_ssize_t, _=Py_ssize_t, total=double, x=double, density=double, before=double, low=double,
     high=double, least=double, largest=double, value=double, guess=double,
 )
@@ -62,7 +62,7 @@ cdef (double, double) _distribution(
     i=Py_ssize_t, z=double, away=double, y=double, rounded=double, k=double, r=double, q=double, density=double,
     t=double, tail=double,
 )
-cdef void _add_gaussians(Search own, Py_ssize_t first, Py_ssize_t last, double x) noexcept nogil
+cdef void _add_gaussians(Search search, Py_ssize_t first, Py_ssize_t last, double x) noexcept nogil
 @cython.locals(k=Py_ssize_t)
 cdef double _map(
     double x, const double[::1] points, const double[::1] values, Py_ssize_t begin, Py_ssize_t end

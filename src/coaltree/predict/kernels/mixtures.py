@@ -103,18 +103,18 @@ def add_all(table, cells, weights, means, variances):
             add(table, cells[i], weights[i], means[i], variances[i])
 
 
-def add_pairs(table, chosen, slots, pair_rows, shares, least, wanted, scored, means, halves):
-    """Add the points of chosen pairs as components of the wanted cells of their rows, except for shares below `least`.
+def add_pairs(table, chosen, slots, pair_rows, shares, least, requested, scored, means, halves):
+    """Add the points of chosen pairs as components of the requested cells of their rows, except for shares below `least`.
 
     scored[k] is 1 if the k-th pair's process describes normal scores.
     """
-    n_columns = wanted.shape[1]
+    n_columns = requested.shape[1]
     with cython.nogil:
         for k in range(chosen.shape[0]):
             p, slot = chosen[k], slots[k]
             row = pair_rows[p]
             for d in range(n_columns):
-                if not wanted[row, d]:
+                if not requested[row, d]:
                     continue
                 cell = 2 * (row * n_columns + d) + scored[k]
                 for i in range(shares.shape[1]):
@@ -131,7 +131,7 @@ def find_quantiles(first, middle, weights, means, sds, columns, first_knots, kno
     most = 1
     for c in range(columns.shape[0]):
         most = max(most, first[c + 1] - first[c])
-    own = Search(most)
+    search = Search(most)
     with cython.nogil:
         for c in range(columns.shape[0]):
             n, split = first[c + 1] - first[c], middle[c] - first[c]
@@ -140,9 +140,9 @@ def find_quantiles(first, middle, weights, means, sds, columns, first_knots, kno
             for i in range(n):
                 total += weights[first[c] + i]
             for i in range(n):
-                own.weight[i] = weights[first[c] + i] / total
-                own.mean[i] = means[first[c] + i]
-                own.precision[i] = 1 / sds[first[c] + i]
+                search.weight[i] = weights[first[c] + i] / total
+                search.mean[i] = means[first[c] + i]
+                search.precision[i] = 1 / sds[first[c] + i]
             x, density, before = -math.inf, 0.0, 0.0
             for j in range(levels.shape[0]):
                 # The quantile of a mixture lies between those of its components, and above the one before.
@@ -162,7 +162,7 @@ def find_quantiles(first, middle, weights, means, sds, columns, first_knots, kno
                 guess = x + (levels[j] - before) / density if density > 0 else math.inf
                 x = guess if low < guess < high else low + 0.5 * (high - low)
                 for _ in range(MOST_STEPS):
-                    before, density = _distribution(own, split, n, x, begin, end, knots, scores)
+                    before, density = _distribution(search, split, n, x, begin, end, knots, scores)
                     if abs(before - levels[j]) <= TOLERANCE:
                         break
                     if before < levels[j]:
@@ -176,31 +176,31 @@ def find_quantiles(first, middle, weights, means, sds, columns, first_knots, kno
                 out[c, j] = x
 
 
-def _distribution(own, split, n, x, begin, end, knots, scores):
+def _distribution(search, split, n, x, begin, end, knots, scores):
     """Return the distribution function of a cell and its density at x."""
-    _add_gaussians(own, 0, split, x)
+    _add_gaussians(search, 0, split, x)
     rate = 1.0
     if split < n:
-        _add_gaussians(own, split, n, _map(x, knots, scores, begin, end))
+        _add_gaussians(search, split, n, _map(x, knots, scores, begin, end))
         k = _segment(x, knots, begin, end)
         rate = (scores[k + 1] - scores[k]) / (knots[k + 1] - knots[k])
     below = slope = steep = 0.0
     for i in range(n):
-        below += own.below[i]
+        below += search.below[i]
     for i in range(split):
-        slope += own.slope[i]
+        slope += search.slope[i]
     for i in range(split, n):
-        steep += own.slope[i]
+        steep += search.slope[i]
     return below, slope + steep * rate
 
 
-def _add_gaussians(own, first, last, x):
+def _add_gaussians(search, first, last, x):
     """Fill the weighted distribution functions and densities of components at x.
 
     By eq. 26.2.17 of Abramowitz and Stegun, with an error below 1e-7. The exponential is that of `places._put_exps`.
     """
     for i in range(first, last):
-        z = (x - own.mean[i]) * own.precision[i]
+        z = (x - search.mean[i]) * search.precision[i]
         away = z if z > 0 else -z
         y = max(-0.5 * z * z, const.MOST_NEGATIVE)
         rounded = y * const.LOG2_E + math.ROUNDER
@@ -223,8 +223,8 @@ def _add_gaussians(own, first, last, x):
         tail = tail * t + 1.781477937
         tail = tail * t - 0.356563782
         tail = (tail * t + 0.319381530) * t * density
-        own.below[i] = own.weight[i] * (1.0 - tail if z > 0 else tail)
-        own.slope[i] = own.weight[i] * own.precision[i] * density
+        search.below[i] = search.weight[i] * (1.0 - tail if z > 0 else tail)
+        search.slope[i] = search.weight[i] * search.precision[i] * density
 
 
 def _map(x, points, values, begin, end):

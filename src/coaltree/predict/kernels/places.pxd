@@ -87,7 +87,7 @@ cdef double _put_exps(double[:, ::1] logs, Py_ssize_t p, double top) noexcept no
 @cython.locals(row=Py_ssize_t, j=Py_ssize_t, k=Py_ssize_t, value=double)
 cpdef whiten(const double[:, ::1] x, const double[:, ::1] basis, const double[::1] origin, double[:, ::1] out)
 @cython.locals(
-    own=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
+    conditional=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
     slot=Py_ssize_t, count=Py_ssize_t, start=Py_ssize_t, width=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t,
     value=double,
 )
@@ -98,7 +98,7 @@ cpdef add_partial_logs(
     const double[:, :, ::1] constants, double least, double[:, ::1] logs,
 )
 @cython.locals(
-    own=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
+    conditional=Conditional, n=Py_ssize_t, n_chosen=Py_ssize_t, size=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t,
     slot=Py_ssize_t, count=Py_ssize_t, start=Py_ssize_t, width=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, p=Py_ssize_t,
     row=Py_ssize_t, a=Py_ssize_t, d=Py_ssize_t, ready=bint, more=double, center=double, squares=double, gap=double,
     before=double, collects=bint, cell=Py_ssize_t,
@@ -117,22 +117,22 @@ cdef Py_ssize_t _end_of_pattern(
 ) noexcept nogil
 @cython.locals(count=Py_ssize_t, k=Py_ssize_t)
 cdef Py_ssize_t _find_holes(
-    Conditional own, const unsigned char[:, ::1] missing, Py_ssize_t pattern, const Py_ssize_t[::1] real
+    Conditional conditional, const unsigned char[:, ::1] missing, Py_ssize_t pattern, const Py_ssize_t[::1] real
 ) noexcept nogil
 @cython.locals(size=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t, value=double)
 cdef void _condition(
-    Conditional own, Py_ssize_t count, const double[:, ::1] basis, const double[:, :, ::1] halves, Py_ssize_t slot,
+    Conditional conditional, Py_ssize_t count, const double[:, ::1] basis, const double[:, :, ::1] halves, Py_ssize_t slot,
     Py_ssize_t start, Py_ssize_t width, const Py_ssize_t[::1] real,
 ) noexcept nogil
 @cython.locals(i=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t)
-cdef void _find_variances(Conditional own, Py_ssize_t count, Py_ssize_t width) noexcept nogil
+cdef void _find_variances(Conditional conditional, Py_ssize_t count, Py_ssize_t width) noexcept nogil
 @cython.locals(size=Py_ssize_t, i=Py_ssize_t, k=Py_ssize_t, a=Py_ssize_t, value=double)
 cdef void _solve(
-    Conditional own, Py_ssize_t count, const double[:, ::1] x, Py_ssize_t row, const double[:, :, ::1] means,
+    Conditional conditional, Py_ssize_t count, const double[:, ::1] x, Py_ssize_t row, const double[:, :, ::1] means,
     Py_ssize_t slot, Py_ssize_t start, Py_ssize_t width, const Py_ssize_t[::1] real,
 ) noexcept nogil
 @cython.locals(i=Py_ssize_t, a=Py_ssize_t, b=Py_ssize_t)
-cdef void _find_shifts(Conditional own, Py_ssize_t count, Py_ssize_t width) noexcept nogil
+cdef void _find_shifts(Conditional conditional, Py_ssize_t count, Py_ssize_t width) noexcept nogil
 @cython.locals(
     n=Py_ssize_t, slot=Py_ssize_t, g=Py_ssize_t, i=Py_ssize_t, d=Py_ssize_t, s=Py_ssize_t, top=double, total=double,
     half=double, least_half=double, largest_half=double, least_mean=double, largest_mean=double,
@@ -181,7 +181,7 @@ cpdef attach(
     const Py_ssize_t[::1] first_pairs, const Py_ssize_t[::1] groups, const double[:, ::1] shares,
     const Py_ssize_t[::1] starts, const Py_ssize_t[::1] stops, const Py_ssize_t[::1] branches,
     const double[::1] heights, const double[::1] low, const double[::1] high, double shortest, const double[::1] tails,
-    double[::1] sums, double[:, ::1] found,
+    double[::1] sums, double[:, ::1] summary,
 )
 @cython.locals(
     k=Py_ssize_t, middle=Py_ssize_t, left=Py_ssize_t, low=double, high=double, below=double, slope=double, edge=double,
@@ -195,7 +195,7 @@ cdef double _quantile(Stretches stretches, Py_ssize_t n, double tail) noexcept n
 cpdef add_merge_heights(
     const Py_ssize_t[::1] groups, const double[:, ::1] shares, const Py_ssize_t[::1] starts,
     const Py_ssize_t[::1] stops, const Py_ssize_t[::1] ranks, const double[::1] heights, const Py_ssize_t[::1] parent,
-    const Py_ssize_t[::1] size, const double[::1] own_heights, const Py_ssize_t[::1] first_leaf,
+    const Py_ssize_t[::1] size, const double[::1] node_heights, const Py_ssize_t[::1] first_leaf,
     const Py_ssize_t[::1] leaf_order, double[:, ::1] scratch, double[::1] out,
 )
 @cython.locals(i=Py_ssize_t, left=Py_ssize_t)

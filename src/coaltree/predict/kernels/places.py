@@ -333,26 +333,26 @@ def add_partial_logs(
     the point only.
     """
     n, n_chosen, size = logs.shape[1], chosen.shape[0], real.shape[0]
-    own = Conditional(size)
+    conditional = Conditional(size)
     with cython.nogil:
         first = 0
         while first < n_chosen:
             slot, last = slots[first], _end_of_pattern(chosen, slots, pair_rows, patterns, first)
-            count = _find_holes(own, missing, patterns[pair_rows[chosen[first]]], real)
+            count = _find_holes(conditional, missing, patterns[pair_rows[chosen[first]]], real)
             start = 0 if 0 < count < size else n
             while start < n:
                 width = min(n - start, PLACES)
-                _condition(own, count, basis, halves, slot, start, width, real)
+                _condition(conditional, count, basis, halves, slot, start, width, real)
                 for i in range(width):
-                    own.constants[i] += 0.5 * count * const.LOG_2PI
+                    conditional.constants[i] += 0.5 * count * const.LOG_2PI
                 for k in range(size):
                     for i in range(width):
-                        own.constants[i] += constants[slot, real[k], start + i]
+                        conditional.constants[i] += constants[slot, real[k], start + i]
                 for k in range(first, last):
                     p = chosen[k]
-                    _solve(own, count, x, pair_rows[p], means, slot, start, width, real)
+                    _solve(conditional, count, x, pair_rows[p], means, slot, start, width, real)
                     for i in range(width):
-                        value = logs[p, start + i] + own.constants[i] - own.squares[i]
+                        value = logs[p, start + i] + conditional.constants[i] - conditional.squares[i]
                         if (
                             value < least and logs[p, start + i] > -math.inf
                         ):  # minus infinity: a place that the group lacks
@@ -390,12 +390,12 @@ def add_partial_moments(
     """
     n, n_chosen, size = shares.shape[1], chosen.shape[0], real.shape[0]
     collects = table is not None
-    own = Conditional(size)
+    conditional = Conditional(size)
     with cython.nogil:
         first = 0
         while first < n_chosen:
             slot, last = slots[first], _end_of_pattern(chosen, slots, pair_rows, patterns, first)
-            count = _find_holes(own, missing, patterns[pair_rows[chosen[first]]], real)
+            count = _find_holes(conditional, missing, patterns[pair_rows[chosen[first]]], real)
             start = 0
             while start < n:
                 width, ready = min(n - start, PLACES), False
@@ -407,23 +407,23 @@ def add_partial_moments(
                     if more < LEAST_SHARE:
                         continue
                     if not ready:
-                        _condition(own, count, basis, halves, slot, start, width, real)
-                        _find_variances(own, count, width)
+                        _condition(conditional, count, basis, halves, slot, start, width, real)
+                        _find_variances(conditional, count, width)
                         ready = True
-                    _solve(own, count, x, row, means, slot, start, width, real)
-                    _find_shifts(own, count, width)
+                    _solve(conditional, count, x, row, means, slot, start, width, real)
+                    _find_shifts(conditional, count, width)
                     for a in range(count):
-                        d = real[own.holes[a]]
+                        d = real[conditional.holes[a]]
                         center = squares = 0.0
                         for i in range(width):
-                            center += shares[p, start + i] * own.shifts[a, i]
+                            center += shares[p, start + i] * conditional.shifts[a, i]
                         center /= more
                         for i in range(width):
-                            gap = own.shifts[a, i] - center
-                            squares += shares[p, start + i] * (own.variances[a, i] + gap * gap)
+                            gap = conditional.shifts[a, i] - center
+                            squares += shares[p, start + i] * (conditional.variances[a, i] + gap * gap)
                         before = weight[row, d]
                         weight[row, d] = before + more
-                        gap = fill[own.holes[a]] - center - mean[row, d]
+                        gap = fill[conditional.holes[a]] - center - mean[row, d]
                         mean[row, d] += gap * (more / weight[row, d])
                         square[row, d] += squares + gap * gap * before * (more / weight[row, d])
                         if not collects:
@@ -431,8 +431,8 @@ def add_partial_moments(
                         cell = 2 * (row * weight.shape[1] + d) + scored
                         for i in range(width):
                             if shares[p, start + i] >= least:
-                                center = fill[own.holes[a]] - own.shifts[a, i]
-                                mix.add(table, cell, shares[p, start + i], center, own.variances[a, i])
+                                center = fill[conditional.holes[a]] - conditional.shifts[a, i]
+                                mix.add(table, cell, shares[p, start + i], center, conditional.variances[a, i])
                 start += PLACES
             first = last
 
@@ -445,17 +445,17 @@ def _end_of_pattern(chosen, slots, pair_rows, patterns, first):
     return last
 
 
-def _find_holes(own, missing, pattern, real):
+def _find_holes(conditional, missing, pattern, real):
     """Find the missing columns of a whitening in a pattern; return their number."""
     count = 0
     for k in range(real.shape[0]):
         if missing[pattern, real[k]]:
-            own.holes[count] = k
+            conditional.holes[count] = k
             count += 1
     return count
 
 
-def _condition(own, count, basis, halves, slot, start, width, real):
+def _condition(conditional, count, basis, halves, slot, start, width, real):
     """Orthogonalise, at some points, the directions in which missing cells move a row whose components have variance 1.
 
     The precision matrix of all cells is ``basis @ diag(precisions) @ basis.T``. Its block of missing cells is their conditional
@@ -465,86 +465,86 @@ def _condition(own, count, basis, halves, slot, start, width, real):
     size = real.shape[0]
     for k in range(size):
         for i in range(width):
-            own.roots[k, i] = math.sqrt(2 * halves[slot, real[k], start + i])
+            conditional.roots[k, i] = math.sqrt(2 * halves[slot, real[k], start + i])
     for i in range(width):
-        own.constants[i] = 0.0
+        conditional.constants[i] = 0.0
     for a in range(count):
         for k in range(size):
-            value = basis[own.holes[a], k]
+            value = basis[conditional.holes[a], k]
             for i in range(width):
-                own.directions[a, k, i] = value * own.roots[k, i]
+                conditional.directions[a, k, i] = value * conditional.roots[k, i]
         for b in range(a):
             for i in range(width):
-                own.lower[a, b, i] = 0.0
+                conditional.lower[a, b, i] = 0.0
             for k in range(size):
                 for i in range(width):
-                    own.lower[a, b, i] += own.directions[a, k, i] * own.directions[b, k, i]
+                    conditional.lower[a, b, i] += conditional.directions[a, k, i] * conditional.directions[b, k, i]
             for k in range(size):
                 for i in range(width):
-                    own.directions[a, k, i] -= own.lower[a, b, i] * own.directions[b, k, i]
+                    conditional.directions[a, k, i] -= conditional.lower[a, b, i] * conditional.directions[b, k, i]
         for i in range(width):
-            own.squares[i] = 0.0
+            conditional.squares[i] = 0.0
         for k in range(size):
             for i in range(width):
-                own.squares[i] += own.directions[a, k, i] * own.directions[a, k, i]
+                conditional.squares[i] += conditional.directions[a, k, i] * conditional.directions[a, k, i]
         for i in range(width):
-            own.lower[a, a, i] = math.sqrt(own.squares[i])
+            conditional.lower[a, a, i] = math.sqrt(conditional.squares[i])
         for i in range(width):
-            own.constants[i] -= 0.5 * math.log(own.squares[i])
+            conditional.constants[i] -= 0.5 * math.log(conditional.squares[i])
         for k in range(size):
             for i in range(width):
-                own.directions[a, k, i] /= own.lower[a, a, i]
+                conditional.directions[a, k, i] /= conditional.lower[a, a, i]
 
 
-def _find_variances(own, count, width):
+def _find_variances(conditional, count, width):
     """Fill the conditional variances of the missing cells, the diagonal of the inverse of ``lower @ lower.T``."""
     for a in range(count):  # column a of the inverse of the factor
         for b in range(a, count):
             for i in range(width):
-                own.inverse[b, a, i] = 1.0 if b == a else 0.0
+                conditional.inverse[b, a, i] = 1.0 if b == a else 0.0
             for k in range(a, b):
                 for i in range(width):
-                    own.inverse[b, a, i] -= own.lower[b, k, i] * own.inverse[k, a, i]
+                    conditional.inverse[b, a, i] -= conditional.lower[b, k, i] * conditional.inverse[k, a, i]
             for i in range(width):
-                own.inverse[b, a, i] /= own.lower[b, b, i]
+                conditional.inverse[b, a, i] /= conditional.lower[b, b, i]
         for i in range(width):
-            own.variances[a, i] = 0.0
+            conditional.variances[a, i] = 0.0
         for b in range(a, count):
             for i in range(width):
-                own.variances[a, i] += own.inverse[b, a, i] * own.inverse[b, a, i]
+                conditional.variances[a, i] += conditional.inverse[b, a, i] * conditional.inverse[b, a, i]
 
 
-def _solve(own, count, x, row, means, slot, start, width, real):
+def _solve(conditional, count, x, row, means, slot, start, width, real):
     """Project a row's residuals on the directions (into `shifts`); fill half the squared distance that remains."""
     size = real.shape[0]
     for k in range(size):
         value = x[row, real[k]]
         for i in range(width):
-            own.gaps[k, i] = (value - means[slot, real[k], start + i]) * own.roots[k, i]
+            conditional.gaps[k, i] = (value - means[slot, real[k], start + i]) * conditional.roots[k, i]
     for a in range(count):
         for i in range(width):
-            own.shifts[a, i] = 0.0
+            conditional.shifts[a, i] = 0.0
         for k in range(size):
             for i in range(width):
-                own.shifts[a, i] += own.directions[a, k, i] * own.gaps[k, i]
+                conditional.shifts[a, i] += conditional.directions[a, k, i] * conditional.gaps[k, i]
         for k in range(size):
             for i in range(width):
-                own.gaps[k, i] -= own.directions[a, k, i] * own.shifts[a, i]
+                conditional.gaps[k, i] -= conditional.directions[a, k, i] * conditional.shifts[a, i]
     for i in range(width):
-        own.squares[i] = 0.0
+        conditional.squares[i] = 0.0
     for k in range(size):
         for i in range(width):
-            own.squares[i] += 0.5 * own.gaps[k, i] * own.gaps[k, i]
+            conditional.squares[i] += 0.5 * conditional.gaps[k, i] * conditional.gaps[k, i]
 
 
-def _find_shifts(own, count, width):
+def _find_shifts(conditional, count, width):
     """Turn the projections into the differences of missing cells in x from their conditional means."""
     for a in range(count - 1, -1, -1):
         for b in range(a + 1, count):
             for i in range(width):
-                own.shifts[a, i] -= own.lower[b, a, i] * own.shifts[b, i]
+                conditional.shifts[a, i] -= conditional.lower[b, a, i] * conditional.shifts[b, i]
         for i in range(width):
-            own.shifts[a, i] /= own.lower[a, a, i]
+            conditional.shifts[a, i] /= conditional.lower[a, a, i]
 
 
 def summarise(
@@ -721,8 +721,8 @@ def add_moments(
                 probability[row, s] += total
 
 
-def attach(first_pairs, groups, shares, starts, stops, branches, heights, low, high, shortest, tails, sums, found):
-    """Fill found[row] with the most probable branch, its probability, the mean height, and quantiles of the height.
+def attach(first_pairs, groups, shares, starts, stops, branches, heights, low, high, shortest, tails, sums, summary):
+    """Fill summary[row] with the most probable branch, its probability, the mean height, and quantiles of the height.
 
     branches[point] is the branch that a point counts for, or -1. sums is scratch, 0 for each branch before and after.
     """
@@ -759,9 +759,9 @@ def attach(first_pairs, groups, shares, starts, stops, branches, heights, low, h
                 for at in range(starts[groups[p]], stops[groups[p]]):
                     if branches[at] >= 0:
                         sums[branches[at]] = 0.0
-            found[row, 0], found[row, 1], found[row, 2] = best, min(most, 1.0), mean
+            summary[row, 0], summary[row, 1], summary[row, 2] = best, min(most, 1.0), mean
             for k in range(tails.shape[0]):
-                found[row, 3 + k] = _quantile(stretches, n, tails[k])
+                summary[row, 3 + k] = _quantile(stretches, n, tails[k])
 
 
 def _quantile(stretches, n, tail):
@@ -806,7 +806,7 @@ def _quantile(stretches, n, tail):
 
 
 def add_merge_heights(
-    groups, shares, starts, stops, ranks, heights, parent, size, own_heights, first_leaf, leaf_order, scratch, out
+    groups, shares, starts, stops, ranks, heights, parent, size, node_heights, first_leaf, leaf_order, scratch, out
 ):
     """Add to each leaf the expected height of its merge with a row, over groups of one tree.
 
@@ -836,8 +836,8 @@ def add_merge_heights(
             else:
                 left = i + 1
                 right = left + size[left]
-                scratch[2, left] = scratch[2, i] + scratch[1, left] + scratch[0, right] * own_heights[i]
-                scratch[2, right] = scratch[2, i] + scratch[1, right] + scratch[0, left] * own_heights[i]
+                scratch[2, left] = scratch[2, i] + scratch[1, left] + scratch[0, right] * node_heights[i]
+                scratch[2, right] = scratch[2, i] + scratch[1, right] + scratch[0, left] * node_heights[i]
                 step = 1
             scratch[0, i] = scratch[1, i] = 0.0
             i += step

@@ -25,7 +25,7 @@ cdef void _send_up(
     const Py_ssize_t[:, ::1] children, const double[::1] heights, double rate, const double[:, ::1] Z, const double[::1] noise,
     double[:, :, ::1] messages,
 ) noexcept nogil
-@cython.locals(child=Py_ssize_t, d=Py_ssize_t, kept=double, fresh=double, share=double)
+@cython.locals(child=Py_ssize_t, d=Py_ssize_t, survival=double, fresh=double, share=double)
 cdef void _rise(
     const Py_ssize_t[:, ::1] children, const double[::1] heights, double rate, Py_ssize_t node, Py_ssize_t side,
     double[:, :, ::1] messages,
@@ -33,7 +33,7 @@ cdef void _rise(
 @cython.locals(k=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, d=Py_ssize_t)
 cdef void _merge(const Py_ssize_t[:, ::1] children, Py_ssize_t node, double[:, :, ::1] messages) noexcept nogil
 @cython.locals(
-    k=Py_ssize_t, child=Py_ssize_t, sibling=Py_ssize_t, d=Py_ssize_t, kept=double, fresh=double, total=double, variance=double
+    k=Py_ssize_t, child=Py_ssize_t, sibling=Py_ssize_t, d=Py_ssize_t, survival=double, fresh=double, total=double, variance=double
 )
 cdef void _descend(
     const Py_ssize_t[:, ::1] children, const double[::1] heights, double rate, Py_ssize_t node, Py_ssize_t side,
@@ -52,7 +52,7 @@ cpdef draw_states(
     const double[:, ::1] normals, double[:, ::1] states,
 )
 @cython.locals(
-    n=Py_ssize_t, width=Py_ssize_t, node=Py_ssize_t, d=Py_ssize_t, k=Py_ssize_t, side=Py_ssize_t, child=Py_ssize_t, kept=double,
+    n=Py_ssize_t, width=Py_ssize_t, node=Py_ssize_t, d=Py_ssize_t, k=Py_ssize_t, side=Py_ssize_t, child=Py_ssize_t, survival=double,
     fresh=double, total=double, middle=double,
 )
 cdef void _draw_states(
@@ -75,7 +75,7 @@ cdef void _draw_missing(
 ) noexcept nogil
 @cython.locals(
     start=Py_ssize_t, count=Py_ssize_t, width=Py_ssize_t, gaps=Py_ssize_t, weights=Py_ssize_t, pull=Py_ssize_t, k=Py_ssize_t,
-    i=Py_ssize_t, j=Py_ssize_t, own=Py_ssize_t, other=Py_ssize_t, z=double, variance=double, total=double,
+    i=Py_ssize_t, j=Py_ssize_t, column=Py_ssize_t, other=Py_ssize_t, z=double, variance=double, total=double,
 )
 cdef void _draw_row(
     Py_ssize_t row, const double[::1] noise, const double[:, ::1] basis, const Py_ssize_t[::1] first,

@@ -72,13 +72,13 @@ def _send_up(children, heights, rate, Z, noise, messages):
 def _rise(children, heights, rate, node, side, messages):
     """Send the message of one child of a node up to the node."""
     child = children[node - children.shape[0] - 1, side]
-    kept, fresh = (
+    survival, fresh = (
         math.exp(-rate * (heights[node] - heights[child])),
         -math.expm1(-2 * rate * (heights[node] - heights[child])),
     )
     for d in range(messages.shape[2]):
-        share = kept / (1 + fresh * messages[P, child, d])
-        messages[UP_P, child, d] = kept * share * messages[P, child, d]
+        share = survival / (1 + fresh * messages[P, child, d])
+        messages[UP_P, child, d] = survival * share * messages[P, child, d]
         messages[UP_B, child, d] = share * messages[B, child, d]
 
 
@@ -94,15 +94,17 @@ def _descend(children, heights, rate, node, side, messages):
     """Send the messages from above and from its sibling down to one child of a node."""
     k = node - children.shape[0] - 1
     child, sibling = children[k, side], children[k, 1 - side]
-    kept, fresh = (
+    survival, fresh = (
         math.exp(-rate * (heights[node] - heights[child])),
         -math.expm1(-2 * rate * (heights[node] - heights[child])),
     )
     for d in range(messages.shape[2]):
         total = messages[DOWN_P, node, d] + messages[UP_P, sibling, d]
-        variance = kept * kept / total + fresh
+        variance = survival * survival / total + fresh
         messages[DOWN_P, child, d] = 1 / variance
-        messages[DOWN_B, child, d] = kept * (messages[DOWN_B, node, d] + messages[UP_B, sibling, d]) / total / variance
+        messages[DOWN_B, child, d] = (
+            survival * (messages[DOWN_B, node, d] + messages[UP_B, sibling, d]) / total / variance
+        )
 
 
 def send_down(children, heights, rate, messages):
@@ -136,13 +138,13 @@ def _draw_states(children, heights, rate, messages, normals, states):
     for k in range(n - 2, -1, -1):
         for side in range(2):
             child = children[k, side]
-            kept, fresh = (
+            survival, fresh = (
                 math.exp(-rate * (heights[n + k] - heights[child])),
                 -math.expm1(-2 * rate * (heights[n + k] - heights[child])),
             )
             for d in range(width):
                 total = 1 + fresh * messages[P, child, d]
-                middle = (kept * states[n + k, d] + fresh * messages[B, child, d]) / total
+                middle = (survival * states[n + k, d] + fresh * messages[B, child, d]) / total
                 states[child, d] = middle + math.sqrt(fresh / total) * normals[child, d]
 
 
@@ -207,16 +209,16 @@ def _draw_row(row, noise, basis, first, missing, normals, messages, X, Z, work):
         work[weights, k] = 1 / (variance + noise[k])
         Z[row, k] = z
     for i in range(count):
-        own = missing[start + i]
+        column = missing[start + i]
         total = 0.0
         for k in range(width):
-            total -= basis[own, k] * work[weights, k] * work[gaps, k]
+            total -= basis[column, k] * work[weights, k] * work[gaps, k]
         work[pull, i] = total
         for j in range(i + 1):
             other = missing[start + j]
             total = 0.0
             for k in range(width):
-                total += basis[own, k] * work[weights, k] * basis[other, k]
+                total += basis[column, k] * work[weights, k] * basis[other, k]
             for k in range(j):
                 total -= work[i, k] * work[j, k]
             work[i, j] = math.sqrt(total) if i == j else total / work[j, j]

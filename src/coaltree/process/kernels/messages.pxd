@@ -48,7 +48,7 @@ cdef class Rows:
 cdef class Pair(Rows):
     cdef readonly double[::1] d2
     cdef readonly double[::1] product
-    cdef readonly double[::1] kept
+    cdef readonly double[::1] correlation
     cdef readonly double[::1] lost
     cdef readonly double[::1] term
     cdef readonly double[::1] weight
@@ -77,7 +77,7 @@ cdef double _stationary_highest(double rate, double d2, double apart, double c) 
 cpdef double path_of(double rate, double lost) noexcept nogil
 cdef (double, double) _join_brownian(double y_i, double w_i, double y_j, double w_j) noexcept nogil
 cdef (double, double) _decay(double x) noexcept nogil
-cdef (double, double) _weights(double lost, double kept, double gone) noexcept nogil
+cdef (double, double) _weights(double lost, double decay, double complement) noexcept nogil
 cdef double _lost_of(double precision) noexcept nogil
 @cython.locals(
     d=Py_ssize_t, c=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, total=double, one=double, two=double, three=double, four=double,
@@ -88,7 +88,7 @@ cdef double _half_total(Rows scratch, Py_ssize_t first, Py_ssize_t last) noexcep
 cdef double _half_weighted_total(Rows scratch, double[::1] weight, Py_ssize_t first, Py_ssize_t last) noexcept nogil
 
 @cython.locals(d=Py_ssize_t)
-cpdef void set_decay(Forest forest, Rows scratch, double g, Py_ssize_t kept, Py_ssize_t lost) noexcept nogil
+cpdef void set_decay(Forest forest, Rows scratch, double g, Py_ssize_t decay_row, Py_ssize_t complement_row) noexcept nogil
 @cython.locals(d=Py_ssize_t, total=double)
 cdef double _sum_of_each_log(Rows scratch, Py_ssize_t values, Py_ssize_t n) noexcept nogil
 @cython.locals(d=Py_ssize_t, half=Py_ssize_t, left=Py_ssize_t, _=Py_ssize_t, total=double, product=double)

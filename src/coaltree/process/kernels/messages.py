@@ -118,7 +118,7 @@ class Pair(Rows):
         # real columns that both have: Brownian ones first, then those of each group
         self.d2 = np.empty(max(forest.n_real, 1))  # squared difference of the means
         self.product = np.empty(max(forest.n_real, 1))  # product of the means, of stationary columns
-        self.kept = np.empty(max(forest.n_real, 1))  # f_i f_j
+        self.correlation = np.empty(max(forest.n_real, 1))  # f_i f_j
         self.lost = np.empty(max(forest.n_real, 1))  # 1 - f_i f_j, or v_i + v_j
         self.term = np.empty(max(forest.n_real, 1))
         self.weight = np.empty(max(forest.n_real, 1))  # squares and products are multiplied by it
@@ -215,16 +215,16 @@ def _join_brownian(y_i, w_i, y_j, w_j):
 def _decay(x):
     """Return ``exp(-x)`` and ``1 - exp(-x)``, both accurate: the smaller one is computed, the other is the rest to 1."""
     if x > const.LN2_HIGH:
-        kept = math.exp(-x)
-        return kept, 1 - kept
-    gone = -math.expm1(-x)
-    return 1 - gone, gone
+        decay = math.exp(-x)
+        return decay, 1 - decay
+    complement = -math.expm1(-x)
+    return 1 - complement, complement
 
 
-def _weights(lost, kept, gone):
+def _weights(lost, decay, complement):
     """Return the precision of a stationary message at the top of a climb, and the weight of its ``a``."""
-    f = (1 - lost) * kept
-    weight = f / ((lost + (1 - lost) * gone) * (1 + f))
+    f = (1 - lost) * decay
+    weight = f / ((lost + (1 - lost) * complement) * (1 + f))
     return f * weight, weight
 
 
@@ -280,17 +280,17 @@ def _half_weighted_total(scratch, weight, first, last):
 # -- rows of sites ---------------------------------------------------------------------------------------------------------
 
 
-def set_decay(forest, scratch, g, kept, lost):
-    """Put ``exp(-rate g)`` of each site into row `kept`, and ``1 - exp(-rate g)`` into row `lost`, to a few last digits; g >= 0.
+def set_decay(forest, scratch, g, decay_row, complement_row):
+    """Put ``exp(-rate g)`` of each site into one row, and ``1 - exp(-rate g)`` into another, to a few last digits; g >= 0.
 
     Cody and Waite's reduction: ``exp(x) = 2^k exp(r)`` with ``|r| <= ln 2 / 2``, and the series of ``exp(r) - 1`` for the rest,
-    so that `lost` keeps its digits where it is small. A call of ``exp`` for each site would not be vectorised.
+    so that the complement keeps its digits where it is small. A call of ``exp`` for each site would not be vectorised.
     """
     if forest.common_rate > 0:
-        whole, rest = _decay(forest.common_rate * g)
+        decay, complement = _decay(forest.common_rate * g)
         for d in range(forest.n_sites):
-            scratch.rows[kept, d] = whole
-            scratch.rows[lost, d] = rest
+            scratch.rows[decay_row, d] = decay
+            scratch.rows[complement_row, d] = complement
         return
     for d in range(forest.n_sites):
         x = max(-forest.site_rate[d] * g, const.MOST_NEGATIVE)
@@ -309,10 +309,10 @@ def set_decay(forest, scratch, g, kept, lost):
         p = p * r + 1 / 24.0
         p = p * r + 1 / 6.0
         p = p * r + 0.5
-        less = r + r * r * p  # exp(r) - 1
+        exp_minus_one = r + r * r * p  # exp(r) - 1
         power = math.two_to(rounded)
-        scratch.rows[lost, d] = (1 - power) - power * less
-        scratch.rows[kept, d] = power + power * less
+        scratch.rows[complement_row, d] = (1 - power) - power * exp_minus_one
+        scratch.rows[decay_row, d] = power + power * exp_minus_one
 
 
 def _sum_of_each_log(scratch, values, n):
@@ -434,7 +434,7 @@ def load_pair(forest, i, j, pair):
         if forest.n_brownian:
             pair.lost[0] = forest.spread[i, 0] + forest.spread[j, 0]
         else:
-            pair.kept[0] = (1 - forest.spread[i, 0]) * (1 - forest.spread[j, 0])
+            pair.correlation[0] = (1 - forest.spread[i, 0]) * (1 - forest.spread[j, 0])
             pair.lost[0] = forest.spread[i, 0] + (1 - forest.spread[i, 0]) * forest.spread[j, 0]
         return
     count, log_scale = 0, 0.0
@@ -450,13 +450,13 @@ def load_pair(forest, i, j, pair):
     for k in range(forest.n_groups):
         for d in range(forest.group[k], forest.group[k + 1]):
             lost_i, lost_j = forest.spread[i, d], forest.spread[j, d]
-            kept = (1 - lost_i) * (1 - lost_j)
-            if kept > 0:
+            correlation = (1 - lost_i) * (1 - lost_j)
+            if correlation > 0:
                 gap = forest.mean[i, d] - forest.mean[j, d]
                 weight = forest.real_weight[d]
                 pair.d2[count], pair.weight[count] = weight * (gap * gap), weight
                 pair.product[count] = weight * (forest.mean[i, d] * forest.mean[j, d])
-                pair.kept[count], pair.lost[count] = kept, lost_i + (1 - lost_i) * lost_j
+                pair.correlation[count], pair.lost[count] = correlation, lost_i + (1 - lost_i) * lost_j
                 count += 1
         pair.end[k + 1] = count
     if forest.n_sites:
@@ -481,10 +481,10 @@ def log_z(forest, pair, h):
             s = pair.lost[k] + g
             total -= 0.5 * (pair.weight[k] * (const.LOG_2PI + math.log(s)) + pair.d2[k] / s)
     for group in range(forest.n_groups):
-        kept, gone = _decay(forest.rate[group] * g)
+        decay, complement = _decay(forest.rate[group] * g)
         for k in range(pair.end[group], pair.end[group + 1]):
-            rho = pair.kept[k] * kept
-            one = (pair.lost[k] + pair.kept[k] * gone) * (1 + rho)
+            rho = pair.correlation[k] * decay
+            one = (pair.lost[k] + pair.correlation[k] * complement) * (1 + rho)
             pair.real[0, k] = one
             pair.real[1, k] = 2 * pair.product[k] * rho / (1 + rho) - pair.d2[k] * rho * rho / one
         if forest.weighted_real:
@@ -504,8 +504,8 @@ def _complete_log_z(forest, pair, g):
         s = pair.lost[0] + g
         normal = const.LOG_2PI + math.log(s)
         return -0.5 * forest.total_weight * normal - forest.total_log_scale - pair.d2[0] / (2 * s)
-    kept, gone = _decay(forest.rate[0] * g)
-    rho, gap = pair.kept[0] * kept, pair.lost[0] + pair.kept[0] * gone
+    decay, complement = _decay(forest.rate[0] * g)
+    rho, gap = pair.correlation[0] * decay, pair.lost[0] + pair.correlation[0] * complement
     return _log_ratio(forest.total_weight, pair.d2[0], pair.product[0], rho, gap)
 
 
@@ -524,7 +524,7 @@ def set_log_norm(forest, i, pair):
         for group in range(forest.n_groups):
             for k in range(pair.end[group], pair.end[group + 1]):
                 if pair.lost[k] > 1e-12:  # more than what keeps the density of identical cells finite
-                    total += _log_ratio(pair.weight[k], 0.0, pair.product[k], pair.kept[k], pair.lost[k])
+                    total += _log_ratio(pair.weight[k], 0.0, pair.product[k], pair.correlation[k], pair.lost[k])
         if forest.n_sites:
             total += log_of_sites(forest, pair, 0, 3)
     forest.log_norm[i] = 0.5 * total
@@ -557,16 +557,16 @@ def slopes(forest, pair, h):
         drop_falls += 2 * pair.weight[k] * r * r
     for group in range(forest.n_groups):
         rate = forest.rate[group]
-        kept, gone = _decay(rate * g)
+        decay, complement = _decay(rate * g)
         one = two = three = four = 0.0
         for k in range(pair.end[group], pair.end[group + 1]):
-            rho = pair.kept[k] * kept
-            gap = pair.lost[k] + pair.kept[k] * gone
-            own = _stationary_slopes(pair.weight[k], pair.d2[k], pair.product[k], rho, gap)
-            one += own[0]
-            two += own[1]
-            three += own[2]
-            four += own[3]
+            rho = pair.correlation[k] * decay
+            gap = pair.lost[k] + pair.correlation[k] * complement
+            terms = _stationary_slopes(pair.weight[k], pair.d2[k], pair.product[k], rho, gap)
+            one += terms[0]
+            two += terms[1]
+            three += terms[2]
+            four += terms[3]
         rise += 2 * rate * one
         drop += 2 * rate * two
         rise_falls += 4 * rate * rate * three
@@ -595,10 +595,10 @@ def _complete_slopes(forest, pair, g):
         rise, drop = pair.d2[0] / (s * s), forest.total_weight / s
         return rise, drop, 4 * rise / s, 2 * drop / s
     twice = 2 * forest.rate[0]
-    kept, gone = _decay(forest.rate[0] * g)
-    rho, gap = pair.kept[0] * kept, pair.lost[0] + pair.kept[0] * gone
-    own = _stationary_slopes(forest.total_weight, pair.d2[0], pair.product[0], rho, gap)
-    return twice * own[0], twice * own[1], twice * twice * own[2], twice * twice * own[3]
+    decay, complement = _decay(forest.rate[0] * g)
+    rho, gap = pair.correlation[0] * decay, pair.lost[0] + pair.correlation[0] * complement
+    terms = _stationary_slopes(forest.total_weight, pair.d2[0], pair.product[0], rho, gap)
+    return twice * terms[0], twice * terms[1], twice * twice * terms[2], twice * twice * terms[3]
 
 
 def least_slope(forest, pair, low, high, shift):
@@ -620,8 +620,8 @@ def least_slope(forest, pair, low, high, shift):
         kept_low, gone_low = _decay(rate * g_low)
         kept_high, gone_high = _decay(rate * g_high)
         for k in range(pair.end[group], pair.end[group + 1]):
-            f, lost = pair.kept[k], pair.lost[k]
-            own = _stationary_least_slope(
+            f, lost = pair.correlation[k], pair.lost[k]
+            bound = _stationary_least_slope(
                 pair.weight[k],
                 pair.d2[k],
                 pair.product[k],
@@ -631,7 +631,7 @@ def least_slope(forest, pair, low, high, shift):
                 f * kept_high,
                 lost + f * gone_high,
             )
-            total += 2 * rate * own
+            total += 2 * rate * bound
     if forest.n_sites:
         g_low, g_high = max(g_low, const.SHORTEST), max(g_high, const.SHORTEST)
         set_decay(forest, pair, g_low, 1, 2)
@@ -643,8 +643,8 @@ def least_slope(forest, pair, low, high, shift):
 
 
 def _set_site_least_slopes(forest, pair, g_low, g_high, shift):
-    """Put the bounds of all sites into row 5; rows 1 to 4 have the kept and lost shares over the low and the high path."""
-    whole = 1 / (g_high + shift)
+    """Put the bounds of all sites into row 5; rows 1 to 4 have the decay and its complement, over the low and the high path."""
+    inverse = 1 / (g_high + shift)
     for d in range(forest.n_sites):
         agreement, rate = pair.rows[0, d], forest.site_rate[d]
         left_low = max(agreement * pair.rows[1, d] + pair.rows[2, d], const.POLE)
@@ -652,12 +652,12 @@ def _set_site_least_slopes(forest, pair, g_low, g_high, shift):
         common = 2 * rate * (1 - agreement) / (left_low * left_high)
         at_low = pair.rows[1, d] * left_high * common
         at_high = pair.rows[3, d] * left_low * common
-        rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * whole
+        rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * inverse
         scaled = max(agreement - 1, 0.0) * const.INVERSE_E
         most = _lambert_above(scaled)
         peak = -2 * most if rate * g_low < 1 + most else g_low * at_low
         peak = g_high * at_high if rate * g_high * (1 + scaled) <= 1 + 2 * scaled else peak
-        drop = max((peak + shift * at_low) * whole, at_low)
+        drop = max((peak + shift * at_low) * inverse, at_low)
         pair.rows[5, d] = rise if agreement < 1 else drop
 
 
@@ -665,10 +665,10 @@ def _complete_least_slope(forest, pair, g_low, g_high, ratio):
     if forest.n_brownian:
         r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
         return pair.d2[0] * min(ratio * r_low * r_low, r_high * r_high) - forest.total_weight * r_high
-    rate, f, lost = forest.rate[0], pair.kept[0], pair.lost[0]
+    rate, f, lost = forest.rate[0], pair.correlation[0], pair.lost[0]
     kept_low, gone_low = _decay(rate * g_low)
     kept_high, gone_high = _decay(rate * g_high)
-    own = _stationary_least_slope(
+    bound = _stationary_least_slope(
         forest.total_weight,
         pair.d2[0],
         pair.product[0],
@@ -678,7 +678,7 @@ def _complete_least_slope(forest, pair, g_low, g_high, ratio):
         f * kept_high,
         lost + f * gone_high,
     )
-    return 2 * rate * own
+    return 2 * rate * bound
 
 
 def drop_falls_range(forest, pair, low, high):
@@ -689,13 +689,13 @@ def drop_falls_range(forest, pair, low, high):
         r_low, r_high = 1 / (pair.lost[0] + g_low), 1 / (pair.lost[0] + g_high)
         return 2 * forest.total_weight * r_high * r_high, 2 * forest.total_weight * r_low * r_low
     if forest.complete:
-        twice, f, lost = 2 * forest.rate[0], pair.kept[0], pair.lost[0]
+        twice, f, lost = 2 * forest.rate[0], pair.correlation[0], pair.lost[0]
         kept_low, gone_low = _decay(forest.rate[0] * g_low)
         kept_high, gone_high = _decay(forest.rate[0] * g_high)
-        own = _stationary_drop_falls(
+        bounds = _stationary_drop_falls(
             forest.total_weight, pair.product[0], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
         )
-        return twice * twice * own[0], twice * twice * own[1]
+        return twice * twice * bounds[0], twice * twice * bounds[1]
     for k in range(pair.end[0]):
         r_low, r_high = 1 / (pair.lost[k] + g_low), 1 / (pair.lost[k] + g_high)
         least += 2 * pair.weight[k] * r_high * r_high
@@ -705,12 +705,12 @@ def drop_falls_range(forest, pair, low, high):
         kept_low, gone_low = _decay(rate * g_low)
         kept_high, gone_high = _decay(rate * g_high)
         for k in range(pair.end[group], pair.end[group + 1]):
-            f, lost = pair.kept[k], pair.lost[k]
-            own = _stationary_drop_falls(
+            f, lost = pair.correlation[k], pair.lost[k]
+            bounds = _stationary_drop_falls(
                 pair.weight[k], pair.product[k], f * kept_low, lost + f * gone_low, f * kept_high, lost + f * gone_high
             )
-            least += 4 * rate * rate * own[0]
-            most += 4 * rate * rate * own[1]
+            least += 4 * rate * rate * bounds[0]
+            most += 4 * rate * rate * bounds[1]
     if forest.n_sites:
         # minus the derivative of a drop is 4 rate^2 y / (1 + y)^2 with y = -b u: largest, rate^2, where y = 1
         set_decay(forest, pair, g_low, 1, 2)
@@ -834,7 +834,7 @@ def scan_slope(forest, i, j, low, high, shift, pair):
 
 def _set_scanned_slopes(forest, j, g_low, g_high, shift, pair):
     """Put bounds of all sites into row 5, from what `start_scan` prepared and the growth of slot j."""
-    whole = 1 / (g_high + shift)
+    inverse = 1 / (g_high + shift)
     # Only row 5 is written: with more of them a compiler cannot see to it that none is what is read.
     if forest.fastest * g_high <= 1:
         # Slow sites, and all while the tree is young, are still short of the peak of every drop.
@@ -845,8 +845,8 @@ def _set_scanned_slopes(forest, j, g_low, g_high, shift, pair):
             left_low, left_high = max(1 - bu_low, const.POLE), max(1 - bu_high, const.POLE)
             common = 2 * forest.site_rate[d] / (left_low * left_high)
             at_low, at_high = bu_low * left_high * common, bu_high * left_low * common
-            rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * whole
-            drop = max((g_high * at_high + shift * at_low) * whole, at_low)
+            rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * inverse
+            drop = max((g_high * at_high + shift * at_low) * inverse, at_low)
             pair.rows[5, d] = rise if b > 0 else drop
         return
     for d in range(forest.n_sites):
@@ -855,12 +855,12 @@ def _set_scanned_slopes(forest, j, g_low, g_high, shift, pair):
         left_low, left_high = max(1 - bu_low, const.POLE), max(1 - bu_high, const.POLE)
         common = 2 * rate / (left_low * left_high)
         at_low, at_high = bu_low * left_high * common, bu_high * left_low * common
-        rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * whole
+        rise = (min(g_low * at_low, g_high * at_high) + shift * at_high) * inverse
         scaled = max(-b, 0.0) * const.INVERSE_E
         most = _lambert_above(scaled)
         peak = -2 * most if rate * g_low < 1 + most else g_low * at_low
         peak = g_high * at_high if rate * g_high * (1 + scaled) <= 1 + 2 * scaled else peak
-        drop = max((peak + shift * at_low) * whole, at_low)
+        drop = max((peak + shift * at_low) * inverse, at_low)
         pair.rows[5, d] = rise if b > 0 else drop
 
 
@@ -918,11 +918,11 @@ def _merge_stationary(forest, group, i, j, climb_i, climb_j, into, scratch):
         q_j = (forest.spread[j, d] + (1 - forest.spread[j, d]) * gone_j) * (1 + n_j)
         weight_i, weight_j = n_i * q_j, n_j * q_i
         neither, some = q_i * q_j, n_i * weight_i + n_j * weight_j
-        whole = 1 / (neither + some)
-        f = math.sqrt(some * whole)
-        joint = (weight_i * forest.mean[i, d] + weight_j * forest.mean[j, d]) * whole
+        inverse = 1 / (neither + some)
+        f = math.sqrt(some * inverse)
+        joint = (weight_i * forest.mean[i, d] + weight_j * forest.mean[j, d]) * inverse
         scratch.real[0, d] = joint / max(f, const.FLATTEST)
-        scratch.real[1, d] = neither * whole / (1 + f)
+        scratch.real[1, d] = neither * inverse / (1 + f)
     # not written at once: the slot may be one of the two, and the loop would not be vectorised
     least = 1.0
     for d in range(first, last):
@@ -1032,8 +1032,8 @@ def root_log_density(forest, i):
         if forest.spread[i, d] < math.inf:
             variance = forest.spread[i, d] + forest.root_variance[d]
             d2 = forest.mean[i, d] * forest.mean[i, d]
-            own = 0.5 * (const.LOG_2PI + math.log(variance) + d2 / variance) + forest.log_scale[d]
-            total -= forest.real_weight[d] * own
+            term = 0.5 * (const.LOG_2PI + math.log(variance) + d2 / variance) + forest.log_scale[d]
+            total -= forest.real_weight[d] * term
     return total
 
 
@@ -1120,8 +1120,8 @@ def log_z_at(forest, place, h):
         )
         if v < math.inf:
             s, gap = v + forest.spread[third, d] + across, y - forest.mean[third, d]
-            own = 0.5 * (const.LOG_2PI + math.log(s) + gap * gap / s) + forest.log_scale[d]
-            total -= forest.real_weight[d] * own
+            term = 0.5 * (const.LOG_2PI + math.log(s) + gap * gap / s) + forest.log_scale[d]
+            total -= forest.real_weight[d] * term
     for k in range(forest.n_groups):
         total += _stationary_log_z_at(forest, k, place, up, down, across)
     if forest.n_sites:
@@ -1139,7 +1139,7 @@ def _stationary_log_z_at(forest, group, place, up, down, across):
     rate, below, beyond, third = forest.rate[group], place.below, place.beyond, place.third
     kept_up, gone_up = _decay(rate * up)
     kept_down, gone_down = _decay(rate * down)
-    kept, gone = _decay(rate * across)
+    decay, complement = _decay(rate * across)
     first, last = forest.group[group], forest.group[group + 1]
     # mean and variance of z: in a loop of its own, as with all six arrays that are read none would be vectorised
     for d in range(first, last):
@@ -1148,12 +1148,12 @@ def _stationary_log_z_at(forest, group, place, up, down, across):
         q_j = (forest.spread[beyond, d] + (1 - forest.spread[beyond, d]) * gone_down) * (1 + n_j)
         weight_i, weight_j = n_i * q_j, n_j * q_i
         neither = q_i * q_j
-        whole = 1 / (neither + (n_i * weight_i + n_j * weight_j) + const.POLE)
-        place.real[0, d] = neither * whole
-        place.real[1, d] = (weight_i * forest.mean[below, d] + weight_j * forest.mean[beyond, d]) * whole
+        inverse = 1 / (neither + (n_i * weight_i + n_j * weight_j) + const.POLE)
+        place.real[0, d] = neither * inverse
+        place.real[1, d] = (weight_i * forest.mean[below, d] + weight_j * forest.mean[beyond, d]) * inverse
     for d in range(first, last):
-        n, a = (1 - forest.spread[third, d]) * kept, forest.mean[third, d]
-        q = (forest.spread[third, d] + (1 - forest.spread[third, d]) * gone) * (1 + n)
+        n, a = (1 - forest.spread[third, d]) * decay, forest.mean[third, d]
+        q = (forest.spread[third, d] + (1 - forest.spread[third, d]) * complement) * (1 + n)
         variance = q + n * n * place.real[0, d] + const.POLE
         gap = a - n * place.real[1, d]
         place.real[0, d] = variance
@@ -1177,20 +1177,22 @@ def _complete_log_z_at(forest, place, up, down, across):
     rate = forest.rate[0]
     kept_up, gone_up = _decay(rate * up)
     kept_down, gone_down = _decay(rate * down)
-    kept, gone = _decay(rate * across)
+    decay, complement = _decay(rate * across)
     precision_i, weight_i = _weights(forest.spread[place.below, 0], kept_up, gone_up)
     precision_j, weight_j = _weights(forest.spread[place.beyond, 0], kept_down, gone_down)
     precision = precision_i + precision_j
     scale = 1 / math.sqrt(precision * (1 + precision)) if precision > 0 else 0.0
     below, beyond = weight_i * scale, weight_j * scale
-    more = below + beyond - 1  # the mean at the point is the third one's, so often more, and shares of the differences
+    excess = (
+        below + beyond - 1
+    )  # the mean at the point is that of the third, this much more, and shares of the differences
     d2 = below * below * place.below_below + 2 * below * beyond * place.below_beyond
     d2 += beyond * beyond * place.beyond_beyond
-    d2 += more * (2 * (below * place.below_third + beyond * place.beyond_third) + more * place.third_third)
-    product = below * place.below_third + beyond * place.beyond_third + (1 + more) * place.third_third
+    d2 += excess * (2 * (below * place.below_third + beyond * place.beyond_third) + excess * place.third_third)
+    product = below * place.below_third + beyond * place.beyond_third + (1 + excess) * place.third_third
     lost, third = _lost_of(precision), forest.spread[place.third, 0]
     f, both = (1 - lost) * (1 - third), lost + (1 - lost) * third
-    return _log_ratio(forest.total_weight, max(d2, 0.0), product, f * kept, both + f * gone)
+    return _log_ratio(forest.total_weight, max(d2, 0.0), product, f * decay, both + f * complement)
 
 
 def _site_log_z_at(forest, place, up, down, across):

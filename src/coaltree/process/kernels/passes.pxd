@@ -25,13 +25,13 @@ cdef void _pass_up(
 
 @cython.locals(pair=op.Pair)
 cpdef best_partners(
-    op.Forest forest, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] others, const double[::1] log_weights, double height,
-    Py_ssize_t[::1] found,
+    op.Forest forest, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] candidates, const double[::1] log_weights, double height,
+    Py_ssize_t[::1] best,
 )
-@cython.locals(k=Py_ssize_t, c=Py_ssize_t, best=double, score=double)
+@cython.locals(k=Py_ssize_t, c=Py_ssize_t, best_score=double, score=double)
 cdef void _best_partners(
-    op.Forest forest, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] others, const double[::1] log_weights, double height,
-    Py_ssize_t[::1] found, op.Pair pair,
+    op.Forest forest, const Py_ssize_t[::1] slots, const Py_ssize_t[::1] candidates, const double[::1] log_weights, double height,
+    Py_ssize_t[::1] best, op.Pair pair,
 ) noexcept nogil
 
 @cython.locals(pair=op.Pair)
@@ -58,7 +58,7 @@ cpdef contrasts(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[:, ::1] gaps,
     double[:, ::1] variances,
 )
-@cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, n=Py_ssize_t, d=Py_ssize_t, own=Py_ssize_t, h=double)
+@cython.locals(k=Py_ssize_t, i=Py_ssize_t, j=Py_ssize_t, n=Py_ssize_t, d=Py_ssize_t, column=Py_ssize_t, h=double)
 cdef void _contrasts(
     op.Forest forest, const Py_ssize_t[:, ::1] children, const double[::1] heights, Py_ssize_t[::1] slot, double[:, ::1] gaps,
     double[:, ::1] variances, op.Pair pair,

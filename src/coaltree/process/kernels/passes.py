@@ -52,22 +52,22 @@ def _pass_up(forest, children, heights, first, last, pair):
         forest.height[n + k] = heights[n + k]
 
 
-def best_partners(forest, slots, others, log_weights, height, found):
+def best_partners(forest, slots, candidates, log_weights, height, best):
     """Find, for each slot, the other slot that fits best at a height: the first one with the largest weighted ratio."""
     pair = op.Pair(forest)
     with cython.nogil:
-        _best_partners(forest, slots, others, log_weights, height, found, pair)
+        _best_partners(forest, slots, candidates, log_weights, height, best, pair)
 
 
-def _best_partners(forest, slots, others, log_weights, height, found, pair):
+def _best_partners(forest, slots, candidates, log_weights, height, best, pair):
     for k in range(slots.shape[0]):
-        best = -math.inf
-        found[k] = 0
-        for c in range(others.shape[0]):
-            op.load_pair(forest, slots[k], others[c], pair)
+        best_score = -math.inf
+        best[k] = 0
+        for c in range(candidates.shape[0]):
+            op.load_pair(forest, slots[k], candidates[c], pair)
             score = op.log_z(forest, pair, height) + log_weights[c]
-            if score > best:
-                best, found[k] = score, c
+            if score > best_score:
+                best_score, best[k] = score, c
 
 
 def pass_up_and_down(forest, children, heights, turn):
@@ -130,8 +130,8 @@ def _contrasts(forest, children, heights, slot, gaps, variances, pair):
         i, j, h = slot[children[k, 0]], slot[children[k, 1]], heights[n + k]
         g = max(2 * h - forest.height[i] - forest.height[j], 0.0)
         for d in range(forest.n_brownian):
-            own = 0 if forest.complete else d
-            s = forest.spread[i, own] + forest.spread[j, own] + g
+            column = 0 if forest.complete else d
+            s = forest.spread[i, column] + forest.spread[j, column] + g
             gaps[k, d] = forest.mean[i, d] - forest.mean[j, d] if s < math.inf else math.nan
             variances[k, d] = s if s < math.inf else math.nan
         op.merge(forest, i, j, h, i, pair)
@@ -223,11 +223,11 @@ def _draw_redraws(forest, children, heights, uniforms, redrawn, states, pair):
             for side in range(2):
                 node = children[k, side]
                 x = forest.site_rate[d] * (heights[n + k] - heights[node])
-                kept, redraw = math.exp(-x) * forest.state[node, above] / forest.root_q[above], -math.expm1(-x)
-                u = uniforms[d, node] * (kept + redraw)
-                redrawn[d, node] = not u < kept
+                survival, redraw = math.exp(-x) * forest.state[node, above] / forest.root_q[above], -math.expm1(-x)
+                u = uniforms[d, node] * (survival + redraw)
+                redrawn[d, node] = not u < survival
                 if redrawn[d, node]:
-                    states[d, node] = _draw_state(forest, d, node, (u - kept) / redraw if redraw > 0 else u)
+                    states[d, node] = _draw_state(forest, d, node, (u - survival) / redraw if redraw > 0 else u)
                 else:
                     states[d, node] = states[d, n + k]
 

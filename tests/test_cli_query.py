@@ -84,7 +84,7 @@ def frame_of_new():
 # -- score ---------------------------------------------------------------------------------------------
 
 
-def test_score_is_what_the_model_says(command, fitted, tmp_path):
+def test_score_matches_model(command, fitted, tmp_path):
     code, out, err = command("score", "model.coaltree", "new.csv")
     assert code == 0, err
     header, rows = rows_of(out)
@@ -168,7 +168,7 @@ def test_id_columns_and_missing_cells(command, tmp_path):
     check_sentence(command("score", "model.coaltree", "n.csv", "--id-column", "k"), "Column 'x'", "'nix'", "numbers")
 
 
-def test_categories_that_the_fit_did_not_know(command, tmp_path):
+def test_unknown_categories(command, tmp_path):
     (tmp_path / "n.csv").write_text("x,y,c,z\n1,2,w,007\n1,2,,007\n")
     code, out, err = command("score", "model.coaltree", "n.csv")
     assert code == 0, err
@@ -196,7 +196,7 @@ def test_columns_of_an_array_are_found_by_position(command, tmp_path):
 # -- place ---------------------------------------------------------------------------------------------
 
 
-def test_place_is_what_the_model_says(command, fitted):
+def test_place_matches_model(command, fitted):
     code, out, err = command("place", "model.coaltree", "new.csv")
     assert code == 0, err
     header, rows = rows_of(out)
@@ -233,7 +233,7 @@ def test_nearest_leaves_and_the_level(command, fitted, tmp_path):
 
 
 @pytest.mark.parametrize("question", ["score", "place"])
-def test_models_that_are_none(command, tmp_path, question):
+def test_invalid_models(command, tmp_path, question):
     check_sentence(command(question, "no.coaltree", "new.csv"), "no.coaltree does not exist")
     check_sentence(command(question, tmp_path, "new.csv"), "is a folder")
     check_sentence(command(question, "t.csv", "new.csv"), "t.csv")
@@ -266,7 +266,7 @@ def test_tables_that_do_not_fit(command, tmp_path, question):
 
 
 @pytest.mark.parametrize("question", ["score", "place"])
-def test_files_that_are_not_written(command, tmp_path, monkeypatch, question):
+def test_unwritable_files(command, tmp_path, monkeypatch, question):
     (tmp_path / "s.csv").write_text("old")
     before = contents(tmp_path)
     arguments = (question, "model.coaltree", "new.csv", "-o")
@@ -307,7 +307,7 @@ FAR = " a log density more than 1,000 below that of the rows of the fit: check u
 @pytest.mark.parametrize(
     ("question", "instead"), [("score", "log density is 0"), ("place", "place is that of the prior")]
 )
-def test_rows_of_which_little_can_be_said(command, tmp_path, question, instead):
+def test_rows_with_few_cells(command, tmp_path, question, instead):
     header = "id,x,y,c,z\n"
     (tmp_path / "n.csv").write_text(header + 'p,1.2,2.5,u,007\n"a,b",,,,\nfar 🦊,9e9,2.5,u,007\n')
     code, out, err = command(question, "model.coaltree", "n.csv")
@@ -347,7 +347,7 @@ def test_the_column_of_row_names_is_remembered(command, tmp_path, question):
     assert "'id'" not in err
 
 
-def test_another_column_of_row_names_is_asked_for(command, tmp_path):
+def test_renamed_row_name_column_is_rejected(command, tmp_path):
     (tmp_path / "n.csv").write_text("other,id,x,y,c,z\nA,p,1.2,2.5,u,007\nB,q,8.8,,v,007\n")
     code, out, err = command("score", "model.coaltree", "n.csv", "--id-column", "other")
     assert code == 0, err

@@ -84,7 +84,7 @@ def test_tables_from_standard_input(command, tmp_path, data, options):
     assert json.loads((tmp_path / "piped" / "summary.json").read_text())["input"] == "standard input"
 
 
-def test_a_kind_that_the_name_does_not_say(command, tmp_path):
+def test_explicit_file_format(command, tmp_path):
     (tmp_path / "table.data").write_text(TEXT)
     assert command("fit", "table.data", "-o", "out", "--format", "csv", "-q") == (0, "", "")
 
@@ -148,7 +148,7 @@ def test_facts_of_filled_cells(command, model, tmp_path):
     assert facts["input"] == "t.csv"
 
 
-def test_numbers_that_json_cannot_say(command, model, tmp_path):
+def test_non_finite_numbers_in_json(command, model, tmp_path):
     """A density of nothing is 1, and its logarithm 0; one of something impossible may be infinite."""
     (tmp_path / "n.csv").write_text("x,y,c\n,,\n")
     facts = fit_summary(command("score", model, "n.csv", "--json", "-q"))
@@ -197,7 +197,7 @@ def test_dry_run(command, tmp_path):
     assert [*contents(tmp_path)] == ["k.csv", "t.csv"]
 
 
-def test_dry_run_has_the_notes_of_a_fit(command, tmp_path):
+def test_dry_run_prints_notes_of_fit(command, tmp_path):
     (tmp_path / "k.csv").write_text("x,k,e\n1,7,\n2,7,\n4,7,\n")
     code, _, err = command("fit", "k.csv", "--dry-run")
     assert code == 0
@@ -241,7 +241,7 @@ NOTE = "of n.csv counts the rows (7, 8, 9, ...)"
         ([7.5, 8.5, 9.5, 10.5, 11.5], [], False),
     ],
 )
-def test_a_first_column_that_counts_the_rows(command, tmp_path, first, options, noted):
+def test_first_column_of_row_numbers(command, tmp_path, first, options, noted):
     (tmp_path / "n.csv").write_text("k,x\n" + "".join(f"{k},{i * i}\n" for i, k in enumerate(first)))
     code, _, err = command("fit", "n.csv", "--dry-run", *options)
     assert code == 0, err
@@ -276,7 +276,7 @@ def test_verbose(command, model):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_all_commands_have_the_same_manners(command, name):
+def test_common_options_of_all_commands(command, name):
     code, out, _ = command(name, "--help")
     assert code == 0
     for option in ("--quiet", "-q", "--verbose", "-v", "--debug", *(["--json"] if name not in WITHOUT_FACTS else [])):
@@ -298,7 +298,7 @@ def test_all_commands_have_the_same_manners(command, name):
         ("demo", "-o", "t.csv"),
     ],
 )
-def test_debug_shows_the_traceback(command, arguments):
+def test_debug_prints_traceback(command, arguments):
     code, _, err = command(*arguments, "--debug")
     assert code == 2
     assert "Traceback (most recent call last)" in err
@@ -341,7 +341,7 @@ def test_completion():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such pipes")
-def test_a_reader_that_goes_away(tmp_path, model):
+def test_broken_pipe(tmp_path, model):
     (tmp_path / "n.csv").write_text("x,y,c\n" + "1,2,u\n" * 8_000)
     for arguments in (
         ["simulate", "8000", "-q"],
@@ -358,7 +358,7 @@ def test_a_reader_that_goes_away(tmp_path, model):
         process.wait(timeout=300)
 
 
-def test_a_disk_that_is_full():
+def test_disk_full():
     if not Path("/dev/full").exists():
         pytest.skip("no such device here")
     with Path("/dev/full").open("wb") as full:
@@ -370,7 +370,7 @@ def test_a_disk_that_is_full():
     assert done.stderr.decode().splitlines() == ["coaltree: No space left on device."]
 
 
-def test_a_terminal_is_told_at_once_what_is_going_on(command, model, monkeypatch):
+def test_terminal_status_line_appears_at_once(command, model, monkeypatch):
     """Before anything heavy is imported; not in files and pipes, and not with --quiet."""
     for arguments, words in (
         (["fit", "t.csv", "--dry-run"], "reading t.csv"),
