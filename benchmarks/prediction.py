@@ -2,9 +2,9 @@
 
 Run with ``python benchmarks/prediction.py`` (long; ``--quick`` takes three small tables, ``--tables a,b`` those named,
 ``--only`` one part). It needs ``pip install "coaltree[bench]"``. ``--markdown FILE`` also writes the tables: into a new file,
-or between the marks that docs/prediction.md and README.md have for them. Tables come from `published_tables`; of larger ones
-600 random rows are taken. Real columns of which nine tenths are one value are left out, for everybody: their density is a
-matter of how ties are treated.
+or between the marks that docs/prediction.md and README.md have for them. ``--keep FILE`` keeps figures from one run to the
+next, and measures only what is not there. Tables come from `published_tables`; of larger ones 600 random rows are taken. Real
+columns of which nine tenths are one value are left out, for everybody: their density is a matter of how ties are treated.
 
 *Densities.* Two thirds of the rows are for training (``--splits`` says how many times). Real columns are standardised by the
 moments of the training rows, and get Gaussian jitter of sd 0.02 against ties. Printed is the mean log density of a held-out
@@ -19,8 +19,9 @@ own units, so that the figures that he published for his programs stand beside o
 - StepMix, for tables with categories, where the two above cannot be used: number of classes by five-fold cross-validation.
 - Independent columns: Gaussians, and shares of the categories, each state counted once more than it occurs.
 
-*Imputation.* 15 % of the observed cells are hidden at random; a row keeps at least one. Printed is the root mean squared
-error of real cells, in standard deviations of the column, and the share of categorical cells that are wrong.
+*Imputation.* 15 % of the observed cells are hidden at random, three times (``--splits``); a row keeps at least one. Printed is
+the root mean squared error of real cells, in standard deviations of the column, and the share of categorical cells that are
+wrong.
 
 - Ours: `CoalescentImputer` as it comes. Cells that the table itself lacks stay missing, for everybody.
 - Nearest neighbours (`KNNImputer`) and regressions (`IterativeImputer`, Bayesian ridge), default settings, on standardised
@@ -40,6 +41,7 @@ used, as a covariance matrix where there are holes, the default stands in for it
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 import warnings
@@ -69,6 +71,7 @@ MOST_ROWS = 600
 MOST_TIED = 0.9  # share of a real column that may be one value
 JITTER = 0.02
 HIDDEN = 0.15
+ROW_SPLITS, CELL_SPLITS = 1, 3  # errors differ between splits by more than between methods
 N_TRAINING = 500  # of Neal's tables
 LEVEL = 0.9
 REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.3)
@@ -384,15 +387,35 @@ def threads_of(method):
 
 
 class Results:
-    """Figures by measure, table and method, one for each split."""
+    """Figures by measure, table and method, one for each split.
 
-    def __init__(self):
-        self.figures = {}
+    Parameters
+    ----------
+    path : Path, optional
+        A file in which figures are kept from one run to the next.
+    """
+
+    def __init__(self, path=None):
+        self.path = path
+        kept = json.loads(path.read_text(encoding="utf-8")) if path is not None and path.exists() else {}
+        self.done = {tuple(key) for key in kept.get("done", [])}
+        self.figures = kept.get("figures", {})
 
     def add(self, measure, table, method, value):
         """Keep a figure, unless there is none."""
         if value is not None and not math.isnan(value):
             self.figures.setdefault(measure, {}).setdefault(table, {}).setdefault(method, []).append(float(value))
+
+    def is_done(self, part, table, number, method):
+        """Return whether a method was measured on a split before."""
+        return (part, table, number, method) in self.done
+
+    def finish(self, part, table, number, method):
+        """Keep in mind that a method was measured on a split."""
+        self.done.add((part, table, number, method))
+        if self.path is not None:
+            kept = json.dumps({"done": sorted(self.done), "figures": self.figures}, indent=1)
+            self.path.write_text(kept + "\n", encoding="utf-8")
 
     def measures(self):
         """Return the measures that have figures, in the order of MEASURES."""
@@ -407,15 +430,14 @@ def measure_densities(name, number, results, n_jobs, methods):
     train, test, log_units = split(name, number)
     print(f"\n{name}: densities, {len(train)} rows and {train.shape[1]} columns, {len(test)} rows held out", flush=True)
     for method, run in density_methods(n_jobs).items():
-        if method not in methods:
+        if method not in methods or results.is_done("densities", name, number, method):
             continue
         density, seconds = timed(run, train, test, n_threads=threads_of(method))
         if density is not None:
             results.add("density", name, method, density + log_units)
             results.add("density seconds", name, method, seconds)
             print(f"  {method:24}{density + log_units:10.3f}{seconds:9.2f} s", flush=True)
-    for method, known in PUBLISHED.items():
-        results.add("density", name, method, known.get(name))
+        results.finish("densities", name, number, method)
 
 
 def measure_imputation(name, number, results, n_jobs, methods, parts):
@@ -425,8 +447,11 @@ def measure_imputation(name, number, results, n_jobs, methods, parts):
     for method, run in imputation_methods(n_jobs).items():
         if method not in methods or ("imputation" not in parts and method not in OURS):
             continue
+        if results.is_done("imputation", name, number, method):
+            continue
         (filled, model), seconds = timed(run, holes, n_threads=threads_of(method))
         if filled is None:
+            results.finish("imputation", name, number, method)
             continue
         errors = cell_errors(whole, filled, hidden)
         line = f"  {method:24}{errors['error']:10.3f}{errors['wrong']:10.3f}{seconds:9.2f} s"
@@ -438,6 +463,7 @@ def measure_imputation(name, number, results, n_jobs, methods, parts):
             results.add("coverage", name, f"{method}: covered", covered)
             results.add("coverage", name, f"{method}: width", width)
             line += f", intervals cover {covered:.3f}, width {width:.2f}"
+        results.finish("imputation", name, number, method)
         print(line.replace("nan", "   "), flush=True)
 
 
@@ -453,6 +479,16 @@ MEASURES = {
     "imputation seconds": ("imputation", "Seconds for imputation", 2, None),
     "coverage": ("coverage", "Share of hidden real cells in our 90 % intervals, and mean width of these", 3, None),
 }
+
+
+def names_in_order(tables):
+    """Return the names of tables in the order in which they are measured."""
+    return [name for name in (*DENSITY, *LABELLED) if name in tables]
+
+
+def known_methods():
+    """Return the names of all methods, in the order of the tables."""
+    return list(dict.fromkeys([*density_methods(None), *imputation_methods(None)]))
 
 
 def text_of(values, digits):
@@ -489,7 +525,7 @@ def mean_lines(results, measure, methods):
     if best is not None:
         wins = dict.fromkeys(methods, 0)
         for name, figures in tables.items():
-            measured = {m: results.mean(measure, name, m) for m in figures if m not in PUBLISHED}
+            measured = {m: results.mean(measure, name, m) for m in figures}
             wins[best(measured, key=measured.get)] += 1
         lines.append(["tables on which it is best", *("" if m in PUBLISHED else str(wins[m]) for m in methods)])
     return lines
@@ -498,12 +534,15 @@ def mean_lines(results, measure, methods):
 def lines_of(results, measure):
     """Return the cells of a table of figures: the head, a line for each table, and lines of means."""
     tables = results.figures[measure]
-    methods = list(dict.fromkeys(m for figures in tables.values() for m in figures if m not in PUBLISHED))
-    methods += [m for m in PUBLISHED if any(m in figures for figures in tables.values())]
-    lines = [
-        [name, *(text_of(figures.get(m, []), MEASURES[measure][2]) for m in methods)]
-        for name, figures in tables.items()
-    ]
+    found = {m for figures in tables.values() for m in figures}
+    columns = [m for m in known_methods() if m in found]
+    columns += [m for own in OURS for what in ("covered", "width") if (m := f"{own}: {what}") in found]
+    published = [m for m in PUBLISHED if measure == "density" and not tables.keys().isdisjoint(PUBLISHED[m])]
+    methods, digits = [*columns, *published], MEASURES[measure][2]
+    lines = []
+    for name in names_in_order(tables):
+        figures = tables[name] | {m: [PUBLISHED[m][name]] for m in published if name in PUBLISHED[m]}
+        lines.append([name, *(text_of(figures.get(m, []), digits) for m in methods)])
     return [["", *methods], *lines], mean_lines(results, measure, methods)
 
 
@@ -593,14 +632,16 @@ def choose_settings(names, parts, n_jobs):
 
 def main():
     known = (*DENSITY, *LABELLED)
-    methods = list(dict.fromkeys([*density_methods(None), *imputation_methods(None)]))
+    methods = known_methods()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"three small tables: {', '.join(QUICK)}")
     parser.add_argument("--tables", type=lambda text: names_in(text, known), help="names, divided by commas")
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--only", choices=PARTS, help="one part")
-    parser.add_argument("--splits", type=int, default=1, help="how many times rows are held out and cells hidden")
+    splits = "how many times rows are held out and cells hidden; one and three times by default"
+    parser.add_argument("--splits", type=int, help=splits)
     parser.add_argument("--jobs", type=int, default=-1, help="threads and processes, all by default")
+    parser.add_argument("--keep", type=Path, help="a file for figures; those that are there are not measured again")
     parser.add_argument("--markdown", type=Path, help="a new file for the tables, or one with marks for them")
     parser.add_argument("--defaults", action="store_true", help="compare the settings in SETTINGS instead")
     given = parser.parse_args()
@@ -611,12 +652,13 @@ def main():
             parser.error("settings are compared by densities and imputation, not by coverage")
         choose_settings(names, parts, given.jobs)
         return
-    results = Results()
+    results = Results(given.keep)
     for name in names:
-        for number in range(given.splits):
-            if "densities" in parts and (number == 0 or name not in DENSITY):  # these have one split
+        if "densities" in parts:
+            for number in range(1 if name in DENSITY else given.splits or ROW_SPLITS):  # Neal's tables have one split
                 measure_densities(name, number, results, given.jobs, given.methods)
-            if "imputation" in parts or ("coverage" in parts and real_columns(load(name))):
+        if "imputation" in parts or ("coverage" in parts and real_columns(load(name))):
+            for number in range(given.splits or CELL_SPLITS):
                 measure_imputation(name, number, results, given.jobs, given.methods, parts)
     for measure in results.measures():
         lines, last = lines_of(results, measure)

@@ -82,3 +82,40 @@ def test_page_without_marks_is_unchanged(tmp_path):
     with pytest.raises(SystemExit, match="no marks"):
         prediction.write_markdown(page, {"densities": "new"})
     assert page.read_text() == "words"
+
+
+def test_figures_are_kept_from_one_run_to_the_next(tmp_path):
+    path = tmp_path / "figures.json"
+    results = prediction.Results(path)
+    for number, error in enumerate([0.5, 0.7]):
+        results.add("error", "iris", "coaltree", error)
+        results.finish("imputation", "iris", number, "coaltree")
+    again = prediction.Results(path)
+    assert again.mean("error", "iris", "coaltree") == pytest.approx(0.6)
+    assert [again.is_done("imputation", "iris", number, "coaltree") for number in range(3)] == [True, True, False]
+    assert not again.is_done("densities", "iris", 0, "coaltree")
+
+
+def test_tables_and_methods_have_one_order():
+    results = prediction.Results()
+    for table, method, error in [
+        ("glass", "regressions", 0.8),
+        ("iris", "mean or mode", 1.0),
+        ("iris", "coaltree", 0.4),
+        ("glass", "coaltree", 0.5),
+    ]:
+        results.add("error", table, method, error)
+    lines, last = prediction.lines_of(results, "error")
+    assert lines[0][1:] == ["coaltree", "regressions", "mean or mode"]
+    assert [line[0] for line in lines[1:]] == ["iris", "glass"]
+    assert lines[2][1:] == ["0.500", "0.800", ""]
+    assert last[-1][1:] == ["2", "0", "0"]
+
+
+def test_published_figures_win_nothing():
+    results = prediction.Results()
+    results.add("density", "rdata", "coaltree", -5.1)
+    lines, last = prediction.lines_of(results, "density")
+    assert lines[0][1:] == ["coaltree", "diffusion trees (Neal)", "finite mixture (Neal)"]
+    assert lines[1][1:] == ["-5.100", "-5.088", "-5.172"]
+    assert last[-1][1:] == ["1", "", ""]

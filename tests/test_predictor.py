@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 import coaltree as ct
 import reference
+from coaltree.inference.posterior_draws import Draw
 from coaltree.predict import groups as groups_module
 from coaltree.predict import predictor as predictor_module
 from coaltree.predict.predictor import Predictor
@@ -442,6 +443,19 @@ def test_cells_of_rows_of_the_fit_in_a_sample(name):
     np.testing.assert_allclose(found.mean, mean)
     np.testing.assert_allclose(found.sd, np.sqrt(squares - mean**2), rtol=1e-7)
     np.testing.assert_allclose(found.probability, 0.25 * parts[0].probability + 0.75 * parts[1].probability)
+
+
+def test_rows_with_correlated_columns_are_reattached_to_fewer_draws(monkeypatch):
+    monkeypatch.setattr(predictor_module, "MAX_REATTACHMENT_WORK", 300)
+    sites = ct.Multinomial(np.ones(4), [[0.4, 0.6]] * 4)
+    numbers = ct.OrnsteinUhlenbeck(0.4, np.zeros(4), np.eye(4) + 0.2, np.eye(4))
+
+    def count_draws(process, X):
+        draws = [Draw(TREE, process, np.nan_to_num(X) + 0.0) for _ in range(12)]
+        return len(Predictor(draws, np.ones(12), X)._choose_reattachment_draws())
+
+    assert count_draws(sites, np.hstack([CODES, CODES])) == 300 // 40  # 2 incomplete rows x 5 rows x 4 columns
+    assert count_draws(numbers, np.hstack([HOLES, HOLES])) == 0  # 3 x 5 x 4 x 4 = 240: a single draw, which is too few
 
 
 def test_training_rows_are_recognised_by_cells():

@@ -106,7 +106,8 @@ SHARED_ATTRIBUTES = """process_ : Process
         The parameters of every column in predictions, by name and in the units of the column: means over the draws, which are
         made when first needed. ``signal`` is the correlation of a cell with the same cell of the row's nearest relative on the
         tree; ``signal_low`` and ``signal_high`` are the ends of its central 90 % interval, if trees were drawn. Columns are
-        sorted by signal, the largest first.
+        sorted by signal, the largest first. If draws have normal scores, the signals are those of scores, and ``mean`` is the
+        value whose score has the mean.
     search_ : str
         How greedy inference searched for partners, "exact" or "neighbors"; only with ``inference="greedy"``.
     neighbor_recall_ : float or None

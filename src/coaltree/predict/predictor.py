@@ -35,7 +35,7 @@ MIN_DRAWS = 3  # wherever fewer draws than all are used to save time
 MAX_PARTIAL_LEAVES = 5_000  # total over the draws that serve partially observed rows
 MAX_CHEAP_COLUMNS = 10  # up to this width the limit above holds; wider tables use fewer draws
 MAX_REATTACHMENT_DRAWS = 10
-MAX_REATTACHMENT_WORK = 1.5e8  # incomplete rows x rows x squared number of columns, summed over the draws
+MAX_REATTACHMENT_WORK = 1.5e8  # incomplete rows x rows x columns, summed over the draws; columns squared if correlated
 N_FOLDS = 100  # training rows are left out and reattached in this many groups: of a single tree,
 N_DRAW_FOLDS = N_SAMPLE_FOLDS = 20  # when drawing tables, and for each tree of a sample
 ROWS_PER_TASK = 2_000  # sent to a Dask worker; sending fewer takes longer than predicting them
@@ -197,7 +197,9 @@ class Predictor:
         """Return the draws on which training rows are reattached; none if that takes too long."""
         n, width = self.X.shape
         n_incomplete = float(np.isnan(self.X).any(axis=1).sum())
-        work = n_incomplete * n * width**2  # per draw: conditioning on observed cells is quadratic in the columns
+        correlated = any(draw.process.whitenings() for draw in self.ensemble.draws)
+        # Per draw. Conditioning on observed cells of correlated columns is quadratic in their number.
+        work = n_incomplete * n * width * (width if correlated else 1)
         count = min(MAX_REATTACHMENT_DRAWS, int(MAX_REATTACHMENT_WORK / max(work, 1.0)), len(self.trees))
         return self._spread_draws(count) if count >= MIN_DRAWS else []
 

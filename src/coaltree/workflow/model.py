@@ -46,6 +46,8 @@ from .processes import (
     Templates,
     column_signals,
     has_scores,
+    mean_process,
+    means_of_scored,
     parameters_by_name,
     prediction_process,
     to_encoded_table,
@@ -311,13 +313,21 @@ class FittedModel:
 
     @property
     def prediction_parameters(self) -> dict[str, dict[str, Any]]:
-        """The parameters of predictions by column, in its units: means over the draws, and the column's signal."""
+        """The parameters of predictions by column, in its units: means over the draws, and the column's signal.
+
+        Heavy tails mislead draws over the columns themselves about means and signals, but not draws over normal scores.
+        """
         draws, encoded = self.predictor.ensemble.draws, to_encoded_table(self.encoding, self.matrix)
-        processes = [draw.process for draw in draws if draw.scores is None]  # normal scores have other units
-        mean = processes[0]
-        if len(processes) > 1:
-            mean = mean.with_parameter_values(np.mean([own.parameter_values() for own in processes], axis=0))
-        parameters = parameters_by_name(mean, encoded, self.encoding)
+        parameters = parameters_by_name(
+            mean_process([draw.process for draw in draws if draw.scores is None]), encoded, self.encoding
+        )
+        scored = [draw for draw in draws if draw.scores is not None]
+        if scored:
+            draws = scored
+            assert scored[0].scores is not None
+            process = mean_process([draw.process for draw in scored])
+            for name, mean in means_of_scored(process, scored[0].scores, encoded, self.encoding).items():
+                parameters[name]["mean"] = mean
         n_rows, n_columns = self.matrix.shape
         signals = column_signals(draws, n_columns) if n_rows > 1 else np.zeros((1, len(parameters)))
         names = (*encoded.real_names, *encoded.categorical_names)

@@ -20,6 +20,7 @@ from ..process.brownian import Brownian
 from ..process.gaussian_columns import column_moments, scale_to_range
 from ..process.mixed import Mixed
 from ..process.multinomial import MAX_NAMED, Multinomial, smoothed_shares
+from ..process.normal_scores import NormalScores
 from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import EncodedTable, Encoding
@@ -246,10 +247,33 @@ def column_signals(draws: Sequence[Draw], n_columns: int) -> FloatArray:
     return np.array([draw.process.column_signals(draw.tree, n_columns) for draw in draws])
 
 
+def mean_process(processes: Sequence[Process]) -> Process:
+    """Return a process with the means of the parameters of several processes."""
+    if len(processes) == 1:
+        return processes[0]
+    return processes[0].with_parameter_values(np.mean([own.parameter_values() for own in processes], axis=0))
+
+
+def means_of_scored(
+    process: Process, scores: NormalScores, encoded: EncodedTable, encoding: Encoding
+) -> dict[str, float]:
+    """Return the value of each real column whose normal score is the mean under a process for the scores."""
+    scales, means = _scales_by_name(encoding), {}
+    described = parameters_by_name(process, encoded, encoding)
+    for name, marginal in zip(encoded.real_names, scores.marginals, strict=True):
+        score = scales[name].encode(np.array([described[name]["mean"]]))  # it was decoded as if it were a value
+        means[name] = float(scales[name].decode(marginal.invert(score))[0])
+    return means
+
+
+def _scales_by_name(encoding: Encoding) -> dict[str, ColumnScale]:
+    real = (n for n, k in zip(encoding.column_names, encoding.kinds, strict=True) if k == "real")
+    return dict(zip(real, encoding.column_scales, strict=True))
+
+
 def parameters_by_name(process: Process, encoded: EncodedTable, encoding: Encoding) -> dict[str, dict[str, Any]]:
     """Return the parameters of every column in use, by name and in the column's units; see `Process.describe_columns`."""
-    real = (n for n, k in zip(encoding.column_names, encoding.kinds, strict=True) if k == "real")
-    scales = dict(zip(real, encoding.column_scales, strict=True))
+    scales = _scales_by_name(encoding)
     columns: dict[str, ColumnScale | Sequence[Category]] = {name: scales[name] for name in encoded.real_names}
     columns |= {name: encoding.categories_by_name[name] for name in encoded.categorical_names}
     return dict(zip(columns, process.describe_columns(list(columns.values())), strict=True))
