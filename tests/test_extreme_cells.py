@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import coaltree as ct
 from coaltree.inference.preparation import are_extreme, find_odd_rows, shorten_gaps
+from coaltree.predict.kernels.places import find_clusters
+from coaltree.predict.predictor import Traversal, _fill_mixed
 
 
 def by_definition(values):
@@ -114,3 +116,18 @@ def test_a_tree_does_not_depend_on_how_far_an_outlier_is(tmp_path):
     for tree in trees[1:]:
         assert tree.children.tolist() == trees[0].children.tolist()
         np.testing.assert_allclose(tree.heights, trees[0].heights, rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_branches_outside_of_clusters_are_those_of_the_definition(seed):
+    """A branch is in a cluster that has 90 % of the leaves below it; the one above the root is in none."""
+    tree = ct.simulate_tree(60, seed)
+    labels = np.random.default_rng(seed).choice(3, 60, p=[0.9, 0.07, 0.03])
+    traversal = Traversal.of(tree)
+    clusters = np.empty(tree.n_nodes, dtype=np.intp)
+    find_clusters(labels, traversal.size, traversal.first_leaf, traversal.leaf_order, clusters)
+    _fill_mixed(traversal, labels, 3, clusters)
+    for place, node in enumerate(tree.depth_first.tolist()):
+        counts = np.bincount(labels[[node] if node < 60 else tree.leaves_below(node)], minlength=3)
+        main = int(counts.argmax()) if counts.max() >= 0.9 * counts.sum() and place else 3
+        assert clusters[place] == main
