@@ -86,10 +86,11 @@ def test_odd_rows_are_too_few_for_a_cluster():
     levels[2] = -1, -1, -1  # alone
     levels[3] = -2, -1, 0  # one of four cells of it and row 2 is on one level
     levels[4:7] = 0, 0, 1
+    levels[7:9] = [2, 2, 2], [2, 2, -1]  # two of four on one level, but on different sides in the third column
     assert find_odd_rows(levels, 1).tolist() == []
-    assert find_odd_rows(levels, 2).tolist() == [2, 3]
-    assert find_odd_rows(levels, 3).tolist() == [0, 1, 2, 3]
-    assert find_odd_rows(levels, 4).tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert find_odd_rows(levels, 2).tolist() == [2, 3, 7, 8]
+    assert find_odd_rows(levels, 3).tolist() == [0, 1, 2, 3, 7, 8]
+    assert find_odd_rows(levels, 4).tolist() == list(range(9))
     assert find_odd_rows(levels[:100], 4).tolist() == []  # they are no exception
     assert find_odd_rows(levels[:, :0], 2).tolist() == []
 

@@ -168,7 +168,8 @@ def _has_scale(ordered: FloatArray) -> bool:
 def find_odd_rows(levels: IntArray, min_size: int) -> IntArray:
     """Return the rows with extreme cells that are too few to be a cluster.
 
-    Two rows are alike if at least half of the extreme cells that either has are on the same level in both.
+    Two rows are alike if at least half of the extreme cells that either has are on the same level in both, and no column is
+    extreme in both on different levels.
 
     Parameters
     ----------
@@ -187,10 +188,14 @@ def find_odd_rows(levels: IntArray, min_size: int) -> IntArray:
     is_small = counts < min_size
     if len(patterns) <= MAX_PATTERNS:
         common = np.zeros((len(patterns), len(patterns)), dtype=np.intp)
+        conflict = np.zeros(common.shape, dtype=bool)
         for column in patterns.T:
-            common += (column[:, None] == column) & (column != 0)
+            equal = column[:, None] == column
+            common += equal & (column != 0)
+            conflict |= ~equal & (column[:, None] != 0) & (column != 0)
         sizes = np.count_nonzero(patterns, axis=1)
-        is_small = (2 * common >= sizes[:, None] + sizes - common) @ counts < min_size
+        alike = ~conflict & (2 * common >= sizes[:, None] + sizes - common)
+        is_small = alike @ counts < min_size
     odd = rows[is_small[inverse.ravel()]]
     return odd if len(odd) <= MAX_EXTREME_SHARE * len(levels) else odd[:0]
 
