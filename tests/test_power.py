@@ -56,6 +56,7 @@ def imputer(holes):
 # -- the transform -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_columns_are_those_of_scikit_learn(share):
     table = with_holes(heavy(), share)

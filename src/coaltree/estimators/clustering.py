@@ -56,7 +56,7 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         Minimum number of rows in a cluster; a value below 1 is a share of all rows, but at least two rows. With 1, single rows
         can be clusters.
     assign_outliers : bool, default True
-        Whether rows outside all clusters join the most probable cluster; if not, their label is -1.
+        Whether rows outside all clusters join the most probable cluster; if not, their label is -1, also in `predict`.
     {shared parameters}
 
     Attributes
@@ -155,7 +155,9 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         """Return the most probable cluster of new rows.
 
         A row belongs to the clusters of the leaves below the branch where it attaches, averaged over all branches by their
-        probability.
+        probability. If the model was fitted with ``assign_outliers=False``, outliers get the label -1: rows that attach outside
+        of all clusters with a probability above 1/2 (above several clusters, above the root, or next to rows labelled -1), and
+        rows with a number that is farther from those of the clusters than twice their range.
 
         Parameters
         ----------
@@ -166,7 +168,8 @@ class CoalescentClustering(ClusterMixin, CoalescentEstimator, ClusterSettings):
         -------
         ndarray of int, shape (n_rows,)
         """
-        return np.asarray(self.predict_proba(X).argmax(axis=1))
+        rows = self._read_rows(X)
+        return self._model.predict_clusters(rows.matrix, self.client)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each cluster for new rows, see `predict`.

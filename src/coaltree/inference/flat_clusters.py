@@ -12,7 +12,8 @@ from .._cut import Cut
 from ..process.base import MERGES_PER_CALL, Process
 from ..process.kernels.passes import best_partners, pass_up
 from ..table.column_warnings import MIN_EXTREME_DISTANCE
-from ..tree.cut import cut_nodes, label_leaves, number_clusters, split_heights
+from ..tree.cut import cut_nodes, label_leaves, number_clusters, resolution_to_height, split_heights
+from ..tree.edit import without_leaves
 from ..tree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -23,6 +24,9 @@ MIN_CLUSTER_SIZE = 2  # by default, if the table has enough rows
 # splits have few rows each, and their heights vary by chance, so that they must differ more.
 MIN_GAP_RATIO, MIN_GAP_HEIGHT, MAX_SPLITS = 2.5, 0.3, 10
 MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS = 8.0, 0.1, 40
+# Groups next to several clusters are outliers if they join one at least so many times as high as its highest split. They are
+# pointed out unless they have more than this share of all rows.
+MIN_OUTLIER_RATIO, MAX_OUTLIER_SHARE = 4.0, 0.05
 # A table has no structure if its highest split is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as
 # split number FLAT_SPLIT. With fewer columns the splits of pure noise differ more.
 FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.35, 8, 2.8
@@ -61,8 +65,9 @@ def flat_clusters(
     """
     min_size = min_cluster_rows(cut.min_cluster_size, tree.n_leaves, cut.n_clusters)
     clusters = cut_nodes(tree, cut, min_size, rate)
-    if len(clusters) == 1 and not cut.assign_outliers and (natural or cut.n_clusters == 1):
-        clusters = [_without_outliers(tree, min_size)]
+    if not cut.assign_outliers:
+        limit = _cut_height(tree, cut, clusters, rate, natural)
+        clusters = [_without_outliers(tree, node, min_size, limit) for node in clusters]
     labels = label_leaves(tree, clusters)
     outliers = np.flatnonzero(labels < 0)
     if cut.assign_outliers and len(outliers):
@@ -70,36 +75,103 @@ def flat_clusters(
     return number_clusters(labels)
 
 
-def _without_outliers(tree: Tree, min_size: int) -> int:
-    """Return the node below all groups that are too small for clusters and set apart by a gap from the splits below."""
-    node, heights = tree.n_nodes - 1, split_heights(tree, min_size)
-    while len(heights) and tree.heights[node] >= max(MIN_GAP_RATIO * heights[0], MIN_GAP_HEIGHT):
-        small, large = sorted(
-            tree.children[node - tree.n_leaves].tolist(), key=lambda child: int(tree.leaf_counts[child])
-        )
+def _cut_height(tree: Tree, cut: Cut, clusters: list[int], rate: float, natural: bool) -> float:
+    """Return the height of a cut; 0 for a single cluster, unless the user gave the height."""
+    if len(clusters) == 1 and (natural or cut.n_clusters == 1):
+        return 0.0
+    if cut.n_clusters is not None:
+        return float(tree.heights[tree.parents[clusters]].min())
+    if cut.height_threshold is not None:
+        return cut.height_threshold
+    assert cut.resolution is not None
+    return resolution_to_height(cut.resolution, rate)
+
+
+def _without_outliers(tree: Tree, node: int, min_size: int, limit: float) -> int:
+    """Return the part of a cluster below the groups that a gap in height sets apart and that are too small for clusters.
+
+    They join the cluster above the cut, and at least 2.5 times as high as its highest split if it is the only cluster. Next to
+    others, four times. A cluster without splits is left whole.
+    """
+    n = tree.n_leaves
+    path = []
+    while tree.leaf_counts[node] >= 2 * min_size and node >= n:
+        path.append(node)
+        small, large = sorted(tree.children[node - n].tolist(), key=lambda child: int(tree.leaf_counts[child]))
         if tree.leaf_counts[small] >= min_size:
             break
         node = large
-    return node
+    else:
+        return path[0] if path else node
+    heights = tree.heights[path]
+    min_ratio = MIN_OUTLIER_RATIO if limit > 0 else MIN_GAP_RATIO
+    n_far = int(np.count_nonzero(heights >= max(min_ratio * heights[-1], MIN_GAP_HEIGHT, limit)))
+    return path[n_far] if n_far < len(path) else node
 
 
-def find_outliers(tree: Tree, min_size: int) -> IntArray:
-    """Return the rows of groups that are too small for clusters and split off far above all clusters.
+def find_outliers(tree: Tree, height: float, min_size: int) -> IntArray:
+    """Return the rows of groups that are too small for clusters and split off far above a default cut.
 
     Parameters
     ----------
     tree : Tree
+    height : float
+        The height of the cut.
     min_size : int
         Minimum size of a cluster.
 
     Returns
     -------
     ndarray of int
-        Sorted; empty for small tables, in which a single row may well be far from the others.
+        Sorted; empty for small tables, in which a single row may well be far from the others, and if they are more than 5 % of
+        all rows, which is no exception.
     """
     if tree.n_leaves < MIN_STRAY_TABLE:
         return np.empty(0, dtype=np.intp)
-    return np.setdiff1d(np.arange(tree.n_leaves), tree.leaves_below(_without_outliers(tree, min_size)))
+    cut = Cut(height_threshold=height)
+    clusters = cut_nodes(tree, cut, min_size, math.nan)
+    limit = _cut_height(tree, cut, clusters, math.nan, True)
+    cores = [_without_outliers(tree, node, min_size, limit) for node in clusters]
+    outside = (label_leaves(tree, clusters) >= 0) & (label_leaves(tree, cores) < 0)
+    # Groups between the clusters are far only if they join the others far above the cut.
+    above = np.zeros(tree.n_nodes, dtype=bool)
+    for node in clusters:
+        parent = int(tree.parents[node])
+        while parent >= 0 and not above[parent]:
+            above[parent] = True
+            parent = int(tree.parents[parent])
+    joins = np.flatnonzero(~above & above[tree.parents])
+    far = tree.heights[tree.parents[joins]] >= max(MIN_GAP_RATIO * limit, MIN_GAP_HEIGHT)
+    between = np.setdiff1d(joins[far], [*clusters, tree.n_nodes - 1])
+    outliers = np.flatnonzero(outside | (label_leaves(tree, between.tolist()) >= 0))
+    return outliers if len(outliers) <= MAX_OUTLIER_SHARE * tree.n_leaves else outliers[:0]
+
+
+def hang_above(tree: Tree, rows: IntArray) -> Tree:
+    """Return a tree in which some leaves join above all others, one by one, so that no cluster is made of them.
+
+    Parameters
+    ----------
+    tree : Tree
+    rows : ndarray of int
+        Some of its leaves; at least two others remain.
+
+    Returns
+    -------
+    Tree
+    """
+    if not len(rows):
+        return tree
+    n, m = tree.n_leaves, tree.n_leaves - len(rows)
+    rest = without_leaves(tree, rows)
+    number = np.concatenate([np.setdiff1d(np.arange(n), rows), np.arange(n, n + m - 1)])
+    comb = np.column_stack([rows, np.arange(n + m - 2, 2 * n - 2)])
+    top = max(MIN_GAP_RATIO * float(rest.heights[-1]), MIN_GAP_HEIGHT)
+    return Tree(
+        np.concatenate([np.sort(number[rest.children], axis=1), comb]),
+        np.concatenate([np.zeros(n), rest.merge_heights, top * np.arange(2, len(rows) + 2)]),
+        tree.leaf_names,
+    )
 
 
 class NaturalCut(NamedTuple):

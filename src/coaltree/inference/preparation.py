@@ -1,4 +1,7 @@
-"""The table as the search sees it: missing real cells filled in, and rows, columns and states in an order set by their content.
+"""The table as the search sees it: extreme real cells nearer, missing ones filled in, all in an order set by content.
+
+*Extreme cells.* Columns are scaled to the same range, so one cell far from all others would make these look the same. Wide gaps
+between such cells and the others are therefore shortened, see `shorten_gaps`. Ordinary columns have no such gaps.
 
 *Nearest-neighbour imputation.* The search is many times faster on complete rows than on incomplete ones, and it finds better
 trees: two rows with few common columns look similar by chance and merge too early. The mean over several similar rows is a
@@ -30,6 +33,12 @@ from ..table.cells import MAX_SET_STATES, is_set, set_members
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+# extreme cells
+MAX_EXTREME_SHARE = 0.05  # of a column's cells, on each side
+MIN_EXTREME_CELLS = 20  # of a column with extreme cells
+MAX_PATTERNS = 1_000  # of extreme cells in a row, that are compared in pairs
+MIN_GAP, SHORT_GAP = 2.0, 0.5  # beside extreme cells, before and after, in units of the range of the ordinary ones
+
 # imputation
 N_NEIGHBORS = 10  # rows that are averaged; more if several are equally near
 EXPECTED_DISTANCE = 2.0  # squared difference of the standardized values of two random rows
@@ -48,6 +57,147 @@ MAX_ROUNDS = 10
 _MISSING = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def shorten_gaps(X: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Move extreme cells nearer to the others, so that they do not determine the scale of their column.
+
+    A column's ordinary cells are those without the lowest and highest 5 %, and all that can be reached from there in steps of at
+    most twice the range of the ordinary cells so far. The other cells are extreme. Wider gaps next to them are shortened to half
+    the range of the ordinary cells, so that it does not matter how far away they are.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Real columns. NaN is a missing cell.
+
+    Returns
+    -------
+    shortened : ndarray of shape (n, D)
+        `X` itself if no cell is extreme. Columns with fewer than 20 cells have no extreme ones, nor have those in which at least
+        half of the cells are equal: such a column has no scale on which the rest could be extreme.
+    levels : ndarray of int, shape (n, D)
+        Number of shortened gaps between a cell and the ordinary ones, negative below them; 0 for ordinary and missing cells. Of
+        shape (n, 0) if no cell is extreme.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.append(np.arange(30.0), [1000.0, -40.0])[:, None]
+    >>> shortened, levels = shorten_gaps(X)
+    >>> shortened[-2:, 0].tolist(), levels[-2:, 0].tolist()
+    ([63.5, -40.0], [1, 0])
+    """
+    shortened, levels = X, np.zeros((len(X), 0), dtype=np.intp)
+    for column in range(X.shape[1]):
+        cells = X[:, column]
+        observed = ~np.isnan(cells)
+        found = _shorten_column(cells[observed])
+        if found is not None:
+            if shortened is X:
+                shortened, levels = X.copy(), np.zeros(X.shape, dtype=np.intp)
+            shortened[observed, column], levels[observed, column] = found
+    return shortened, levels
+
+
+def _shorten_column(values: FloatArray) -> tuple[FloatArray, IntArray] | None:
+    """Return the cells of a column without wide gaps and their levels, or None if no cell is extreme."""
+    n = len(values)
+    low, high = int(MAX_EXTREME_SHARE * n), n - 1 - int(MAX_EXTREME_SHARE * n)
+    if n < MIN_EXTREME_CELLS:
+        return None
+    partitioned = np.partition(values, (low, high))
+    widest = MIN_GAP * (partitioned[high] - partitioned[low])
+    if max(partitioned[low] - values.min(), values.max() - partitioned[high]) <= widest:
+        return None  # most columns end here, unsorted
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    gaps = np.diff(ordered)
+    if not _has_scale(ordered):
+        return None
+    while True:
+        spread = ordered[high] - ordered[low]
+        widest = MIN_GAP * spread * (1 + RELATIVE_TOLERANCE)
+        if low > 0 and gaps[low - 1] <= widest:
+            low -= 1
+        elif high < n - 1 and gaps[high] <= widest:
+            high += 1
+        else:
+            break
+    if low == 0 and high == n - 1:
+        return None
+    place, level = ordered.copy(), np.zeros(n, dtype=np.intp)
+    place[high + 1 :] = ordered[high] + np.cumsum(np.where(gaps[high:] > widest, SHORT_GAP * spread, gaps[high:]))
+    level[high + 1 :] = np.cumsum(gaps[high:] > widest)
+    place[:low] = ordered[low] - np.cumsum(np.where(gaps[:low] > widest, SHORT_GAP * spread, gaps[:low])[::-1])[::-1]
+    level[:low] = -np.cumsum(gaps[:low][::-1] > widest)[::-1]
+    back = np.argsort(order)
+    return place[back], level[back]
+
+
+def are_extreme(new: FloatArray, X: FloatArray) -> NDArray[np.bool_]:
+    """Return which new rows have a cell that would be extreme next to the cells of others, see `shorten_gaps`.
+
+    Parameters
+    ----------
+    new : ndarray of shape (m, D)
+        Real columns. NaN is a missing cell.
+    X : ndarray of shape (n, D)
+        Rows without extreme cells of their own.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+    """
+    extreme = np.zeros(len(new), dtype=bool)
+    for cells, column in zip(new.T, X.T, strict=True):
+        ordered = np.sort(column[~np.isnan(column)])
+        if not _has_scale(ordered):
+            continue
+        widest = MIN_GAP * (ordered[-1] - ordered[0])
+        extreme |= (cells < ordered[0] - widest) | (cells > ordered[-1] + widest)
+    return extreme
+
+
+def _has_scale(ordered: FloatArray) -> bool:
+    """Return whether cells can be extreme next to these: they are enough, and fewer than half are equal."""
+    n = len(ordered)
+    return n >= MIN_EXTREME_CELLS and bool(ordered[n // 4] < ordered[n // 4 + n // 2])
+
+
+def find_odd_rows(levels: IntArray, min_size: int) -> IntArray:
+    """Return the rows with extreme cells that are too few to be a cluster.
+
+    Two rows are alike if at least half of the extreme cells that either has are on the same level in both, and no column is
+    extreme in both on different levels.
+
+    Parameters
+    ----------
+    levels : ndarray of int, shape (n, D)
+        See `shorten_gaps`.
+    min_size : int
+        Minimum size of a cluster: rows that are alike to so many, themselves included, are not odd.
+
+    Returns
+    -------
+    ndarray of int
+        Sorted. Empty if they are more than 5 % of all rows: then extreme cells are not odd in this table.
+    """
+    rows = np.flatnonzero(levels.any(axis=1))
+    patterns, inverse, counts = np.unique(levels[rows], axis=0, return_inverse=True, return_counts=True)
+    is_small = counts < min_size
+    if len(patterns) <= MAX_PATTERNS:
+        common = np.zeros((len(patterns), len(patterns)), dtype=np.intp)
+        conflict = np.zeros(common.shape, dtype=bool)
+        for column in patterns.T:
+            equal = column[:, None] == column
+            common += equal & (column != 0)
+            conflict |= ~equal & (column[:, None] != 0) & (column != 0)
+        sizes = np.count_nonzero(patterns, axis=1)
+        alike = ~conflict & (2 * common >= sizes[:, None] + sizes - common)
+        is_small = alike @ counts < min_size
+    odd = rows[is_small[inverse.ravel()]]
+    return odd if len(odd) <= MAX_EXTREME_SHARE * len(levels) else odd[:0]
 
 
 def fill_from_neighbors(X: FloatArray, n_real: int, *, n_neighbors: int = N_NEIGHBORS) -> FloatArray:

@@ -29,6 +29,7 @@ from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from ..workflow.fit import summarize
 from ..workflow.model import FittedModel
+from ..workflow.processes import shorten_tails
 from ..workflow.settings import SETTINGS, ClusterSettings, Settings, check_settings, parameter_names, parameter_values
 from .archive import (
     Archive,
@@ -299,14 +300,15 @@ def _restore(settings: Settings, record: ModelRecord) -> FittedModel:
     if record.prediction_rows is not None:
         matrix, weights = record.matrix[record.prediction_rows], np.ones(len(record.prediction))
         predictor = Predictor(record.prediction, weights, matrix, settings.n_jobs)
+    tree_matrix, _ = shorten_tails(record.matrix, record.encoding, settings)
     return FittedModel(
         settings=settings,
         encoding=record.encoding,
         process=record.process,
         matrix=record.matrix,
         result=summarize(
-            trees if isinstance(trees, TreeSample) else explain(trees, record.matrix, record.process),
-            record.matrix,
+            trees if isinstance(trees, TreeSample) else explain(trees, tree_matrix, record.process),
+            tree_matrix,
             record.process,
             settings,
         ),

@@ -38,6 +38,7 @@ MAX_REATTACHMENT_DRAWS = 10
 MAX_REATTACHMENT_WORK = 1.5e8  # incomplete rows x rows x columns, summed over the draws; columns squared if correlated
 N_FOLDS = 100  # training rows are left out and reattached in this many groups: of a single tree,
 N_DRAW_FOLDS = N_SAMPLE_FOLDS = 20  # when drawing tables, and for each tree of a sample
+MAIN_SHARE = 0.9  # of the leaves below a branch, in a cluster that rows which attach there join too
 ROWS_PER_TASK = 2_000  # sent to a Dask worker; sending fewer takes longer than predicting them
 
 
@@ -457,18 +458,37 @@ class Predictor:
                 )
             yield merge_heights
 
-    def cluster_shares(self, X: FloatArray, labels: IntArray) -> FloatArray:
-        """Return the cluster probabilities of rows: attachment above a node counts equally for all leaves below it."""
+    def cluster_shares(self, X: FloatArray, labels: IntArray, outside: bool = False) -> FloatArray:
+        """Return the probabilities of clusters for rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+        labels : ndarray of int, shape (n_leaves,)
+            Cluster of each training row.
+        outside : bool, default False
+            By default, a row that attaches above several clusters belongs to each of the leaves below with equal probability. If
+            true, it belongs to none, unless nearly all of these leaves are in one cluster, and nor does a row that attaches above
+            the root.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_clusters) or (n_rows, n_clusters + 1)
+            The last column, if `outside`, is the probability of attaching outside of all clusters.
+        """
         groups = self.groups
         labels = np.ascontiguousarray(labels, dtype=np.intp)
+        n_columns = int(labels.max()) + 1 + outside
         clusters = np.empty((len(self.trees), 2 * len(labels) - 1), dtype=np.intp)
         for traversal, node_clusters in zip(self._traversals, clusters, strict=True):
             find_clusters(labels, traversal.size, traversal.first_leaf, traversal.leaf_order, node_clusters)
+            if outside:
+                _fill_mixed(traversal, labels, n_columns - 1, node_clusters)
         mixed = [np.flatnonzero(node_clusters < 0) for node_clusters in clusters]
         self._ranks  # noqa: B018  computed once, before threads need it
 
         def work(posterior: PointPosterior) -> FloatArray:
-            cluster_shares = np.zeros((len(posterior.rows), int(labels.max()) + 1))
+            cluster_shares = np.zeros((len(posterior.rows), n_columns))
             for k, traversal in enumerate(self._traversals):
                 add_to_clusters(
                     posterior.first_pairs,
@@ -503,6 +523,21 @@ class Predictor:
             ranks = np.array([*rank[:n], *(known.get(mask, -1) for mask in clade_masks(tree))])
             branches[points] = ranks[nodes[points]]
         return branches
+
+
+def _fill_mixed(traversal: Traversal, labels: IntArray, outside: int, clusters: IntArray) -> None:
+    """Replace -1, for nodes with leaves of several clusters, by the cluster of nearly all of them, or else by `outside`.
+
+    The root is always outside, because the branch above it is above all rows.
+    """
+    ordered = labels[traversal.leaf_order]
+    first, count = traversal.first_leaf, (traversal.size + 1) // 2
+    for cluster in range(outside):
+        members = np.append(0, np.cumsum(ordered == cluster))
+        inside = members[first + count] - members[first] >= MAIN_SHARE * count
+        clusters[inside & (clusters < 0)] = cluster
+    clusters[clusters < 0] = outside
+    clusters[0] = outside
 
 
 def _rank(tree: Tree) -> IntArray:

@@ -236,7 +236,12 @@ def encode(table: Table, encoding: Encoding) -> EncodedTable:
     )
 
 
-def describe(table: Table, encoding: Encoding, separated: Mapping[str, IntArray] | None = None) -> list[str]:
+def describe(
+    table: Table,
+    encoding: Encoding,
+    separated: Mapping[str, IntArray] | None = None,
+    shortened: Mapping[str, IntArray] | None = None,
+) -> list[str]:
     """Return notes on a table, one sentence each: above all, which columns are ignored.
 
     Parameters
@@ -247,6 +252,8 @@ def describe(table: Table, encoding: Encoding, separated: Mapping[str, IntArray]
         Its encoding.
     separated : mapping of str to ndarray of int, optional
         For a column name, rows that the top of the tree separates because of this column.
+    shortened : mapping of str to ndarray of int, optional
+        For a column name, rows whose extreme cells were moved nearer to the others before the search for a tree.
 
     Returns
     -------
@@ -281,7 +288,7 @@ def describe(table: Table, encoding: Encoding, separated: Mapping[str, IntArray]
             )
     used = [column for column, informative in zip(table.columns, encoding.informative, strict=True) if informative]
     sentences += describe_copies(used)
-    sentences += describe_tails(table, _real_values(table, encoding), separated or {})
+    sentences += describe_tails(table, _real_values(table, encoding), separated or {}, shortened or {})
     if missing:
         sentences.append(
             f"{count(len(missing), 'column has', 'columns have')} no observed cell and "

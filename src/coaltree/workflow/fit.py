@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._cut import Cut
 from .._random import as_generator
 from ..errors import InputWarning
 from ..inference.averaging import average_trees
@@ -18,7 +19,15 @@ from ..inference.executors import open_client
 from ..inference.flat_clusters import find_stray_rows, min_cluster_rows
 from ..inference.greedy import GreedyResult, explain, greedy
 from ..inference.mcmc import mcmc
-from ..inference.preparation import MAX_CELLS, Arrangement, arrange, fill_from_neighbors, round_cells, sort_rows
+from ..inference.preparation import (
+    MAX_CELLS,
+    Arrangement,
+    arrange,
+    fill_from_neighbors,
+    find_odd_rows,
+    round_cells,
+    sort_rows,
+)
 from ..inference.refine import expected_heights, refine
 from ..inference.results import MCMCResult, SMCResult
 from ..inference.smc import smc
@@ -29,7 +38,7 @@ from ..tree.edit import renumber_leaves
 from ..tree.sample import TreeSample
 from ..tree.tree import Tree
 from .model import FittedModel, FloatArray, IntArray, Progress
-from .processes import Templates, chooses_scale, sampling_process, structure_process, to_matrix
+from .processes import Templates, chooses_scale, sampling_process, shorten_tails, structure_process, to_matrix
 from .settings import ClusterSettings, Settings, check_settings
 
 MAX_SHOWN_SHARE = 0.999  # largest share before the end, because the number of passes is not known
@@ -81,6 +90,8 @@ def fit_model(
     encoding = fit_encoding(table, settings.standardize)
     encoded = encode(table, encoding)
     matrix = to_matrix(encoded)
+    tree_matrix, levels = shorten_tails(matrix, encoding, settings)
+    tree_table = replace(encoded, real=tree_matrix[:, : encoded.real.shape[1]]) if levels.any() else encoded
     templates = _make_templates(settings)
     templates.check_shared()
     templates.check_constant([name for name, labels in encoding.categories_by_name.items() if len(labels) == 1])
@@ -90,19 +101,19 @@ def fit_model(
         warnings.simplefilter("ignore", InputWarning)  # the remarks below say the same
         with open_client(settings.client) as client:
             run = Run(settings, table.row_names, progress, client, checkpoint)
-            process = _make_process(matrix, encoded, settings, samples=runs_chains and settings.draw_parameters)
+            process = _make_process(tree_matrix, tree_table, settings, samples=runs_chains and settings.draw_parameters)
             process.check_ascertainment(matrix, [*encoded.real_names, *encoded.categorical_names])
             if runs_chains:
                 result = _run_mcmc(process, matrix, run)
             elif settings.inference == "smc":
                 result = _run_smc(process, matrix, run)
             else:
-                result = _run_greedy(process, matrix, encoded, run)
+                result = _run_greedy(process, tree_matrix, tree_table, run)
     if progress:
         progress(1.0, "")
     if isinstance(result, GreedyResult):
         stray_rows = _find_stray_rows(result.tree, encoded, settings)
-        process_remarks = result.process.remarks(result.tree, matrix)
+        process_remarks = result.process.remarks(result.tree, tree_matrix)
     else:
         stray_rows, process_remarks = {}, result.remarks
     model = FittedModel(
@@ -110,12 +121,12 @@ def fit_model(
         encoding=encoding,
         process=result.process,
         matrix=matrix,
-        result=summarize(result, matrix, result.process, settings),
+        result=summarize(result, tree_matrix, result.process, settings),
         sample=result if isinstance(result, TreeSample) else None,
         log_evidence=result.log_evidence if isinstance(result, SMCResult) else None,
         search=result.search if isinstance(result, GreedyResult) else None,
         neighbor_recall=result.neighbor_recall if isinstance(result, GreedyResult) else None,
-        remarks=[*describe(table, encoding, stray_rows), *process_remarks],
+        remarks=[*describe(table, encoding, stray_rows, _find_moved_rows(levels, encoded, settings)), *process_remarks],
         constants=[find_constant(column) for column in table.columns],
         incomplete_columns=tuple(j for j, column in enumerate(table.columns) if missing_cells(column).any()),
         id_column=table.id_column,
@@ -148,6 +159,18 @@ def _find_stray_rows(tree: Tree, encoded: EncodedTable, settings: Settings) -> d
         return {}
     min_size = min_cluster_rows(settings.min_cluster_size, tree.n_leaves, settings.n_clusters)
     return {encoded.real_names[j]: rows for j, rows in find_stray_rows(tree, encoded.real, min_size).items()}
+
+
+def _find_moved_rows(levels: IntArray, encoded: EncodedTable, settings: Settings) -> dict[str, IntArray]:
+    """Return rows that are extreme in one or two columns and too few to be a cluster, for each column with extreme cells.
+
+    Of rows that are extreme in more columns, no single cell is to blame.
+    """
+    cut = settings if isinstance(settings, ClusterSettings) else Cut()
+    odd = find_odd_rows(levels, min_cluster_rows(cut.min_cluster_size, len(levels), cut.n_clusters))
+    named = odd[np.count_nonzero(levels[odd], axis=1) <= 2]
+    columns = np.flatnonzero(levels.any(axis=0)).tolist()
+    return {encoded.real_names[j]: named[levels[named, j] != 0] for j in columns}
 
 
 def _make_process(matrix: FloatArray, encoded: EncodedTable, settings: Settings, samples: bool = False) -> Process:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -22,11 +23,13 @@ from ..inference.flat_clusters import (
     find_outliers,
     find_small_groups,
     flat_clusters,
+    hang_above,
     min_cluster_rows,
     natural_cut,
 )
 from ..inference.greedy import GreedyResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
+from ..inference.preparation import are_extreme, find_odd_rows
 from ..inference.results import MCMCResult
 from ..predict.predictor import Predictor, map_rows
 from ..predict.results import Placements
@@ -50,6 +53,7 @@ from .processes import (
     means_of_scored,
     parameters_by_name,
     prediction_process,
+    shorten_tails,
     to_encoded_table,
     to_matrix,
 )
@@ -138,6 +142,16 @@ class FittedModel:
         """The parameters of every column in the search for the tree, by name and in the column's units."""
         return parameters_by_name(self.process, to_encoded_table(self.encoding, self.matrix), self.encoding)
 
+    @cached_property
+    def _tree_table(self) -> tuple[FloatArray, IntArray]:
+        """The encoded table that the tree was found in, and the levels of extreme cells."""
+        return shorten_tails(self.matrix, self.encoding, self.settings)
+
+    @property
+    def tree_matrix(self) -> FloatArray:
+        """The encoded table of the tree and its log joint: extreme cells are nearer to the others, see `shorten_tails`."""
+        return self._tree_table[0]
+
     # -- flat clusters ------------------------------------------------------------------------------
 
     @property
@@ -177,7 +191,13 @@ class FittedModel:
         natural = given_rule(cut) is None
         if natural:
             cut = change_cut(cut, height_threshold=self._natural_cut(cut).height)
-        return flat_clusters(self.tree, self.matrix, self.process, cut, RATE, natural=natural)
+        tree = hang_above(self.tree, self._find_odd_rows(cut))
+        return flat_clusters(tree, self.tree_matrix, self.process, cut, RATE, natural=natural)
+
+    def _find_odd_rows(self, cut: Cut) -> IntArray:
+        """Return rows with extreme cells that are too few to be a cluster."""
+        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
+        return find_odd_rows(self._tree_table[1], min_size)
 
     def _cut_sample(self, sample: TreeSample, cut: Cut) -> IntArray:
         """Return what most trees of a sample agree on."""
@@ -192,7 +212,8 @@ class FittedModel:
 
     def _natural_cut(self, cut: Cut) -> NaturalCut:
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        return natural_cut(self.tree, min_size, resolution_to_height(DEFAULT_RESOLUTION, RATE), self.matrix.shape[1])
+        tree = hang_above(self.tree, self._find_odd_rows(cut))
+        return natural_cut(tree, min_size, resolution_to_height(DEFAULT_RESOLUTION, RATE), self.matrix.shape[1])
 
     def describe_small_groups(self, cut: Cut, labels: IntArray) -> list[str]:
         """Return a remark if clusters are smaller than `min_cluster_size`, or if separate groups are too small for clusters."""
@@ -207,10 +228,8 @@ class FittedModel:
                     f"rows (min_cluster_size={cut.min_cluster_size:g}): there are no "
                     f"{'' if n_clusters is None else f'{n_clusters} '}clusters of that size. Decrease it."
                 ]
-        if self.sample is not None:
-            return []
         if given_rule(cut) is None and cut.assign_outliers:
-            outliers = find_outliers(self.tree, min_cluster_rows(cut.min_cluster_size, n_rows))
+            outliers = self._find_outliers(cut)
             if not len(outliers):
                 return []
             names = listing([self.tree.leaf_names[row] for row in outliers.tolist()])
@@ -218,7 +237,7 @@ class FittedModel:
                 f"{count(len(outliers), 'row is', 'rows are')} far from all others: {names}. The clusters include "
                 f"{'it' if len(outliers) == 1 else 'them'}; with assign_outliers=False the label is -1."
             ]
-        if n_clusters is None or cut.min_cluster_size >= 1:
+        if self.sample is not None or n_clusters is None or cut.min_cluster_size >= 1:
             return []
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, n_clusters)
         sizes = find_small_groups(self.tree, min_size, n_clusters)
@@ -230,6 +249,16 @@ class FittedModel:
             f"{sizes[0]} rows: too few for a cluster of at least {min_size}. For clusters of that size, set "
             f"min_cluster_size={sizes[0]}."
         ]
+
+    def _find_outliers(self, cut: Cut) -> IntArray:
+        """Return rows that are far from all others; in a sample, most trees must leave them outside of clusters, too."""
+        min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
+        tree = hang_above(self.tree, self._find_odd_rows(cut))
+        outliers = find_outliers(tree, self._natural_cut(cut).height, min_size)
+        if self.sample is None or not len(outliers):
+            return outliers
+        outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)
+        return np.intersect1d(outside, outliers)
 
     # -- trees for predictions ----------------------------------------------------------------------
 
@@ -380,6 +409,23 @@ class FittedModel:
         # A row that resembles only outliers may be in any cluster.
         known: FloatArray = shares / np.maximum(total, np.finfo(float).tiny)
         return np.where(total > 0, known, sizes)
+
+    def predict_clusters(self, matrix: FloatArray, client: Any = None) -> IntArray:
+        """Return the most probable cluster of encoded rows; with ``assign_outliers=False``, -1 for outliers.
+
+        An outlier attaches outside of all clusters with a probability above 1/2: above several clusters, above the root, or
+        next to rows that are labelled -1. Or it has a cell that would be extreme next to those of the clusters.
+        """
+        best = np.asarray(self.cluster_shares(matrix, client).argmax(axis=1))
+        if self.cluster_settings.assign_outliers:
+            return best
+        assert self.labels is not None
+        labels = np.where(self.labels < 0, self.n_clusters, self.labels)[self.prediction_rows]
+        shares = self._predict("cluster_shares", matrix, labels, True, client=client)
+        inside = shares[:, : min(self.n_clusters, shares.shape[1] - 1)].sum(axis=1)
+        n_real = to_encoded_table(self.encoding, matrix).real.shape[1]
+        extreme = are_extreme(matrix[:, :n_real], self.matrix[self.labels >= 0, :n_real])
+        return np.where((inside < 0.5) | extreme, -1, best)
 
     def place(self, rows: NewRows, n_nearest: int, level: float, client: Any = None, index: Any = None) -> Placements:
         """Return where rows attach to the tree; `index` is the index of their frame."""

@@ -15,6 +15,7 @@ from .._extensions import are_compiled
 from .._validation import quote
 from ..errors import InputError
 from ..inference.posterior_draws import Draw
+from ..inference.preparation import shorten_gaps
 from ..process.base import Process
 from ..process.brownian import Brownian
 from ..process.gaussian_columns import column_moments, scale_to_range
@@ -25,8 +26,10 @@ from ..process.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from ..table.cells import Category
 from ..table.encoding import EncodedTable, Encoding
 from ..table.scaling import ColumnScale
+from .settings import Settings
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
 FIRST_SITE_RATE, FIRST_SITE_NOISE = 0.5, 0.4  # starting values of draws for categorical columns
 # The process of trees and clusters. Nothing is fitted, because the parameters that predict best have too little noise for
@@ -126,6 +129,20 @@ def to_encoded_table(encoding: Encoding, matrix: FloatArray) -> EncodedTable:
 def chooses_scale(templates: Templates, covariance: str | None, noise: float | None) -> bool:
     """Return whether real columns have the default scale, because no parameter determines it."""
     return isinstance(templates.real, str) and noise is None and covariance != "spherical"
+
+
+def shorten_tails(matrix: FloatArray, encoding: Encoding, settings: Settings) -> tuple[FloatArray, IntArray]:
+    """Return the encoded table that a tree and its clusters are found in, and the levels of extreme cells, see `shorten_gaps`.
+
+    If columns have the default scale, extreme cells of real columns are nearer to the others. Otherwise, and for samples of
+    trees, this is the table itself.
+    """
+    templates = Templates(settings.real_process, settings.categorical_process)
+    n_real = to_encoded_table(encoding, matrix).real.shape[1]
+    if settings.inference != "greedy" or not chooses_scale(templates, settings.covariance, settings.noise):
+        n_real = 0
+    real, levels = shorten_gaps(matrix[:, :n_real])
+    return np.hstack([real, matrix[:, n_real:]]) if levels.any() else matrix, levels
 
 
 def structure_process(
