@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from .._html import first_rows, rows_html, shorten_value
 from .._parameters import check_parameter
@@ -204,6 +203,8 @@ class RealCells:
         0.999 the tails are taken to be Gaussian.
         """
         check_parameter("level", level)
+        from scipy.special import ndtri  # slow to import, and only intervals need it
+
         deviate = float(ndtri(0.5 + 0.5 * level))
         return self._quantile(-deviate), self._quantile(deviate)
 
