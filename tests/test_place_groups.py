@@ -12,7 +12,7 @@ from coaltree.tree.coalescent import attachment_points
 from coaltree.tree.cut import cut_by_count
 
 nan = np.nan
-N_LEAVES, N_ROWS = 2200, 12
+N_LEAVES, N_ROWS = 3000, 12
 MUTATION = ct.Multinomial([0.5, 2.0, 1.0, 0.2], [[0.5, 0.3, 0.2], [0.4, 0.6], [0.1, 0.2, 0.7], [0.5, 0.5]])
 MIXED = ct.Mixed((ct.OrnsteinUhlenbeck(0.4, [0.5, 0.0], [1.5, 0.4], 0.001), [3, 1]), (MUTATION, [0, 2, 4, 5]))
 PROCESSES = {
