@@ -44,8 +44,8 @@ PUBLISHED = {"DS1": -7154.7}  # log evidence: VIPR
 # (samples of each chain, MrBayes' samples of each chain, MrBayes' moves from one to the next)
 LENGTHS = {"languages": (1600, 700, 400), "DS5": (2000, 800, 400), "DS1": (1600, 700, 250)}
 # (runs, chains, samples) of the evidence of each data set
-SIZES = {"DS1": (20, 8, 8)}
-OTHER_SIZE = (3, 4, 8)
+SIZES = {"DS1": (20, 8, 8), "DS4": (3, 4, 8), "DS5": (3, 4, 8)}
+OTHER_SIZE = (8, 4, 8)
 WARMUP = 60  # rounds of moves
 
 

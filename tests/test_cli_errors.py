@@ -169,8 +169,6 @@ CASES = [
     Case("fit t.csv -o out --inference mcmc --samples auto --max-seconds 0", "--max-seconds 0"),
     Case("fit t.csv -o out --inference mcmc --heated -1", "--heated -1 0"),
     Case("fit t.csv -o out --heated 1", "--heated --inference mcmc"),
-    Case("fit t.csv -o out --inference mcmc --heated 1 --draw-parameters", "--heated 1 --draw-parameters"),
-    Case("impute t.csv -o o.csv --inference mcmc --heated 1 --draw-parameters", "--heated 1 --draw-parameters"),
     Case("fit t.csv -o out --inference smc --max-seconds 9", "--max-seconds --inference mcmc"),
     Case("fit t.csv -o t.nwk", "t.nwk folder"),
     Case("fit t.csv -o t.nwk/out", "t.nwk folder"),

@@ -501,6 +501,19 @@ def test_acceptance_probability_of_independent_proposals():
     np.testing.assert_allclose(flow, flow.T, rtol=1e-12)
 
 
+@formula("13.13")
+def test_what_is_drawn_from_other_branches_is_accepted_so_that_nothing_changes():
+    """Six places on three branches."""
+    branch = np.array([0, 0, 1, 1, 1, 2])
+    f, g = np.array([0.3, 0.3, 0.1, 0.1, 0.1, 0.1]), np.array([0.1, 0.3, 0.2, 0.1, 0.1, 0.2])
+    others = np.array([g[branch != b].sum() for b in branch])
+    ratio = f[None, :] * g[:, None] / (f[:, None] * g[None, :]) * others[:, None] / others[None, :]
+    moves = np.where(branch[:, None] != branch, g[None, :] / others[:, None], 0.0) * np.minimum(1, ratio)
+    flow = f[:, None] * moves
+    assert np.count_nonzero(flow) == 36 - (4 + 9 + 1)
+    np.testing.assert_allclose(flow, flow.T, rtol=1e-12)
+
+
 @formula("13.3")
 def test_scaling_stretches_space():
     """The map from heights and factor to new heights and the factor that leads back, by its derivative."""

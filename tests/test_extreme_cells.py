@@ -124,7 +124,7 @@ def test_branches_outside_of_clusters_are_those_of_the_definition(seed):
     """A branch is in a cluster that has 90 % of the leaves below it; the one above the root is in none."""
     tree = ct.simulate_tree(60, seed)
     labels = np.random.default_rng(seed).choice(3, 60, p=[0.9, 0.07, 0.03])
-    traversal = Traversal.of(tree)
+    traversal = Traversal.from_tree(tree)
     clusters = np.empty(tree.n_nodes, dtype=np.intp)
     find_clusters(labels, traversal.size, traversal.first_leaf, traversal.leaf_order, clusters)
     _fill_mixed(traversal, labels, 3, clusters)

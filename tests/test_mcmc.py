@@ -118,6 +118,40 @@ def test_exchanges_with_heated_chains_are_exact(kind, missing):
     assert chain.accepted[chain_module.EXCHANGE] > 1000
 
 
+def test_heated_chains_that_draw_parameters_are_exact(monkeypatch):
+    """The precision of a Brownian column, with the Gamma prior of eq. (13.4), is integrated out by hand."""
+    X = np.array([[0.0, 1.0], [0.4, 0.7], [2.0, -1.0], [1.1, 0.2]])
+    process = ct.Brownian([1.0, 1.0])
+    shape, rate = 1.1 + 3 / 2, X.var(axis=0) / 1.1
+
+    def log_marginals(more):
+        """Return the log integral of ``p(x | tree)`` times the first precision to the power `more`, but for a constant."""
+
+        def log_likelihoods(children, heights, X, process):
+            common, total = exact_posterior.common_heights(children, heights), 0.0
+            covariance = common[:, 1:, :1] + common[:, :1, 1:] - common[:, 1:, 1:]
+            _, log_det = np.linalg.slogdet(covariance)
+            for d, exponent in enumerate((shape + more, shape)):
+                z = X[1:, d] - X[0, d]
+                solved = np.linalg.solve(covariance, np.broadcast_to(z[:, None], (len(common), 3, 1)))[:, :, 0]
+                total += -0.5 * log_det - exponent * np.log(rate[d] + 0.5 * (solved @ z))
+            return total
+
+        return log_likelihoods
+
+    evidences = []
+    for more in (1, 0):
+        monkeypatch.setattr(exact_posterior, "log_likelihoods", log_marginals(more))
+        evidences.append(exact_posterior.integrals(X, process).evidence)
+    rngs = [np.random.default_rng([4, k]) for k in range(3)]
+    tree = without_ties(ct.simulate_tree(4, 3), rngs[0])
+    chain = TemperedChain(X, process, tree, rngs, [process.sampler(X, False) for _ in rngs])
+    found = samples_of(chain, 1500, moves=8)
+    check_posterior(found, X, process)
+    check_mean([1 / sample.parameters[0] for sample in found], shape * evidences[0] / evidences[1], "precision")
+    assert chain.accepted[chain_module.EXCHANGE] > 1000
+
+
 @pytest.mark.slow
 def test_five_leaves_by_enumeration(monkeypatch):
     monkeypatch.setattr(exact_posterior, "POINTS", 18)
@@ -340,7 +374,9 @@ def test_pickled_chain_continues_bitwise_equal(kind, drawn):
 
 @pytest.mark.filterwarnings("ignore:The chains have not converged")
 @pytest.mark.parametrize(
-    ("drawn", "n_heated"), [(False, 0), (True, 0), (False, 2)], ids=["trees", "trees and parameters", "heated chains"]
+    ("drawn", "n_heated"),
+    [(False, 0), (True, 0), (False, 2), (True, 1)],
+    ids=["trees", "trees and parameters", "heated chains", "heated chains and parameters"],
 )
 def test_killed_run_resumes_bitwise_equal(drawn, n_heated, eight, tmp_path, monkeypatch):
     X, process = eight
@@ -620,7 +656,7 @@ def test_exchanged_trees_keep_their_likelihoods(eight):
             likelihood = process.log_likelihood(tree, X)
             assert own.log_likelihood == pytest.approx(likelihood)
             assert own.log_joint == pytest.approx(own.power * likelihood + ct.log_prior(tree))
-        chain.exchange_trees(hotter)
+        chain.exchange_states(hotter)
         assert [own.log_likelihood for own in (chain, hotter)] == pytest.approx(expected)
         assert [own.tree() for own in (chain, hotter)] == trees[::-1]
         Chain.move(chain, 5)
@@ -650,12 +686,6 @@ def test_heated_chains_from_python_and_the_shell(eight, tmp_path, monkeypatch, c
     assert 0 < one.acceptance["exchange"] < 1
     with refused("n_heated -1 0"):
         ct.mcmc(X, process, n_heated=-1)
-    for call in (
-        lambda: ct.mcmc(X, process, n_heated=1, draw_parameters=True),
-        lambda: ct.CoalescentClustering(inference="mcmc", n_heated=1, draw_parameters=True).fit(X),
-    ):
-        with refused("n_heated 1 draw_parameters True"):
-            call()
     with refused("n_heated 1 greedy mcmc"):
         ct.CoalescentClustering(n_heated=1).fit(X)
     (tmp_path / "table.csv").write_text("a,b\n1,2\n2,1\n5,5\n6,5\n")

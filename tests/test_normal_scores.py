@@ -8,7 +8,10 @@ import coaltree as ct
 from coaltree.inference import posterior_draws
 from coaltree.process.normal_scores import MAX_KERNELS, MIN_VALUES, Marginal, NormalScores
 
-pytestmark = pytest.mark.usefixtures("short_chains")
+pytestmark = [
+    pytest.mark.usefixtures("short_chains"),
+    pytest.mark.filterwarnings("ignore:A cell is extreme:coaltree.errors.InputWarning"),
+]
 
 RNG = np.random.default_rng(3)
 COLUMNS = {

@@ -205,12 +205,12 @@ def check_parameter(name: str, value: Any, constraint: Constraint | None = None)
         raise InputError(f"{name} is {quote(value)}; it must be {constraint.allowed}.")
 
 
-def check_chains(n_samples: Any, max_seconds: Any, n_heated: int, draw_parameters: bool) -> None:
-    """Raise if parameters of Markov chains, each of which is allowed, exclude each other.
+def check_time_limit(n_samples: Any, max_seconds: Any) -> None:
+    """Raise if there is a time limit for a given number of samples.
 
     Parameters
     ----------
-    n_samples, max_seconds, n_heated, draw_parameters : object
+    n_samples, max_seconds : object
         As in `coaltree.mcmc`.
 
     Raises
@@ -218,10 +218,6 @@ def check_chains(n_samples: Any, max_seconds: Any, n_heated: int, draw_parameter
     InputError
         With both values.
     """
-    if n_heated and draw_parameters:
-        raise InputError(
-            f"n_heated is {n_heated}, and draw_parameters is True; heated chains need fixed parameters. Leave one of them out."
-        )
     if max_seconds is not None and n_samples != "auto":
         raise InputError(
             f"max_seconds is {max_seconds:g}, and n_samples is {n_samples}; a time limit needs n_samples='auto'."

@@ -54,7 +54,6 @@ from .options import (
     VerboseOption,
     check_cut_rows,
     check_dask,
-    check_heated,
     check_inference_options,
     check_jobs,
     check_options,
@@ -262,7 +261,6 @@ def fit(
         numbers = {"--particles": particles, "--runs": runs, "--chains": chains, "--samples": samples}
         check_options(numbers | {"--heated": heated, "--max-seconds": max_seconds, "--noise": noise, "--seed": seed})
         check_time_limit(samples, max_seconds)
-        check_heated(heated, draw_parameters)
         if report:
             from ..report.page import check_packages
 

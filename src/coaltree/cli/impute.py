@@ -53,7 +53,6 @@ from .options import (
     SearchOption,
     StandardizeOption,
     VerboseOption,
-    check_heated,
     check_inference_options,
     check_jobs,
     check_one_reader,
@@ -402,7 +401,6 @@ def _check_options(fitting: Mapping[str, Any], draws: int | None, seed: int | No
     numbers = ("--particles", "--runs", "--chains", "--heated", "--samples", "--max-seconds", "--noise")
     check_options({name: fitting[name] for name in numbers} | {"--draws": draws, "--seed": seed})
     check_time_limit(fitting["--samples"], fitting["--max-seconds"])
-    check_heated(fitting["--heated"], fitting["--draw-parameters"])
     check_jobs(n_jobs)
     if seed is not None and draws is None and inference not in SAMPLERS:
         raise InputError(

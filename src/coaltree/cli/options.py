@@ -358,15 +358,6 @@ def check_time_limit(samples: object, max_seconds: float | None) -> None:
         )
 
 
-def check_heated(heated: int | None, draw_parameters: bool | None) -> None:
-    """Refuse heated chains that draw parameters."""
-    if heated and draw_parameters:
-        raise InputError(
-            f"--heated {heated} and --draw-parameters exclude each other, because heated chains need fixed parameters; leave one "
-            "of them out."
-        )
-
-
 def check_jobs(n_jobs: int | None) -> None:
     """Refuse 0 threads."""
     if n_jobs == 0:

@@ -35,6 +35,8 @@ FIRST_STRETCH = 1.0
 TARGET_ACCEPTANCE = 0.4  # share of scalings that are accepted, towards which the stretch is turned during warm-up
 CLOCK_RANGE = (-10.0, 10.0)  # of the logarithm of what all heights are multiplied by when the clock is set
 DERIVED_ATTRIBUTES = ("_forest", "_history", "_segments", "_unseen")  # attributes of a chain
+# Attributes of the state of a chain: the tree, the parameters and missing cells that are drawn, and what follows from them.
+STATE_ATTRIBUTES = (*DERIVED_ATTRIBUTES, "process", "_message_process", "_sampler", "_X", "_leaves")
 TIE = 1e-7  # of the root's height: merges at the same height are drawn apart by about so much
 
 
@@ -100,8 +102,8 @@ class Chain:
     sampler : ParameterSampler, optional
         Draws the parameters of the process in turn with the tree; without it they stay as they are.
     power : float, default 1.0
-        To which the likelihood is raised: trees are drawn from ``p(x | tree)^power p(tree)``. Other powers than 1 need parameters
-        that stay as they are.
+        To which the likelihood is raised: trees are drawn from ``p(x | tree)^power p(tree)``. With another power than 1 the
+        parameters stay as they are, also if there is a sampler.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class Chain:
         self._message_process = process  # the chain's own, but for a chain that has not moved yet
         self._unseen = process.unseen_columns(self._X)
         self._forest, self._history, self._segments = room_for_chain(self._X, process, self._power, self._unseen)
-        self._leaves = self._power * math.fsum(process.leaf_log_likelihoods(self._X))
+        self._leaves = math.fsum(process.leaf_log_likelihoods(self._X))
         set_children(self._history, children[len(self._X) :], root)
         set_heights(self._forest, self._history, heights)
         self._update_log_joint()
@@ -176,7 +178,7 @@ class Chain:
     @property
     def log_joint(self) -> float:
         """Log joint density of the tree and the data, with the likelihood raised to the power of the chain."""
-        return self._log_joint + self._leaves - self._log_recorded
+        return self._log_joint + self._power * self._leaves - self._log_recorded
 
     @property
     def power(self) -> float:
@@ -209,13 +211,14 @@ class Chain:
         set_heights(self._forest, self._history, tree.heights)
         self._update_log_joint()
 
-    def exchange_trees(self, other: Chain) -> None:
-        """Exchange the tree with that of a chain of the same table and process with another power."""
-        self._forest, other._forest = other._forest, self._forest
-        self._history, other._history = other._history, self._history
+    def exchange_states(self, other: Chain) -> None:
+        """Exchange tree, parameters and drawn cells with a chain of the same table and kind of process with another power."""
+        for name in STATE_ATTRIBUTES:
+            own = getattr(self, name)
+            setattr(self, name, getattr(other, name))
+            setattr(other, name, own)
         for chain in (self, other):
             chain._forest.set_power(chain._power)
-            chain._segments.loaded = -1  # what it holds belongs to the other forest
             chain._update_log_joint()
 
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
@@ -224,7 +227,7 @@ class Chain:
         return Tree(children, np.append(np.zeros(self.n_leaves), heights), leaf_names)
 
     def move(self, count: int, *, hold: bool = False) -> None:
-        """Make some moves. Then draw the parameters if they are sampled, or only the missing cells if parameters are fixed."""
+        """Make some moves. Then draw the parameters if they are sampled, or only the missing cells if `hold` is true."""
         if self._unseen is None:
             self._make_moves(count)
         else:
@@ -235,7 +238,7 @@ class Chain:
             self._sampler.draw_cells(self.process, self.tree(), self._rng)
             self._X = self._sampler.table
             self._make_messages(self.process, *self._by_slot())
-        elif self._sampler:
+        elif self._sampler and self._power == 1.0:
             self._draw_parameters(self._sampler)
 
     def _make_moves(self, count: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._parameters import check_chains, check_parameter
+from .._parameters import check_parameter, check_time_limit
 from .._random import RandomState, as_generator
 from .._validation import check_count, check_memory, quote
 from ..errors import InputError, InputWarning
@@ -131,7 +131,7 @@ def mcmc(
         Heated chains next to each of them (MC3, parallel tempering). They sample trees at smaller powers of the likelihood, and
         exchange trees with the chain that is recorded. Use one or two if the verdict says that chains differ in their clades
         although they are long: chains then seldom move between groups of good trees. Each heated chain takes as much time as the
-        chain itself. Parameters must be fixed.
+        chain itself. If parameters are sampled, they are exchanged together with the trees.
     max_seconds : float, optional
         Time limit of ``n_samples="auto"``, by default 600.
     draw_parameters : bool, default False
@@ -186,7 +186,7 @@ def mcmc(
     check_parameter("n_samples", n_samples)
     check_parameter("max_seconds", max_seconds)
     check_parameter("n_heated", n_heated)
-    check_chains(n_samples, max_seconds, n_heated, draw_parameters)
+    check_time_limit(n_samples, max_seconds)
     limit = MAX_SECONDS if max_seconds is None else float(max_seconds)
     start = time.monotonic()
     first_check = next_check(warmup) if automatic else n_samples
@@ -199,17 +199,17 @@ def mcmc(
     resolved.check_ascertainment(matrix)
     seeds = as_generator(random_state).integers(2**63, size=plan.n_chains).tolist()
     n_threads = thread_count(n_jobs)
-    samplers = [resolved.sampler(matrix, hold_noise) if draw_parameters else None for _ in seeds]
-    initial = samplers[0].table if samplers[0] else matrix  # missing cells that are sampled have initial values
+    samplers = [
+        [resolved.sampler(matrix, hold_noise) if draw_parameters else None for _ in range(n_heated + 1)] for _ in seeds
+    ]
+    sampler = samplers[0][0]
+    initial = sampler.table if sampler else matrix  # missing cells that are sampled have initial values
     with open_client(client) as opened, add_resume_hint(checkpoint):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)  # issued below
             tree = greedy(initial, resolved, leaf_names=leaf_names, n_jobs=n_jobs).tree
-        chains = [
-            _init_chain(initial, resolved, tree, seed, sampler, n_heated)
-            for seed, sampler in zip(seeds, samplers, strict=True)
-        ]
-        n_missing = len(samplers[0].missing_cells()) if samplers[0] else 0
+        chains = [_init_chain(initial, resolved, tree, seed, own) for seed, own in zip(seeds, samplers, strict=True)]
+        n_missing = len(sampler.missing_cells()) if sampler else 0
         record = ChainRecord.empty(plan.n_chains, plan.n_samples, n, len(chains[0].parameter_names()), n_missing)
         file = None
         if checkpoint is not None:
@@ -262,9 +262,12 @@ def mcmc(
 
 
 def _init_chain(
-    X: FloatArray, process: Process, tree: Tree, seed: int, sampler: ParameterSampler[Any] | None, n_heated: int
+    X: FloatArray, process: Process, tree: Tree, seed: int, samplers: Sequence[ParameterSampler[Any] | None]
 ) -> Chain:
-    """Return a chain at a perturbed tree: some leaves are permuted, and all heights are scaled."""
+    """Return a chain at a perturbed tree: some leaves are permuted, and all heights are scaled.
+
+    There is a sampler, or None, for the chain and for each heated companion.
+    """
     rng = np.random.default_rng(seed)
     n = tree.n_leaves
     swapped = rng.permutation(n)[: max(2, round(SWAPPED_SHARE * n))]
@@ -272,10 +275,10 @@ def _init_chain(
     names[swapped] = np.roll(swapped, 1)
     heights = tree.heights * np.exp(HEIGHT_JITTER * rng.standard_normal())
     start = without_ties(Tree(np.sort(names[tree.children], axis=1), heights), rng)
-    if n_heated:
-        heated = [np.random.default_rng([seed, k]) for k in range(1, n_heated + 1)]
-        return TemperedChain(X, process, start, [rng, *heated])
-    return Chain(X, process, start, rng, sampler)
+    if len(samplers) > 1:
+        heated = [np.random.default_rng([seed, k]) for k in range(1, len(samplers))]
+        return TemperedChain(X, process, start, [rng, *heated], samplers)
+    return Chain(X, process, start, rng, samplers[0])
 
 
 def _make_result(

@@ -3,6 +3,10 @@
 A heated chain samples trees from ``p(x | tree)^power p(tree)`` with a power below 1, where the valleys between groups of good
 trees are shallow. After each sweep, neighbours on the ladder of powers may exchange their trees, eq. (13.12). All chains together
 then leave the product of their targets invariant, and the samples of the first chain, whose power is 1, follow the posterior.
+
+Parameters that are drawn belong to the state of a chain: its target is then their prior times ``p(x | tree)^power p(tree)``.
+Exchanges are of whole states. Only the first chain draws parameters. In a heated chain they stay as they are between exchanges,
+which leaves its target invariant; drawing them at another power would need another sampler.
 """
 
 from __future__ import annotations
@@ -10,11 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..process.base import Process
+from ..process.base import ParameterSampler, Process
 from ..tree.tree import Tree
 from .chain import EXCHANGE, Chain
 
@@ -43,28 +48,43 @@ class TemperedChain(Chain):
     ----------
     X : ndarray of shape (n, D)
     process : Process
-        A resolved one. Its parameters are fixed.
+        A resolved one.
     tree : Tree
         Where all of them begin, see `Chain`.
     rngs : sequence of numpy.random.Generator
         Of the chain itself, then of each heated one.
+    samplers : sequence of ParameterSampler, optional
+        Of the chain itself, then of each heated one, to draw the parameters of the process in turn with the tree.
     """
 
-    def __init__(self, X: FloatArray, process: Process, tree: Tree, rngs: Sequence[np.random.Generator]) -> None:
-        super().__init__(X, process, tree, rngs[0])
+    def __init__(
+        self,
+        X: FloatArray,
+        process: Process,
+        tree: Tree,
+        rngs: Sequence[np.random.Generator],
+        samplers: Sequence[ParameterSampler[Any] | None] | None = None,
+    ) -> None:
+        samplers = samplers or [None] * len(rngs)
+        if samplers[0]:
+            process = samplers[0].initial_process(process)  # heated chains do not draw others
+        super().__init__(X, process, tree, rngs[0], samplers[0])
         powers = heated_powers(len(X), len(rngs) - 1).tolist()
-        self._heated = [Chain(X, process, tree, rng, power=power) for rng, power in zip(rngs[1:], powers, strict=True)]
+        self._heated = [
+            Chain(X, process, tree, rng, sampler, power)
+            for rng, sampler, power in zip(rngs[1:], samplers[1:], powers, strict=True)
+        ]
 
     def members(self) -> list[Chain]:
         """Return the chain itself and its heated companions, by falling power."""
         return [self, *self._heated]
 
     def move(self, count: int, *, hold: bool = False) -> None:
-        """Make some moves in each of the chains, and let neighbours exchange trees after every sweep."""
+        """Make some moves in each of the chains, and let neighbours exchange states after every sweep."""
         for first in range(0, count, self.n_leaves):
             for chain in self.members():
                 Chain.move(chain, min(self.n_leaves, count - first))
-            for colder, hotter in reversed(list(pairwise(self.members()))):  # a tree may come all the way in one round
+            for colder, hotter in reversed(list(pairwise(self.members()))):  # a state may come all the way in one round
                 self._propose_exchange(colder, hotter)
 
     def _propose_exchange(self, colder: Chain, hotter: Chain) -> None:
@@ -72,7 +92,7 @@ class TemperedChain(Chain):
         self.tried[EXCHANGE] += 1
         if math.log(1 - self._rng.random()) < gain:
             self.accepted[EXCHANGE] += 1
-            colder.exchange_trees(hotter)
+            colder.exchange_states(hotter)
 
     def tune(self) -> None:
         """Adapt the moves of all chains."""

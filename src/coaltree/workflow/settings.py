@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from .._cut import Cut, check_cut
-from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_chains, check_parameter, optional
+from .._parameters import PARAMETERS, AnyOf, Constraint, Instance, check_parameter, check_time_limit, optional
 from .._random import as_generator
 from .._validation import quote
 from ..errors import InputError
@@ -97,7 +97,7 @@ def check_settings(settings: Settings, n_rows: int) -> None:
             raise InputError(
                 f"{name} is {value}, and inference is {quote(settings.inference)}; {purpose} only with inference {owner!r}."
             )
-    check_chains(settings.n_samples, settings.max_seconds, settings.n_heated, settings.draw_parameters)
+    check_time_limit(settings.n_samples, settings.max_seconds)
     if isinstance(settings, ClusterSettings):
         check_cut(settings, n_rows)
         if settings.draw_parameters:

@@ -69,6 +69,7 @@ def _make_moves(
                 log_chance,
                 math.inf,
                 True,
+                True,
                 deepest,
                 uniforms[m, 3],
                 uniforms[m, 4],
@@ -91,7 +92,7 @@ def _climb(forest, history, segments, first, last, least_gain):
     for s in range(first, last):
         if s != history.root:
             moved, _ = regrafting.regraft(
-                forest, history, segments, s, steps, 0.0, least_gain, True, math.inf, 0.0, 0.0, 0.0
+                forest, history, segments, s, steps, 0.0, least_gain, True, False, math.inf, 0.0, 0.0, 0.0
             )
             moves += moved
     return moves

@@ -393,6 +393,7 @@ def _move_within(work, history, segments, p, k, uniforms):
             0.0,
             math.inf,
             False,
+            False,  # these moves alone change heights
             math.inf,
             uniforms[p, m, 1],
             uniforms[p, m, 2],

@@ -62,9 +62,11 @@ cdef double _halve_segments(
 @cython.locals(c=Py_ssize_t, k=Py_ssize_t)
 cdef double _log_g_at(BranchSegments segments, Py_ssize_t b, Py_ssize_t root, double h) noexcept nogil
 cdef double _draw_between(double low, double high, double log_low, double log_high, double u) noexcept nogil
-@cython.locals(c=Py_ssize_t, k=Py_ssize_t, left=double)
+@cython.locals(c=Py_ssize_t, top=double, total=double)
+cdef double _log_mass_elsewhere(BranchSegments segments, Py_ssize_t b, Py_ssize_t root) noexcept nogil
+@cython.locals(c=Py_ssize_t, k=Py_ssize_t, last=Py_ssize_t, left=double)
 cdef (Py_ssize_t, double) _draw_place(
-    BranchSegments segments, Py_ssize_t root, double log_total, double u_segment, double u_height
+    BranchSegments segments, Py_ssize_t root, Py_ssize_t excluded, double log_total, double u_segment, double u_height
 ) noexcept nogil
 @cython.locals(
     c=Py_ssize_t, k=Py_ssize_t, step=Py_ssize_t, highest=Py_ssize_t, b=Py_ssize_t, best_b=Py_ssize_t, best_h=double, best=double,
@@ -82,8 +84,9 @@ cdef Py_ssize_t _generations_between(tree.History history, Py_ssize_t s, Py_ssiz
 @cython.locals(
     p=Py_ssize_t, ancestor=Py_ssize_t, above=Py_ssize_t, grandparent=Py_ssize_t, old_below=Py_ssize_t, old_generations=Py_ssize_t,
     top=Py_ssize_t, root=Py_ssize_t, b=Py_ssize_t, h=double, gain=double, log_ratio=double, ceiling=double, best=bint, moved=bint,
+    excluded=Py_ssize_t, log_total=double, log_others=double, peak=double, floor=double,
 )
 cdef (bint, double) regraft(
     op.Forest forest, tree.History history, BranchSegments segments, Py_ssize_t s, Py_ssize_t steps, double log_stay,
-    double least_gain, bint stem, double valley, double u_segment, double u_height, double u_accept,
+    double least_gain, bint stem, bint elsewhere, double valley, double u_segment, double u_height, double u_accept,
 ) noexcept nogil

@@ -13,6 +13,9 @@ Each branch begins as one segment with f at its ends and in the middle; segments
 a budget is spent. Draws come from pieces of exponentials through these values, or of straight lines where f begins at 0, and are
 accepted by the ratio of f to the density really drawn from, eq. (13.2): f is left invariant, whatever the segments, which depend
 on the rest and the subtree alone.
+
+Most of the mass is usually on the branch where the subtree hung before. A draw *elsewhere* leaves that branch out, so that it
+always proposes another topology, eq. (13.13). The density drawn from is then divided by the mass of all other branches.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from ...process.kernels import messages as op
 from . import history as tree
 
 NONE = -1
-SPLITS = 8  # segments that are halved, at most
+SPLITS = 3  # segments that are halved, at most
 STRAIGHT = 0.5  # of a segment's logarithm: less is not worth halving it
 LIGHT = 0.03  # of all mass: a lighter segment is not worth it
 TINY = 1e-12  # of a segment: what hangs nearer to its end has that density
@@ -279,10 +282,28 @@ def _draw_between(low, high, log_low, log_high, u):
     return min(max(h, low), high)
 
 
-def _draw_place(segments, root, log_total, u_segment, u_height):
-    """Draw a branch and a height."""
-    left = u_segment
+def _log_mass_elsewhere(segments, b, root):
+    """Return the log of the mass of all branches but b."""
+    top = segments.log_tail if b != root else -math.inf
     for c in range(segments.count):
+        if segments.node[c] != b:
+            top = max(top, max(segments.log_mass[c, 0], segments.log_mass[c, 1]))
+    if top == -math.inf:
+        return top
+    total = math.exp(segments.log_tail - top) if b != root else 0.0
+    for c in range(segments.count):
+        if segments.node[c] != b:
+            total += math.exp(segments.log_mass[c, 0] - top) + math.exp(segments.log_mass[c, 1] - top)
+    return top + math.log(total)
+
+
+def _draw_place(segments, root, excluded, log_total, u_segment, u_height):
+    """Draw a branch, but not the excluded one, and a height."""
+    left, last = u_segment, NONE
+    for c in range(segments.count):
+        if segments.node[c] == excluded:
+            continue
+        last = c
         for k in range(2):
             share = math.exp(segments.log_mass[c, k] - log_total)
             if left < share:
@@ -290,10 +311,10 @@ def _draw_place(segments, root, log_total, u_segment, u_height):
                 h = _draw_between(low, high, segments.log_f[c, k], segments.log_f[c, k + 1], u_height)
                 return segments.node[c], h
             left -= share
-    if segments.tail_from < math.inf:
+    if segments.tail_from < math.inf and excluded != root:
         return root, segments.tail_from - math.log(1 - u_height) / TAIL
     # rounding has left nothing of the last segment
-    return segments.node[segments.count - 1], segments.edge[segments.count - 1, 1]
+    return segments.node[last], segments.edge[last, 1]
 
 
 def _highest_place(forest, history, segments, s, peak):
@@ -364,13 +385,16 @@ def _generations_between(history, s, above):
     return count
 
 
-def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, valley, u_segment, u_height, u_accept):
+def regraft(
+    forest, history, segments, s, steps, log_stay, least_gain, stem, elsewhere, valley, u_segment, u_height, u_accept
+):
     """Cut off s and hang it up again within the clade of its ancestor `steps` generations above.
 
     Returns whether it moved, and how much the log joint density has gained. There is at least one step, and the probability of
     the number of steps falls by ``exp(log_stay)`` with each. Beyond a valley of log f that is so deep nothing is computed, see
     `_lay_branches`. With a least gain, the best place is taken instead of one that is drawn, if it gains more. Without a stem the
-    root stays as it is, and nothing hangs above it; then s is no child of the root.
+    root stays as it is, and nothing hangs above it; then s is no child of the root. With `elsewhere` it is proposed to
+    another branch than its own, if there is one.
     """
     p = history.parent[s]
     ancestor = _ancestor_of(history, s, steps)
@@ -403,7 +427,12 @@ def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, val
         if segments.tail_from < math.inf:
             segments.log_tail = max(segments.log_f[0, 2], floor) - math.log(TAIL)
         log_total = _halve_segments(forest, history, segments, s, floor)
-        b, h = _draw_place(segments, root, log_total, u_segment, u_height)
+        excluded = NONE
+        if elsewhere:
+            log_others = _log_mass_elsewhere(segments, old_below, root)
+            if log_others > -math.inf:
+                excluded, log_total = old_below, log_others
+        b, h = _draw_place(segments, root, excluded, log_total, u_segment, u_height)
     _see(forest, history, segments, old_below)
     gain = -log_f_at(forest, history, segments, s, old_below, old_height)
     _see(forest, history, segments, b)
@@ -413,6 +442,8 @@ def regraft(forest, history, segments, s, steps, log_stay, least_gain, stem, val
         moved = gain > least_gain
     else:
         log_ratio = gain + _log_g_at(segments, old_below, root, old_height) - _log_g_at(segments, b, root, h)
+        if excluded != NONE:
+            log_ratio += log_total - _log_mass_elsewhere(segments, b, root)
         tree.hang_on(forest, history, s, p, b, h)
         # from there, the same clade is another number of generations above
         log_ratio += log_stay * (_generations_between(history, s, above) - old_generations)
