@@ -82,9 +82,10 @@ def test_rows_are_left_out_one_at_a_time(model):
 
 
 def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
-    for name, value in (("DRAWS_PER_CHAIN", 4), ("MIN_SWEEPS", 12), ("MAX_SWEEPS", 12)):  # to tell what is odd
+    chains = {"DRAWS_PER_CHAIN": 25, "MIN_SWEEPS": 80, "MAX_SWEEPS": 80, "N_TREE_SWEEPS": 10, "N_CELL_DRAWS": 10}
+    for name, value in chains.items():  # to tell what is odd
         monkeypatch.setattr(posterior_draws, name, value)
-    monkeypatch.setattr(held_out, "MAX_DRAWS", 3)
+    monkeypatch.setattr(held_out, "MAX_DRAWS", 6)
     table = frame.copy()
     table.loc["row 30", ["mass", "length"]] = [70.0, 12.0]
     table.loc["row 22", "flies"] = "no"  # of a group that flies
@@ -101,7 +102,7 @@ def test_an_odd_row_and_an_odd_cell_are_found(frame, monkeypatch):
     assert tails == sorted(tails)
     text = Page(page(facts)).text
     assert "row 30" in text
-    assert "mass is 70, expected" in text
+    assert re.search("(mass is 70|length is 12), expected", text)
     assert verdict(facts, "outliers").state == "look"
 
 

@@ -62,13 +62,15 @@ def test_missing_cells_of_all_rows(blobs, tmp_path):
     ],
 )
 @pytest.mark.filterwarnings("ignore::coaltree.errors.InputWarning")
-def test_columns_that_depend_on_each_other(seed, columns):
+def test_columns_that_depend_on_each_other(seed, columns, short_chains, monkeypatch):
     """Totals, other units and copies make covariance matrices nearly singular; holes in them are filled exactly."""
+    monkeypatch.setattr(posterior_draws, "MIN_SWEEPS", 20)  # errors are below .01 by then
+    monkeypatch.setattr(posterior_draws, "MAX_SWEEPS", 20)
     X = np.random.default_rng(seed).normal(size=(2, 40)).T @ columns
     holes = X.copy()
     holes[39, 1] = holes[0, 0] = np.nan
     filled = ct.CoalescentImputer(random_state=seed).fit_transform(holes)
-    np.testing.assert_allclose(filled, X, atol=0.1)
+    np.testing.assert_allclose(filled, X, atol=0.05)
     model = ct.CoalescentClustering(random_state=seed).fit(X)
     assert np.isfinite(model.score_samples(X)).all()
     assert np.isfinite(model.predict_proba(X[:2])).all()

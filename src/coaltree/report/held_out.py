@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MAX_ROWS = 1_000_000  # rows with a score
-MAX_DRAWS = 3  # trees from which rows are left out
+MAX_DRAWS = 6  # trees from which rows are left out
 MAX_CELLS, MIN_INSPECTED = 2_000, 100  # hidden cells; rows that are inspected regardless of the number of their cells
 N_ODDEST = 20  # rows with the lowest scores, which are always inspected
 MAX_LEAVES = 20_000  # leaves of all trees together, unless two parts need more
@@ -49,7 +49,7 @@ def leave_out(tree: Tree, predictor: Predictor, n_real: int) -> HeldOut:
     tree : Tree
         The tree of the figures, with at least two leaves.
     predictor : Predictor
-        Over the same rows, real columns first. At most three of its draws are used.
+        Over the same rows, real columns first. At most six of its draws are used.
     n_real : int
 
     Returns
