@@ -9,12 +9,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.stats import gamma
 
 import coaltree as ct
 import exact_posterior
 from coaltree.errors import InputError, InputWarning
 from coaltree.inference import chain as chain_module
-from coaltree.inference import results
+from coaltree.inference import results, tempering
 from coaltree.inference.chain import Chain, without_ties
 from coaltree.inference.checkpoint import ChainCheckpoint
 from coaltree.inference.results import Topologies, effective_samples, find_warmup, r_hat
@@ -119,37 +120,54 @@ def test_exchanges_with_heated_chains_are_exact(kind, missing):
 
 
 def test_heated_chains_that_draw_parameters_are_exact(monkeypatch):
-    """The precision of a Brownian column, with the Gamma prior of eq. (13.4), is integrated out by hand."""
+    """Precisions of Brownian columns, with the Gamma prior of eq. (13.4), are integrated out by hand.
+
+    Given its tree, a precision in a chain with power b is a Gamma variable as well: its probability integral is uniform.
+    """
     X = np.array([[0.0, 1.0], [0.4, 0.7], [2.0, -1.0], [1.1, 0.2]])
-    process = ct.Brownian([1.0, 1.0])
-    shape, rate = 1.1 + 3 / 2, X.var(axis=0) / 1.1
+    process, prior_shape, prior_rate = ct.Brownian([1.0, 1.0]), 1.1, X.var(axis=0) / 1.1
+
+    def squares(common):
+        """Return log determinants of the covariances of differences from the first row, and squared distances by column."""
+        covariance = common[:, 1:, :1] + common[:, :1, 1:] - common[:, 1:, 1:]
+        z = X[1:] - X[0]
+        return np.linalg.slogdet(covariance)[1], np.einsum("id,nij,jd->nd", z, np.linalg.inv(covariance), z)
 
     def log_marginals(more):
         """Return the log integral of ``p(x | tree)`` times the first precision to the power `more`, but for a constant."""
 
         def log_likelihoods(children, heights, X, process):
-            common, total = exact_posterior.common_heights(children, heights), 0.0
-            covariance = common[:, 1:, :1] + common[:, :1, 1:] - common[:, 1:, 1:]
-            _, log_det = np.linalg.slogdet(covariance)
-            for d, exponent in enumerate((shape + more, shape)):
-                z = X[1:, d] - X[0, d]
-                solved = np.linalg.solve(covariance, np.broadcast_to(z[:, None], (len(common), 3, 1)))[:, :, 0]
-                total += -0.5 * log_det - exponent * np.log(rate[d] + 0.5 * (solved @ z))
-            return total
+            log_det, distances = squares(exact_posterior.common_heights(children, heights))
+            exponents = prior_shape + 1.5 + np.array([more, 0])
+            return -log_det - (exponents * np.log(prior_rate + 0.5 * distances)).sum(axis=1)
 
         return log_likelihoods
 
+    monkeypatch.setattr(tempering, "SPACING", 6.0)  # so that draws at power 1 would be far off in the heated chain
     evidences = []
     for more in (1, 0):
         monkeypatch.setattr(exact_posterior, "log_likelihoods", log_marginals(more))
         evidences.append(exact_posterior.integrals(X, process).evidence)
-    rngs = [np.random.default_rng([4, k]) for k in range(3)]
+    rngs = [np.random.default_rng([4, k]) for k in range(2)]
     tree = without_ties(ct.simulate_tree(4, 3), rngs[0])
     chain = TemperedChain(X, process, tree, rngs, [process.sampler(X, False) for _ in rngs])
-    found = samples_of(chain, 1500, moves=8)
-    check_posterior(found, X, process)
-    check_mean([1 / sample.parameters[0] for sample in found], shape * evidences[0] / evidences[1], "precision")
-    assert chain.accepted[chain_module.EXCHANGE] > 1000
+    samples, integrals = [], []
+    for _ in range(1000):
+        chain.move(8)
+        samples.append(chain.sample())
+        for member in chain.members():
+            tree = member.tree()
+            _, distances = squares(exact_posterior.common_heights(tree.children, tree.merge_heights[None]))
+            rates = prior_rate + 0.5 * member.power * distances[0]
+            integrals.append(gamma.cdf(1 / member.process.variance, prior_shape + 1.5 * member.power, scale=1 / rates))
+    assert chain.accepted[chain_module.EXCHANGE] > 300
+    check_posterior(samples, X, process)
+    wanted = (prior_shape + 1.5) * evidences[0] / evidences[1]
+    check_mean([1 / sample.parameters[0] for sample in samples], wanted, "precision")
+    for which, name in ((0, "first"), (1, "heated")):
+        uniform = np.array(integrals[which::2]).ravel()
+        check_mean(uniform, 1 / 2, name)
+        check_mean((uniform - 1 / 2) ** 2, 1 / 12, name)
 
 
 @pytest.mark.slow
