@@ -273,7 +273,7 @@ def test_calibration_climbs_to_where_no_rate_is_better(ascertainment, pooled):
         assert density(fitted.replace(equilibrium=moved)) < density(fitted) + 0.05
 
 
-@pytest.mark.parametrize("ascertainment", KINDS)
+@pytest.mark.parametrize("ascertainment", ["variable", pytest.param("present", marks=pytest.mark.slow)])
 def test_rates_and_equilibria_are_drawn_from_their_posterior(ascertainment):
     """Given a tree, the means of the rate and of shares are those of quadrature."""
     X = np.array([[0, 1, 1], [1, 1, 0], [0, 0, nan], [1, nan, 1]])

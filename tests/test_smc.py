@@ -56,7 +56,6 @@ CASES = [
     ("brownian", 4, False),
     ("brownian", 4, True),
     ("multinomial", 4, True),
-    ("mixed", 3, False),
     ("mixed", 4, True),
 ]
 
