@@ -170,6 +170,26 @@ def test_heated_chains_that_draw_parameters_are_exact(monkeypatch):
         check_mean((uniform - 1 / 2) ** 2, 1 / 12, name)
 
 
+def test_heated_chains_take_over_parameters_in_warm_up():
+    """Those of a correlated table with missing cells: the joint density is that of the first chain's tree and new table."""
+    X, rng = np.random.default_rng(0).normal(size=(20, 3)), np.random.default_rng(1)
+    X[[3, 7, 7], [0, 1, 2]] = np.nan
+    process = ct.OrnsteinUhlenbeck(0.5, [0.0] * 3, np.eye(3), 0.3 * np.eye(3))
+    rngs = [np.random.default_rng([9, k]) for k in range(2)]
+    tree = without_ties(ct.simulate_tree(20, 3), rng)
+    chain = TemperedChain(X, process, tree, rngs, [process.sampler(X.copy(), False) for _ in rngs])
+    chain.move(20)
+    first, heated = chain.members()
+    assert first.process.to_dict() != heated.process.to_dict()
+    chain.tune()
+    assert first.process.to_dict() == heated.process.to_dict()
+    assert np.isfinite(heated.table).all()
+    np.testing.assert_array_equal(first.table, heated.table)
+    assert first.table is not heated.table
+    likelihood = heated.process.log_likelihood(heated.tree(), heated.table)
+    assert heated.log_likelihood == pytest.approx(likelihood, rel=1e-9)
+
+
 @pytest.mark.slow
 def test_five_leaves_by_enumeration(monkeypatch):
     monkeypatch.setattr(exact_posterior, "POINTS", 18)

@@ -221,6 +221,14 @@ class Chain:
             chain._forest.set_power(chain._power)
             chain._update_log_joint()
 
+    def take_parameters(self, other: Chain) -> None:
+        """Take over the parameters and drawn cells of another chain; for warm-up only, because this is no step of a sampler."""
+        assert self._sampler is not None
+        assert other._sampler is not None
+        self._sampler.restore(other._sampler.state().copy())
+        self.process, self._X = other.process, self._sampler.table
+        self._make_messages(self.process, *self._by_slot())
+
     def tree(self, leaf_names: Sequence[str] | None = None) -> Tree:
         """Return the current tree."""
         children, heights, _ = self._in_order()

@@ -6,7 +6,8 @@ then leave the product of their targets invariant, and the samples of the first 
 
 Parameters that are drawn belong to the state of a chain: its target is then their prior times ``p(x | tree)^power p(tree)``.
 Exchanges are of whole states. Only the first chain draws parameters. In a heated chain they stay as they are between exchanges,
-which leaves its target invariant; drawing them at another power would need another sampler.
+which leaves its target invariant; drawing them at another power would need another sampler. During the warm-up they follow the
+first chain, because with parameters that the data do not support a heated chain would never exchange its state.
 """
 
 from __future__ import annotations
@@ -95,6 +96,9 @@ class TemperedChain(Chain):
             colder.exchange_states(hotter)
 
     def tune(self) -> None:
-        """Adapt the moves of all chains."""
+        """Adapt the moves of all chains, and let heated chains take over the parameters of the first; for warm-up only."""
         for chain in self.members():
             Chain.tune(chain)
+        if self._sampler:
+            for chain in self._heated:
+                chain.take_parameters(self)
