@@ -191,13 +191,12 @@ class FittedModel:
         natural = given_rule(cut) is None
         if natural:
             cut = change_cut(cut, height_threshold=self._natural_cut(cut).height)
-        tree = hang_above(self.tree, self._find_odd_rows(cut))
-        return flat_clusters(tree, self.tree_matrix, self.process, cut, RATE, natural=natural)
+        return flat_clusters(self._tree_to_cut(cut), self.tree_matrix, self.process, cut, RATE, natural=natural)
 
-    def _find_odd_rows(self, cut: Cut) -> IntArray:
-        """Return rows with extreme cells that are too few to be a cluster."""
+    def _tree_to_cut(self, cut: Cut) -> Tree:
+        """Return the tree, with rows above all others that have extreme cells and are too few to be a cluster."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves, cut.n_clusters)
-        return find_odd_rows(self._tree_table[1], min_size)
+        return hang_above(self.tree, find_odd_rows(self._tree_table[1], min_size))
 
     def _cut_sample(self, sample: TreeSample, cut: Cut) -> IntArray:
         """Return what most trees of a sample agree on."""
@@ -212,8 +211,8 @@ class FittedModel:
 
     def _natural_cut(self, cut: Cut) -> NaturalCut:
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        tree = hang_above(self.tree, self._find_odd_rows(cut))
-        return natural_cut(tree, min_size, resolution_to_height(DEFAULT_RESOLUTION, RATE), self.matrix.shape[1])
+        default_height = resolution_to_height(DEFAULT_RESOLUTION, RATE)
+        return natural_cut(self._tree_to_cut(cut), min_size, default_height, self.matrix.shape[1])
 
     def describe_small_groups(self, cut: Cut, labels: IntArray) -> list[str]:
         """Return a remark if clusters are smaller than `min_cluster_size`, or if separate groups are too small for clusters."""
@@ -253,8 +252,7 @@ class FittedModel:
     def _find_outliers(self, cut: Cut) -> IntArray:
         """Return rows that are far from all others; in a sample, most trees must leave them outside of clusters, too."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        tree = hang_above(self.tree, self._find_odd_rows(cut))
-        outliers = find_outliers(tree, self._natural_cut(cut).height, min_size)
+        outliers = find_outliers(self._tree_to_cut(cut), self._natural_cut(cut).height, min_size)
         if self.sample is None or not len(outliers):
             return outliers
         outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)
