@@ -624,9 +624,9 @@ def draw_circular_support(ax: Axes, circle: Circle, shares: FloatArray) -> None:
 
     visible = circle.visible
     n = visible.n_tips
-    at = circle.points(visible.positions[n:], visible.heights[n:])
-    own: list[Any] = shares[len(shares) - n + 1 :].tolist()
-    for share, (x, y) in list(zip(own, at.tolist(), strict=True))[:-1]:
+    points = circle.points(visible.positions[n:], visible.heights[n:])
+    visible_shares: list[Any] = shares[len(shares) - n + 1 :].tolist()
+    for share, (x, y) in list(zip(visible_shares, points.tolist(), strict=True))[:-1]:
         if share == share:
             ax.text(
                 x,

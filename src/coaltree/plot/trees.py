@@ -176,7 +176,7 @@ def _topology_colors(sample: TreeSample, chosen: list[int]) -> list[str]:
     shares: dict[frozenset[int], float] = {}
     for topology, weight in zip(topologies, sample.weights.tolist(), strict=True):
         shares[topology] = shares.get(topology, 0.0) + weight
-    frequent = sorted(shares, key=lambda own: -shares[own])[:N_COLORED]
+    frequent = sorted(shares, key=lambda topology: -shares[topology])[:N_COLORED]
     colors = dict(zip(frequent, PALETTE, strict=False))
     return [colors.get(topologies[k], MIXED) for k in chosen]
 

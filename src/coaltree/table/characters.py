@@ -104,13 +104,13 @@ def parse_phylip(text: str, source: str, gaps: Gaps = "missing", datatype: str |
     lines = [(number, line.strip("\r")) for number, line in enumerate(text.lstrip("\ufeff").split("\n"), 1)]
     lines = [(number, line) for number, line in lines if line.strip()]
     header = lines[0][1].split() if lines else []
-    if len(header) < 2 or not all(own.isascii() and own.isdigit() for own in header[:2]):
+    if len(header) < 2 or not all(word.isascii() and word.isdigit() for word in header[:2]):
         found = f"begins with {quote(lines[0][1])}" if lines else "is empty"
         raise InputError(
             f"{source}, line {lines[0][0] if lines else 1}: the file {found}, but a PHYLIP file begins with the numbers of taxa "
             "and of characters, such as 12 898."
         )
-    n_taxa, n_characters = (min(int(own), 10**9) for own in header[:2])
+    n_taxa, n_characters = (min(int(word), 10**9) for word in header[:2])
     if not n_taxa or not n_characters:
         raise InputError(f"{source}, line {lines[0][0]}: the header says {n_taxa} taxa and {n_characters} characters.")
     readings = [
@@ -192,7 +192,7 @@ def _match_first_row(rows: list[Row]) -> None:
     first = rows[0].symbols
     for row in rows[1:]:
         if "." in row.symbols:
-            row.symbols = [first[j] if own == "." else own for j, own in enumerate(row.symbols)]
+            row.symbols = [first[j] if symbol == "." else symbol for j, symbol in enumerate(row.symbols)]
 
 
 def read_characters(
@@ -302,7 +302,7 @@ def read_character_table(
         if options.get(name):
             raise InputError(f"{option} is for tables: the columns of {file.name} are what the file says.")
     characters = parse_file(file, gaps=gaps or "missing")
-    dropped = {own for name in drop for own in characters.partitions.get(name, (name,))}
+    dropped = {column for name in drop for column in characters.partitions.get(name, (name,))}
     check_known([column.name for column in characters.columns], sorted(dropped), "--drop", file.name)
     columns = [column for column in characters.columns if column.name not in dropped]
     if not columns:
@@ -347,7 +347,7 @@ def _to_pandas(characters: Characters) -> Any:
                 pd.Categorical(column.cells, categories=_column_states(column)), index=index
             )
     frame = pd.DataFrame(columns, index=index)
-    frame.attrs["partitions"] = _Facts({name: list(own) for name, own in characters.partitions.items()})
+    frame.attrs["partitions"] = _Facts({name: list(columns) for name, columns in characters.partitions.items()})
     frame.attrs["datatypes"] = _Facts({column.name: column.datatype for column in characters.columns})
     return frame
 

@@ -126,7 +126,7 @@ class _DataSet:
                 term = str(table.get("dc:conformsTo") or "")
                 if term.startswith(_TERMS):
                     columns = table.get("tableSchema", {}).get("columns", [])
-                    terms = {str(own.get("name")): str(own.get("propertyUrl") or "") for own in columns}
+                    terms = {str(column.get("name")): str(column.get("propertyUrl") or "") for column in columns}
                     self.tables[term.removeprefix(_TERMS)] = (str(table["url"]), terms)
         except (UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
@@ -154,8 +154,8 @@ class _DataSet:
         line = 1
         try:
             header = next(rows, [])
-            by_name = {own: term for term, own in _COLUMNS.items()}
-            properties = [terms.get(own, "").removeprefix(_TERMS) or by_name.get(own, "") for own in header]
+            by_name = {column: term for term, column in _COLUMNS.items()}
+            properties = [terms.get(column, "").removeprefix(_TERMS) or by_name.get(column, "") for column in header]
             if not any(properties):
                 raise InputError(f"{source}, line 1: none of the columns {listing(header)} is known in CLDF.")
             line = rows.line_num + 1
@@ -218,9 +218,11 @@ def _read_structure(data: _DataSet) -> Characters:
     if not taxa:
         raise InputError(f"{data.source} has no values.")
     columns = []
-    for parameter, own in values.items():
-        states = tuple(sorted({state for cell in own.values() for state in cell}, key=_natural_sort_key))
-        columns.append(CharacterColumn(parameter, "standard", [_to_cell(own.get(taxon)) for taxon in taxa], states))
+    for parameter, languages in values.items():
+        states = tuple(sorted({state for cell in languages.values() for state in cell}, key=_natural_sort_key))
+        columns.append(
+            CharacterColumn(parameter, "standard", [_to_cell(languages.get(taxon)) for taxon in taxa], states)
+        )
     return Characters(tuple(taxa), columns)
 
 

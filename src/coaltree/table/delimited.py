@@ -136,7 +136,7 @@ def to_utf8(data: bytes, source: str) -> bytes:
 
     Other bytes are returned as they are.
     """
-    encoding = next((own for mark, own in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
+    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
     sample = data[:_SAMPLE_BYTES]
     if encoding is None and 3 * sample.count(0) <= len(sample):
         return data

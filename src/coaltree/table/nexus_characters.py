@@ -195,7 +195,7 @@ class _Parser(NexusText):
             if match.group(2):
                 # A symbol has one character: the next option may follow at once.
                 value = (_ONE if key in ("missing", "gap", "matchchar") else _VALUE).match(text, position)
-                options[key] = "" if value is None else next(own for own in value.groups() if own is not None)
+                options[key] = "" if value is None else next(group for group in value.groups() if group is not None)
                 position = position if value is None else value.end()
         return options
 
@@ -215,9 +215,9 @@ class _Parser(NexusText):
         name, _, inside = datatype.partition("(")
         if name.strip().lower() == "mixed":
             parts = [part.partition(":") for part in inside.rstrip(") ").split(",")]
-            block.mixed = [(find_datatype(own.strip()) or "", positions) for own, _, positions in parts]
+            block.mixed = [(find_datatype(part.strip()) or "", positions) for part, _, positions in parts]
         block.datatype = "mixed" if block.mixed else find_datatype(datatype) or ""
-        if not block.datatype or any(own in ("", "continuous") for own, _ in block.mixed):
+        if not block.datatype or any(part in ("", "continuous") for part, _ in block.mixed):
             raise self.error(
                 place,
                 f"DATATYPE is {quote(datatype)}; known are {', '.join(DATATYPES)}, and such as mixed(DNA:1-50,Standard:51-60).",
@@ -412,7 +412,7 @@ class _Parser(NexusText):
         if block.match is not None:
             first = rows[0].symbols
             for row in rows[1:]:
-                row.symbols = [first[j] if own == block.match else own for j, own in enumerate(row.symbols)]
+                row.symbols = [first[j] if symbol == block.match else symbol for j, symbol in enumerate(row.symbols)]
         alphabet_of: Callable[[int], Alphabet]
         if block.tokens and block.datatype != "continuous":
             alphabets = [self.word_alphabet({row.symbols[j] for row in rows}) for j in range(n_characters)]
@@ -437,7 +437,7 @@ class _Parser(NexusText):
         cells = {state: state for state in states if state[0] not in "{("}
         sets = {state: frozenset(state[1:-1].replace(",", " ").split()) for state in states if state[0] in "{("}
         alphabet = Alphabet(
-            "standard", (*cells, *sorted({own for members in sets.values() for own in members} - {*cells})), {}
+            "standard", (*cells, *sorted({symbol for members in sets.values() for symbol in members} - {*cells})), {}
         )
         alphabet.cells.update(cells)
         alphabet.cells.update({word: alphabet.join(members) for word, members in sets.items() if members})
@@ -451,10 +451,10 @@ class _Parser(NexusText):
             alphabet = self.alphabet(datatype, place)
             for j in self.parse_positions(spec, n_characters, f"DATATYPE {datatype}", place):
                 alphabets[j] = alphabet
-        absent = [j for j, own in enumerate(alphabets) if own is None]
+        absent = [j for j, alphabet in enumerate(alphabets) if alphabet is None]
         if absent:
             raise self.error(place, f"Character {absent[0] + 1} has no datatype among those of DATATYPE=mixed.")
-        return [own for own in alphabets if own is not None]
+        return [alphabet for alphabet in alphabets if alphabet is not None]
 
     def add_block(self, rows: list[Row]) -> None:
         """Add the columns of a block to those of earlier ones, matched by taxon."""
@@ -523,7 +523,7 @@ class _Parser(NexusText):
             for match in _RANGE.finditer(text):
                 low, high, step, name, other = match.groups()
                 if low is not None:
-                    first, last = (n_characters if own == "." else int(own[:12]) for own in (low, high or low))
+                    first, last = (n_characters if bound == "." else int(bound[:12]) for bound in (low, high or low))
                     if not 1 <= first <= last <= n_characters or (step is not None and not int(step[:12])):
                         raise self.error(
                             place,

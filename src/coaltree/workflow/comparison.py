@@ -245,9 +245,9 @@ def _with_rates(
 ) -> Process:
     """Return the process with one rate for all category columns or one each, and one noise for all of them."""
     parts = list(process.subprocesses(n_real + n_categorical))
-    own, columns = cast("tuple[Multinomial, tuple[int, ...]]", parts[-1])
-    rate = own.rate.mean() if one_rate else np.broadcast_to(own.rate, n_categorical)
-    parts[-1] = Multinomial(rate, own.equilibrium, own.noise.mean(), ascertainment), columns
+    categorical, columns = cast("tuple[Multinomial, tuple[int, ...]]", parts[-1])
+    rate = categorical.rate.mean() if one_rate else np.broadcast_to(categorical.rate, n_categorical)
+    parts[-1] = Multinomial(rate, categorical.equilibrium, categorical.noise.mean(), ascertainment), columns
     return parts[0][0] if len(parts) == 1 else Mixed(*parts)
 
 
@@ -277,8 +277,8 @@ def _fit_candidate(
     if brownian:
         height = float(np.mean([draw.tree.heights[-1] for draw in draws]))
         parts = list(process.subprocesses(n_columns))
-        own, columns = cast("tuple[Brownian, tuple[int, ...]]", parts[0])
-        parts[0] = with_proper_root(own, column_moments(matrix[:, :n_real])[0], height), columns
+        diffusion, columns = cast("tuple[Brownian, tuple[int, ...]]", parts[0])
+        parts[0] = with_proper_root(diffusion, column_moments(matrix[:, :n_real])[0], height), columns
         process = parts[0][0] if len(parts) == 1 else Mixed(*parts)
         n_fitted += n_real  # the means of the root
     return Candidate(name, process, n_fitted)

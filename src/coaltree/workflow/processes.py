@@ -268,7 +268,7 @@ def mean_process(processes: Sequence[Process]) -> Process:
     """Return a process with the means of the parameters of several processes."""
     if len(processes) == 1:
         return processes[0]
-    return processes[0].with_parameter_values(np.mean([own.parameter_values() for own in processes], axis=0))
+    return processes[0].with_parameter_values(np.mean([process.parameter_values() for process in processes], axis=0))
 
 
 def means_of_scored(
