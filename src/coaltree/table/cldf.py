@@ -218,10 +218,10 @@ def _read_structure(data: _DataSet) -> Characters:
     if not taxa:
         raise InputError(f"{data.source} has no values.")
     columns = []
-    for parameter, languages in values.items():
-        states = tuple(sorted({state for cell in languages.values() for state in cell}, key=_natural_sort_key))
+    for parameter, cells in values.items():
+        states = tuple(sorted({state for cell in cells.values() for state in cell}, key=_natural_sort_key))
         columns.append(
-            CharacterColumn(parameter, "standard", [_to_cell(languages.get(taxon)) for taxon in taxa], states)
+            CharacterColumn(parameter, "standard", [_to_cell(cells.get(taxon)) for taxon in taxa], states)
         )
     return Characters(tuple(taxa), columns)
 
