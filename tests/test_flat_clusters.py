@@ -1,7 +1,6 @@
 """Flat clusters: large enough, every row in the likeliest one, and sensible for tables that are not."""
 
 import warnings
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,20 +10,28 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import cophenet
 from scipy.spatial.distance import squareform
 from scipy.stats import norm
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_wine, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 import coaltree as ct
 from coaltree._cut import Cut
 from coaltree.errors import InputError, InputWarning
+from coaltree.inference.default_cut import count_columns, score_cuts
 from coaltree.inference.flat_clusters import (
     find_stray_rows,
     flat_clusters,
     hang_above,
     min_cluster_rows,
-    natural_cut,
 )
-from coaltree.tree.cut import cut_by_count, cut_by_height, cut_with_min_size, number_clusters, resolution_to_height
+from coaltree.process.layout import read_messages
+from coaltree.tree.cut import (
+    cut_by_count,
+    cut_by_height,
+    cut_with_min_size,
+    mean_correlation,
+    number_clusters,
+    resolution_to_height,
+)
 from coaltree.tree.edit import without_leaves
 from coaltree.workflow.processes import RATE
 
@@ -149,54 +156,77 @@ def test_the_reason_of_a_cut():
     assert ct.CoalescentClustering().fit(X)._model.clusters_chosen_by == "gap"
     noise = np.random.default_rng(0).normal(size=(200, 5))
     assert ct.CoalescentClustering().fit(noise)._model.clusters_chosen_by == "no structure"
-    tree = ct.Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.9, 1.0, 1.8])
-    cut = natural_cut(tree, 1, RATE)
-    assert (cut.reason, cut.resolution) == ("mean correlation", pytest.approx(np.exp([-0.9, -1, *[-1.8] * 4]).mean()))
-    assert natural_cut(tree, 1, RATE / 2).reason == "no structure"  # all rows have a correlation of at least exp(-0.9)
+    X, _ = make_blobs(300, centers=3, n_features=2, random_state=0)
+    assert ct.CoalescentClustering().fit(X)._model.clusters_chosen_by == "distinct clusters"
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_default_cut_has_the_largest_modularity(seed):
-    """By brute force over all ways to cut a random tree into clades."""
+@pytest.mark.parametrize(
+    ("n_clusters", "n_columns", "seed"), [(2, 2, 0), (3, 2, 2), (4, 2, 0), (5, 3, 3), (5, 5, 1), (8, 10, 2)]
+)
+def test_blobs_of_scikit_learn_are_found(n_clusters, n_columns, seed):
+    X, classes = make_blobs(300, centers=n_clusters, n_features=n_columns, random_state=seed)
+    model = ct.CoalescentClustering().fit(X)
+    assert model.n_clusters_ == n_clusters
+    assert adjusted_rand_score(classes, model.labels_) > 0.7
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_of_cuts_by_their_definitions(seed):
+    """Modularity from the heights of all pairs as SciPy finds them, silhouettes row by row."""
     rng = np.random.default_rng(seed)
-    n, rate = 11, 0.8
+    n, rate = 12, 0.8
     tree = ct.simulate_tree(n, rng)
-    heights = np.linspace(0.8, 3.0, n - 1) + rng.uniform(-0.1, 0.1, n - 1)  # high, different and without a gap
-    tree = ct.Tree(tree.children, np.append(np.zeros(n), heights))
-    correlations = np.exp(-2 * rate * squareform(pdist_of(tree)))
-    pairs = np.triu_indices(n, 1)
-    excess = correlations - correlations[pairs].mean()
+    X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, n)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    process = ct.Mixed((ct.OrnsteinUhlenbeck(0.5, noise=0.5), [0, 1]), (ct.Multinomial(1.0, noise=0.2), [2])).resolve(X)
+    scores = score_cuts(tree, X, process, 1, rate)
+    points = process.coordinates(read_messages(process.forest(X, n), slice(0, n)), 1 / (2 * rate)).T.astype(float)
+    correlations = np.exp(-2 * rate * squareform(cophenet(tree.to_linkage())))
+    mean = correlations[np.triu_indices(n, 1)].mean()
+    assert len(scores.modularity) == len(scores.silhouette) == n - 1
 
-    def partitions(node):
-        yield [tree.leaves_below(node)]
-        if node >= n:
-            left, right = tree.children[node - n]
-            for one, other in product(partitions(left), partitions(right)):
-                yield one + other
+    def distance(row, rows):
+        known = [
+            j for j in range(points.shape[1]) if not np.isnan(points[row, j]) and not np.isnan(points[rows, j]).all()
+        ]
+        squares = [(points[row, j] - np.nanmean(points[rows, j])) ** 2 for j in known]
+        return np.sqrt(np.mean(squares)) if known else np.inf
 
-    def modularity(clusters):
-        return sum(excess[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)].sum() for rows in clusters)
+    for k in range(2, n + 1):
+        labels = cut_by_count(tree, k)
+        together = [correlations[i, j] - mean for i in range(n) for j in range(i) if labels[i] == labels[j]]
+        assert scores.modularity[k - 2] == pytest.approx(sum(together) / (n * (n - 1) / 2), abs=1e-12)
+        silhouettes = []
+        for row in range(n):
+            distances = np.array([distance(row, np.flatnonzero(labels == c)) for c in range(k)])
+            if np.isfinite(distances).all():
+                own, nearest = distances[labels[row]], np.delete(distances, labels[row]).min()
+                silhouettes.append((nearest - own) / max(own, nearest) if max(own, nearest) > 0 else 0.0)
+        assert scores.silhouette[k - 2] == pytest.approx(np.mean(silhouettes) if silhouettes else 0.0, abs=1e-6)
 
-    best = max(partitions(tree.n_nodes - 1), key=modularity)
-    cut = natural_cut(tree, 1, rate)
-    assert cut.resolution == pytest.approx(correlations[pairs].mean())
-    assert {frozenset(rows.tolist()) for rows in best} == {
-        frozenset(np.flatnonzero(labels == k).tolist())
-        for labels in [cut_by_height(tree, cut.height)]
-        for k in range(labels.max() + 1)
-    }
+
+@pytest.mark.parametrize("seed", range(10))
+def test_modularity_is_largest_at_the_mean_correlation(seed):
+    tree = ct.simulate_tree(30, seed)
+    scores = score_cuts(tree, np.zeros((30, 1)), ct.OrnsteinUhlenbeck(0.5, 0.0, 1.0, noise=0.5), 1, 0.8)
+    height = resolution_to_height(mean_correlation(tree, 0.8), 0.8)
+    n_clusters = int(np.count_nonzero(tree.merge_heights > height)) + 1
+    assert 2 + int(scores.modularity.argmax()) == n_clusters
 
 
-def pdist_of(tree):
-    """Return the heights at which pairs of leaves merge, as SciPy finds them."""
-    return cophenet(tree.to_linkage())
+def test_categories_count_as_parts_of_columns():
+    """Two equally frequent categories count a quarter, four count nine sixteenths."""
+    X = np.column_stack([np.arange(8.0), np.arange(8) % 2, np.arange(8) % 4, np.zeros(8)])
+    X[:, 3] = np.nan
+    assert count_columns(X, 1) == pytest.approx(1 + 1 / 4 + 9 / 16 + 1)  # an empty column has no shares
+    assert count_columns(X[:, :3], 1) == pytest.approx(1 + 1 / 4 + 9 / 16)
 
 
 def test_default_resolution_gives_the_default_clusters():
     X = load_wine().data[::2]
     model = ct.CoalescentClustering().fit(X)
     resolution = model._model.default_resolution
-    assert model._model.clusters_chosen_by == "mean correlation"
+    assert model._model.clusters_chosen_by == "distinct clusters"
     assert f"{resolution:.2g}" in model._model.cut_words
     np.testing.assert_array_equal(model.cut(resolution=resolution), model.labels_)
     assert ct.CoalescentClustering(resolution=0.3).fit(X)._model.default_resolution is None

@@ -76,7 +76,7 @@ DEFAULT_WORDS = {
     "gap": "separated by a gap in the heights of the tree",
     "no structure": "because the heights of the tree show no structure",
     "no structure within": "with no structure in the heights of the tree within them",
-    "mean correlation": "at a resolution of {:.2g}, the mean correlation of two rows, because the heights have no clear gap",
+    "distinct clusters": "at a resolution of {:.2g}, where they are most distinct",
     "likelihood ratio": "where the model prefers one tree to two",
 }
 """Reasons for the clusters if no rule is given: of one tree, or of a sample of trees. ``{}`` is the resolution."""

@@ -1,9 +1,8 @@
-"""Flat clusters of a tree: where to cut, a minimum size, the assignment of outliers, and rows that one column sets apart."""
+"""Flat clusters of a tree: a minimum size, the assignment of outliers, and rows that one column sets apart."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +14,21 @@ from ..table.column_warnings import MIN_EXTREME_DISTANCE
 from ..tree.cut import (
     cut_nodes,
     label_leaves,
-    mean_correlation,
     number_clusters,
     resolution_to_height,
     split_heights,
 )
 from ..tree.edit import without_leaves
 from ..tree.tree import Tree
+from .default_cut import MIN_GAP_HEIGHT, MIN_GAP_RATIO
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MIN_CLUSTER_SIZE = 2  # by default, if the table has enough rows
-# A gap: one of the first splits is at least `min_ratio` times as high as the next, and at least as high as `min_height`. Lower
-# splits have few rows each, and their heights vary by chance, so that they must differ more.
-MIN_GAP_RATIO, MIN_GAP_HEIGHT, MAX_SPLITS = 2.5, 0.3, 10
-MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS = 8.0, 0.1, 40
 # Groups next to several clusters are outliers if they join one at least so many times as high as its highest split. They are
 # pointed out unless they have more than this share of all rows.
 MIN_OUTLIER_RATIO, MAX_OUTLIER_SHARE = 4.0, 0.05
-# A table has no structure if its highest split is less than max(FLAT_RATIO, 1 + FLAT_COLUMNS / n_columns) times as high as
-# split number FLAT_SPLIT. With fewer columns the splits of pure noise differ more.
-FLAT_RATIO, FLAT_SPLIT, FLAT_COLUMNS = 1.35, 8, 2.8
-LOW_CORRELATION = 0.18  # a split is high if rows on its two sides are less correlated
 # Rows are stray if one column contributes this share of their squared distance to the others, in standard deviations of the
 # others. Smaller tables have no stray rows.
 MIN_COLUMN_SHARE, MIN_STRAY_TABLE = 0.8, 20
@@ -45,7 +36,7 @@ MAX_STRAY_GROUPS = 10  # to check; each takes a pass over the whole table
 
 
 def flat_clusters(
-    tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float, *, natural: bool = False
+    tree: Tree, X: FloatArray, process: Process, cut: Cut, rate: float, *, default: bool = False
 ) -> IntArray:
     """Cut a tree into clusters with a minimum size, and assign the remaining rows to them.
 
@@ -63,8 +54,8 @@ def flat_clusters(
         With one rule.
     rate : float
         Rate of the process that a resolution refers to.
-    natural : bool, default False
-        Whether the height of the cut is that of `natural_cut`, not of the user. A single cluster then still has outliers.
+    default : bool, default False
+        Whether the height of the cut is that of `default_cut`, not of the user. A single cluster then still has outliers.
 
     Returns
     -------
@@ -74,7 +65,7 @@ def flat_clusters(
     min_size = min_cluster_rows(cut.min_cluster_size, tree.n_leaves, cut.n_clusters)
     clusters = cut_nodes(tree, cut, min_size, rate)
     if not cut.assign_outliers:
-        limit = _cut_height(tree, cut, clusters, rate, natural)
+        limit = _cut_height(tree, cut, clusters, rate, default)
         clusters = [_without_outliers(tree, node, min_size, limit) for node in clusters]
     labels = label_leaves(tree, clusters)
     outliers = np.flatnonzero(labels < 0)
@@ -83,9 +74,9 @@ def flat_clusters(
     return number_clusters(labels)
 
 
-def _cut_height(tree: Tree, cut: Cut, clusters: list[int], rate: float, natural: bool) -> float:
+def _cut_height(tree: Tree, cut: Cut, clusters: list[int], rate: float, default: bool) -> float:
     """Return the height of a cut; 0 for a single cluster, unless the user gave the height."""
-    if len(clusters) == 1 and (natural or cut.n_clusters == 1):
+    if len(clusters) == 1 and (default or cut.n_clusters == 1):
         return 0.0
     if cut.n_clusters is not None:
         return float(tree.heights[tree.parents[clusters]].min())
@@ -180,72 +171,6 @@ def hang_above(tree: Tree, rows: IntArray) -> Tree:
         np.concatenate([np.zeros(n), rest.merge_heights, top * np.arange(2, len(rows) + 2)]),
         tree.leaf_names,
     )
-
-
-class NaturalCut(NamedTuple):
-    """The default height of a cut, the reason for it, and the resolution if that is the reason."""
-
-    height: float
-    reason: Literal["one row", "gap", "no structure", "no structure within", "mean correlation"]
-    resolution: float | None = None
-
-
-def natural_cut(tree: Tree, min_size: int, rate: float, n_columns: int = 10) -> NaturalCut:
-    """Return where to cut a tree by default.
-
-    Splits are merges with at least `min_size` leaves on both sides. If one of the ten highest is at least 2.5 times as high as
-    the next, or one of the forty highest eight times, the tree is cut between the two with the largest ratio. If the first eight
-    are about equally high, as for noise without structure, or if none is high, the tree is not cut at all. If eight later ones
-    are high and about equally so, it is cut above them. Otherwise it is cut at the mean correlation of two rows.
-
-    Parameters
-    ----------
-    tree : Tree
-    min_size : int
-    rate : float
-        Rate of the process, see `mean_correlation`.
-    n_columns : int, default 10
-        Columns of the table. The more there are, the more similar are the heights of splits of noise.
-
-    Returns
-    -------
-    NaturalCut
-
-    Notes
-    -----
-    Of all ways to cut the tree, the one at the mean correlation maximizes the modularity of the correlations: the sum, over all
-    pairs of rows in one cluster, of the difference between their correlation and the mean over all pairs. A merge adds pairs to a
-    cluster that all have the same correlation, so it should be in a cluster if that is above the mean.
-
-    Examples
-    --------
-    >>> from coaltree import Tree
-    >>> tree = Tree([[0, 1], [2, 3], [4, 5]], [0.0, 0.0, 0.0, 0.0, 0.01, 0.02, 0.5])
-    >>> natural_cut(tree, 1, 0.5)
-    NaturalCut(height=0.02, reason='gap', resolution=None)
-    """
-    if tree.n_leaves == 1:
-        return NaturalCut(math.inf, "one row")
-    heights = split_heights(tree, min_size)
-    ratios = heights[:-1] / np.maximum(heights[1:], np.finfo(float).tiny)
-    for min_ratio, min_height, max_splits in (
-        (MIN_GAP_RATIO, MIN_GAP_HEIGHT, MAX_SPLITS),
-        (MIN_LATE_GAP_RATIO, MIN_LATE_GAP_HEIGHT, MAX_LATE_SPLITS),
-    ):
-        first = ratios[: min(int(np.count_nonzero(heights[:-1] >= min_height)), max_splits)]
-        if first.max(initial=0) >= min_ratio:
-            return NaturalCut(float(heights[int(first.argmax()) + 1]), "gap")
-    flat_ratio = max(FLAT_RATIO, 1 + FLAT_COLUMNS / max(n_columns, 1))
-    flat = heights[: 1 - FLAT_SPLIT] < flat_ratio * heights[FLAT_SPLIT - 1 :]  # from each split to the eighth from it
-    low_height = resolution_to_height(LOW_CORRELATION, rate)
-    if heights.max(initial=0.0) <= low_height or flat[:1].any():
-        return NaturalCut(math.inf, "no structure")
-    # Many columns of noise make all splits high, also those inside of clear clusters.
-    flat &= heights[FLAT_SPLIT - 1 :] > low_height
-    if flat[:MAX_SPLITS].any():
-        return NaturalCut(float(heights[int(flat.argmax())]), "no structure within")
-    resolution = mean_correlation(tree, rate)
-    return NaturalCut(resolution_to_height(resolution, rate), "mean correlation", resolution)
 
 
 def find_small_groups(tree: Tree, min_size: int, n_clusters: int) -> IntArray:

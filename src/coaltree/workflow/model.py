@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from .._cut import Cut, change_cut, check_cut, describe_cut, given_rule
 from ..errors import InputError
+from ..inference.default_cut import DefaultCut, default_cut
 from ..inference.flat_clusters import (
-    NaturalCut,
     find_outliers,
     find_small_groups,
     flat_clusters,
     hang_above,
     min_cluster_rows,
-    natural_cut,
 )
 from ..inference.greedy import GreedyResult
 from ..inference.posterior_draws import Draw, max_rows, posterior_draws
@@ -131,6 +130,7 @@ class FittedModel:
     feature_names: tuple[str, ...] | None = None
     prediction_seed: int = 0
     known_predictor: Predictor | None = None  # None until the trees have been drawn
+    _default_cuts: dict[int, DefaultCut] = field(default_factory=dict, init=False, repr=False)  # by minimum size
 
     @property
     def tree(self) -> Tree:
@@ -171,12 +171,12 @@ class FittedModel:
         """The rule that decided on the clusters.
 
         One of `CUT_RULES` if the user gave it; "likelihood ratio" for a sample; otherwise "gap" if the heights of the tree show
-        a clear one, "one row", "no structure", "no structure within" or "mean correlation".
+        a clear one, "one row", "no structure", "no structure within" or "distinct clusters".
         """
         rule = given_rule(self.cluster_settings)
         if rule is not None:
             return rule
-        return "likelihood ratio" if self.sample is not None else self._natural_cut(self.cluster_settings).reason
+        return "likelihood ratio" if self.sample is not None else self._default_cut(self.cluster_settings).reason
 
     @property
     def cut_words(self) -> str:
@@ -186,19 +186,19 @@ class FittedModel:
     @property
     def default_resolution(self) -> float | None:
         """The resolution of the clusters if it was chosen from the tree."""
-        if self.clusters_chosen_by != "mean correlation":
+        if self.clusters_chosen_by != "distinct clusters":
             return None
-        return self._natural_cut(self.cluster_settings).resolution
+        return self._default_cut(self.cluster_settings).resolution
 
     def cut(self, cut: Cut) -> IntArray:
         """Return flat clusters: a cut of one tree, or what most trees of a sample agree on."""
         check_cut(cut, self.tree.n_leaves)
         if self.sample is not None:
             return self._cut_sample(self.sample, cut)
-        natural = given_rule(cut) is None
-        if natural:
-            cut = change_cut(cut, height_threshold=self._natural_cut(cut).height)
-        return flat_clusters(self._tree_to_cut(cut), self.tree_matrix, self.process, cut, RATE, natural=natural)
+        is_default = given_rule(cut) is None
+        if is_default:
+            cut = change_cut(cut, height_threshold=self._default_cut(cut).height)
+        return flat_clusters(self._tree_to_cut(cut), self.tree_matrix, self.process, cut, RATE, default=is_default)
 
     def _tree_to_cut(self, cut: Cut) -> Tree:
         """Return the tree, with rows above all others that have extreme cells and are too few to be a cluster."""
@@ -216,9 +216,14 @@ class FittedModel:
         together = co_clustering_matrix(sample, rule)
         return cut_by_agreement(together, cut.n_clusters, min_size=min_size, assign_outliers=cut.assign_outliers)
 
-    def _natural_cut(self, cut: Cut) -> NaturalCut:
+    def _default_cut(self, cut: Cut) -> DefaultCut:
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        return natural_cut(self._tree_to_cut(cut), min_size, RATE, self.matrix.shape[1])
+        if min_size not in self._default_cuts:
+            n_real = to_encoded_table(self.encoding, self.matrix).real.shape[1]
+            self._default_cuts[min_size] = default_cut(
+                self._tree_to_cut(cut), self.tree_matrix, self.process, min_size, RATE, n_real
+            )
+        return self._default_cuts[min_size]
 
     def describe_small_groups(self, cut: Cut, labels: IntArray) -> list[str]:
         """Return a remark if clusters are smaller than `min_cluster_size`, or if separate groups are too small for clusters."""
@@ -258,7 +263,7 @@ class FittedModel:
     def _find_outliers(self, cut: Cut) -> IntArray:
         """Return rows that are far from all others; in a sample, most trees must leave them outside of clusters, too."""
         min_size = min_cluster_rows(cut.min_cluster_size, self.tree.n_leaves)
-        outliers = find_outliers(self._tree_to_cut(cut), self._natural_cut(cut).height, min_size)
+        outliers = find_outliers(self._tree_to_cut(cut), self._default_cut(cut).height, min_size)
         if self.sample is None or not len(outliers):
             return outliers
         outside = np.flatnonzero(self._cut_sample(self.sample, replace(cut, assign_outliers=False)) < 0)
