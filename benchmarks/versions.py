@@ -44,8 +44,10 @@ def holes(X):
 def states(n, n_columns):
     rng = np.random.default_rng(0)
     counts = 2 + np.arange(n_columns) % 7
-    own = rng.integers(counts, size=(100, n_columns))[rng.integers(100, size=n)]
-    return np.where(rng.random((n, n_columns)) < 0.75, own, rng.integers(counts, size=(n, n_columns))).astype(float)
+    prototypes = rng.integers(counts, size=(100, n_columns))[rng.integers(100, size=n)]
+    return np.where(rng.random((n, n_columns)) < 0.75, prototypes, rng.integers(counts, size=(n, n_columns))).astype(
+        float
+    )
 
 
 def holes_and_states(n, n_columns):
@@ -106,16 +108,16 @@ def work(case):
     X, process = table(), process(ct)
 
     def greedy(rows=None):
-        found = ct.greedy(X[:rows], process, search=kind, n_jobs=1)
-        return found.tree.children, found.tree.heights, found.log_joint
+        result = ct.greedy(X[:rows], process, search=kind, n_jobs=1)
+        return result.tree.children, result.tree.heights, result.log_joint
 
     def sample(size=1):
         if kind == "MCMC":
-            found = ct.mcmc(X, process, 100 * size, 2, random_state=0, n_jobs=1)
+            result = ct.mcmc(X, process, 100 * size, 2, random_state=0, n_jobs=1)
         else:
-            found = ct.smc(X, process, kind.removeprefix("SMC "), 20 * size, random_state=0, n_jobs=1)
-        tree = found.trees[-1]
-        return tree.children, tree.heights, found.trees[0].heights.sum()
+            result = ct.smc(X, process, kind.removeprefix("SMC "), 20 * size, random_state=0, n_jobs=1)
+        tree = result.trees[-1]
+        return tree.children, tree.heights, result.trees[0].heights.sum()
 
     if case in GREEDY:
         greedy(25_000 if len(X) >= 100_000 else 100)
@@ -154,12 +156,12 @@ def measure(case):
     run = peer(case) if case in PEERS else work(case)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    found = run()
+    result = run()
     seconds = time.process_time() - start
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     facts = {"seconds": seconds, "memory": memory}
     if case not in PEERS:
-        children, heights, log_joint = found
+        children, heights, log_joint = result
         digest = hashlib.sha256(np.ascontiguousarray(children, dtype=np.int64).tobytes()).hexdigest()
         facts |= {"children": digest, "heights": float(np.sum(heights)), "log_joint": float(log_joint)}
     print(json.dumps(facts))

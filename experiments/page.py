@@ -36,12 +36,12 @@ def write_page(folder: Path) -> list[Path]:
 def filled(text: str, folder: Path) -> str:
     """Return the text of the page with every table regenerated."""
 
-    def table(found: re.Match[str]) -> str:
-        name = found[2]
+    def table(match: re.Match[str]) -> str:
+        name = match[2]
         if name not in TABLES:
             raise InputError(
                 f"The page asks for the table {name!r}, which does not exist; known tables are {', '.join(TABLES)}."
             )
-        return f"{found[1]}\n{TABLES[name](folder)}\n\n{found[3]}"
+        return f"{match[1]}\n{TABLES[name](folder)}\n\n{match[3]}"
 
     return _PLACE.sub(table, text)

@@ -127,8 +127,8 @@ def subtree_score(tree: Tree, labels: Iterable[Hashable]) -> float:
             "subtree score needs a class with at least two leaves."
         )
     # A subtree is of one class if the class never changes between neighbours in drawing order.
-    drawn = codes[tree.leaf_order]
-    changes = np.concatenate([[0], np.cumsum(drawn[1:] != drawn[:-1])])
+    leaf_codes = codes[tree.leaf_order]
+    changes = np.concatenate([[0], np.cumsum(leaf_codes[1:] != leaf_codes[:-1])])
     begin = tree.first_positions[tree.n_leaves :]
     end = begin + tree.leaf_counts[tree.n_leaves :] - 1
     return float(np.count_nonzero(changes[begin] == changes[end]) / (tree.n_leaves - n_classes))
@@ -264,8 +264,8 @@ def _common_ancestors(tree: Tree, left: NDArray[np.intp], right: NDArray[np.intp
     length = right - left
     width = 1
     while width < n:
-        asked = np.flatnonzero((length >= width) & (length < 2 * width))
-        ancestors[asked] = np.maximum(joins[left[asked]], joins[right[asked] - width])
+        in_level = np.flatnonzero((length >= width) & (length < 2 * width))
+        ancestors[in_level] = np.maximum(joins[left[in_level]], joins[right[in_level] - width])
         joins = np.maximum(joins[:-width], joins[width:])
         width *= 2
     return ancestors

@@ -194,15 +194,15 @@ def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str,
     from ..table.columns import incomplete_cells
 
     fills = filled[0] if filled else {}
-    unfilled = {
+    n_unfilled = {
         column.name: int(incomplete_cells(column).sum()) - len(fills[j][1] if j in fills else ())
         for j, column in enumerate(rows.columns)
     }
-    unknown = [name for name, n_left in unfilled.items() if n_left]
+    unknown = [name for name, n_left in n_unfilled.items() if n_left]
     if unknown:
         notes.add(
             [
-                f"{count(sum(unfilled.values()), 'cell stays', 'cells stay')} missing, in columns without any observed cell in "
+                f"{count(sum(n_unfilled.values()), 'cell stays', 'cells stay')} missing, in columns without any observed cell in "
                 f"the fit: {listing(unknown)}."
             ]
         )
@@ -211,7 +211,7 @@ def count_fills(rows: Table, filled: Sequence[Fills], notes: Notes) -> dict[str,
         "n_rows": rows.n_rows,
         "n_filled": sum(by_column.values()),
         "filled_by_column": by_column,
-        "n_left_missing": sum(unfilled.values()),
+        "n_left_missing": sum(n_unfilled.values()),
         "n_tables": len(filled),
     }
 

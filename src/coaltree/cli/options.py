@@ -383,8 +383,8 @@ def check_inference_options(
         return
     for option, value in options.items():
         if value is not None:
-            which = "that" if len(owners) == 1 else "one of them"
-            advice = "leave it out" if "greedy" in owners else f"add {which}, or leave {option} out"
+            owner_words = "that" if len(owners) == 1 else "one of them"
+            advice = "leave it out" if "greedy" in owners else f"add {owner_words}, or leave {option} out"
             raise InputError(f"{option} is an option of --inference {' or '.join(owners)}; {advice}.")
 
 
@@ -407,15 +407,17 @@ def spell_option(parameter: str) -> str:
 
 def check_one_reader(sources: Mapping[str, Path | None]) -> None:
     """Refuse to read two inputs from standard input."""
-    given = [what for what, path in sources.items() if path == STANDARD_STREAM]
-    if len(given) > 1:
+    readers = [what for what, path in sources.items() if path == STANDARD_STREAM]
+    if len(readers) > 1:
         raise InputError(
-            f"{' and '.join(given)} are both -, but standard input can be read once: name a file for one of them."
+            f"{' and '.join(readers)} are both -, but standard input can be read once: name a file for one of them."
         )
 
 
 def check_one_writer(as_json: bool, targets: Mapping[str, Path | None]) -> None:
     """Refuse to write two results to standard output."""
-    given = [what for what, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
-    if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} both write to standard output: name a file, or leave one of them out.")
+    writers = [what for what, path in targets.items() if path == STANDARD_STREAM] + ["--json"] * as_json
+    if len(writers) > 1:
+        raise InputError(
+            f"{' and '.join(writers)} both write to standard output: name a file, or leave one of them out."
+        )

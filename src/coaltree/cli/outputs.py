@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from .._cut import given_rule
+from .._cut import explicit_rule
 from .._parameters import Integer, Orientation, PictureFormat, check_option
 from ..errors import InputError
 from ..table.labels import count
@@ -128,7 +128,7 @@ def plot(
         from_name, to_name = find_tree_kind(tree, from_kind, "--from", READABLE_KINDS), _picture_kind(output, to_kind)
         check_output(output, {"the tree": tree})
         parsed_tree, labels = _read_labelled_tree(tree, from_name, notes)
-        if given_rule(cut) is not None:
+        if explicit_rule(cut) is not None:
             labels = cut_leaves(parsed_tree, cut)
         from ..plot.dendrogram import dendrogram_bytes
 
@@ -150,10 +150,10 @@ def plot(
         )
 
 
-def _picture_kind(output: Path, given: PictureFormat | None) -> PictureFormat:
+def _picture_kind(output: Path, picture_format: PictureFormat | None) -> PictureFormat:
     """Return the kind of a picture: as given, or by the ending of its name."""
-    if given is not None:
-        return given
+    if picture_format is not None:
+        return picture_format
     if output == STANDARD_STREAM:
         return "png"
     ending = output.suffix.lower().removeprefix(".")

@@ -195,10 +195,10 @@ def _verify_digest(file: BinaryIO, size: int) -> None:
     expected = file.read(_DIGEST_LENGTH)
     digest = hashlib.sha256()
     file.seek(0)
-    left = end
-    while left and (chunk := file.read(min(_CHUNK, left))):
+    remaining = end
+    while remaining and (chunk := file.read(min(_CHUNK, remaining))):
         digest.update(chunk)
-        left -= len(chunk)
+        remaining -= len(chunk)
     if digest.hexdigest().encode() != expected:
         raise InputError("its digest does not match its content: it was altered or damaged after it was saved")
     file.seek(0)

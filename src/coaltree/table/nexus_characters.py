@@ -283,11 +283,13 @@ class _Parser(NexusText):
         n_characters = block.n_characters or len(rows[0].symbols)
         for row in rows:
             if len(row.symbols) != n_characters:
-                said = f"NCHAR says {n_characters:,}" if block.n_characters else f"the first taxon has {n_characters:,}"
+                reason = (
+                    f"NCHAR says {n_characters:,}" if block.n_characters else f"the first taxon has {n_characters:,}"
+                )
                 raise self.row_error(
                     row.last_line,
                     row,
-                    f"(from line {row.line}) has {count(len(row.symbols), 'character')}, but {said}",
+                    f"(from line {row.line}) has {count(len(row.symbols), 'character')}, but {reason}",
                 )
         expected = block.n_taxa or len(self.taxa)
         if expected and len(rows) != expected and (block.n_taxa or len(rows) > expected):
@@ -549,24 +551,24 @@ class _Parser(NexusText):
 
 def _make_distinct(names: list[str]) -> list[str]:
     """Make names distinct: the second and later of equal names get a number."""
-    taken, distinct = set(names), list[str]()
-    seen: set[str] = set()
+    used, distinct = set(names), list[str]()
+    assigned: set[str] = set()
     for name in names:
         candidate, number = name, 2
-        while candidate in seen or (candidate != name and candidate in taken):
+        while candidate in assigned or (candidate != name and candidate in used):
             candidate, number = f"{name}_{number}", number + 1
-        seen.add(candidate)
+        assigned.add(candidate)
         distinct.append(candidate)
     return distinct
 
 
 def _describe_line(text: str, message: str) -> str:
     """Return the taxon at the beginning of the line that a message names, if the line is in a matrix; otherwise nothing."""
-    found = re.search(r"line (\d+)", message)
+    match = re.search(r"line (\d+)", message)
     lines = text.split("\n")
-    if found is None or not re.search(r"^\s*matrix\b", "\n".join(lines[: int(found.group(1)) - 1]), re.I | re.M):
+    if match is None or not re.search(r"^\s*matrix\b", "\n".join(lines[: int(match.group(1)) - 1]), re.I | re.M):
         return ""
-    taxon = _TAXON.match(lines[int(found.group(1)) - 1])
+    taxon = _TAXON.match(lines[int(match.group(1)) - 1])
     return f" That line begins with {quote(taxon.group().strip())}." if taxon else ""
 
 

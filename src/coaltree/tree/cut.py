@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._cut import Cut, given_rule
+from .._cut import Cut, explicit_rule
 from .._validation import quote
 from ..errors import InputError
 from .tree import Tree
@@ -40,7 +40,7 @@ def cut_tree(tree: Tree, cut: Cut, log_ratios: ArrayLike) -> IntArray:
     ndarray of int, shape (n_leaves,)
         Cluster of each leaf.
     """
-    rule = given_rule(cut, for_trees=True)
+    rule = explicit_rule(cut, for_trees=True)
     if rule is None:
         return cut_by_ratio(tree, log_ratios)
     return number_clusters(label_leaves(tree, _RULES[rule](tree, getattr(cut, rule), 1, math.nan)))
@@ -64,7 +64,7 @@ def cut_nodes(tree: Tree, cut: Cut, min_size: int, rate: float) -> list[int]:
     list of int
         The nodes of the tree that are the clusters. Leaves below none of them are unassigned.
     """
-    rule = given_rule(cut)
+    rule = explicit_rule(cut)
     assert rule is not None
     return _RULES[rule](tree, getattr(cut, rule), min_size, rate)
 

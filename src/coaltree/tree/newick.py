@@ -161,8 +161,8 @@ def describe_name_differences(names: Iterable[str], expected: Iterable[str]) -> 
 
 
 def _list_names(names: list[str]) -> str:
-    listed = ", ".join(map(excerpt, names[:5]))
-    return listed if len(names) <= 5 else f"{listed} and {len(names) - 5} more"
+    text = ", ".join(map(excerpt, names[:5]))
+    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
 
 
 def excerpt(text: str) -> str:

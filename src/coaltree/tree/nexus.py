@@ -47,9 +47,9 @@ class NexusText:
         """
         start = len(self.text) - len(self.text.lstrip("\ufeff \t\r\n"))
         if self.text[start : start + 6].upper() != "#NEXUS":
-            found = excerpt(self.text.strip()[:40])
+            beginning = excerpt(self.text.strip()[:40])
             raise InputError(
-                f"The text begins with {found}, so it is not a NEXUS file, which begins with #NEXUS; pass the text of the "
+                f"The text begins with {beginning}, so it is not a NEXUS file, which begins with #NEXUS; pass the text of the "
                 f"file rather than its name, and {hint}."
             )
         for begin, end in self._statements(start + 6):
@@ -73,13 +73,13 @@ class NexusText:
                     f"The bracket ']' on {self.line(place)} closes no comment; quote names that hold brackets."
                 )
             else:
-                whole = _QUOTED.match(self.text, place)
-                if whole is None:
+                quoted = _QUOTED.match(self.text, place)
+                if quoted is None:
                     raise InputError(
                         f"The quote opened on {self.line(place)} is never closed; a quote inside a quoted name is "
                         "written twice, as in 'it''s'."
                     )
-                place = whole.end()
+                place = quoted.end()
         rest, _ = self.skip(begin)
         if rest < len(self.text):
             raise InputError(
@@ -129,10 +129,10 @@ class NexusText:
         parts: list[str] = []
         while match := _STOP.search(self.text, place, end):
             begin = match.start()
-            whole = _QUOTED.match(self.text, begin) if match.group() in "'\"" else None
-            after = whole.end() if whole else self.skip_comment(begin) if match.group() == "[" else begin + 1
-            kept = self.text[begin:after]
-            parts += [self.text[place:begin], re.sub(r"[^\n]", " ", kept) if match.group() == "[" else kept]
+            quoted = _QUOTED.match(self.text, begin) if match.group() in "'\"" else None
+            after = quoted.end() if quoted else self.skip_comment(begin) if match.group() == "[" else begin + 1
+            text = self.text[begin:after]
+            parts += [self.text[place:begin], re.sub(r"[^\n]", " ", text) if match.group() == "[" else text]
             place = after
         return "".join([*parts, self.text[place:end]])
 

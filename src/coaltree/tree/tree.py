@@ -417,11 +417,11 @@ def check_leaf_names(leaf_names: Sequence[str] | None, n_leaves: int) -> tuple[s
     if len(names) != n_leaves:
         raise InputError(f"{len(names)} leaf names were given for {n_leaves} leaves; give one name per leaf.")
     if len(set(names)) != n_leaves:
-        seen: set[str] = set()
+        used: set[str] = set()
         for name in names:
-            if name in seen:
+            if name in used:
                 raise InputError(f"The leaf name {quote(name)} occurs more than once; names must be distinct.")
-            seen.add(name)
+            used.add(name)
     if "" in names:
         raise InputError(f"The name of leaf {names.index('')} is empty; every leaf needs a name.")
     return names

@@ -178,8 +178,8 @@ def prediction_process(
     Up to `MAX_CORRELATED` stationary real columns have a covariance matrix of their diffusion and another of their noise. Where
     kernels are not compiled, such predictions take minutes: then they need an explicit ``covariance="full"``.
     """
-    wanted = covariance == "full" or (covariance is None and are_compiled())
-    correlated = wanted and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
+    is_full = covariance == "full" or (covariance is None and are_compiled())
+    correlated = is_full and encoded.real.shape[1] <= MAX_CORRELATED and noise is None
     shape = None if covariance == "full" else covariance
     share = NOISE if noise is None else noise
     ratio = share / (1 - share)
